@@ -1,0 +1,1 @@
+"""The search over candidates, the one campaign loop and the command line."""

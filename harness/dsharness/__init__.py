@@ -1,0 +1,1 @@
+"""The kernel of the lab: vocabulary, matrix, containers, instances and measurement."""

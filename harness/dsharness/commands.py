@@ -1,0 +1,158 @@
+"""The one door for subprocesses: argv only, always bounded, always logged on failure."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsharness.errors import DiskFullError, ToolMissingError
+from dsharness.waiting import Deadline
+
+DEFAULT_LIMIT_S = 600.0
+
+PACKAGES_WITH = {
+    "podman": "podman",
+    "buildah": "buildah",
+    "mmdebstrap": "mmdebstrap",
+    "dnf": "dnf",
+    "createrepo_c": "createrepo-c",
+    "rpmbuild": "rpm",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """What a finished command left: its status and both streams."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.status == 0 and not self.timed_out
+
+    def __str__(self) -> str:
+        end = "ran out of time" if self.timed_out else f"exit status {self.status}"
+        return f"$ {shlex.join(self.argv)}\n{self.stdout}{self.stderr}[{end}]\n"
+
+
+def find_tool(name: str) -> str:
+    """The path of a program, or an error that says how to get it."""
+    path = shutil.which(name)
+    if path is None:
+        package = PACKAGES_WITH.get(name, name)
+        raise ToolMissingError(
+            f"{name} is not installed",
+            hint=f"`make setup` installs it, or: apt-get install {package} / dnf install {package}",
+        )
+    return path
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    deadline: Deadline | None = None,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    log: Path | None = None,
+) -> Completed:
+    """Run to the end or to the deadline; never raises for a failing command.
+
+    The child gets a session of its own, so that a Ctrl-C reaches the lab first and the lab
+    decides what to end.
+    """
+    find_tool(argv[0])
+    limit = deadline if deadline is not None else Deadline.after(DEFAULT_LIMIT_S)
+    with subprocess.Popen(
+        list(argv),
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as child:
+        timed_out = False
+        try:
+            stdout, stderr = child.communicate(stdin, timeout=max(limit.left_s, 0.01))
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            _end(child)
+            stdout, stderr = child.communicate()
+        except BaseException:
+            _end(child)
+            raise
+    done = Completed(
+        argv=tuple(argv),
+        status=child.returncode,
+        stdout=stdout,
+        stderr=stderr,
+        timed_out=timed_out,
+    )
+    if log is not None:
+        append_log(log, str(done))
+    return done
+
+
+def append_log(log: Path, text: str) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with log.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise disk_error(error, log) from error
+
+
+def disk_error(error: OSError, where: Path) -> Exception:
+    """ENOSPC as the lab's own error; anything else unchanged."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return DiskFullError(
+            f"no space left while writing {where}",
+            hint="`dsbisect clean --images` frees what the lab made; then start again: it resumes",
+        )
+    return error
+
+
+def says_disk_full(text: str) -> bool:
+    return "no space left on device" in text.lower() or "disk quota exceeded" in text.lower()
+
+
+def atomic_write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except OSError as error:
+        raise disk_error(error, path) from error
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """Ask the child's whole session to end, then insist."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, sign)
+        except ProcessLookupError:
+            return
+        try:
+            child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            continue
+        return

@@ -1,0 +1,104 @@
+"""One error root; one exit code for each kind of failure."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from pathlib import Path
+
+
+class ExitCode(IntEnum):
+    """Every status the command can end with; docs/exit-codes.md repeats this table."""
+
+    OK = 0
+    INTERNAL = 1  # a defect of dsbisect itself
+    USAGE = 2  # the command line could not be understood
+    MATRIX = 3  # matrix.yaml, its lock or the releases table is wrong
+    TOOL_MISSING = 4  # a program the lab drives is not installed
+    ENGINE = 5  # podman or buildah does not work here
+    IMAGE = 6  # an image could not be made
+    PACKAGE = 7  # a pinned package cannot be had, or it drifted from the lock
+    REGISTRY = 8  # a registry or archive cannot be reached
+    INSTANCE = 9  # the directory server did not start or could not be seeded
+    WORKLOAD = 10  # the load generator could not run
+    STORE = 11  # the results database cannot be used
+    DISK = 12  # no space left
+    DEADLINE = 13  # something bounded took longer than its bound
+    PORT = 14  # an address the server needs is taken
+    INCONCLUSIVE = 20  # measured, but no verdict can be given
+    INTERRUPTED = 130  # Ctrl-C; the store is intact and the next run resumes
+
+
+class DsbisectError(Exception):
+    """Says what went wrong, where, with which value, and what to do next."""
+
+    exit_code = ExitCode.INTERNAL
+
+    def __init__(self, message: str, *, hint: str = "", log: Path | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.log = log
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.log is not None:
+            lines.append(f"  log: {self.log}")
+        if self.hint:
+            lines.append(f"  next: {self.hint}")
+        return "\n".join(lines)
+
+
+class UsageError(DsbisectError):
+    exit_code = ExitCode.USAGE
+
+
+class MatrixError(DsbisectError):
+    exit_code = ExitCode.MATRIX
+
+
+class ToolMissingError(DsbisectError):
+    exit_code = ExitCode.TOOL_MISSING
+
+
+class EngineError(DsbisectError):
+    exit_code = ExitCode.ENGINE
+
+
+class ImageError(DsbisectError):
+    exit_code = ExitCode.IMAGE
+
+
+class PackageError(DsbisectError):
+    exit_code = ExitCode.PACKAGE
+
+
+class RegistryError(DsbisectError):
+    exit_code = ExitCode.REGISTRY
+
+
+class InstanceError(DsbisectError):
+    exit_code = ExitCode.INSTANCE
+
+
+class WorkloadError(DsbisectError):
+    exit_code = ExitCode.WORKLOAD
+
+
+class StoreError(DsbisectError):
+    exit_code = ExitCode.STORE
+
+
+class DiskFullError(DsbisectError):
+    exit_code = ExitCode.DISK
+
+
+class DeadlineError(DsbisectError):
+    exit_code = ExitCode.DEADLINE
+
+
+class PortTakenError(DsbisectError):
+    exit_code = ExitCode.PORT
+
+
+class InconclusiveError(DsbisectError):
+    exit_code = ExitCode.INCONCLUSIVE

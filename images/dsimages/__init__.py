@@ -1,0 +1,1 @@
+"""Rows become images: templates, buildah, the lock and the manifest."""

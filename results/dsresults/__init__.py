@@ -1,0 +1,1 @@
+"""What was measured and what it means: the store, statistics for display, the report."""
