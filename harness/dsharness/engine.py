@@ -1,0 +1,89 @@
+"""The one door to podman and buildah, with whatever configuration this machine needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dsharness.commands import Completed, run, says_disk_full
+from dsharness.errors import DiskFullError, EngineError
+from dsharness.waiting import Deadline
+
+LABEL = "dsbisect=1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """A container engine that is known to start containers here."""
+
+    podman_version: str
+    rootless: bool
+    cgroups: str  # "v1" or "v2"
+    runtime: str
+    pins_cpus: bool
+    limits_memory: bool
+    configuration: Path | None = None
+    build_flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a child process needs to reach the same engine."""
+        return {"CONTAINERS_CONF": str(self.configuration)} if self.configuration else {}
+
+    def podman(
+        self,
+        *args: str,
+        deadline: Deadline | None = None,
+        stdin: str | None = None,
+        log: Path | None = None,
+    ) -> Completed:
+        return self._call("podman", args, deadline, stdin, log)
+
+    def buildah(
+        self,
+        *args: str,
+        deadline: Deadline | None = None,
+        stdin: str | None = None,
+        log: Path | None = None,
+    ) -> Completed:
+        return self._call("buildah", args, deadline, stdin, log)
+
+    def must(self, *args: str, deadline: Deadline | None = None, log: Path | None = None) -> str:
+        """Podman's standard output, or an EngineError with what it said."""
+        done = self.podman(*args, deadline=deadline, log=log)
+        if not done.ok:
+            raise EngineError(
+                f"podman {args[0]} failed: {last_line(done)}",
+                hint="`dsbisect doctor` checks the container engine",
+                log=log,
+            )
+        return done.stdout.strip()
+
+    def _call(
+        self,
+        program: str,
+        args: tuple[str, ...],
+        deadline: Deadline | None,
+        stdin: str | None,
+        log: Path | None,
+    ) -> Completed:
+        done = run([program, *args], deadline=deadline, stdin=stdin, env=self.environment, log=log)
+        if not done.ok and says_disk_full(done.stderr):
+            raise DiskFullError(
+                f"no space left while {program} ran {args[0]}",
+                hint="`dsbisect clean --images` frees what the lab made; "
+                "the next run resumes where this one stopped",
+                log=log,
+            )
+        return done
+
+
+def last_line(done: Completed) -> str:
+    """The line of a failed command that most likely says why."""
+    if done.timed_out:
+        return "it ran out of time"
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("Error", "error", "E:"))]
+    return (errors or lines or [f"exit status {done.status}"])[-1]
