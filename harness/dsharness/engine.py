@@ -84,6 +84,6 @@ def last_line(done: Completed) -> str:
     """The line of a failed command that most likely says why."""
     if done.timed_out:
         return "it ran out of time"
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("Error", "error", "E:"))]
     return (errors or lines or [f"exit status {done.status}"])[-1]

@@ -1,0 +1,204 @@
+"""A container as a context manager: started, used, removed whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsharness.commands import Completed, append_log
+from dsharness.engine import LABEL, Engine, last_line
+from dsharness.errors import DeadlineError, EngineError, ImageError
+from dsharness.waiting import Deadline
+
+OWNER = "dsbisect.owner"
+START_LIMIT_S = 120.0
+EXEC_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a container is confined. The defaults are those of a measured server."""
+
+    network: str = "none"
+    user: str | None = None
+    cpus: tuple[int, ...] = ()
+    memory: str | None = None
+    shm: str | None = None
+    capabilities: tuple[str, ...] = ()
+    volumes: tuple[tuple[Path, str, str], ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    init: bool = True
+    extra: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A container at one moment; ``pid`` is the host's id of its first process."""
+
+    id: str
+    pid: int
+    running: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """A running container of the lab."""
+
+    engine: Engine
+    name: str
+    log: Path
+
+    def execute(
+        self,
+        *command: str,
+        user: str | None = None,
+        stdin: str | None = None,
+        limit_s: float = EXEC_LIMIT_S,
+    ) -> Completed:
+        """Run a command inside; a failing command is the caller's to judge."""
+        flags = [*(["--user", user] if user else []), *(["--interactive"] if stdin else [])]
+        return self.engine.podman(
+            "exec", *flags, self.name, *command,
+            stdin=stdin, deadline=Deadline.after(limit_s), log=self.log,
+        )  # fmt: skip
+
+    def must(self, *command: str, what: str, stdin: str | None = None) -> str:
+        """Run a command that has to succeed; EngineError names ``what`` was being done."""
+        done = self.execute(*command, stdin=stdin)
+        if done.timed_out:
+            raise DeadlineError(f"{what}: {command[0]} ran out of time", log=self.log)
+        if not done.ok:
+            raise EngineError(f"{what}: {last_line(done)}", log=self.log)
+        return done.stdout
+
+    def start(self, *command: str) -> None:
+        """Leave a command running inside."""
+        self.engine.must("exec", "--detach", self.name, *command, log=self.log)
+
+    @property
+    def running(self) -> bool:
+        return self.state().running
+
+    def state(self) -> State:
+        """What podman knows of it; a removed container is one that does not run."""
+        found = self.engine.podman("container", "inspect", "--format", "json", self.name)
+        if not found.ok:
+            return State(id="", pid=0, running=False)
+        facts = json.loads(found.stdout)[0]
+        return State(id=facts["Id"], pid=facts["State"]["Pid"], running=facts["State"]["Running"])
+
+    def note(self, text: str) -> None:
+        """Add something worth keeping to the container's log."""
+        append_log(self.log, text)
+
+    def output(self, lines: int = 50) -> str:
+        """The last lines that the container's main command printed."""
+        done = self.engine.podman("logs", "--tail", str(lines), self.name)
+        return done.stdout + done.stderr
+
+    def commit(self, reference: str, labels: dict[str, str]) -> None:
+        """Keep the container's file system as an image."""
+        changes = [
+            part
+            for key, value in labels.items()
+            for part in ("--change", f"LABEL {key}={json.dumps(value)}")
+        ]
+        self.engine.must(
+            "commit", "--quiet", "--format", "oci", *changes, self.name, reference, log=self.log
+        )
+
+
+def run_argv(image: str, name: str, options: Options, command: tuple[str, ...]) -> list[str]:
+    """Spell one ``podman run``; pure, so that a test can read it."""
+    flags: list[str] = ["run", "--detach", "--name", name, "--label", LABEL]
+    flags += ["--label", f"{OWNER}={owner_tag(os.getpid())}", "--network", options.network]
+    flags += ["--security-opt", "no-new-privileges", "--security-opt", "label=disable"]
+    flags += ["--cap-drop", "all", "--pull", "never"]
+    for capability in options.capabilities:
+        flags += ["--cap-add", capability]
+    flags += ["--init"] if options.init else []
+    flags += ["--user", options.user] if options.user else []
+    flags += ["--cpuset-cpus", ",".join(map(str, options.cpus))] if options.cpus else []
+    flags += ["--memory", options.memory] if options.memory else []
+    flags += ["--shm-size", options.shm] if options.shm else []
+    for source, target, mode in options.volumes:
+        flags += ["--volume", f"{source}:{target}:{mode}"]
+    for key, value in options.labels:
+        flags += ["--label", f"{key}={value}"]
+    for key, value in options.environment:
+        flags += ["--env", f"{key}={value}"]
+    return [*flags, *options.extra, image, *command]
+
+
+@contextmanager
+def running(
+    engine: Engine,
+    image: str,
+    *command: str,
+    purpose: str,
+    log: Path,
+    options: Options | None = None,
+    keep: bool = False,
+) -> Iterator[Container]:
+    """Start a container and remove it at the end, even when the start fails half-way."""
+    name = f"dsbisect-{purpose}-{secrets.token_hex(4)}"
+    try:
+        done = engine.podman(
+            *run_argv(image, name, options or Options(), command),
+            deadline=Deadline.after(START_LIMIT_S), log=log,
+        )  # fmt: skip
+        if not done.ok:
+            raise _start_error(image, last_line(done), log)
+        yield Container(engine=engine, name=name, log=log)
+    finally:
+        if not keep:
+            remove(engine, name)
+
+
+def remove(engine: Engine, name: str) -> None:
+    engine.podman("rm", "--force", "--ignore", "--volumes", "--time", "0", name)
+
+
+def reap(engine: Engine) -> list[str]:
+    """Remove containers whose owner was killed before it could; returns their names."""
+    listed = engine.must(
+        "ps", "--all", "--filter", f"label={LABEL}", "--format",
+        f'{{{{.Names}}}} {{{{index .Labels "{OWNER}"}}}}',
+    )  # fmt: skip
+    orphans = []
+    for line in listed.splitlines():
+        name, _, owner = line.partition(" ")
+        process = owner.partition("@")[0]
+        if process.isdigit() and owner_tag(int(process)) != owner:
+            remove(engine, name)
+            orphans.append(name)
+    return orphans
+
+
+def owner_tag(pid: int) -> str:
+    """A process id that cannot be mistaken for its successor's: pid@start-time."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return f"{pid}@gone"
+    return f"{pid}@{fields[19]}"
+
+
+def _start_error(image: str, said: str, log: Path) -> EngineError | ImageError:
+    if "image not known" in said or "no such image" in said.lower():
+        return ImageError(
+            f"image {image} is not here: {said}",
+            hint="`dsbisect image build` makes it again",
+            log=log,
+        )
+    return EngineError(
+        f"a container of {image} did not start: {said}",
+        hint="`dsbisect doctor --fresh` probes the container engine anew",
+        log=log,
+    )

@@ -1,0 +1,138 @@
+"""Golden states: a directory created, settled, filled and checked once, then kept as an image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsharness.containers import Container, running
+from dsharness.content import content_key
+from dsharness.directory import connect, hash_people
+from dsharness.engine import Engine
+from dsharness.errors import InstanceError
+from dsharness.model import Image, Server, StoredPassword
+from dsharness.paths import logs_home
+from dsharness.readiness import shared_folder, wait_for_bind
+from dsharness.servers import DRIVERS, Seed, ServerDriver
+
+LABEL_STORED = "dsbisect.stored"
+HASH_WORKERS = 4
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Golden:
+    """A finished directory as an image, named by everything that went into it."""
+
+    reference: str
+    key: str
+    server: Server
+    image: Image
+    seed: Seed
+    stored: StoredPassword
+
+
+def golden_key(image: Image, server: Server, seed: Seed) -> str:
+    """The name of the state; an arm's title changes nothing, its settings do."""
+    arm = seed.arm.model_dump(mode="json", exclude={"id", "title"})
+    return content_key([image.key, server, DRIVERS[server].revision, seed.users, seed.hashed, arm])
+
+
+def golden_state(
+    engine: Engine,
+    image: Image,
+    server: Server,
+    seed: Seed,
+    *,
+    progress: Progress,
+    keep: bool = False,
+) -> Golden:
+    """The cached state, or one made now."""
+    key = golden_key(image, server, seed)
+    reference = f"localhost/dsbisect/golden:{key}"
+    stored = _recall(engine, reference)
+    if stored is None:
+        maker = _Maker(
+            engine=engine,
+            driver=DRIVERS[server],
+            image=image,
+            seed=seed,
+            log=logs_home() / "golden" / f"{image.row_id}-{seed.arm.id}-{key}.log",
+            progress=progress,
+        )
+        stored = maker.make(reference, key, keep=keep)
+    return Golden(
+        reference=reference, key=key, server=server, image=image, seed=seed, stored=stored
+    )
+
+
+def _recall(engine: Engine, reference: str) -> StoredPassword | None:
+    found = engine.podman(
+        "image", "inspect", "--format", f'{{{{index .Labels "{LABEL_STORED}"}}}}', reference
+    )
+    return StoredPassword.model_validate_json(found.stdout) if found.ok else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Maker:
+    engine: Engine
+    driver: ServerDriver
+    image: Image
+    seed: Seed
+    log: Path
+    progress: Progress
+
+    def make(self, reference: str, key: str, *, keep: bool) -> StoredPassword:
+        with shared_folder() as shared, self._container(shared, keep=keep) as box:
+            self.progress("creating the directory")
+            self.driver.create(box)
+            socket = self._started(box, shared)
+            self.driver.settle(socket, self.seed.arm)
+            self.progress(f"hashing {self.seed.hashed} passwords under this version")
+            values = hash_people(socket, self.driver.site, self.seed.hashed, workers=HASH_WORKERS)
+            self.progress(f"importing {self.seed.users} users")
+            self.driver.fill(box, socket, values, self.seed)
+            stored = self._checked(box, shared)
+            self.progress("keeping the golden state")
+            labels = {
+                "dsbisect": "1",
+                "dsbisect.kind": "golden",
+                "dsbisect.row": self.image.row_id,
+                "dsbisect.key": key,
+                LABEL_STORED: stored.model_dump_json(),
+            }
+            box.commit(reference, labels)
+        return stored
+
+    @contextmanager
+    def _container(self, shared: Path, *, keep: bool) -> Iterator[Container]:
+        with running(
+            self.engine,
+            self.image.reference,
+            *self.driver.idle_command(),
+            purpose=f"make-{self.image.row_id}",
+            log=self.log,
+            options=self.driver.making(shared),
+            keep=keep,
+        ) as box:
+            yield box
+
+    def _started(self, box: Container, shared: Path) -> Path:
+        self.driver.start(box)
+        return wait_for_bind(box, shared, self.driver)
+
+    def _checked(self, box: Container, shared: Path) -> StoredPassword:
+        """Start once more; first and last user must bind, and with one and the same scheme."""
+        socket = self._started(box, shared)
+        ends = (0, self.seed.users - 1)
+        with connect(socket, self.driver.site) as directory:
+            for number in ends:
+                directory.check_user(number)
+            stored = {directory.stored_password(number) for number in ends}
+        self.driver.stop(box)
+        if len(stored) != 1:
+            raise InstanceError(f"users are stored in different ways: {stored}", log=self.log)
+        return stored.pop()

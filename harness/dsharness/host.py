@@ -1,0 +1,86 @@
+"""What this machine is and what it is doing: fingerprint, CPUs to use, stolen time."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dsharness.engine import Engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuPlan:
+    """Which CPUs the server gets and which the load, so that neither slows the other."""
+
+    server: tuple[int, ...]
+    load: tuple[int, ...]
+    pinned: bool
+
+
+def plan_cpus(available: tuple[int, ...], *, can_pin: bool) -> CpuPlan:
+    """A quarter of the CPUs, at least one, for the load; the rest for the server."""
+    if not can_pin or len(available) < 2:
+        return CpuPlan(server=available, load=available, pinned=False)
+    split = len(available) - max(1, len(available) // 4)
+    return CpuPlan(server=available[:split], load=available[split:], pinned=True)
+
+
+def available_cpus() -> tuple[int, ...]:
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuTicks:
+    """Ticks of some CPUs since boot."""
+
+    total: int
+    steal: int
+
+    def steal_pct_until(self, later: CpuTicks) -> float:
+        passed = later.total - self.total
+        return 100.0 * (later.steal - self.steal) / passed if passed > 0 else 0.0
+
+
+def parse_ticks(stat: str, cpus: tuple[int, ...]) -> CpuTicks:
+    """Sum the lines of /proc/stat that belong to ``cpus``."""
+    wanted = {f"cpu{cpu}" for cpu in cpus}
+    rows = [
+        line.split() for line in stat.splitlines() if line.split()[:1] and line.split()[0] in wanted
+    ]
+    numbers = [[int(field) for field in row[1:9]] for row in rows]
+    return CpuTicks(
+        total=sum(sum(row) for row in numbers),
+        steal=sum(row[7] for row in numbers if len(row) > 7),
+    )
+
+
+def read_ticks(cpus: tuple[int, ...]) -> CpuTicks:
+    return parse_ticks(Path("/proc/stat").read_text(encoding="utf-8"), cpus)
+
+
+def fingerprint(engine: Engine, cpus: CpuPlan) -> dict[str, Any]:
+    """What a sample must carry to be compared with another one."""
+    return {
+        "machine": platform.machine(),
+        "cpu_model": _cpu_model(),
+        "kernel": platform.release(),
+        "server_cpus": list(cpus.server),
+        "load_cpus": list(cpus.load),
+        "pinned": cpus.pinned,
+        "cgroups": engine.cgroups,
+        "rootless": engine.rootless,
+        "runtime": engine.runtime,
+        "podman": engine.podman_version,
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return "unknown"
+    models = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    return models[0] if models else "unknown"

@@ -1,0 +1,71 @@
+"""A served, seeded, ready directory as a context manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dsharness.cgroups import CpuMeter, meter_for
+from dsharness.containers import Container, running
+from dsharness.directory import Site
+from dsharness.engine import Engine
+from dsharness.golden import Golden
+from dsharness.host import CpuPlan
+from dsharness.paths import logs_home
+from dsharness.readiness import shared_folder, start_error, wait_for_bind
+from dsharness.servers import DRIVERS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """A directory that answers binds."""
+
+    golden: Golden
+    container: Container
+    socket: Path
+    meter: CpuMeter
+    site: Site
+
+    @property
+    def alive(self) -> bool:
+        return self.container.running
+
+    def last_words(self) -> str:
+        """What a server that ended said, kept in the log."""
+        return str(start_error(self.container, DRIVERS[self.golden.server], "it ended"))
+
+
+@contextmanager
+def serve(
+    engine: Engine, golden: Golden, cpus: CpuPlan, *, keep: bool = False
+) -> Iterator[Instance]:
+    """Start from the golden state, without any network but loopback, and wait for a bind."""
+    driver = DRIVERS[golden.server]
+    log = logs_home() / "serve" / f"{golden.image.row_id}-{golden.seed.arm.id}-{golden.key}.log"
+    with shared_folder() as shared:
+        options = driver.serving(shared)
+        confined = replace(
+            options,
+            cpus=cpus.server if cpus.pinned else (),
+            memory=options.memory if engine.limits_memory else None,
+        )
+        with running(
+            engine,
+            golden.reference,
+            *driver.serve_command(),
+            purpose=f"serve-{golden.image.row_id}",
+            log=log,
+            options=confined,
+            keep=keep,
+        ) as box:
+            socket = wait_for_bind(box, shared, driver)
+            state = box.state()
+            yield Instance(
+                golden=golden,
+                container=box,
+                socket=socket,
+                meter=meter_for(state.pid, state.id),
+                site=driver.site,
+            )

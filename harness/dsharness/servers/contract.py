@@ -1,0 +1,70 @@
+"""What the lab asks of a kind of server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from dsharness.containers import Container, Options
+from dsharness.directory import Site
+from dsharness.model import Arm
+
+SOCKET_FOLDER = "/run/dsbisect"
+SOCKET_NAME = "ldapi"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seed:
+    """What a directory is filled with; part of its golden state's name."""
+
+    users: int = 1000
+    salts: int = 1000  # distinct stored values; never more than users
+    arm: Arm
+
+    @property
+    def hashed(self) -> int:
+        return min(self.users, self.salts)
+
+
+class ServerDriver(Protocol):
+    """How one kind of server is made, filled, served and stopped."""
+
+    revision: int
+    site: Site
+
+    def making(self, shared: Path) -> Options:
+        """How the container in which a directory is made is confined."""
+        ...
+
+    def serving(self, shared: Path) -> Options:
+        """How the container in which it is measured is confined."""
+        ...
+
+    def idle_command(self) -> tuple[str, ...]:
+        """The main command while the directory is made."""
+        ...
+
+    def serve_command(self) -> tuple[str, ...]:
+        """The main command while it is measured."""
+        ...
+
+    def create(self, box: Container) -> None:
+        """Make an empty directory."""
+        ...
+
+    def start(self, box: Container) -> None: ...
+
+    def stop(self, box: Container) -> None: ...
+
+    def settle(self, socket: Path, arm: Arm) -> None:
+        """Apply the lab's settings and the arm's to the running directory."""
+        ...
+
+    def fill(self, box: Container, socket: Path, values: tuple[str, ...], seed: Seed) -> None:
+        """Store all users; returns with the directory stopped."""
+        ...
+
+    def error_log(self) -> str:
+        """Path inside the container of the server's own log."""
+        ...
