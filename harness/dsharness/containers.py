@@ -107,7 +107,7 @@ class Container:
         changes = [
             part
             for key, value in labels.items()
-            for part in ("--change", f"LABEL {key}={json.dumps(value)}")
+            for part in ("--change", f"LABEL {key}={value}")
         ]
         self.engine.must(
             "commit", "--quiet", "--format", "oci", *changes, self.name, reference, log=self.log

@@ -17,7 +17,8 @@ from dsharness.paths import logs_home
 from dsharness.readiness import shared_folder, wait_for_bind
 from dsharness.servers import DRIVERS, Seed, ServerDriver
 
-LABEL_STORED = "dsbisect.stored"
+LABEL_SCHEME = "dsbisect.scheme"
+LABEL_ROUNDS = "dsbisect.rounds"
 HASH_WORKERS = 4
 
 Progress = Callable[[str], None]
@@ -70,10 +71,12 @@ def golden_state(
 
 
 def _recall(engine: Engine, reference: str) -> StoredPassword | None:
-    found = engine.podman(
-        "image", "inspect", "--format", f'{{{{index .Labels "{LABEL_STORED}"}}}}', reference
-    )
-    return StoredPassword.model_validate_json(found.stdout) if found.ok else None
+    labels = (f'{{{{index .Labels "{name}"}}}}' for name in (LABEL_SCHEME, LABEL_ROUNDS))
+    found = engine.podman("image", "inspect", "--format", "|".join(labels), reference)
+    if not found.ok:
+        return None
+    scheme, _, rounds = found.stdout.strip().partition("|")
+    return StoredPassword(scheme=scheme, rounds=int(rounds) if rounds else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +105,8 @@ class _Maker:
                 "dsbisect.kind": "golden",
                 "dsbisect.row": self.image.row_id,
                 "dsbisect.key": key,
-                LABEL_STORED: stored.model_dump_json(),
+                LABEL_SCHEME: stored.scheme,
+                LABEL_ROUNDS: str(stored.rounds or ""),
             }
             box.commit(reference, labels)
         return stored
