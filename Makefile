@@ -1,0 +1,55 @@
+# Every target is one word; `make` alone lists them.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+BIN := .venv/bin
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+.PHONY: setup
+setup: ## install what running the lab needs, and make .venv
+	@scripts/setup run
+
+.PHONY: develop
+develop: ## the same, with what the tests and checks need
+	@scripts/setup test
+
+.PHONY: reproduce
+reproduce: setup ## measure the default rows; the last line is the report's path
+	@$(BIN)/dsbisect reproduce
+
+.PHONY: test
+test: lint types ## set up, then run every check and test, as CI does
+	@$(BIN)/pytest tests/unit tests/integration
+
+.PHONY: check
+check: lint types unit ## what takes seconds: run it before each commit
+
+.PHONY: lint
+lint: develop ## ruff's rules and format, and the order of imports
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/lint-imports
+
+.PHONY: types
+types: develop ## mypy and pyright
+	@$(BIN)/mypy
+	@$(BIN)/pyright
+
+.PHONY: unit
+unit: develop ## the tests that need no container
+	@$(BIN)/pytest tests/unit
+
+.PHONY: integration
+integration: develop ## the tests that run the real thing
+	@$(BIN)/pytest tests/integration
+
+.PHONY: golden
+golden: develop ## write the golden files anew; look at the difference before a commit
+	@DSBISECT_REGEN=1 $(BIN)/pytest tests/unit
+
+.PHONY: clean
+clean: ## remove what building and testing left in this folder; not results, not images
+	@rm -rf .venv .tools dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
