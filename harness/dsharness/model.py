@@ -307,23 +307,35 @@ class Verdict(Value):
     candidate: str
     outcome: Outcome
     why: str
-    ratio_to_fast: float | None = Field(
-        default=None, description="cost over the fast reference's cost; above 1 is slower"
+    ratio_to_first: float | None = Field(
+        default=None, description="cost over the cost of the first end; above 1 is slower"
     )
     interval: tuple[float, float] | None = None
     samples: tuple[str, ...] = Field(default=(), description="sample ids")
 
 
+class Step(Value):
+    """A difference between two neighbours in a line."""
+
+    before: str
+    after: str
+    ratio: float
+    interval: tuple[float, float]
+
+
 class Boundary(Value):
-    """The answer for one series and one workload."""
+    """The answer for one line of a series and one workload."""
 
     series_id: str
+    line: tuple[str, ...] = Field(default=(), description="the candidates, in order")
     workload_id: str
     arm_id: str
-    last_fast: str | None
-    first_slow: str | None
+    before: str | None = Field(description="the last candidate that is like the line's first")
+    after: str | None = Field(description="the first candidate that is like the line's last")
     suspects: tuple[str, ...] = Field(
-        default=(), description="unmeasurable candidates between the two, never guessed away"
+        default=(),
+        description="all that may be the first changed one: `after`, and before it what could not "
+        "be measured",
     )
     found: bool
     direction: Literal["slower", "faster", "none", "unknown"]
@@ -331,6 +343,10 @@ class Boundary(Value):
     effect_interval: tuple[float, float] | None = None
     smallest_visible_pct: float | None = None
     summary: str
+    unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")
+    steps: tuple[Step, ...] = Field(
+        default=(), description="every difference between neighbours, the boundary's among them"
+    )
     verdicts: tuple[Verdict, ...] = ()
 
 

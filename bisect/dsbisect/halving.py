@@ -1,0 +1,79 @@
+"""The plain search: prove both ends, halve, confirm the neighbours. Core pure logic, no I/O.
+
+[F, ?, ?, ?, S]   both ends measured, and they differ
+[F, ?, F, ?, S]   the middle is compared with the first end, turn by turn
+[F, -, F, S, S]   "-" cannot be measured: it is never fast or slow
+[·, -, F, S, ·]   the two neighbours measured against each other once more
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from dsbisect.answering import found, hopeless, no_difference
+from dsbisect.judging import Ends, Policy, Side, View
+from dsbisect.searching import Answer, History, Measure, Question
+from dsresults.comparing import turn_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halving:
+    """A ``Search``."""
+
+    policy: Policy = field(default_factory=Policy)
+
+    def next_step(self, question: Question, history: History) -> Measure | Answer:
+        view = View(question=question, history=history, policy=self.policy)
+        line = view.line
+        if len(line) < 2:
+            return Answer(boundary=hopeless(view))
+        match view.ends:
+            case Ends.OPEN:
+                return _turn(view, line[-1], line[0], "prove both ends")
+            case Ends.AGREE:
+                return Answer(boundary=no_difference(view))
+            case Ends.DIFFER:
+                return _narrow(view)
+
+
+def _narrow(view: View) -> Measure | Answer:
+    """Halve what lies between the last unchanged and the first changed candidate."""
+    line = view.line
+    low, high = 0, len(line) - 1
+    doubtful: set[str] = set()
+    while inner := [c for c in line[low + 1 : high] if c not in doubtful]:
+        candidate = inner[(len(inner) - 1) // 2]
+        match view.side(candidate)[0]:
+            case Side.UNCHANGED:
+                low = line.index(candidate)
+            case Side.CHANGED:
+                high = line.index(candidate)
+            case Side.UNKNOWN:
+                if not view.exhausted(candidate, line[0]):
+                    return _turn(view, candidate, line[0], f"is {candidate} fast or slow?")
+                doubtful.add(candidate)
+    before, after = line[low], line[high]
+    enough = view.pairs(after, before) >= view.policy.boundary_turns
+    if not enough and not view.exhausted(after, before):
+        return _turn(view, after, before, f"confirm {before} against {after}")
+    return Answer(boundary=found(view, before, after))
+
+
+def _turn(view: View, one: str, other: str, why: str) -> Measure:
+    """A B, then B A: what drifts within a pair cancels over two turns."""
+    turns = (turn_of(sample) for group in view.history.samples.values() for sample in group)
+    number = 1 + max(turns, default=-1)
+    order = (one, other) if number % 2 == 0 else (other, one)
+    return Measure(turn=number, candidates=order, why=why, remaining=_remaining(view))
+
+
+def _remaining(view: View) -> int:
+    """A guess for the ETA: two samples a turn, for ends, halvings and the confirmation."""
+    policy, line = view.policy, view.line
+    ends = max(0, policy.least_turns - view.pairs(line[-1], line[0]))
+    unknown = [c for c in line[1:-1] if view.side(c)[0] is Side.UNKNOWN]
+    halvings = policy.least_turns * math.ceil(math.log2(len(unknown) + 1))
+    done = sum(min(view.pairs(c, line[0]), policy.least_turns) for c in unknown)
+    confirmation = policy.boundary_turns - policy.least_turns
+    return max(0, 2 * (ends + halvings - done + confirmation) - 2)

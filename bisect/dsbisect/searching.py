@@ -1,0 +1,57 @@
+"""What a search is: from all that was measured to the next step. Core pure logic, no I/O.
+
+The campaign asks ``next_step`` again and again and does what it says. A search keeps no state of
+its own, so a campaign that was interrupted goes on by showing it the stored samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dsharness.model import Boundary, Sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Where along ``line`` does the workload turn slow."""
+
+    series_id: str
+    line: tuple[str, ...]
+    workload_id: str
+    arm_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """All that is known so far."""
+
+    samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+    unmeasurable: Mapping[str, str] = field(default_factory=dict)  # candidate -> why
+
+    def of(self, candidate: str) -> tuple[Sample, ...]:
+        return self.samples.get(candidate, ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """Measure these candidates in this order, all as one turn."""
+
+    turn: int
+    candidates: tuple[str, ...]
+    why: str
+    remaining: int  # samples still expected after this turn, for the ETA
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The search is over."""
+
+    boundary: Boundary
+
+
+class Search(Protocol):
+    """The place where a statistical search will stand."""
+
+    def next_step(self, question: Question, history: History) -> Measure | Answer: ...
