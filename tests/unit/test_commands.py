@@ -1,0 +1,179 @@
+"""The one door for subprocesses, with real processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dsharness.commands import (
+    append_log,
+    atomic_write,
+    disk_error,
+    find_tool,
+    run,
+    says_disk_full,
+)
+from dsharness.errors import DiskFullError, ToolMissingError
+from dsharness.waiting import Deadline, wait_until
+
+
+def python(code: str, *args: str) -> list[str]:
+    return [sys.executable, "-c", code, *args]
+
+
+def test_both_streams_and_the_status_are_kept() -> None:
+    done = run(python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"))
+    assert (done.status, done.ok, done.stdout, done.stderr) == (3, False, "out\n", "err\n")
+
+
+def test_stdin_env_and_cwd_arrive(tmp_path: Path) -> None:
+    code = "import os, sys; print(sys.stdin.read(), os.environ['A'], os.getcwd())"
+    done = run(python(code), stdin="in", env={"A": "b"}, cwd=tmp_path)
+    assert done.stdout == f"in b {tmp_path}\n"
+
+
+def test_without_stdin_a_reader_sees_its_end() -> None:
+    done = run(["cat"], deadline=Deadline.after(10))
+    assert (done.ok, done.stdout) == (True, "")
+
+
+def test_arguments_are_never_shell_text() -> None:
+    argument = "$(id); `id` 'x' \"y\" *"
+    assert run(["printf", "%s", argument]).stdout == argument
+
+
+def test_undecodable_output_does_not_break_the_lab() -> None:
+    done = run(python(r"import sys; sys.stdout.buffer.write(b'a\xff')"))
+    assert done.stdout == "a\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "exec sleep 60",
+        "trap '' TERM; exec sleep 60",
+        "sleep 60 & wait",
+        # the leader goes at once; a member that ignores SIGTERM holds the pipes
+        "(trap '' TERM; sleep 60; sleep 60) & exec sleep 60",
+    ],
+    ids=["plain", "stubborn", "child", "stubborn-child"],
+)
+def test_a_deadline_ends_the_whole_session(script: str) -> None:
+    started = time.monotonic()
+    done = run(["sh", "-c", script], deadline=Deadline.after(0.3))
+    assert done.timed_out
+    assert not done.ok
+    assert "ran out of time" in str(done)
+    assert time.monotonic() - started < 10
+
+
+def test_what_was_said_before_the_deadline_is_kept() -> None:
+    done = run(["sh", "-c", "echo begun; exec sleep 60"], deadline=Deadline.after(0.5))
+    assert done.stdout == "begun\n"
+
+
+def test_an_interrupt_ends_the_child(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    code = (
+        "import sys; from dsharness.commands import run;"
+        "run(['sh', '-c', 'echo $$ >\"$1\"; exec sleep 60', 'sh', sys.argv[1]])"
+    )
+    with subprocess.Popen(
+        python(code, str(pid_file)), stderr=subprocess.PIPE, start_new_session=True
+    ) as lab:
+        deadline = Deadline.after(20)
+        pid = int(wait_until(lambda: _text(pid_file), deadline, what="the child's pid"))
+        lab.send_signal(signal.SIGINT)
+        lab.wait(timeout=20)
+    assert lab.returncode != 0
+    wait_until(lambda: _gone(pid), Deadline.after(5), what="the child's end")
+
+
+def _text(path: Path) -> str | None:
+    return (path.read_text() or None) if path.exists() else None
+
+
+def _gone(pid: int) -> bool | None:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return None
+
+
+@pytest.mark.parametrize(
+    ("tool", "package"),
+    [("createrepo_c", "createrepo-c"), ("buildah", "buildah"), ("no-such-tool", "no-such-tool")],
+)
+def test_a_missing_tool_says_how_to_get_it(
+    tool: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for attempt in (lambda: find_tool(tool), lambda: run([tool, "--version"])):
+        with pytest.raises(ToolMissingError, match=f"{tool} is not installed") as caught:
+            attempt()
+        assert "make setup" in caught.value.hint
+        assert f"apt-get install {package}" in caught.value.hint
+
+
+def test_a_log_holds_each_command_as_one_could_type_it(tmp_path: Path) -> None:
+    log = tmp_path / "deep" / "run.log"
+    run(["printf", "%s\n", "two words"], log=log)
+    run(["false"], log=log)
+    assert log.read_text() == (
+        "$ printf '%s\n' 'two words'\ntwo words\n[exit status 0]\n$ false\n[exit status 1]\n"
+    )
+
+
+def test_a_full_disk_is_an_error_of_its_own() -> None:
+    with pytest.raises(DiskFullError, match="/dev/full") as caught:
+        append_log(Path("/dev/full"), "text")
+    assert "dsbisect clean" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("number", "full"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EACCES, False)]
+)
+def test_only_want_of_space_is_a_full_disk(number: int, full: bool) -> None:  # noqa: FBT001
+    error = OSError(number, os.strerror(number))
+    told = disk_error(error, Path("x"))
+    assert isinstance(told, DiskFullError) is full
+    assert full or told is error
+
+
+@pytest.mark.parametrize(
+    ("text", "full"),
+    [
+        ("write /layer.tar: no space left on device", True),
+        ("cp: error writing 'x': No space left on device", True),
+        ("Disk quota exceeded", True),
+        ("permission denied", False),
+    ],
+)
+def test_a_full_disk_is_recognised_in_a_tools_words(text: str, full: bool) -> None:  # noqa: FBT001
+    assert says_disk_full(text) is full
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    atomic_write(path, "one")
+    atomic_write(path, "two")
+    assert path.read_text() == "two"
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        atomic_write(path, "half \udc80")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path], "no half-written file is left"

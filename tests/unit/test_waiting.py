@@ -1,0 +1,61 @@
+"""A deadline is a point in time; waiting is for behaviour."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from dsharness.errors import DeadlineError
+from dsharness.waiting import Deadline, wait_until
+
+
+@pytest.mark.parametrize(
+    ("seconds", "passed"), [(-1.0, True), (0.0, True), (60.0, False)], ids=["past", "now", "later"]
+)
+def test_a_deadline_knows_whether_it_passed(seconds: float, passed: bool) -> None:  # noqa: FBT001
+    deadline = Deadline.after(seconds)
+    assert deadline.passed is passed
+    assert 0.0 <= deadline.left_s <= max(seconds, 0.0)
+
+
+def test_time_left_only_shrinks() -> None:
+    deadline = Deadline.after(60)
+    before = deadline.left_s
+    time.sleep(0.01)
+    assert deadline.left_s < before
+
+
+def answers(*values: object) -> Iterator[object]:
+    yield from values
+
+
+def test_the_first_answer_is_returned() -> None:
+    probe = answers(None, None, "ready", "too late")
+    assert wait_until(lambda: next(probe), Deadline.after(5), what="it", pause_s=0.001) == "ready"
+
+
+@pytest.mark.parametrize("answer", [0, "", False, ()])
+def test_an_empty_answer_is_an_answer(answer: object) -> None:
+    assert wait_until(lambda: answer, Deadline.after(5), what="it") == answer
+
+
+def test_a_probe_is_asked_even_when_time_is_up() -> None:
+    assert wait_until(lambda: "ready", Deadline.after(-1), what="it") == "ready"
+
+
+def test_waiting_in_vain_ends_at_the_deadline_and_says_for_what() -> None:
+    started = time.monotonic()
+    with pytest.raises(DeadlineError, match="in vain for the server's first bind") as caught:
+        wait_until(lambda: None, Deadline.after(0.05), what="the server's first bind", pause_s=9)
+    assert time.monotonic() - started < 2, "the pause must not outlast the deadline"
+    assert caught.value.hint
+
+
+def test_a_failing_probe_is_not_swallowed() -> None:
+    def probe() -> None:
+        raise RuntimeError("the server died")
+
+    with pytest.raises(RuntimeError, match="died"):
+        wait_until(probe, Deadline.after(5), what="it")
