@@ -10,14 +10,19 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsharness.errors import DiskFullError, ToolMissingError
+from dsharness.errors import DiskFullError, StoppedError, ToolMissingError
 from dsharness.waiting import Deadline
 
 DEFAULT_LIMIT_S = 600.0
+
+# A Ctrl-C reaches the main thread only; this is how it reaches what the other threads run.
+_stopping = threading.Event()
+_children: set[subprocess.Popen[str]] = set()
 
 PACKAGES_WITH = {
     "podman": "podman",
@@ -68,12 +73,15 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     log: Path | None = None,
+    cleanup: bool = False,
 ) -> Completed:
     """Run to the end or to the deadline; never raises for a failing command.
 
     The child gets a session of its own, so that a Ctrl-C reaches the lab first and the lab
-    decides what to end.
+    decides what to end. After ``stop_all`` only ``cleanup`` commands still run.
     """
+    if _stopping.is_set() and not cleanup:
+        raise StoppedError(f"{argv[0]} was not started: the lab is stopping")
     find_tool(argv[0])
     limit = deadline if deadline is not None else Deadline.after(DEFAULT_LIMIT_S)
     with subprocess.Popen(
@@ -88,6 +96,8 @@ def run(
         start_new_session=True,
     ) as child:
         timed_out = False
+        if not cleanup:
+            _children.add(child)
         try:
             stdout, stderr = child.communicate(stdin, timeout=max(limit.left_s, 0.01))
         except subprocess.TimeoutExpired:
@@ -97,6 +107,8 @@ def run(
         except BaseException:
             _end(child)
             raise
+        finally:
+            _children.discard(child)
     done = Completed(
         argv=tuple(argv),
         status=child.returncode,
@@ -107,6 +119,13 @@ def run(
     if log is not None:
         append_log(log, str(done))
     return done
+
+
+def stop_all() -> None:
+    """End every running command but clean-ups, and let no other start; for the way out only."""
+    _stopping.set()
+    for child in tuple(_children):
+        _end(child)
 
 
 def append_log(log: Path, text: str) -> None:

@@ -105,9 +105,7 @@ class Container:
     def commit(self, reference: str, labels: dict[str, str]) -> None:
         """Keep the container's file system as an image."""
         changes = [
-            part
-            for key, value in labels.items()
-            for part in ("--change", f"LABEL {key}={value}")
+            part for key, value in labels.items() for part in ("--change", f"LABEL {key}={value}")
         ]
         self.engine.must(
             "commit", "--quiet", "--format", "oci", *changes, self.name, reference, log=self.log
@@ -162,7 +160,7 @@ def running(
 
 
 def remove(engine: Engine, name: str) -> None:
-    engine.podman("rm", "--force", "--ignore", "--volumes", "--time", "0", name)
+    engine.podman("rm", "--force", "--ignore", "--volumes", "--time", "0", name, cleanup=True)
 
 
 def reap(engine: Engine) -> list[str]:

@@ -38,8 +38,9 @@ class Engine:
         deadline: Deadline | None = None,
         stdin: str | None = None,
         log: Path | None = None,
+        cleanup: bool = False,
     ) -> Completed:
-        return self._call("podman", args, deadline, stdin, log)
+        return self._call("podman", args, deadline, stdin, log, cleanup=cleanup)
 
     def buildah(
         self,
@@ -47,8 +48,9 @@ class Engine:
         deadline: Deadline | None = None,
         stdin: str | None = None,
         log: Path | None = None,
+        cleanup: bool = False,
     ) -> Completed:
-        return self._call("buildah", args, deadline, stdin, log)
+        return self._call("buildah", args, deadline, stdin, log, cleanup=cleanup)
 
     def must(self, *args: str, deadline: Deadline | None = None, log: Path | None = None) -> str:
         """Podman's standard output, or an EngineError with what it said."""
@@ -68,8 +70,17 @@ class Engine:
         deadline: Deadline | None,
         stdin: str | None,
         log: Path | None,
+        *,
+        cleanup: bool,
     ) -> Completed:
-        done = run([program, *args], deadline=deadline, stdin=stdin, env=self.environment, log=log)
+        done = run(
+            [program, *args],
+            deadline=deadline,
+            stdin=stdin,
+            env=self.environment,
+            log=log,
+            cleanup=cleanup,
+        )
         if not done.ok and says_disk_full(done.stderr):
             raise DiskFullError(
                 f"no space left while {program} ran {args[0]}",

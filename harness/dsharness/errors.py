@@ -102,3 +102,7 @@ class PortTakenError(DsbisectError):
 
 class InconclusiveError(DsbisectError):
     exit_code = ExitCode.INCONCLUSIVE
+
+
+class StoppedError(DsbisectError):
+    exit_code = ExitCode.INTERRUPTED
