@@ -49,6 +49,11 @@ integration: develop ## the tests that run the real thing
 golden: develop ## write the golden files anew; look at the difference before a commit
 	@DSBISECT_REGEN=1 $(BIN)/pytest tests/unit
 
+.PHONY: schema
+schema: develop ## write the JSON Schema that editors use for matrix.yaml
+	@$(BIN)/dsbisect matrix schema >matrix.schema.json.new
+	@mv matrix.schema.json.new matrix.schema.json
+
 .PHONY: clean
 clean: ## remove what building and testing left in this folder; not results, not images
 	@rm -rf .venv .tools dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
