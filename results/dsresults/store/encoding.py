@@ -1,0 +1,97 @@
+"""Values to table rows and back, exactly; what cannot come back the same is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+from sqlalchemy import Table
+
+from dsharness.errors import StoreError
+from dsharness.model import Value
+
+V = TypeVar("V", bound=Value)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LARGEST = 2**63 - 1
+TIMES = {"started_at": "started_us", "finished_at": "finished_us", "added_at": "added_us"}
+
+
+def encode(value: Value, table: Table, **further: str) -> dict[str, Any]:
+    """The row of a value, with ``further`` columns that are no fields of it."""
+    rest = _document(value)
+    columns: dict[str, Any] = {name: rest.pop(name) for name in list(rest) if name in table.c}
+    columns |= further
+    for name, number in TIMES.items():
+        if number in table.c:
+            text = columns[name]
+            columns[number] = None if text is None else microseconds(text, _named(value, name))
+    for name, cell in columns.items():
+        _check_cell(cell, _named(value, name))
+    return {**columns, "rest": rest}
+
+
+def decode(kind: type[V], row: Mapping[str, Any]) -> V:
+    """The value of a row; StoreError when this version cannot read it."""
+    fields = {name: row[name] for name in kind.model_fields if name in row}
+    try:
+        return kind.model_validate({**row["rest"], **fields})
+    except ValidationError as error:
+        raise StoreError(
+            f"the stored {kind.__name__.lower()} {row['id']!r} cannot be read: {explain(error)}",
+            hint="it was written by another version of dsbisect: use that one, or a newer one",
+        ) from error
+
+
+def microseconds(text: str, what: str) -> int:
+    """A time in ISO 8601 as microseconds since 1970; without a zone it is taken as UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise StoreError(
+            f"{what} is not a time in ISO 8601: {text!r}",
+            hint="write it as 2026-01-31T12:00:00+00:00",
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def explain(error: ValidationError) -> str:
+    """Every complaint with its field and value on one line."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in fault['loc']) or 'value'}: "
+        f"{fault['msg']}, got {repr(fault.get('input'))[:80]}"
+        for fault in error.errors(include_url=False)
+    )
+
+
+def _document(value: Value) -> dict[str, Any]:
+    try:
+        # Strict first: JSON would silently turn a NaN of a nested dict into null.
+        json.dumps(value.model_dump(), allow_nan=False, default=str)
+        document = value.model_dump(mode="json")
+        json.dumps(document).encode()
+    except (ValueError, TypeError, RecursionError, PydanticSerializationError) as error:
+        raise StoreError(
+            f"{_named(value)} cannot be written as JSON: {error}",
+            hint="numbers must be finite, everything else text, lists or mappings",
+        ) from error
+    return document
+
+
+def _check_cell(cell: Any, what: str) -> None:  # noqa: ANN401 - any cell of a row
+    """SQLite and PostgreSQL differ in what they take; a store must fit both."""
+    if isinstance(cell, str) and "\0" in cell:
+        raise StoreError(f"{what} holds a NUL character: {cell!r}", hint="remove it")
+    if isinstance(cell, int) and not -LARGEST <= cell <= LARGEST:
+        raise StoreError(f"{what} is out of range: {cell}", hint=f"at most {LARGEST}")
+
+
+def _named(value: Value, field: str = "") -> str:
+    name = f"{type(value).__name__.lower()} {getattr(value, 'id', getattr(value, 'key', ''))!r}"
+    return f"{field} of {name}" if field else name

@@ -1,0 +1,89 @@
+"""Where the store is: a file for one person, a PostgreSQL URL for a team."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from dsharness.errors import StoreError
+
+FILE_NAME = "dsbisect.db"
+DRIVERS = {
+    "sqlite": "sqlite+pysqlite",
+    "sqlite+pysqlite": "sqlite+pysqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+SECRET_PARAMETERS = frozenset({"password", "sslpassword"})
+FORMS = "a file's path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Location:
+    """A database, and how to name it without telling its password."""
+
+    url: URL
+
+    @property
+    def file(self) -> Path | None:
+        """The database file; None for a server."""
+        if self.url.get_backend_name() != "sqlite" or not self.url.database:
+            return None
+        return Path(self.url.database)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        given = [self.url.query.get(name) for name in SECRET_PARAMETERS]
+        texts = [self.url.password, *(value for value in given if isinstance(value, str))]
+        return tuple(text for text in texts if text)
+
+    def __str__(self) -> str:
+        if self.file is not None:
+            return str(self.file)
+        shown = self.url.set(drivername="postgresql", password=None)
+        return shown.difference_update_query(SECRET_PARAMETERS).render_as_string()
+
+
+def default_location(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
+    """$DSBISECT_STORE, else results/ of the working directory, else the user's data folder."""
+    variables = os.environ if environ is None else environ
+    if override := variables.get("DSBISECT_STORE"):
+        return override
+    results = (cwd or Path.cwd()) / "results"
+    if results.is_dir():
+        return str(results / FILE_NAME)
+    home = variables.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return str(Path(home) / "dsbisect" / FILE_NAME)
+
+
+def locate(url: str | Path | None) -> Location:
+    """Read a path or URL; StoreError when it is neither SQLite nor PostgreSQL."""
+    text = str(url) if url else default_location()
+    if "://" not in text:
+        return Location(url=URL.create("sqlite+pysqlite", database=str(Path(text).expanduser())))
+    scheme = text.partition("://")[0]
+    if scheme not in DRIVERS:
+        raise StoreError(f"the store cannot be kept in {scheme!r}", hint=f"use {FORMS}")
+    try:
+        parsed = make_url(text).set(drivername=DRIVERS[scheme])
+    except (ArgumentError, ValueError):
+        raise _unreadable(scheme) from None  # the cause would quote the URL, password and all
+    if "@" in (parsed.host or ""):
+        raise _unreadable(scheme)
+    location = Location(url=parsed)
+    if scheme.startswith("sqlite") and (location.file is None or parsed.database == ":memory:"):
+        raise StoreError("a store in memory would forget everything", hint=f"use {FORMS}")
+    return location
+
+
+def _unreadable(scheme: str) -> StoreError:
+    return StoreError(
+        f"the store's {scheme} URL cannot be read",
+        hint=f"use {FORMS}; write @ : / in a password as %40 %3A %2F",
+    )

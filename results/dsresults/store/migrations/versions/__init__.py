@@ -1,0 +1,1 @@
+"""One module for each revision; a published one is never edited."""

@@ -1,0 +1,110 @@
+"""Put one value into its table: once, whole, and never over something that differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Table, select, update
+
+from dsharness.content import content_key
+from dsharness.errors import StoreError
+from dsharness.model import Boundary, Campaign, Image, Sample
+from dsresults.store.database import Database
+from dsresults.store.encoding import encode, microseconds
+from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES
+
+ANSWER = ("finished_at", "finished_us", "boundary")
+
+
+def put_sample(database: Database, connection: Connection, sample: Sample) -> bool:
+    """False when the very same sample is there already."""
+    return _put(database, connection, SAMPLES, encode(sample, SAMPLES))
+
+
+def put_image(database: Database, connection: Connection, image: Image, *, added_at: str) -> bool:
+    """False when the very same manifest is there already."""
+    identity = content_key(image.model_dump(mode="json"))
+    row = encode(image, IMAGES, id=identity, added_at=added_at)
+    return database.insert_new(connection, IMAGES, row)
+
+
+def put_campaign(database: Database, connection: Connection, campaign: Campaign) -> bool:
+    """False when it is there already; an answer is added to a campaign that had none."""
+    row = encode(campaign, CAMPAIGNS, fingerprint=fingerprint(campaign.environment))
+    if database.insert_new(connection, CAMPAIGNS, row):
+        return True
+    there = _there(connection, CAMPAIGNS, row["id"])
+    if _without_answer(there) != _without_answer(row):
+        raise _conflict(CAMPAIGNS, row, there)
+    if row["finished_at"] is None or _answer(there) == _answer(row):
+        return False
+    if there["finished_at"] is not None:
+        raise _conflict(CAMPAIGNS, row, there)
+    _write_answer(connection, row["id"], _answer(row))
+    return False
+
+
+def answer_campaign(
+    database: Database, connection: Connection, campaign_id: str, boundary: Boundary, at: str
+) -> None:
+    """Give a campaign its answer; the same answer again changes nothing."""
+    answer = {
+        "finished_at": at,
+        "finished_us": microseconds(at, f"finished_at of campaign {campaign_id!r}"),
+        "boundary": boundary.model_dump(mode="json"),
+    }
+    found = connection.execute(select(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id))
+    there = found.mappings().one_or_none()
+    if there is None:
+        raise StoreError(
+            f"{database.location} knows no campaign {campaign_id!r}",
+            hint="`dsbisect results list` shows those it knows",
+        )
+    if there["finished_at"] is None:
+        _write_answer(connection, campaign_id, answer)
+    elif _answer(dict(there)) != answer:
+        raise StoreError(
+            f"campaign {campaign_id!r} was already answered at {there['finished_at']}",
+            hint="start a new campaign: an answer that was given is never rewritten",
+        )
+
+
+def fingerprint(environment: dict[str, Any]) -> str:
+    """What a campaign must share to be resumed: its own ``fingerprint``, else all of it."""
+    given = environment.get("fingerprint")
+    return given if isinstance(given, str) else content_key(environment)
+
+
+def _put(database: Database, connection: Connection, table: Table, row: dict[str, Any]) -> bool:
+    if database.insert_new(connection, table, row):
+        return True
+    there = _there(connection, table, row["id"])
+    if there != row:
+        raise _conflict(table, row, there)
+    return False
+
+
+def _there(connection: Connection, table: Table, identity: str) -> dict[str, Any]:
+    return dict(connection.execute(select(table).where(table.c.id == identity)).mappings().one())
+
+
+def _write_answer(connection: Connection, campaign_id: str, answer: dict[str, Any]) -> None:
+    connection.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id).values(answer))
+
+
+def _answer(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ANSWER}
+
+
+def _without_answer(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in row if name not in ANSWER}
+
+
+def _conflict(table: Table, row: dict[str, Any], there: dict[str, Any]) -> StoreError:
+    differing = sorted(name for name in row if row[name] != there[name])
+    name = differing[0]
+    return StoreError(
+        f"the {table.name[:-1]} {row['id']!r} is in the store already, with another"
+        f" {', '.join(differing)}: {str(there[name])[:80]!r}, not {str(row[name])[:80]!r}",
+        hint="ids are never reused: one of the two was edited; remove or correct it",
+    )

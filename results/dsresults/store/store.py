@@ -1,0 +1,183 @@
+"""The store's one class; what it keeps, it keeps at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TextIO
+
+from dsharness.commands import disk_error
+from dsharness.errors import StoreError
+from dsharness.model import Boundary, Campaign, Image, Sample
+from dsresults.store.database import LOCK_WAIT_S, Database
+from dsresults.store.jsonl import Imported, read_lines, write_lines
+from dsresults.store.location import locate
+from dsresults.store.queries import (
+    count_samples,
+    find_campaigns,
+    find_images,
+    find_samples,
+)
+from dsresults.store.records import answer_campaign, put_campaign, put_image, put_sample
+from dsresults.store.schema import prepare
+
+
+class Store:
+    """Campaigns, samples and image manifests in SQLite or PostgreSQL; safe for many processes.
+
+    Every method is one transaction: when it returns, the data survives a kill or a crash.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Path | None = None,
+        *,
+        create: bool = True,
+        lock_wait_s: float = LOCK_WAIT_S,
+    ) -> Self:
+        """Open by path or URL (None: the default place), bringing the schema up to date."""
+        location = locate(url)
+        if location.file is not None:
+            _ready_file(location.file, create=create, make_folder=not url)
+        database = Database(location, lock_wait_s=lock_wait_s)
+        prepare(database)
+        return cls(database)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        return str(self._database.location)
+
+    def close(self) -> None:
+        self._database.engine.dispose()
+
+    def add_campaign(self, campaign: Campaign) -> bool:
+        """Keep a campaign; False when it is there already, StoreError when it differs."""
+        with self._database.writing() as connection:
+            return put_campaign(self._database, connection, campaign)
+
+    def finish_campaign(self, campaign_id: str, boundary: Boundary, finished_at: str) -> None:
+        """Give a campaign its answer, once."""
+        with self._database.writing() as connection:
+            answer_campaign(self._database, connection, campaign_id, boundary, finished_at)
+
+    def add_sample(self, sample: Sample) -> bool:
+        """Keep a sample; False when it is there already, StoreError when it differs."""
+        with self._database.writing() as connection:
+            return put_sample(self._database, connection, sample)
+
+    def add_image(self, image: Image) -> bool:
+        """Keep an image's manifest; an earlier one of the same key stays beside it."""
+        now = datetime.now(UTC).isoformat()
+        with self._database.writing() as connection:
+            return put_image(self._database, connection, image, added_at=now)
+
+    def samples(
+        self,
+        *,
+        campaign_id: str | None = None,
+        row_id: str | None = None,
+        workload_id: str | None = None,
+        arm_id: str | None = None,
+        image_key: str | None = None,
+    ) -> list[Sample]:
+        """The samples that match everything given, in time order."""
+        given = {
+            "campaign_id": campaign_id,
+            "row_id": row_id,
+            "workload_id": workload_id,
+            "arm_id": arm_id,
+            "image_key": image_key,
+        }
+        return find_samples(self._database, given)
+
+    def sample(self, sample_id: str) -> Sample | None:
+        return next(iter(find_samples(self._database, {"id": sample_id})), None)
+
+    def sample_counts(self) -> dict[str, int]:
+        """Campaign id -> number of its samples, valid or not."""
+        return count_samples(self._database)
+
+    def campaigns(
+        self,
+        *,
+        series_id: str | None = None,
+        workload_id: str | None = None,
+        arm_id: str | None = None,
+        finished: bool | None = None,
+    ) -> list[Campaign]:
+        """The campaigns that match everything given, in time order."""
+        given = {"series_id": series_id, "workload_id": workload_id, "arm_id": arm_id}
+        return find_campaigns(self._database, given, finished=finished)
+
+    def campaign(self, campaign_id: str) -> Campaign | None:
+        return next(iter(find_campaigns(self._database, {"id": campaign_id})), None)
+
+    def latest_finished(
+        self, *, series_id: str, workload_id: str, arm_id: str = "default"
+    ) -> Campaign | None:
+        """The newest answer to one question."""
+        given = {"series_id": series_id, "workload_id": workload_id, "arm_id": arm_id}
+        found = find_campaigns(self._database, given, finished=True, order="finished_us")
+        return found[-1] if found else None
+
+    def unfinished_campaign(
+        self, *, kind: str, series_id: str, workload_id: str, arm_id: str, fingerprint: str
+    ) -> Campaign | None:
+        """The newest campaign to resume: the same question in the same environment."""
+        given = {
+            "kind": kind,
+            "series_id": series_id,
+            "workload_id": workload_id,
+            "arm_id": arm_id,
+            "fingerprint": fingerprint,
+        }
+        found = find_campaigns(self._database, given, finished=False)
+        return found[-1] if found else None
+
+    def image(self, key: str) -> Image | None:
+        """The newest manifest of an image."""
+        found = find_images(self._database, {"key": key})
+        return found[-1] if found else None
+
+    def export_jsonl(self, stream: TextIO) -> int:
+        """Write everything as JSON lines; return the number of records."""
+        return write_lines(self._database, stream)
+
+    def import_jsonl(self, lines: Iterable[str], *, source: str = "input") -> Imported:
+        """Add what an export holds: all of it, or nothing and an error naming the line."""
+        return read_lines(self._database, lines, source=source)
+
+
+def _ready_file(file: Path, *, create: bool, make_folder: bool) -> None:
+    """Only the default's folder is made: a folder that was named and is missing is a typo."""
+    if not create and not file.exists():
+        raise StoreError(
+            f"there is no results database {file}",
+            hint="`dsbisect reproduce` makes one, or name another with --store",
+        )
+    if make_folder:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(error, file.parent) from error
+    if not file.parent.is_dir():
+        raise StoreError(
+            f"the folder of the results database {file} does not exist",
+            hint=f"mkdir -p {file.parent}, or name another with --store",
+        )

@@ -1,0 +1,70 @@
+"""The tables as this version of dsbisect knows them; migrations/ is how a database gets there.
+
+A column named like a field holds that field. Every field without a column of its own lives in
+``rest``, so that a new field needs no migration until someone wants to search by it. ``*_us``
+columns are microseconds since 1970 UTC: texts of time sort wrongly across their spellings.
+No foreign keys: a sample of an unknown campaign is still a measurement worth keeping.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, BigInteger, Column, Double, Index, MetaData, Table, Text
+
+METADATA = MetaData()
+
+CAMPAIGNS = Table(
+    "campaigns",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("series_id", Text, nullable=False),
+    Column("workload_id", Text, nullable=False),
+    Column("arm_id", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("started_at", Text, nullable=False),
+    Column("started_us", BigInteger, nullable=False),
+    Column("finished_at", Text),
+    Column("finished_us", BigInteger),
+    Column("boundary", JSON(none_as_null=True)),
+    Column("rest", JSON, nullable=False),
+    Index("campaigns_by_question", "series_id", "workload_id", "arm_id"),
+)
+
+SAMPLES = Table(
+    "samples",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("campaign_id", Text, nullable=False),
+    Column("row_id", Text, nullable=False),
+    Column("arm_id", Text, nullable=False),
+    Column("workload_id", Text, nullable=False),
+    Column("image_key", Text, nullable=False),
+    Column("started_at", Text, nullable=False),
+    Column("started_us", BigInteger, nullable=False),
+    Column("duration_s", Double, nullable=False),
+    Column("operations", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("rate_per_s", Double, nullable=False),
+    Column("server_cpu_us_per_op", Double),
+    Column("client_cpu_us_per_op", Double),
+    Column("calibrator_us", Double),
+    Column("steal_pct", Double, nullable=False),
+    Column("invalid", JSON, nullable=False),
+    Column("rest", JSON, nullable=False),
+    Index("samples_by_campaign", "campaign_id", "started_us"),
+    Index("samples_by_row", "row_id", "workload_id", "arm_id"),
+)
+
+# One image key can have several manifests: an unpinned package moves on between two builds.
+IMAGES = Table(
+    "images",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("row_id", Text, nullable=False),
+    Column("reference", Text, nullable=False),
+    Column("added_at", Text, nullable=False),
+    Column("added_us", BigInteger, nullable=False),
+    Column("rest", JSON, nullable=False),
+    Index("images_by_key", "key", "added_us"),
+)
