@@ -141,7 +141,7 @@ def test_a_full_disk_is_an_error_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("number", "full"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EACCES, False)]
 )
-def test_only_want_of_space_is_a_full_disk(number: int, full: bool) -> None:  # noqa: FBT001
+def test_only_want_of_space_is_a_full_disk(number: int, full: bool) -> None:
     error = OSError(number, os.strerror(number))
     told = disk_error(error, Path("x"))
     assert isinstance(told, DiskFullError) is full
@@ -157,7 +157,7 @@ def test_only_want_of_space_is_a_full_disk(number: int, full: bool) -> None:  # 
         ("permission denied", False),
     ],
 )
-def test_a_full_disk_is_recognised_in_a_tools_words(text: str, full: bool) -> None:  # noqa: FBT001
+def test_a_full_disk_is_recognised_in_a_tools_words(text: str, full: bool) -> None:
     assert says_disk_full(text) is full
 
 

@@ -14,7 +14,7 @@ from dsharness.waiting import Deadline, wait_until
 @pytest.mark.parametrize(
     ("seconds", "passed"), [(-1.0, True), (0.0, True), (60.0, False)], ids=["past", "now", "later"]
 )
-def test_a_deadline_knows_whether_it_passed(seconds: float, passed: bool) -> None:  # noqa: FBT001
+def test_a_deadline_knows_whether_it_passed(seconds: float, passed: bool) -> None:
     deadline = Deadline.after(seconds)
     assert deadline.passed is passed
     assert 0.0 <= deadline.left_s <= max(seconds, 0.0)
