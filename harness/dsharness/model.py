@@ -9,16 +9,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, Field, PositiveInt
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
 Version = Annotated[str, Field(pattern=r"^[0-9][0-9A-Za-z.~+:_-]*$", max_length=64)]
 
 
-class Value(BaseModel):
+class Value(BaseModel, frozen=True, extra="forbid"):
     """Frozen, strict about unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Family(StrEnum):
@@ -354,7 +352,7 @@ class Campaign(Value):
     """One search: what was asked, and in the end what was answered."""
 
     id: str
-    kind: Literal["rows"] = "rows"
+    kind: Literal["rows", "measure"] = "rows"
     series_id: str
     workload_id: str
     arm_id: str

@@ -1,0 +1,114 @@
+"""The one loop: ask the search, measure, store at once, ask again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Protocol
+
+from dsbisect.laboratory import CANDIDATE_ERRORS
+from dsbisect.searching import Answer, History, Measure, Question, Search
+from dsharness.content import content_key
+from dsharness.golden import Golden
+from dsharness.model import Boundary, Campaign, Sample, Workload
+from dsresults.comparing import grouped
+from dsresults.store import Store
+
+
+class Benches(Protocol):
+    """Where samples come from."""
+
+    goldens: dict[str, Golden]
+    unmeasurable: dict[str, str]
+
+    @property
+    def environment(self) -> dict[str, object]: ...
+
+    def sample(self, row: str, workload: Workload, *, campaign_id: str, turn: int) -> Sample: ...
+
+
+class Listener(Protocol):
+    """Who is told what happens."""
+
+    def resumed(self, campaign: Campaign, samples: int) -> None: ...
+
+    def step(self, question: Question, step: Measure) -> None: ...
+
+    def sampled(self, sample: Sample) -> None: ...
+
+    def unmeasurable(self, row: str, why: str) -> None: ...
+
+    def answered(self, boundary: Boundary) -> None: ...
+
+
+def run_campaign(
+    question: Question,
+    workload: Workload,
+    *,
+    search: Search,
+    benches: Benches,
+    store: Store,
+    listener: Listener,
+) -> Campaign:
+    """Search until the answer; an interrupted campaign of the same question goes on."""
+    campaign, samples = _open_campaign(question, workload, benches, store)
+    if samples:
+        listener.resumed(campaign, len(samples))
+    unmeasurable = dict(benches.unmeasurable)
+    while True:
+        history = History(samples=grouped(samples), unmeasurable=unmeasurable)
+        step = search.next_step(question, history)
+        if isinstance(step, Answer):
+            break
+        listener.step(question, step)
+        for row in step.candidates:
+            try:
+                sample = benches.sample(row, workload, campaign_id=campaign.id, turn=step.turn)
+            except CANDIDATE_ERRORS as error:
+                unmeasurable[row] = str(error)
+                listener.unmeasurable(row, str(error))
+                break
+            store.add_sample(sample)
+            samples.append(sample)
+            listener.sampled(sample)
+    finished_at = _now()
+    store.finish_campaign(campaign.id, step.boundary, finished_at)
+    listener.answered(step.boundary)
+    return campaign.model_copy(update={"boundary": step.boundary, "finished_at": finished_at})
+
+
+def _open_campaign(
+    question: Question, workload: Workload, benches: Benches, store: Store
+) -> tuple[Campaign, list[Sample]]:
+    environment = _environment(question, workload, benches)
+    known = store.unfinished_campaign(
+        kind="rows",
+        series_id=question.series_id,
+        workload_id=question.workload_id,
+        arm_id=question.arm_id,
+        fingerprint=environment["fingerprint"],
+    )
+    if known is not None:
+        return known, store.samples(campaign_id=known.id)
+    campaign = Campaign(
+        id=str(uuid.uuid4()),
+        series_id=question.series_id,
+        workload_id=question.workload_id,
+        arm_id=question.arm_id,
+        started_at=_now(),
+        environment=environment,
+    )
+    store.add_campaign(campaign)
+    return campaign, []
+
+
+def _environment(question: Question, workload: Workload, benches: Benches) -> dict[str, str]:
+    """Everything that must be the same for old samples to count."""
+    goldens: Mapping[str, str] = {row: golden.key for row, golden in benches.goldens.items()}
+    inputs = [question.line, workload.model_dump(mode="json"), goldens, benches.environment]
+    return {"fingerprint": content_key(inputs)}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,107 @@
+"""`bisect rows` and `reproduce`: a study from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dsbisect.cli.options import ArmId, AsJson, Keep, MatrixFile, Relock, ReportFolder, StorePlace
+from dsbisect.cli.watching import Watch
+from dsbisect.study import Findings, Request, run_study
+from dsharness.errors import ExitCode
+from dsharness.matrix import find_arm, find_series, find_workload, load_matrix
+from dsharness.probing import detect
+from dsresults.report import default_folder, render_text, report_data, write_report
+from dsresults.store import Store
+
+SeriesId = Annotated[
+    str | None, typer.Option("--series", help="The series to search. Default: the matrix's.")
+]
+WorkloadIds = Annotated[
+    list[str] | None,
+    typer.Option("--workload", help="Repeatable. Default: the matrix's.", show_default=False),
+]
+Good = Annotated[str | None, typer.Option("--good", help="Row to start at; default: the first.")]
+Bad = Annotated[str | None, typer.Option("--bad", help="Row to end at; default: the last.")]
+
+
+def bisect_rows(  # noqa: PLR0913 - each is an option
+    *,
+    series: SeriesId = None,
+    good: Good = None,
+    bad: Bad = None,
+    workload: WorkloadIds = None,
+    arm: ArmId = "default",
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    output: ReportFolder = None,
+    relock: Relock = False,
+    keep: Keep = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find where fast turns slow along a series of rows.
+
+    Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
+    --workload bind-one
+    """
+    checked = load_matrix(matrix)
+    request = Request(
+        matrix=checked,
+        series=find_series(checked, series or checked.defaults.series),
+        workloads=tuple(
+            find_workload(checked, name) for name in workload or checked.defaults.workloads
+        ),
+        arm=find_arm(checked, arm),
+        good=good,
+        bad=bad,
+        relock=relock,
+        keep=keep,
+    )
+    _study(request, store, output, as_json=as_json)
+
+
+def reproduce(
+    *,
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    output: ReportFolder = None,
+    relock: Relock = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build, measure and report the matrix's default series: the whole chain in one command.
+
+    Example: dsbisect reproduce --output /tmp/report
+    """
+    checked = load_matrix(matrix)
+    defaults = checked.defaults
+    request = Request(
+        matrix=checked,
+        series=find_series(checked, defaults.series),
+        workloads=tuple(find_workload(checked, name) for name in defaults.workloads),
+        arm=find_arm(checked, defaults.arm),
+        relock=relock,
+    )
+    _study(request, store, output, as_json=as_json)
+
+
+def _study(
+    request: Request, store_place: str | None, output: Path | None, *, as_json: bool
+) -> None:
+    engine = detect()
+    _ = request.lines  # a wrong --good or --bad is told before anything is built
+    with Store.open(store_place) as store, Watch() as watch:
+        findings = run_study(request, engine=engine, store=store, watcher=watch)
+    data = report_data(request.matrix, findings.campaigns, findings.samples, findings.images)
+    path = write_report(output or default_folder(request.series.id), data)
+    typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
+    if not _conclusive(findings):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _conclusive(findings: Findings) -> bool:
+    return all(
+        campaign.boundary is not None and campaign.boundary.direction != "unknown"
+        for campaign in findings.campaigns
+    )

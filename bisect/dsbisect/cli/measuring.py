@@ -1,0 +1,111 @@
+"""`measure`: some samples of one row, for a look or a script."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dsbisect.cli.options import ArmId, AsJson, Keep, MatrixFile, Relock, StorePlace
+from dsbisect.cli.watching import Watch
+from dsbisect.laboratory import Laboratory, Plan
+from dsharness.errors import ExitCode, InstanceError
+from dsharness.host import available_cpus, plan_cpus
+from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
+from dsharness.model import Campaign, Sample
+from dsharness.probing import detect
+from dsresults.store import Store
+
+
+def measure(  # noqa: PLR0913 - each is an option
+    row: Annotated[str, typer.Argument(help="Row to measure: `dsbisect matrix show` lists them.")],
+    *,
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="Repeatable. Default: the matrix's.")
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", min=1, max=1000)] = 5,
+    arm: ArmId = "default",
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    relock: Relock = False,
+    keep: Keep = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build, serve and measure one row.
+
+    Example: dsbisect measure debian-12 --workload bind-one --samples 10 --arm ssha512
+    """
+    checked = load_matrix(matrix)
+    find_row(checked, row)
+    workloads = [find_workload(checked, name) for name in workload or checked.defaults.workloads]
+    engine = detect()
+    plan = Plan(
+        matrix=checked,
+        arm=find_arm(checked, arm),
+        users=max(each.users for each in workloads),
+        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
+        relock=relock,
+        keep=keep,
+    )
+    taken: list[Sample] = []
+    with (
+        Store.open(store) as opened,
+        Watch() as watch,
+        Laboratory(engine, plan, watch.preparing) as laboratory,
+    ):
+        watch.begin([row], len(workloads))
+        laboratory.prepare([row], watch.prepared)
+        if row in laboratory.unmeasurable:
+            raise InstanceError(f"{row} cannot be measured: {laboratory.unmeasurable[row]}")
+        for image in laboratory.images.values():
+            opened.add_image(image)
+        for each in workloads:
+            campaign = Campaign(
+                id=str(uuid.uuid4()),
+                kind="measure",
+                series_id=row,
+                workload_id=each.id,
+                arm_id=arm,
+                started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                environment=laboratory.environment,
+            )
+            opened.add_campaign(campaign)
+            for turn in range(samples):
+                sample = laboratory.sample(row, each, campaign_id=campaign.id, turn=turn)
+                opened.add_sample(sample)
+                taken.append(sample)
+                watch.sampled(sample)
+    if as_json:
+        typer.echo(json.dumps([sample.model_dump(mode="json") for sample in taken], indent=2))
+    else:
+        Console().print(_table(taken))
+    if not any(sample.valid for sample in taken):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _table(samples: Sequence[Sample]) -> Table:
+    table = Table("workload", "usable", "binds/s", "CPU ms/bind", "÷ calibrator", "stored as")
+    for workload in dict.fromkeys(sample.workload_id for sample in samples):
+        group = [sample for sample in samples if sample.workload_id == workload]
+        valid = [sample for sample in group if sample.valid]
+        stored = valid[0].stored if valid else None
+        table.add_row(
+            workload,
+            f"{len(valid)} of {len(group)}",
+            _middle([sample.rate_per_s for sample in valid], "{:.0f}"),
+            _middle([(sample.server_cpu_us_per_op or 0) / 1000 for sample in valid], "{:.3g}"),
+            _middle([sample.calibrated_cost or 0 for sample in valid], "{:.3g}"),
+            f"{stored.scheme} {stored.rounds or ''}" if stored else "",
+        )
+    return table
+
+
+def _middle(values: Sequence[Any], form: str) -> str:
+    return form.format(statistics.median(values)) if values else "-"

@@ -1,0 +1,175 @@
+"""`dsbisect results`: look into the store, carry it from one machine to another."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from io import StringIO
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dsharness.commands import atomic_write
+from dsharness.errors import StoreError, UsageError
+from dsharness.model import Campaign, Image, Sample
+from dsresults.store import Store
+
+app = typer.Typer(
+    name="results",
+    help="What was measured: list it, show it, export and import it.",
+    no_args_is_help=True,
+)
+
+PIPED_WIDTH = 160  # a pipe has no width of its own; rich would fold at 80
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="URL|PATH", help="The results database; default: $DSBISECT_STORE."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list", epilog="Example: dsbisect results list --json")
+def list_campaigns(store: Place = None, as_json: AsJson = False) -> None:
+    """List the campaigns, the newest last."""
+    with Store.open(store, create=False) as opened:
+        counts = opened.sample_counts()
+        lines = [_line(campaign, counts) for campaign in opened.campaigns()]
+    if as_json:
+        _print_json(lines)
+    else:
+        _print_table(lines)
+
+
+@app.command("show", epilog="Example: dsbisect results show 3f2a9c1e77d04b56 --json")
+def show(
+    identity: Annotated[str, typer.Argument(metavar="ID", help="A campaign, sample or image key.")],
+    store: Place = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a campaign with its samples, one sample with its log, or an image's manifest."""
+    with Store.open(store, create=False) as opened:
+        found = _find(opened, identity)
+        samples = opened.samples(campaign_id=identity) if isinstance(found, Campaign) else []
+    document: dict[str, Any] = {type(found).__name__.lower(): found.model_dump(mode="json")}
+    if isinstance(found, Campaign):
+        document["samples"] = [sample.model_dump(mode="json") for sample in samples]
+    if as_json:
+        _print_json(document)
+        return
+    _print_fields(found.model_dump(mode="json"))
+    if samples:
+        _print_table([_sample_line(sample) for sample in samples])
+
+
+@app.command("export", epilog="Example: dsbisect results export - | gzip >results.jsonl.gz")
+def export(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Where to; - is standard output.")],
+    store: Place = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write everything as JSON lines; a file is written whole or not at all."""
+    with Store.open(store, create=False) as opened:
+        if file == "-":
+            opened.export_jsonl(sys.stdout)
+            return
+        text = StringIO()
+        records = opened.export_jsonl(text)
+    try:
+        atomic_write(Path(file), text.getvalue())
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {file}: {error.strerror}", hint="name a folder you may write to, or -"
+        ) from error
+    if as_json:
+        _print_json({"file": file, "records": records})
+    else:
+        typer.echo(f"{records} records written to {file}")
+
+
+@app.command("import", epilog="Example: dsbisect results import colleague.jsonl")
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What; - is standard input.")],
+    store: Place = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add what an export holds: all of it or, when a line is wrong, nothing."""
+    try:
+        # surrogateescape: a wrong byte is then found on its own line, not a buffer later
+        source = "/dev/stdin" if file == "-" else file
+        lines = Path(source).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {file}: {error.strerror}", hint="name an export, or - for a pipe"
+        ) from error
+    with Store.open(store) as opened:
+        done = asdict(opened.import_jsonl(lines, source=file))
+    if as_json:
+        _print_json(done)
+    else:
+        typer.echo(
+            "new: {images} images, {campaigns} campaigns, {samples} samples; "
+            "already there: {known}".format(**done)
+        )
+
+
+def _find(opened: Store, identity: str) -> Campaign | Sample | Image:
+    found = opened.campaign(identity) or opened.sample(identity) or opened.image(identity)
+    if found is None:
+        raise UsageError(
+            f"{opened} holds no campaign, sample or image {identity!r}",
+            hint="`dsbisect results list` shows the campaigns; showing one lists its samples",
+        )
+    return found
+
+
+def _line(campaign: Campaign, counts: Mapping[str, int]) -> dict[str, Any]:
+    boundary = campaign.boundary
+    return {
+        "id": campaign.id,
+        "started_at": campaign.started_at,
+        "finished_at": campaign.finished_at,
+        "series": campaign.series_id,
+        "workload": campaign.workload_id,
+        "arm": campaign.arm_id,
+        "samples": counts.get(campaign.id, 0),
+        "answer": boundary.summary if boundary else None,
+    }
+
+
+def _sample_line(sample: Sample) -> dict[str, Any]:
+    cost = sample.server_cpu_us_per_op
+    return {
+        "sample": sample.id,
+        "row": sample.row_id,
+        "started_at": sample.started_at,
+        "rate/s": f"{sample.rate_per_s:.1f}",
+        "server CPU us/op": None if cost is None else f"{cost:.0f}",
+        "invalid because": "; ".join(sample.invalid) or None,
+    }
+
+
+def _print_json(document: object) -> None:
+    typer.echo(json.dumps(document, indent=2))
+
+
+def _print_fields(document: Mapping[str, Any]) -> None:
+    for name, value in document.items():
+        shown = json.dumps(value, indent=2) if isinstance(value, dict | list) else value
+        typer.echo(f"{name}: {'-' if shown is None else shown}")
+
+
+def _print_table(lines: list[dict[str, Any]]) -> None:
+    if not lines:
+        typer.echo("no campaign yet: `dsbisect reproduce` runs the default ones")
+        return
+    table = Table(*lines[0], box=None, pad_edge=False)
+    for line in lines:
+        table.add_row(*("-" if cell is None else str(cell) for cell in line.values()))
+    Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, markup=False).print(table)

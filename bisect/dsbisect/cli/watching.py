@@ -1,0 +1,132 @@
+"""Progress with an ETA: a live bar on a terminal, plain lines elsewhere. Speaks to stderr."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from dsbisect.searching import Measure, Question
+from dsharness.model import Boundary, Campaign, Sample
+
+TYPICAL_PREPARATION_S = 60.0  # a cold row on two cores; measured rows replace this guess
+
+
+class Watch:
+    """A ``Watcher`` for people."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._begin = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TextColumn("{task.fields[left]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task: TaskID | None = None
+        self._prepared = 0
+        self._rows = 0
+        self._questions = 0
+        self._answered = 0
+        self._taken = 0
+        self._expected = 0
+        self._measuring_since = 0.0
+        self._question: Question | None = None
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def begin(self, rows: Sequence[str], questions: int) -> None:
+        self._rows, self._questions = len(rows), questions
+        self._task = self._bar.add_task("prepare", total=len(rows), left="")
+        self._say(f"preparing {len(rows)} rows: {', '.join(rows)}")
+
+    def preparing(self, row: str, what: str) -> None:
+        self._say(f"[bold]{escape(row)}[/]: {escape(what)}")
+
+    def prepared(self, row: str) -> None:
+        self._prepared += 1
+        each = self._elapsed / self._prepared
+        left = _spell((self._rows - self._prepared) * each)
+        self._advance("prepare", self._prepared, self._rows, left)
+        self._say(f"[bold]{escape(row)}[/]: ready ({self._prepared} of {self._rows}, {left})")
+
+    def resumed(self, campaign: Campaign, samples: int) -> None:
+        self._say(f"resuming {campaign.workload_id}: {samples} samples are in the store already")
+
+    def step(self, question: Question, step: Measure) -> None:
+        if not self._measuring_since:
+            self._measuring_since = time.monotonic()
+        if question != self._question:
+            self._question = question
+            self._say(f"workload [bold]{question.workload_id}[/] on {' → '.join(question.line)}")
+        self._expected = self._taken + len(step.candidates) + step.remaining
+        self._say(f"turn {step.turn}: {escape(step.why)}")
+
+    def sampled(self, sample: Sample) -> None:
+        self._taken += 1
+        each = (time.monotonic() - self._measuring_since) / self._taken
+        later = (self._questions - self._answered - 1) * self._per_question
+        left = _spell((self._expected - self._taken + later) * each)
+        self._advance("measure", self._taken, self._expected + later, left)
+        self._say(
+            f"  {_line(sample)} ({self._taken} of about {self._expected + later:.0f}, {left})"
+        )
+
+    def unmeasurable(self, row: str, why: str) -> None:
+        self._say(f"[bold yellow]{escape(row)} cannot be measured[/]: {escape(why)}")
+
+    def answered(self, boundary: Boundary) -> None:
+        self._answered += 1
+        self._say(f"[bold green]{boundary.workload_id}[/]: {escape(boundary.summary)}")
+
+    @property
+    def _per_question(self) -> float:
+        """Samples that a further question will take, as far as this one tells."""
+        return self._expected / (self._answered + 1)
+
+    @property
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._begin
+
+    def _advance(self, what: str, done: float, total: float, left: str) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, description=what, completed=done, total=total, left=left)
+
+    def _say(self, text: str) -> None:
+        self._console.print(f"[dim]{self._elapsed:5.0f} s[/] {text}", soft_wrap=True)
+
+
+def _line(sample: Sample) -> str:
+    if not sample.valid:
+        return f"{sample.row_id}: [yellow]not usable[/]: {escape('; '.join(sample.invalid))}"
+    cpu = sample.server_cpu_us_per_op
+    spent = f", {cpu / 1000:.3g} ms CPU each" if cpu else ""
+    return f"{sample.row_id}: {sample.rate_per_s:.0f}/s{spent}"
+
+
+def _spell(seconds: float) -> str:
+    if seconds < 1:
+        return "almost done"
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    return f"about {seconds / 60:.0f} min left"
