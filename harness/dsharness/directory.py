@@ -11,6 +11,7 @@ from typing import Any
 
 import ldap3
 from ldap3.core.exceptions import LDAPException
+from ldap3.core.results import RESULT_ENTRY_ALREADY_EXISTS
 
 from dsharness.errors import InstanceError
 from dsharness.model import StoredPassword
@@ -94,7 +95,7 @@ class Directory:
             attributes = user_attributes(number) | {"userPassword": self.site.user_password}
             self.connection.add(self.site.user_dn(number), attributes=attributes)
             result = self.connection.result
-            if result["result"] not in {0, ldap3.core.results.RESULT_ENTRY_ALREADY_EXISTS}:
+            if result["result"] not in {0, RESULT_ENTRY_ALREADY_EXISTS}:
                 raise InstanceError(
                     f"the server refused to add {self.site.user_dn(number)}: "
                     f"{result['description']} {result['message']}".rstrip()

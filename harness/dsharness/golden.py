@@ -135,8 +135,8 @@ class _Maker:
         with connect(socket, self.driver.site) as directory:
             for number in ends:
                 directory.check_user(number)
-            stored = {directory.stored_password(number) for number in ends}
+            first, last = (directory.stored_password(number) for number in ends)
         self.driver.stop(box)
-        if len(stored) != 1:
-            raise InstanceError(f"users are stored in different ways: {stored}", log=self.log)
-        return stored.pop()
+        if first != last:
+            raise InstanceError(f"users are stored in two ways: {first}; {last}", log=self.log)
+        return first

@@ -9,14 +9,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
 Version = Annotated[str, Field(pattern=r"^[0-9][0-9A-Za-z.~+:_-]*$", max_length=64)]
 
 
-class Value(BaseModel, frozen=True, extra="forbid"):
+class Value(BaseModel):
     """Frozen, strict about unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Family(StrEnum):
