@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from dsbisect.cli.options import AsJson, StorePlace
 from dsharness.commands import atomic_write
 from dsharness.errors import StoreError, UsageError
 from dsharness.model import Campaign, Image, Sample
@@ -26,18 +27,14 @@ app = typer.Typer(
 )
 
 PIPED_WIDTH = 160  # a pipe has no width of its own; rich would fold at 80
-Place = Annotated[
-    str | None,
-    typer.Option(
-        "--store", metavar="URL|PATH", help="The results database; default: $DSBISECT_STORE."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.command("list", epilog="Example: dsbisect results list --json")
-def list_campaigns(store: Place = None, as_json: AsJson = False) -> None:
-    """List the campaigns, the newest last."""
+@app.command("list")
+def list_campaigns(*, store: StorePlace = None, as_json: AsJson = False) -> None:
+    """List the campaigns, the newest last.
+
+    Example: dsbisect results list --json
+    """
     with Store.open(store, create=False) as opened:
         counts = opened.sample_counts()
         lines = [_line(campaign, counts) for campaign in opened.campaigns()]
@@ -47,13 +44,17 @@ def list_campaigns(store: Place = None, as_json: AsJson = False) -> None:
         _print_table(lines)
 
 
-@app.command("show", epilog="Example: dsbisect results show 3f2a9c1e77d04b56 --json")
+@app.command("show")
 def show(
     identity: Annotated[str, typer.Argument(metavar="ID", help="A campaign, sample or image key.")],
-    store: Place = None,
+    *,
+    store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a campaign with its samples, one sample with its log, or an image's manifest."""
+    """Show a campaign with its samples, one sample with its log, or an image's manifest.
+
+    Example: dsbisect results show 3f2a9c1e77d04b56 --json
+    """
     with Store.open(store, create=False) as opened:
         found = _find(opened, identity)
         samples = opened.samples(campaign_id=identity) if isinstance(found, Campaign) else []
@@ -68,13 +69,17 @@ def show(
         _print_table([_sample_line(sample) for sample in samples])
 
 
-@app.command("export", epilog="Example: dsbisect results export - | gzip >results.jsonl.gz")
+@app.command("export")
 def export(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="Where to; - is standard output.")],
-    store: Place = None,
+    *,
+    store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write everything as JSON lines; a file is written whole or not at all."""
+    """Write everything as JSON lines; a file is written whole or not at all.
+
+    Example: dsbisect results export - | gzip >results.jsonl.gz
+    """
     with Store.open(store, create=False) as opened:
         if file == "-":
             opened.export_jsonl(sys.stdout)
@@ -93,13 +98,17 @@ def export(
         typer.echo(f"{records} records written to {file}")
 
 
-@app.command("import", epilog="Example: dsbisect results import colleague.jsonl")
+@app.command("import")
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="What; - is standard input.")],
-    store: Place = None,
+    *,
+    store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add what an export holds: all of it or, when a line is wrong, nothing."""
+    """Add what an export holds: all of it or, when a line is wrong, nothing.
+
+    Example: dsbisect results import colleague.jsonl
+    """
     try:
         # surrogateescape: a wrong byte is then found on its own line, not a buffer later
         source = "/dev/stdin" if file == "-" else file
