@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Protocol
 
-from dsbisect.laboratory import CANDIDATE_ERRORS
 from dsbisect.searching import Answer, History, Measure, Question, Search
 from dsharness.content import content_key
+from dsharness.errors import CandidateError
 from dsharness.golden import Golden
 from dsharness.model import Boundary, Campaign, Sample, Workload
 from dsresults.comparing import grouped
@@ -65,7 +65,7 @@ def run_campaign(
         for row in step.candidates:
             try:
                 sample = benches.sample(row, workload, campaign_id=campaign.id, turn=step.turn)
-            except CANDIDATE_ERRORS as error:
+            except CandidateError as error:
                 unmeasurable[row] = str(error)
                 listener.unmeasurable(row, str(error))
                 break

@@ -57,6 +57,9 @@ def _narrow(view: View) -> Measure | Answer:
     enough = view.pairs(after, before) >= view.policy.boundary_turns
     if not enough and not view.exhausted(after, before):
         return _turn(view, after, before, f"confirm {before} against {after}")
+    for candidate in line if len(line) <= view.policy.survey_up_to else ():
+        if view.side(candidate)[0] is Side.UNKNOWN and not view.exhausted(candidate, line[0]):
+            return _turn(view, candidate, line[0], f"survey {candidate}: are there more steps?")
     return Answer(boundary=found(view, before, after))
 
 
@@ -73,7 +76,9 @@ def _remaining(view: View) -> int:
     policy, line = view.policy, view.line
     ends = max(0, policy.least_turns - view.pairs(line[-1], line[0]))
     unknown = [c for c in line[1:-1] if view.side(c)[0] is Side.UNKNOWN]
-    halvings = policy.least_turns * math.ceil(math.log2(len(unknown) + 1))
+    survey = len(line) <= policy.survey_up_to
+    candidates = len(unknown) if survey else math.ceil(math.log2(len(unknown) + 1))
+    probes = policy.least_turns * candidates
     done = sum(min(view.pairs(c, line[0]), policy.least_turns) for c in unknown)
     confirmation = policy.boundary_turns - policy.least_turns
-    return max(0, 2 * (ends + halvings - done + confirmation) - 2)
+    return max(0, 2 * (ends + probes - done + confirmation) - 2)

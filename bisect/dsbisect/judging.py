@@ -25,6 +25,7 @@ class Policy:
     boundary_turns: int = 5
     most_turns: int = 9
     smallest_effect: float = 1.10  # ends closer than this are taken for equal
+    survey_up_to: int = 6  # lines no longer than this are measured whole, to see every step
     changed_at_most: float = 2.0  # so many times the first end is a change in any case
 
 

@@ -14,16 +14,7 @@ from dsimages.building import build_image
 from dsharness.commands import stop_all
 from dsharness.containers import reap
 from dsharness.engine import Engine
-from dsharness.errors import (
-    DeadlineError,
-    EngineError,
-    ImageError,
-    InstanceError,
-    PackageError,
-    PortTakenError,
-    RegistryError,
-    WorkloadError,
-)
+from dsharness.errors import CandidateError, WorkloadError
 from dsharness.golden import Golden, golden_state
 from dsharness.host import CpuPlan, fingerprint
 from dsharness.instance import serve
@@ -32,19 +23,6 @@ from dsharness.sampling import Bench, bench, take_sample
 from dsharness.servers import Seed
 
 WORKERS = 2
-
-# What may be wrong with one candidate while the others are fine. A full disk, a missing tool or
-# a broken store is wrong with all of them and ends the campaign.
-CANDIDATE_ERRORS = (
-    DeadlineError,
-    EngineError,
-    ImageError,
-    InstanceError,
-    PackageError,
-    PortTakenError,
-    RegistryError,
-    WorkloadError,
-)
 
 Progress = Callable[[str, str], None]  # (row, what is happening)
 Finished = Callable[[str], None]
@@ -112,7 +90,7 @@ class Laboratory:
                 row = work[future]
                 try:
                     self.goldens[row] = future.result()
-                except CANDIDATE_ERRORS as error:
+                except CandidateError as error:
                     self.unmeasurable[row] = str(error)
                 finished(row)
             self._loader = loader.result()

@@ -60,27 +60,31 @@ class ToolMissingError(DsbisectError):
     exit_code = ExitCode.TOOL_MISSING
 
 
-class EngineError(DsbisectError):
+class CandidateError(DsbisectError):
+    """Wrong with one candidate while the others may be fine; the campaign goes on without it."""
+
+
+class EngineError(CandidateError):
     exit_code = ExitCode.ENGINE
 
 
-class ImageError(DsbisectError):
+class ImageError(CandidateError):
     exit_code = ExitCode.IMAGE
 
 
-class PackageError(DsbisectError):
+class PackageError(CandidateError):
     exit_code = ExitCode.PACKAGE
 
 
-class RegistryError(DsbisectError):
+class RegistryError(CandidateError):
     exit_code = ExitCode.REGISTRY
 
 
-class InstanceError(DsbisectError):
+class InstanceError(CandidateError):
     exit_code = ExitCode.INSTANCE
 
 
-class WorkloadError(DsbisectError):
+class WorkloadError(CandidateError):
     exit_code = ExitCode.WORKLOAD
 
 
@@ -92,11 +96,11 @@ class DiskFullError(DsbisectError):
     exit_code = ExitCode.DISK
 
 
-class DeadlineError(DsbisectError):
+class DeadlineError(CandidateError):
     exit_code = ExitCode.DEADLINE
 
 
-class PortTakenError(DsbisectError):
+class PortTakenError(CandidateError):
     exit_code = ExitCode.PORT
 
 

@@ -109,14 +109,7 @@ def import_(
 
     Example: dsbisect results import colleague.jsonl
     """
-    try:
-        # surrogateescape: a wrong byte is then found on its own line, not a buffer later
-        source = "/dev/stdin" if file == "-" else file
-        lines = Path(source).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
-    except OSError as error:
-        raise UsageError(
-            f"cannot read {file}: {error.strerror}", hint="name an export, or - for a pipe"
-        ) from error
+    lines = _read(file).split("\n")
     with Store.open(store) as opened:
         done = asdict(opened.import_jsonl(lines, source=file))
     if as_json:
@@ -126,6 +119,17 @@ def import_(
             "new: {images} images, {campaigns} campaigns, {samples} samples; "
             "already there: {known}".format(**done)
         )
+
+
+def _read(file: str) -> str:
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {file}: {error.strerror}", hint="name an export, or - for a pipe"
+        ) from error
+    # A wrong byte is then found, and told, on its own line.
+    return content.decode("utf-8", errors="surrogateescape")
 
 
 def _find(opened: Store, identity: str) -> Campaign | Sample | Image:

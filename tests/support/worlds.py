@@ -1,0 +1,70 @@
+"""A world with a known truth: candidates cost what it says, with noise, and some break."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dsbisect.searching import Answer, History, Measure, Question, Search
+from dsharness.model import Boundary, Sample
+
+
+def sample_of(row: str, cost: float, turn: int, **changes: object) -> Sample:
+    facts = {
+        "id": f"{row}/{turn}",
+        "campaign_id": "c",
+        "row_id": row,
+        "arm_id": "default",
+        "workload_id": "w",
+        "image_key": "k",
+        "started_at": "2026-01-01T00:00:00+00:00",
+        "duration_s": 3.0,
+        "operations": 100,
+        "rate_per_s": 1000.0 / cost,
+        "server_cpu_us_per_op": cost * 1000,
+        "client_cpu_us_per_op": 100.0,
+        "calibrator_us": 1000.0,
+        "steal_pct": 0.0,
+        "errors": 0,
+        "per_second": (1.0,),
+        "workload": {"turn": turn},
+    }
+    return Sample.model_validate({**facts, **changes})
+
+
+@dataclass
+class World:
+    """Answers the measurements a search asks for, and counts them."""
+
+    costs: Mapping[str, float]
+    noise: float = 0.02
+    seed: int = 0
+    broken: frozenset[str] = frozenset()  # cannot be served at all
+    failing: frozenset[str] = frozenset()  # are served, but no run is usable
+    taken: list[Sample] = field(default_factory=list)
+    asked: list[Measure] = field(default_factory=list)
+
+    def sample(self, row: str, turn: int) -> Sample:
+        chance = random.Random(f"{self.seed}/{row}/{turn}")
+        cost = self.costs[row] * chance.lognormvariate(0, self.noise)
+        invalid = ("the server died during the load",) if row in self.failing else ()
+        return sample_of(row, cost, turn, invalid=invalid)
+
+    def search(self, search: Search, most: int = 2000) -> Boundary:
+        question = Question(
+            series_id="s", line=tuple(self.costs), workload_id="w", arm_id="default"
+        )
+        unmeasurable: dict[str, str] = {}
+        for _ in range(most):
+            groups = {row: tuple(s for s in self.taken if s.row_id == row) for row in self.costs}
+            step = search.next_step(question, History(samples=groups, unmeasurable=unmeasurable))
+            if isinstance(step, Answer):
+                return step.boundary
+            self.asked.append(step)
+            for row in step.candidates:
+                if row in self.broken:
+                    unmeasurable[row] = "its image could not be built"
+                    break
+                self.taken.append(self.sample(row, step.turn))
+        raise AssertionError("the search did not end")

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from worlds import World
+
+from dsbisect.campaign import run_campaign
+from dsbisect.halving import Halving
+from dsbisect.searching import Question
+from dsharness.errors import DiskFullError, InstanceError
+from dsharness.model import Workload
+from dsresults.store import Store
+
+WORKLOAD = Workload(id="w", title="binds")
+QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", arm_id="default")
+
+
+class Benches:
+    """Serves a world; ``refuses`` are the rows whose server does not start."""
+
+    def __init__(self, world, refuses=(), stop_after=None, machine="one"):
+        self.world = world
+        self.refuses = refuses
+        self.stop_after = stop_after
+        self.goldens = {}
+        self.unmeasurable = {}
+        self.environment = {"machine": machine}
+        self.taken = 0
+
+    def sample(self, row, workload, *, campaign_id, turn):
+        if row in self.refuses:
+            raise InstanceError(f"{row} did not become ready")
+        if self.stop_after is not None and self.taken >= self.stop_after:
+            raise KeyboardInterrupt
+        self.taken += 1
+        identity = {"id": str(uuid.uuid4()), "campaign_id": campaign_id}
+        return self.world.sample(row, turn).model_copy(update=identity)
+
+
+class Ear:
+    def __init__(self):
+        self.heard = []
+
+    def __getattr__(self, name):
+        return lambda *facts: self.heard.append((name, *facts))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "results.db") as opened:
+        yield opened
+
+
+def run(store, benches, ear=None):
+    return run_campaign(
+        QUESTION, WORKLOAD, search=Halving(), benches=benches, store=store, listener=ear or Ear()
+    )
+
+
+WORLD = World({"a": 1, "b": 1, "c": 20})
+
+
+def test_every_sample_is_stored_before_the_next_is_taken(store):
+    benches = Benches(WORLD)
+    original = benches.sample
+
+    def counting(*args, **kwargs):
+        assert len(store.samples()) == benches.taken
+        return original(*args, **kwargs)
+
+    benches.sample = counting
+    campaign = run(store, benches)
+    assert campaign.boundary.after == "c"
+    assert store.campaign(campaign.id).boundary == campaign.boundary
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 5, 9])
+def test_resumes_where_it_was_interrupted(store, stop_after):
+    with pytest.raises(KeyboardInterrupt):
+        run(store, Benches(WORLD, stop_after=stop_after))
+    assert len(store.samples()) == stop_after
+    rest, ear = Benches(WORLD), Ear()
+    campaign = run(store, rest, ear)
+    whole = Benches(WORLD)
+    with Store.open(f"{store}.whole.db") as other:
+        run(other, whole)
+    assert campaign.boundary.after == "c"
+    assert [name for name, *_ in ear.heard].count("resumed") == (1 if stop_after else 0)
+    assert rest.taken <= whole.taken - stop_after + 1  # at most the half-measured turn again
+    assert len(store.campaigns()) == 1
+
+
+def test_another_machine_does_not_resume(store):
+    with pytest.raises(KeyboardInterrupt):
+        run(store, Benches(WORLD, stop_after=4))
+    ear = Ear()
+    run(store, Benches(WORLD, machine="two"), ear)
+    assert "resumed" not in [name for name, *_ in ear.heard]
+    assert len(store.campaigns()) == 2
+
+
+def test_a_server_that_does_not_start_is_unmeasurable_not_slow(store):
+    ear = Ear()
+    campaign = run(store, Benches(WORLD, refuses={"b"}), ear)
+    assert campaign.boundary.suspects == ("b", "c")
+    assert ("unmeasurable", "b", "b did not become ready") in ear.heard
+
+
+def test_a_full_disk_ends_the_campaign_and_the_next_run_resumes(store):
+    benches = Benches(WORLD)
+    original = benches.sample
+
+    def full(*args, **kwargs):
+        if benches.taken == 3:
+            raise DiskFullError("no space left")
+        return original(*args, **kwargs)
+
+    benches.sample = full
+    with pytest.raises(DiskFullError):
+        run(store, benches)
+    assert len(store.samples()) == 3
+    assert run(store, Benches(WORLD)).boundary.after == "c"
+
+
+def test_a_finished_campaign_is_measured_anew(store):
+    run(store, Benches(WORLD))
+    ear = Ear()
+    run(store, Benches(WORLD), ear)
+    assert "resumed" not in [name for name, *_ in ear.heard]
