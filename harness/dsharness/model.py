@@ -122,7 +122,9 @@ Packages = Annotated[
 class Versions(Value):
     """Upstream versions, as published; the package's release suffix belongs in matrix.lock."""
 
-    dirsrv: Version
+    dirsrv: Version | None = Field(
+        default=None, description="omitted when only a first pull can tell; matrix.lock keeps it"
+    )
     freeipa: Version | None = None
     aldpro: Version | None = None
 
@@ -130,6 +132,9 @@ class Versions(Value):
 class Published(Value):
     verdict: Literal["fast", "slow"]
     source: str = Field(description="id of an entry of `sources`")
+    freeipa: Version | None = Field(
+        default=None, description="FreeIPA as published, where only its directory is measured here"
+    )
     note: str = ""
 
 
