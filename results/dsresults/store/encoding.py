@@ -75,7 +75,7 @@ def _document(value: Value) -> dict[str, Any]:
         # Strict first: JSON would silently turn a NaN of a nested dict into null.
         json.dumps(value.model_dump(), allow_nan=False, default=str)
         document = value.model_dump(mode="json")
-        json.dumps(document).encode()
+        json.dumps(document, ensure_ascii=False).encode()  # a lone surrogate fails here
     except (ValueError, TypeError, RecursionError, PydanticSerializationError) as error:
         raise StoreError(
             f"{_named(value)} cannot be written as JSON: {error}",

@@ -1,0 +1,159 @@
+"""The store keeps what it is given, once, and gives it back in time order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from storing import (
+    BOUNDARY,
+    FINISHED,
+    IMAGE,
+    UNFINISHED,
+    prove_kill_keeps_what_was_stored,
+    prove_writers_lose_nothing,
+    sample,
+)
+
+from dsharness.errors import StoreError
+from dsharness.model import Campaign
+from dsresults.store import Store, fingerprint
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "s.db") as opened:
+        yield opened
+
+
+def test_a_sample_is_kept_once(store: Store) -> None:
+    assert store.add_sample(sample("a"))
+    assert not store.add_sample(sample("a"))
+    assert store.samples() == [sample("a")]
+    assert store.sample("a") == sample("a")
+    assert store.sample("b") is None
+
+
+def test_an_id_is_never_reused(store: Store) -> None:
+    store.add_sample(sample("a", errors=0))
+    with pytest.raises(StoreError, match="another errors: '0', not '7'"):
+        store.add_sample(sample("a", errors=7))
+    assert store.samples() == [sample("a", errors=0)]
+
+
+def test_what_is_stored_is_seen_by_others_at_once(store: Store, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s.db") as other:
+        store.add_sample(sample("a"))
+        assert other.samples() == [sample("a")]
+
+
+def test_samples_come_in_time_order_however_the_time_is_spelt(store: Store) -> None:
+    for identity, started_at in [
+        ("third", "2026-01-01T12:00:01Z"),
+        ("second", "2026-01-01T13:30:00.5+01:30"),
+        ("first", "2026-01-01T12:00:00"),
+    ]:
+        store.add_sample(sample(identity, started_at=started_at))
+    assert [one.id for one in store.samples()] == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, ["a", "b", "c"]),
+        ({"campaign_id": "c-9"}, ["b"]),
+        ({"row_id": "debian-13"}, ["c"]),
+        ({"workload_id": "none-such"}, []),
+        ({"arm_id": "default", "image_key": "other"}, ["a"]),
+    ],
+)
+def test_samples_are_chosen_by_everything_given(
+    store: Store, given: dict[str, str], found: list[str]
+) -> None:
+    store.add_sample(sample("a", image_key="other"))
+    store.add_sample(sample("b", campaign_id="c-9"))
+    store.add_sample(sample("c", row_id="debian-13"))
+    assert [one.id for one in store.samples(**given)] == found
+
+
+def test_samples_are_counted_by_campaign(store: Store) -> None:
+    for identity, campaign in [("a", "c-1"), ("b", "c-1"), ("c", "c-2")]:
+        store.add_sample(sample(identity, campaign_id=campaign))
+    assert store.sample_counts() == {"c-1": 2, "c-2": 1}
+
+
+def unfinished(identity: str, **changes: object) -> Campaign:
+    return UNFINISHED.model_copy(update={"id": identity, **changes})
+
+
+def resumable(store: Store, fingerprint_: str) -> Campaign | None:
+    question = {name: getattr(UNFINISHED, name) for name in ("kind", "series_id", "workload_id")}
+    return store.unfinished_campaign(**question, arm_id="default", fingerprint=fingerprint_)
+
+
+def test_the_newest_unfinished_campaign_of_the_same_question_and_environment_is_resumed(
+    store: Store,
+) -> None:
+    mark = str(UNFINISHED.environment["fingerprint"])
+    store.add_campaign(unfinished("new", started_at="2026-11-21T12:00:00Z"))
+    store.add_campaign(unfinished("old"))
+    store.add_campaign(unfinished("elsewhere", environment={"fingerprint": "x"}))
+    store.add_campaign(unfinished("other", workload_id="bind-one"))
+    assert getattr(resumable(store, mark), "id", None) == "new"
+    store.finish_campaign("new", BOUNDARY, "2026-11-21T13:00:00Z")
+    assert getattr(resumable(store, mark), "id", None) == "old"
+    assert resumable(store, "y") is None
+
+
+def test_a_campaign_without_a_fingerprint_is_known_by_its_whole_environment() -> None:
+    assert fingerprint({"fingerprint": "x", "cpus": 2}) == "x"
+    assert fingerprint({"cpus": 2}) == fingerprint({"cpus": 2}) != fingerprint({"cpus": 4})
+
+
+def test_a_campaign_is_answered_once(store: Store) -> None:
+    store.add_campaign(unfinished("c"))
+    assert store.campaigns(finished=True) == []
+    store.finish_campaign("c", BOUNDARY, "2026-11-21T13:00:00Z")
+    store.finish_campaign("c", BOUNDARY, "2026-11-21T13:00:00Z")
+    answered = unfinished("c", boundary=BOUNDARY, finished_at="2026-11-21T13:00:00Z")
+    assert store.campaign("c") == answered
+    assert store.campaigns(finished=False) == []
+    with pytest.raises(StoreError, match="was already answered at 2026-11-21T13:00:00Z"):
+        store.finish_campaign("c", BOUNDARY, "2026-11-21T14:00:00Z")
+    assert not store.add_campaign(unfinished("c"))
+    assert store.campaign("c") == answered
+
+
+def test_an_unknown_campaign_cannot_be_answered(store: Store) -> None:
+    with pytest.raises(StoreError, match="knows no campaign 'c-404'"):
+        store.finish_campaign("c-404", BOUNDARY, "2026-11-21T13:00:00Z")
+
+
+def test_the_latest_answer_is_the_one_given_last(store: Store) -> None:
+    question = {"series_id": "debian", "workload_id": "bind-one"}
+    assert store.latest_finished(**question) is None
+    store.add_campaign(FINISHED.model_copy(update={"id": "late"}))
+    early = {"id": "early", "finished_at": "2026-11-21T11:00:00+01:00"}
+    store.add_campaign(FINISHED.model_copy(update=early))
+    store.add_campaign(unfinished("none", workload_id="bind-one"))
+    assert getattr(store.latest_finished(**question), "id", None) == "late"
+    assert store.latest_finished(**question, arm_id="ssha512") is None
+
+
+def test_the_newest_manifest_of_an_image_counts_and_the_old_one_stays(store: Store) -> None:
+    assert store.image(IMAGE.key) is None
+    assert store.add_image(IMAGE)
+    assert not store.add_image(IMAGE)
+    drifted = IMAGE.model_copy(update={"packages": {"389-ds-base": "2.3.2"}})
+    assert store.add_image(drifted)
+    assert store.image(IMAGE.key) == drifted
+    assert str(store).endswith("s.db")
+
+
+def test_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
+    prove_writers_lose_nothing(tmp_path / "new.db")
+
+
+def test_a_killed_writer_leaves_the_store_intact(tmp_path: Path) -> None:
+    prove_kill_keeps_what_was_stored(tmp_path / "new.db")

@@ -1,0 +1,52 @@
+"""What goes into the store comes out the same, or is refused with its place and value."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from stored_samples import ANY_SAMPLE
+from storing import sample
+
+from dsharness.errors import StoreError
+from dsharness.model import Sample
+from dsresults.store import Store
+
+
+@given(one=ANY_SAMPLE)
+def test_any_sample_survives_the_store_and_an_export(one: Sample) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with Store.open(Path(folder) / "a.db") as store:
+            assert store.add_sample(one)
+            assert store.samples() == [one]
+            text = io.StringIO()
+            store.export_jsonl(text)
+        with Store.open(Path(folder) / "b.db") as copy:
+            copy.import_jsonl(io.StringIO(text.getvalue()))
+            assert copy.samples() == [one]
+            assert not copy.add_sample(one)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"rate_per_s": float("nan")}, "sample 'x' cannot be written as JSON"),
+        ({"per_second": (1.0, float("inf"))}, "sample 'x' cannot be written as JSON"),
+        ({"environment": {"load": [float("nan")]}}, "sample 'x' cannot be written as JSON"),
+        ({"environment": {"host": "\udc80"}}, "sample 'x' cannot be written as JSON"),
+        ({"environment": {"lock": object()}}, "sample 'x' cannot be written as JSON"),
+        ({"operations": 2**63}, "operations of sample 'x' is out of range: 9223372036854775808"),
+        ({"row_id": "a\0b"}, r"row_id of sample 'x' holds a NUL character: 'a\\x00b'"),
+        ({"started_at": "at noon"}, "started_at of sample 'x' is not a time .*: 'at noon'"),
+    ],
+)
+def test_what_would_not_survive_is_refused(
+    tmp_path: Path, changes: dict[str, object], complaint: str
+) -> None:
+    with Store.open(tmp_path / "s.db") as store:
+        with pytest.raises(StoreError, match=complaint):
+            store.add_sample(sample("x", **changes))
+        assert store.samples() == []
