@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-
-import pydantic
-from ruamel.yaml import YAML
+from typing import Protocol, TypeVar
 
 from dsharness.errors import MatrixError
-from dsharness.model import Matrix
+from dsharness.matrix_checks import contradiction_findings, draft_of, reference_findings
+from dsharness.matrix_findings import MatrixFindingsError, suggestion
+from dsharness.matrix_shape import shape_findings
+from dsharness.matrix_source import read_document
+from dsharness.model import Arm, Matrix, Row, Series, Workload
 
 NAME = "matrix.yaml"
+
+
+class Named(Protocol):
+    """Anything in the matrix that has an id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
 
 
 def find_matrix() -> Path:
@@ -28,8 +42,45 @@ def find_matrix() -> Path:
 
 def load_matrix(path: Path | None = None) -> Matrix:
     """The checked matrix of a file, or one MatrixError with everything that is wrong in it."""
-    where = path or find_matrix()
-    try:
-        return Matrix.model_validate(YAML(typ="safe", pure=True).load(where))
-    except pydantic.ValidationError as error:
-        raise MatrixError(f"{where}: {error}") from error
+    document = read_document(path or find_matrix())
+    draft = draft_of(document.data)
+    findings = [
+        *document.findings,
+        *shape_findings(document.data, document.places),
+        *reference_findings(draft),
+        *contradiction_findings(draft),
+    ]
+    if findings:
+        raise MatrixFindingsError(document.path, findings, document.places)
+    return Matrix.model_validate_json(json.dumps(document.data), strict=True)
+
+
+def find_row(matrix: Matrix, row_id: str) -> Row:
+    """The row of that id, or MatrixError with the nearest id there is."""
+    return _find("row", matrix.rows, row_id)
+
+
+def find_series(matrix: Matrix, series_id: str) -> Series:
+    """The series of that id, or MatrixError with the nearest id there is."""
+    return _find("series", matrix.series, series_id)
+
+
+def find_workload(matrix: Matrix, workload_id: str) -> Workload:
+    """The workload of that id, or MatrixError with the nearest id there is."""
+    return _find("workload", matrix.workloads, workload_id)
+
+
+def find_arm(matrix: Matrix, arm_id: str) -> Arm:
+    """The settings arm of that id, or MatrixError with the nearest id there is."""
+    return _find("settings arm", matrix.settings, arm_id)
+
+
+def _find(noun: str, things: Sequence[T], wanted: str) -> T:
+    for thing in things:
+        if thing.id == wanted:
+            return thing
+    known = [thing.id for thing in things]
+    raise MatrixError(
+        f"no {noun} {wanted!r} in the matrix.{suggestion(wanted, known)}",
+        hint=f"there are: {', '.join(known)}",
+    )

@@ -204,7 +204,7 @@ class Defaults(Value):
     """What `reproduce` does when nothing is named."""
 
     series: Identifier
-    workloads: tuple[Identifier, ...]
+    workloads: tuple[Identifier, ...] = Field(min_length=1)
     arm: Identifier = "default"
 
 

@@ -1,0 +1,82 @@
+"""Does the data have the shape the model asks for? Each answer in the words of the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pydantic
+from pydantic_core import ErrorDetails
+
+from dsharness.matrix_findings import Finding, KeyPath, Place, suggestion
+from dsharness.matrix_schema import allowed_keys, variants
+from dsharness.model import Matrix
+
+
+def shape_findings(data: Mapping[str, Any], places: Mapping[KeyPath, Place]) -> list[Finding]:
+    """Everything in the data that the model does not allow."""
+    try:
+        # JSON's strictness is the one wanted: lists become tuples, but no number becomes text
+        Matrix.model_validate_json(json.dumps(data), strict=True)
+    except pydantic.ValidationError as error:
+        details = error.errors(include_url=False)
+        return [_finding(detail, data, places) for detail in details if not _echo(detail)]
+    return []
+
+
+def _echo(detail: ErrorDetails) -> bool:
+    """A list whose every item is wrong is counted as too short as well; the items say it all."""
+    return detail["type"] == "too_short" and bool(detail["input"])
+
+
+def key_path(location: tuple[int | str, ...], data: Any) -> KeyPath:  # noqa: ANN401 - any YAML
+    """The model's location without what is not in the file: the names of union variants."""
+    path: list[str | int] = []
+    for index, part in enumerate(location):
+        inside = range(len(data)) if isinstance(data, list) else data
+        if isinstance(data, dict | list) and part in inside:
+            data = data[part]
+        elif index < len(location) - 1 or part == "[key]":
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _finding(
+    detail: ErrorDetails, data: Mapping[str, Any], places: Mapping[KeyPath, Place]
+) -> Finding:
+    path = key_path(detail["loc"], data)
+    if detail["type"].startswith("union_tag"):
+        path = (*path, "kind")
+    place = places.get(path)
+    value = place.text if place is not None else None
+    if detail["type"] == "missing":
+        value = None
+    return Finding(path=path, value=value, allowed=_allowed(detail, value))
+
+
+def _allowed(detail: ErrorDetails, value: str | None) -> str:
+    location, context = detail["loc"], detail.get("ctx", {})
+    match detail["type"]:
+        case "missing":
+            allowed = "missing; it must be given"
+        case "union_tag_not_found":
+            allowed = f"missing; allowed: {', '.join(variants(location))}"
+        case "union_tag_invalid":
+            kinds = variants(location)
+            allowed = f"allowed: {', '.join(kinds)}.{suggestion(value or '', kinds)}"
+        case "extra_forbidden":
+            keys, key = allowed_keys(location[:-1]), str(location[-1])
+            allowed = f"unknown key; allowed: {', '.join(keys)}.{suggestion(key, keys)}"
+        case "literal_error" | "enum":
+            words = re.findall(r"'([^']*)'", str(context["expected"]))
+            allowed = f"allowed: {context['expected']}.{suggestion(value or '', words)}"
+        case "string_type" if isinstance(detail["input"], int | float):
+            allowed = f'YAML reads this as a number or a truth value; quote it: "{value}"'
+        case "string_pattern_mismatch":
+            allowed = f"allowed: text that matches {context['pattern']}"
+        case _:
+            allowed = detail["msg"].replace("Input should", "should").replace("String", "text")
+    return allowed

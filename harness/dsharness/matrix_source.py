@@ -1,0 +1,170 @@
+"""YAML text to plain data that remembers its lines, bounded before anything is built.
+
+The composer of the YAML library calls itself once per level, and aliases unfold to any size;
+so the stream of events is checked first, and the unfolding is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from dsharness.errors import MatrixError
+from dsharness.matrix_findings import Finding, KeyPath, Place
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 16  # matrix.yaml itself needs 6
+MAX_NODES = 20_000  # the matrix of every tagged release would have about 3,000
+
+TAG = "tag:yaml.org,2002:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """Plain data, the place of each key path, and what was wrong with the text itself."""
+
+    path: Path
+    data: dict[str, Any]
+    places: dict[KeyPath, Place] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+def read_document(path: Path) -> Document:
+    """The document of a file; MatrixError when it is no YAML mapping of a sane size."""
+    text = _read_text(path)
+    try:
+        _check_size(text, path)
+        root = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f":{mark.line + 1}" if mark is not None else ""
+        raise MatrixError(
+            f"{path}{line}: not YAML: {error.problem or error.context}",
+            hint="an editor that knows YAML shows the place; see docs/matrix.md",
+        ) from error
+    except YAMLError as error:
+        raise MatrixError(f"{path}: not YAML: {error}".splitlines()[0]) from error
+    if not isinstance(root, MappingNode):
+        found = "nothing" if root is None else f"a {root.id}"
+        raise MatrixError(
+            f"{path}: {found} at the top level: only a mapping is allowed",
+            hint="`dsbisect matrix schema` prints what a matrix may say",
+        )
+    reader = _Reader(path)
+    data = reader.read(root, (), 0)
+    return Document(path=path, data=data, places=reader.places, findings=tuple(reader.findings))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise MatrixError(
+            f"{path}: cannot be read: {error.strerror or error}",
+            hint="name a readable matrix with --matrix or $DSBISECT_MATRIX",
+        ) from error
+    if len(raw) > MAX_BYTES:
+        raise MatrixError(f"{path}: more than {MAX_BYTES} bytes: a matrix is smaller than that")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise MatrixError(
+            f"{path}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8: only UTF-8 is allowed",
+            hint="save the file as UTF-8",
+        ) from error
+
+
+def _check_size(text: str, path: Path) -> None:
+    """Follow the events, which cost no stack and no tree, and stop at the first excess."""
+    depth = nodes = 0
+    for event in YAML(typ="safe", pure=True).parse(text):
+        nodes += isinstance(event, NodeEvent)
+        depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
+        depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
+        _check_bounds(f"{path}:{event.start_mark.line + 1}", depth, nodes)
+
+
+def _check_bounds(where: str, depth: int, nodes: int) -> None:
+    if depth > MAX_DEPTH:
+        raise MatrixError(
+            f"{where}: nested more than {MAX_DEPTH} deep: a matrix needs 6 levels",
+            hint="look for brackets that are not closed, or an alias that contains itself",
+        )
+    if nodes > MAX_NODES:
+        raise MatrixError(
+            f"{where}: more than {MAX_NODES} values, aliases counted: a matrix has a few thousand",
+            hint="look for aliases of aliases, or split the matrix",
+        )
+
+
+class _Reader:
+    """Unfolds the composed nodes, counting what each alias adds."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.places: dict[KeyPath, Place] = {}
+        self.findings: list[Finding] = []
+        self._nodes = 0
+
+    def read(self, node: Node, at: KeyPath, line: int) -> Any:  # noqa: ANN401 - YAML is anything
+        self._nodes += 1
+        _check_bounds(f"{self.path}:{line}", len(at), self._nodes)
+        text = node.value if isinstance(node, ScalarNode) else None
+        self.places[at] = Place(line=line, text=text)
+        if isinstance(node, MappingNode):
+            return self._mapping(node, at)
+        if isinstance(node, SequenceNode):
+            return [
+                self.read(item, (*at, index), item.start_mark.line + 1)
+                for index, item in enumerate(node.value)
+            ]
+        return self._scalar(node, at, line)
+
+    def _mapping(self, node: MappingNode, at: KeyPath) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, ScalarNode):
+                self._find(at, line, None, "a list or mapping as a key; only a word is allowed")
+            elif key.value in data:
+                first = self.places[(*at, key.value)].line
+                self._find((*at, key.value), line, None, f"a second time; first in line {first}")
+            else:
+                data[key.value] = self.read(value, (*at, key.value), line)
+        return data
+
+    def _scalar(self, node: Node, at: KeyPath, line: int) -> str | float | bool | None:
+        text: str = node.value
+        try:
+            match str(node.tag).removeprefix(TAG):
+                case "null":
+                    return None
+                case "bool":
+                    return text.lower() == "true"
+                case "int":
+                    return int(text)
+                case "float":
+                    return float(text)
+                case "str":
+                    return text
+        except ValueError:
+            pass  # YAML's other ways to write a number (0o17, .inf) have no use here
+        self._find(at, line, text, f'not plain text; quote it: "{text[:60]}"')
+        return text
+
+    def _find(self, at: KeyPath, line: int, value: str | None, allowed: str) -> None:
+        self.findings.append(Finding(path=at, line=line, value=value, allowed=allowed))
