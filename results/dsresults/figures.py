@@ -1,0 +1,43 @@
+"""Figures as people read them: three significant digits and a narrow space for thousands. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from dsharness.model import StoredPassword
+
+NARROW = "\u202f"  # no-break, so that a number never spans two lines
+
+
+def significant(value: float) -> str:
+    """Three significant digits, never in exponent form; nothing is lost from thousands on."""
+    if not math.isfinite(value):
+        return "unbounded"
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.2e}")  # rounding first: 9.996 becomes 10.0, not 10.00
+    decimals = 2 - math.floor(math.log10(abs(rounded)))
+    return whole(rounded) if decimals <= 0 else f"{rounded:.{decimals}f}"
+
+
+def whole(value: float) -> str:
+    """An exact count with its thousands apart."""
+    return f"{round(value):,}".replace(",", NARROW)
+
+
+def times(value: float) -> str:
+    """A factor; counts of rounds divide exactly, and then no digits are invented."""
+    return f"{whole(value) if value == round(value) else significant(value)} times"
+
+
+def milliseconds(us: float) -> str:
+    return f"{significant(us / 1000)} ms"
+
+
+def percent(value: float) -> str:
+    return f"{significant(value)} %"
+
+
+def spell(stored: StoredPassword) -> str:
+    """A stored password's scheme and rounds."""
+    return stored.scheme + (f", {whole(stored.rounds)} rounds" if stored.rounds else "")

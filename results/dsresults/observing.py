@@ -1,0 +1,103 @@
+"""What was observed, as values: candidates down, workloads across. A report is made of these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from dsharness.model import Boundary, Outcome, Published, StoredPassword, Value
+
+
+class Estimate(Value):
+    """A ratio; the interval is missing when one pair is all there is."""
+
+    value: float
+    interval: tuple[float, float] | None = None
+
+    def inverse(self) -> Estimate:
+        turned = (1 / self.interval[1], 1 / self.interval[0]) if self.interval else None
+        return Estimate(value=1 / self.value, interval=turned)
+
+
+class Candidate(Value):
+    """One row of a comparison: what it is and what is installed in it."""
+
+    id: str
+    system: str = ""
+    dirsrv: str | None = None
+    freeipa: str | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    images: tuple[str, ...] = ()
+    note: str = ""
+    published: Published | None = None
+    published_source: str = ""
+
+
+class Observed(Value):
+    """One candidate under one workload; medians of its valid samples."""
+
+    candidate: str
+    valid: int = 0
+    invalid: int = 0
+    unmeasured: str | None = None
+    rate_per_s: float | None = None
+    server_cpu_us_per_op: float | None = None
+    client_cpu_us_per_op: float | None = None
+    calibrated_cost: float | None = None
+    cost_ratio: Estimate | None = None
+    slowness_ratio: Estimate | None = None
+    stored: StoredPassword | None = None
+    outcome: Outcome = Outcome.INCONCLUSIVE
+    why: str = ""
+
+    @property
+    def busy_cpus(self) -> float | None:
+        """How many CPUs the server kept busy while the load ran."""
+        if self.rate_per_s is None or self.server_cpu_us_per_op is None:
+            return None
+        return self.rate_per_s * self.server_cpu_us_per_op / 1e6
+
+
+class Column(Value):
+    """One campaign: a workload over all candidates of a line, with its answer."""
+
+    campaign_id: str
+    workload_id: str
+    title: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    started_at: str
+    finished_at: str | None = None
+    boundary: Boundary | None = None
+    reference: str | None = None
+    server_cpus: int | None = None
+    observed: tuple[Observed, ...] = ()
+
+    def of(self, candidate: str) -> Observed | None:
+        return next((one for one in self.observed if one.candidate == candidate), None)
+
+    @property
+    def users(self) -> int | None:
+        """How many different users the load really binds as."""
+        if self.parameters.get("order") == "repeat":
+            return 1
+        users: int | None = self.parameters.get("distinct_users")
+        return users
+
+
+class Comparison(Value):
+    """One line of a series under one arm, with every workload that was run on it."""
+
+    series_id: str
+    series_title: str = ""
+    line: tuple[str, ...]
+    arm_id: str
+    arm_title: str = ""
+    default_scheme: bool = True
+    candidates: tuple[Candidate, ...]
+    columns: tuple[Column, ...]
+    superseded: tuple[str, ...] = ()
+
+    def candidate(self, candidate_id: str) -> Candidate:
+        known = (one for one in self.candidates if one.id == candidate_id)
+        return next(known, Candidate(id=candidate_id))

@@ -1,0 +1,176 @@
+"""Where things stand in a chart; the template draws them. Pure geometry."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from dsharness.model import Outcome, Sample, Value
+from dsresults.comparing import cost
+from dsresults.figures import milliseconds, significant
+from dsresults.observing import Column, Comparison, Observed
+
+WIDTH, LEFT, RIGHT = 480, 12, 468
+TOP, ROW, BOTTOM = 14, 54, 40
+SPARK_WIDTH, SPARK_HEIGHT = 90, 22
+
+
+class Tick(Value):
+    x: float
+    label: str
+
+
+class Mark(Value):
+    """One candidate: its dot, its interval, its samples, in drawing units."""
+
+    candidate: str
+    outcome: Outcome
+    y: float
+    x: float | None = None
+    low: float | None = None
+    high: float | None = None
+    dots: tuple[float, ...] = ()
+    label: str = ""
+
+
+class Chart(Value):
+    """Cost on a log axis over the candidates of a line, for one workload."""
+
+    workload_id: str
+    title: str
+    description: str
+    height: float
+    axis_y: float
+    ticks: tuple[Tick, ...]
+    marks: tuple[Mark, ...]
+    boundary_y: float | None = None
+    boundary_label: str = ""
+
+
+class Spark(Value):
+    """The one-second rates of a sample."""
+
+    points: str
+    warmup_x: float
+    description: str
+
+
+class _Scale(Value):
+    low: float
+    high: float
+
+    def x(self, value: float) -> float:
+        span = math.log(self.high / self.low) or 1.0
+        share = math.log(value / self.low) / span
+        return round(LEFT + (RIGHT - LEFT) * min(max(share, 0.0), 1.0), 1)
+
+
+def charts(comparison: Comparison, samples: Sequence[Sample]) -> tuple[Chart, ...]:
+    """One chart for each workload, all with the same axis so that they can be held together."""
+    ours = {
+        column.campaign_id: [s for s in samples if s.campaign_id == column.campaign_id and s.valid]
+        for column in comparison.columns
+    }
+    speeds = [s.calibrator_us for group in ours.values() for s in group if s.calibrator_us]
+    if not speeds:
+        return ()
+    unit_us = statistics.median(speeds)  # calibrated cost as time on this machine's usual speed
+    costs = {
+        (column.campaign_id, candidate): [
+            value * unit_us
+            for sample in ours[column.campaign_id]
+            if sample.row_id == candidate and (value := cost(sample))
+        ]
+        for column in comparison.columns
+        for candidate in comparison.line
+    }
+    values = [value for group in costs.values() for value in group]
+    if not values:
+        return ()
+    scale = _Scale(low=min(values) / 1.5, high=max(values) * 1.5)
+    return tuple(_chart(comparison, column, costs, scale) for column in comparison.columns)
+
+
+def spark(sample: Sample) -> Spark | None:
+    """A line from the first second to the last, from zero up."""
+    rates = sample.per_second
+    if len(rates) < 2 or max(rates) <= 0:
+        return None
+    step = SPARK_WIDTH / (len(rates) - 1)
+    points = [
+        f"{i * step:.1f},{SPARK_HEIGHT - 2 - (SPARK_HEIGHT - 4) * rate / max(rates):.1f}"
+        for i, rate in enumerate(rates)
+    ]
+    warmup = sample.workload.get("warmup_s", 0)
+    return Spark(
+        points=" ".join(points),
+        warmup_x=round(min(max(warmup - 0.5, 0) * step, SPARK_WIDTH), 1),
+        description="operations each second: " + ", ".join(significant(rate) for rate in rates),
+    )
+
+
+def _chart(
+    comparison: Comparison,
+    column: Column,
+    costs: Mapping[tuple[str, str], list[float]],
+    scale: _Scale,
+) -> Chart:
+    of = {one: costs[column.campaign_id, one] for one in comparison.line}
+    reference = of.get(column.reference or "") or []
+    base = statistics.geometric_mean(reference) if reference else None
+    marks = tuple(
+        _mark(column.of(candidate) or Observed(candidate=candidate), of[candidate], base, scale, y)
+        for y, candidate in ((TOP + ROW * (i + 0.5), c) for i, c in enumerate(comparison.line))
+    )
+    axis_y = TOP + ROW * len(comparison.line)
+    found = column.boundary if column.boundary and column.boundary.found else None
+    position = comparison.line.index(found.after) if found and found.after else None
+    return Chart(
+        workload_id=column.workload_id,
+        title=f"Cost of one operation, {column.workload_id}",
+        description="; ".join(f"{m.candidate}: {m.outcome.value}, {m.label}" for m in marks),
+        height=axis_y + BOTTOM,
+        axis_y=axis_y,
+        ticks=_ticks(scale),
+        marks=marks,
+        boundary_y=None if position is None else TOP + ROW * position,
+        boundary_label=f"{found.direction} from here on" if found else "",
+    )
+
+
+def _mark(
+    observed: Observed, dots: list[float], base: float | None, scale: _Scale, y: float
+) -> Mark:
+    mark = Mark(
+        candidate=observed.candidate,
+        outcome=observed.outcome,
+        y=y,
+        dots=tuple(scale.x(value) for value in dots),
+        label="not measured" if not dots else milliseconds(statistics.geometric_mean(dots)),
+    )
+    ratio = observed.cost_ratio
+    if not dots or ratio is None or base is None:
+        return mark
+    low, high = ratio.interval or (ratio.value, ratio.value)
+    return mark.model_copy(
+        update={
+            "x": scale.x(base * ratio.value),
+            "low": scale.x(max(base * low, scale.low)),
+            "high": scale.x(base * high),
+            "label": milliseconds(base * ratio.value),
+        }
+    )
+
+
+def _ticks(scale: _Scale) -> tuple[Tick, ...]:
+    """1, 2 and 5 of each decade, or the decades alone where that would be a crowd."""
+    decades = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+    fine = scale.high / scale.low < 60
+    steps = (1, 2, 5) if fine else (1,)
+    values = [step * 10.0**power for power in decades for step in steps]
+    return tuple(
+        Tick(x=scale.x(value), label=f"{value / 1000:g} ms")
+        for value in values
+        if scale.low <= value <= scale.high
+    )

@@ -1,0 +1,29 @@
+"""Everything a report shows, as values; report.json is this, spelled as JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from dsharness.model import Sample, Value
+from dsresults.observing import Comparison
+from dsresults.reasons.finding import Finding
+
+
+class Section(Value):
+    """One line of one series under one arm, and why its answer is what it is."""
+
+    comparison: Comparison
+    findings: tuple[Finding, ...] = ()
+
+
+class ReportData(Value):
+    """The whole report."""
+
+    format: Literal[1] = 1
+    title: str
+    series_ids: tuple[str, ...]
+    measured_from: str = ""
+    measured_until: str = ""
+    sections: tuple[Section, ...] = ()
+    environments: tuple[dict[str, Any], ...] = ()
+    samples: tuple[Sample, ...] = ()

@@ -1,0 +1,203 @@
+"""Campaigns as the lab would leave them, for reports: a known truth, searched by the real search."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from dsbisect.halving import Halving
+from dsbisect.searching import Answer, History, Question
+from dsharness.model import Campaign, Image, Matrix, Sample, StoredPassword
+from dsresults.report import ReportData, report_data
+
+C_SCHEME = StoredPassword(scheme="PBKDF2_SHA256", rounds=2048)
+RUST_10K = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
+RUST_100K = StoredPassword(scheme="PBKDF2-SHA512", rounds=100_000)
+
+MACHINE = {
+    "machine": "x86_64",
+    "cpu_model": "Example CPU @ 2.00GHz",
+    "kernel": "6.1.0",
+    "server_cpus": [0],
+    "load_cpus": [1],
+    "pinned": True,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """What one row is: versions, stored password, and milliseconds of CPU for each workload."""
+
+    dirsrv: str
+    packages: Mapping[str, str]
+    stored: StoredPassword
+    cost_ms: Mapping[str, float]
+    waiting: float = 1.0  # so many times the CPU time passes for each operation
+    failing: str = ""  # why no run of it is usable
+    row: Mapping[str, object] = field(default_factory=dict)
+
+
+def packages(dirsrv: str, nss: str, openssl: str, ldap: str, libc: str) -> dict[str, str]:
+    return {
+        "389-ds-base": dirsrv,
+        "libnss3": nss,
+        "libssl3": openssl,
+        "libldap-2.5-0": ldap,
+        "libc6": libc,
+    }
+
+
+DEBIAN = {
+    "debian-11": Truth(
+        dirsrv="1.4.4.11",
+        packages=packages(
+            "1.4.4.11-2", "2:3.61-1+deb11u3", "1.1.1w-0+deb11u1", "2.4.57", "2.31-13"
+        ),
+        stored=C_SCHEME,
+        cost_ms={"bind-random": 34.2, "bind-one": 0.54},
+    ),
+    "debian-12": Truth(
+        dirsrv="2.3.1",
+        packages=packages("2.3.1+dfsg1-1", "2:3.87.1-1", "3.0.11-1~deb12u2", "2.5.13", "2.36-9"),
+        stored=RUST_10K,
+        cost_ms={"bind-random": 15.4, "bind-one": 15.1},
+    ),
+    "debian-13": Truth(
+        dirsrv="3.1.2",
+        packages=packages("3.1.2+dfsg1-1", "2:3.110-1", "3.5.0-1", "2.6.9", "2.41-12"),
+        stored=RUST_100K,
+        cost_ms={"bind-random": 151.0, "bind-one": 150.0},
+    ),
+    "debian-sid": Truth(
+        dirsrv="3.3.1",
+        packages=packages("3.3.1+dfsg1-2", "2:3.118-1", "3.5.4-1", "2.6.10", "2.42-5"),
+        stored=RUST_100K,
+        cost_ms={"bind-random": 148.0, "bind-one": 147.0},
+    ),
+}
+
+
+def matrix_of(rows: Mapping[str, Truth], workloads: tuple[str, ...]) -> Matrix:
+    """A matrix whose one series holds these rows in order."""
+    return Matrix.model_validate(
+        {
+            "version": 1,
+            "defaults": {"series": "debian", "workloads": workloads},
+            "tools": {"ldclt": next(iter(rows))},
+            "sources": [{"id": "article", "title": "An article with a table"}],
+            "rows": [
+                {
+                    "id": name,
+                    "os": {"name": "Debian", "version": name.rpartition("-")[2]},
+                    "family": "apt",
+                    "base": {"kind": "bootstrap", "tool": "mmdebstrap", "suite": "any"},
+                    "packages": {"kind": "apt"},
+                    "versions": {"dirsrv": truth.dirsrv},
+                    **truth.row,
+                }
+                for name, truth in rows.items()
+            ],
+            "series": [{"id": "debian", "title": "Debian releases", "rows": tuple(rows)}],
+            "workloads": [
+                {"id": "bind-random", "title": "binds of 1,000 users at random"},
+                {
+                    "id": "bind-one",
+                    "title": "binds of one user again and again",
+                    "distinct_users": 1,
+                    "order": "repeat",
+                },
+            ],
+            "settings": [{"id": "default", "title": "what the package sets"}],
+        }
+    )
+
+
+def image_of(name: str, truth: Truth) -> Image:
+    return Image(
+        row_id=name, reference=f"localhost/{name}", key=f"key-{name}", packages=dict(truth.packages)
+    )
+
+
+def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -> Sample:
+    """One run with 2 % of noise, the same at each call."""
+    chance = random.Random(f"{name}/{workload}/{turn}")
+    speed = chance.lognormvariate(0, 0.08)  # the machine's, which the calibrator sees too
+    cost_us = 1000 * truth.cost_ms[workload] * speed * chance.lognormvariate(0, 0.02)
+    rate = 1e6 / (cost_us + 110) / truth.waiting
+    seconds = tuple(round(rate * chance.lognormvariate(0, 0.03), 2) for _ in range(4))
+    return Sample(
+        id=f"{workload}/{turn}/{name}",
+        campaign_id=f"campaign-{workload}",
+        row_id=name,
+        arm_id="default",
+        workload_id=workload,
+        image_key=f"key-{name}",
+        started_at=at.isoformat(timespec="milliseconds"),
+        duration_s=4.2,
+        operations=int(4 * rate),
+        rate_per_s=sum(seconds[1:]) / 3,
+        server_cpu_us_per_op=cost_us,
+        client_cpu_us_per_op=110.0,
+        calibrator_us=2900 * speed,
+        steal_pct=0.1,
+        errors=0,
+        per_second=seconds,
+        invalid=(truth.failing,) if truth.failing else (),
+        stored=truth.stored,
+        workload={"operation": "bind", "threads": 4, "warmup_s": 1, "duration_s": 3, "turn": turn},
+        environment={**MACHINE, "notable": image_of(name, truth).notable},
+        log=f"/cache/logs/{name}.log",
+    )
+
+
+def searched(
+    rows: Mapping[str, Truth],
+    workload: str,
+    *,
+    unmeasurable: Mapping[str, str] | None = None,
+    begin: datetime = datetime(2026, 11, 21, 9, 0, tzinfo=UTC),
+) -> tuple[Campaign, list[Sample]]:
+    """Let the search ask, answer from the truth, and keep both."""
+    question = Question(
+        series_id="debian", line=tuple(rows), workload_id=workload, arm_id="default"
+    )
+    taken: list[Sample] = []
+    broken = dict(unmeasurable or {})
+    while True:
+        groups = {name: tuple(s for s in taken if s.row_id == name) for name in rows}
+        step = Halving().next_step(question, History(samples=groups, unmeasurable=broken))
+        if isinstance(step, Answer):
+            break
+        for name in step.candidates:
+            at = begin + timedelta(seconds=6 * len(taken))
+            taken.append(sample_of(name, rows[name], workload, step.turn, at))
+    campaign = Campaign(
+        id=f"campaign-{workload}",
+        series_id="debian",
+        workload_id=workload,
+        arm_id="default",
+        started_at=begin.isoformat(),
+        finished_at=(begin + timedelta(seconds=6 * len(taken))).isoformat(),
+        boundary=step.boundary,
+        environment=dict(MACHINE),
+    )
+    return campaign, taken
+
+
+def reported(
+    rows: Mapping[str, Truth],
+    workloads: tuple[str, ...] = ("bind-random", "bind-one"),
+    *,
+    unmeasurable: Mapping[str, str] | None = None,
+) -> ReportData:
+    """The report on these rows under these loads."""
+    campaigns, samples = [], []
+    for number, workload in enumerate(workloads):
+        begin = datetime(2026, 11, 21, 9 + number, 0, tzinfo=UTC)
+        campaign, taken = searched(rows, workload, unmeasurable=unmeasurable, begin=begin)
+        campaigns.append(campaign)
+        samples += taken
+    images = {name: image_of(name, truth) for name, truth in rows.items()}
+    return report_data(matrix_of(rows, workloads), campaigns, samples, images)
