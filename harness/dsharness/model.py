@@ -64,6 +64,9 @@ class Bootstrap(Value):
     repositories: dict[str, str] = Field(
         default_factory=dict, description="dnf only: repository id -> base URL"
     )
+    include: tuple[str, ...] = Field(
+        default=(), description="packages the base starts with, instead of the lab's short list"
+    )
 
 
 class Registry(Value):
