@@ -35,9 +35,9 @@ def key_path(location: tuple[int | str, ...], data: Any) -> KeyPath:  # noqa: AN
     """The model's location without what is not in the file: the names of union variants."""
     path: list[str | int] = []
     for index, part in enumerate(location):
-        inside = range(len(data)) if isinstance(data, list) else data
-        if isinstance(data, dict | list) and part in inside:
-            data = data[part]
+        inside = dict(enumerate(data)) if isinstance(data, list) else data
+        if isinstance(inside, dict) and part in inside:
+            data = inside[part]
         elif index < len(location) - 1 or part == "[key]":
             continue
         path.append(part)
