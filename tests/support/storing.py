@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dsharness.errors import DiskFullError
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.store import Store
 from dsresults.store.jsonl import RECORD, CampaignRecord, ImageRecord, SampleRecord
@@ -61,7 +62,7 @@ def prove_writers_lose_nothing(url: str | Path, *, writers: int = 4, each: int =
 
 
 def prove_kill_keeps_what_was_stored(url: str | Path) -> None:
-    """kill -9 between or within writes: every id told before is there, and writing goes on."""
+    """Kill -9 between or within writes: every id told before is there, and writing goes on."""
     with writer(url, "k-", 100_000) as process:
         assert process.stdout is not None
         told = [process.stdout.readline().strip() for _ in range(20)]
@@ -74,11 +75,24 @@ def prove_kill_keeps_what_was_stored(url: str | Path) -> None:
         assert store.add_sample(sample("after"))
 
 
+def fill(store: Store) -> int:
+    """Store until the disk is full; the number of samples that were kept."""
+    for number in range(10_000):
+        try:
+            store.add_sample(sample(str(number), log=os.urandom(20_000).hex()))
+        except DiskFullError as error:
+            if "no space left for the results database" in error.message:
+                return number
+            raise
+    raise AssertionError("the disk never filled")
+
+
 def _write(url: str, prefix: str, count: int) -> None:
     with Store.open(url) as store:
         for number in range(count):
             store.add_sample(sample(f"{prefix}{number}"))
-            print(f"{prefix}{number}", flush=True)
+            sys.stdout.write(f"{prefix}{number}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

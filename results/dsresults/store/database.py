@@ -55,7 +55,9 @@ class Database:
         """Insert unless the id is taken; False, and nothing done, when it is."""
         insert = sqlite.insert if self.embedded else postgresql.insert
         statement = insert(table).values(row).on_conflict_do_nothing(index_elements=["id"])
-        return connection.execute(statement).rowcount == 1
+        # Without the option SQLAlchemy forgets the count of an INSERT on PostgreSQL.
+        done = connection.execute(statement, execution_options={"preserve_rowcount": True})
+        return done.rowcount == 1
 
 
 def _engine(location: Location, lock_wait_s: float) -> Engine:

@@ -46,8 +46,8 @@ class Location:
     def __str__(self) -> str:
         if self.file is not None:
             return str(self.file)
-        shown = self.url.set(drivername="postgresql", password=None)
-        return shown.difference_update_query(SECRET_PARAMETERS).render_as_string()
+        shown = self.url.set(drivername="postgresql").difference_update_query(SECRET_PARAMETERS)
+        return shown.render_as_string(hide_password=True)
 
 
 def default_location(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
@@ -65,21 +65,28 @@ def default_location(environ: Mapping[str, str] | None = None, cwd: Path | None 
 def locate(url: str | Path | None) -> Location:
     """Read a path or URL; StoreError when it is neither SQLite nor PostgreSQL."""
     text = str(url) if url else default_location()
-    if "://" not in text:
-        return Location(url=URL.create("sqlite+pysqlite", database=str(Path(text).expanduser())))
+    if "://" in text:
+        location = Location(url=_read(text))
+    else:
+        path = str(Path(text).expanduser())
+        location = Location(url=URL.create("sqlite+pysqlite", database=path))
+    embedded = location.url.get_backend_name() == "sqlite"
+    if embedded and location.url.database in {None, "", ":memory:"}:
+        raise StoreError("a store in memory would forget everything", hint=f"use {FORMS}")
+    return location
+
+
+def _read(text: str) -> URL:
     scheme = text.partition("://")[0]
     if scheme not in DRIVERS:
         raise StoreError(f"the store cannot be kept in {scheme!r}", hint=f"use {FORMS}")
     try:
-        parsed = make_url(text).set(drivername=DRIVERS[scheme])
+        url = make_url(text).set(drivername=DRIVERS[scheme])
     except (ArgumentError, ValueError):
         raise _unreadable(scheme) from None  # the cause would quote the URL, password and all
-    if "@" in (parsed.host or ""):
+    if "@" in (url.host or ""):
         raise _unreadable(scheme)
-    location = Location(url=parsed)
-    if scheme.startswith("sqlite") and (location.file is None or parsed.database == ":memory:"):
-        raise StoreError("a store in memory would forget everything", hint=f"use {FORMS}")
-    return location
+    return url
 
 
 def _unreadable(scheme: str) -> StoreError:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from dsharness.commands import disk_error
-from dsharness.errors import StoreError
+from dsharness.errors import DiskFullError, StoreError
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.store.database import LOCK_WAIT_S, Database
 from dsresults.store.jsonl import Imported, read_lines, write_lines
@@ -175,7 +175,15 @@ def _ready_file(file: Path, *, create: bool, make_folder: bool) -> None:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise disk_error(error, file.parent) from error
+            full = disk_error(error, file.parent)
+            raise (
+                full
+                if isinstance(full, DiskFullError)
+                else StoreError(
+                    f"the folder {file.parent} cannot be made: {error.strerror}",
+                    hint="name another results database with --store or $DSBISECT_STORE",
+                )
+            ) from error
     if not file.parent.is_dir():
         raise StoreError(
             f"the folder of the results database {file} does not exist",

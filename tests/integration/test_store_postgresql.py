@@ -1,0 +1,254 @@
+"""A team's store: the same promises kept by a real PostgreSQL, in a cluster of the test's own."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from hypothesis import given, settings
+from stored_samples import ANY_SAMPLE
+from storing import (
+    BOUNDARY,
+    EXPORT,
+    FINISHED,
+    IMAGE,
+    SAMPLES,
+    UNFINISHED,
+    fill,
+    prove_kill_keeps_what_was_stored,
+    prove_writers_lose_nothing,
+    sample,
+)
+
+from dsharness.errors import StoreError
+from dsharness.model import Sample
+from dsresults.store import Imported, Store
+from dsresults.store.database import Database
+from dsresults.store.location import locate
+from dsresults.store.schema import VERSION_TABLE
+from dsresults.store.tables import METADATA
+
+ACCESS = """
+local all guarded scram-sha-256
+local all all trust
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A running server that only a socket in ``folder`` leads to."""
+
+    folder: Path
+    user: str
+
+    def url(self, database: str, user: str = "") -> str:
+        return f"postgresql://{user or self.user}@/{database}?host={self.folder}"
+
+    def execute(self, *statements: str, database: str = "postgres") -> None:
+        address = f"host={self.folder} user={self.user} dbname={database}"
+        with psycopg.connect(address, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def new_database(self) -> str:
+        name = f"lab_{uuid.uuid4().hex[:8]}"
+        self.execute(f"CREATE DATABASE {name}")
+        return name
+
+
+def installed() -> Path | None:
+    """The newest PostgreSQL of this machine; Debian keeps it off the PATH."""
+    found = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"),
+        key=lambda path: int(re.sub(r"\D.*", "", path.parts[4]) or 0),
+    )
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    binaries = installed()
+    if binaries is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    owner = pwd.getpwuid(os.geteuid()).pw_name if os.geteuid() else "postgres"
+    prefix = [] if os.geteuid() else ["runuser", "-u", owner, "--"]
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
+
+    def run(program: str, *arguments: str) -> None:
+        command = [*prefix, str(binaries / program), "-D", str(folder / "data"), *arguments]
+        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
+
+    try:
+        if not os.geteuid():
+            shutil.chown(folder, owner)
+        run("initdb", "-A", "trust", "-U", owner, "-E", "UTF8", "--locale=C", "--no-sync")
+        (folder / "data" / "pg_hba.conf").write_text(ACCESS)
+        options = f"-c listen_addresses='' -c fsync=off -k {folder}"
+        run("pg_ctl", "start", "-w", "-l", str(folder / "log"), "-o", options)
+        try:
+            yield Cluster(folder=folder, user=owner)
+        finally:
+            run("pg_ctl", "stop", "-m", "immediate")
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def url(cluster: Cluster) -> str:
+    return cluster.url(cluster.new_database())
+
+
+def test_processes_opening_and_writing_at_once_lose_nothing(url: str) -> None:
+    prove_writers_lose_nothing(url)
+
+
+def test_a_killed_writer_leaves_the_store_intact(url: str) -> None:
+    prove_kill_keeps_what_was_stored(url)
+
+
+def test_the_migrations_end_at_the_tables(url: str) -> None:
+    Store.open(url).close()
+    with Database(locate(url)).reading() as connection:
+        options = {"version_table": VERSION_TABLE}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, METADATA) == []
+
+
+def test_an_export_moves_from_a_file_to_the_team_and_back(url: str, tmp_path: Path) -> None:
+    with Store.open(url) as team:
+        with EXPORT.open(encoding="utf-8") as lines:
+            assert team.import_jsonl(lines) == Imported(images=1, campaigns=2, samples=2)
+        with (tmp_path / "out.jsonl").open("w") as stream:
+            team.export_jsonl(stream)
+    with Store.open(tmp_path / "own.db") as own, (tmp_path / "out.jsonl").open() as lines:
+        own.import_jsonl(lines)
+        assert (own.samples(), own.campaigns()) == (SAMPLES, [FINISHED, UNFINISHED])
+        assert own.image(IMAGE.key) == IMAGE
+
+
+def test_a_campaign_from_its_start_to_its_answer(url: str) -> None:
+    question = {name: getattr(UNFINISHED, name) for name in ("series_id", "workload_id", "arm_id")}
+    mark = str(UNFINISHED.environment["fingerprint"])
+    with Store.open(url) as store:
+        assert store.add_campaign(UNFINISHED)
+        assert store.add_sample(sample("a", campaign_id=UNFINISHED.id))
+        assert not store.add_sample(sample("a", campaign_id=UNFINISHED.id))
+        assert store.unfinished_campaign(kind="rows", fingerprint=mark, **question) == UNFINISHED
+        store.finish_campaign(UNFINISHED.id, BOUNDARY, "2026-11-21T13:00:00Z")
+        assert store.unfinished_campaign(kind="rows", fingerprint=mark, **question) is None
+        assert store.latest_finished(**question).boundary == BOUNDARY
+        assert store.sample_counts() == {UNFINISHED.id: 1}
+        with pytest.raises(StoreError, match="another rate_per_s"):
+            store.add_sample(sample("a", campaign_id=UNFINISHED.id, rate_per_s=1.0))
+
+
+def test_any_sample_comes_back_exactly(url: str) -> None:
+    kept: dict[str, Sample] = {}
+    with Store.open(url) as store:
+
+        @settings(max_examples=60, deadline=None)
+        @given(one=ANY_SAMPLE)
+        def law(one: Sample) -> None:
+            distinct = one.model_copy(update={"id": f"{len(kept)}{one.id}"})
+            store.add_sample(distinct)
+            kept[distinct.id] = distinct
+            assert store.sample(distinct.id) == distinct
+
+        law()
+        assert {one.id: one for one in store.samples()} == kept
+
+
+def test_a_newer_schema_is_left_alone(cluster: Cluster) -> None:
+    name = cluster.new_database()
+    Store.open(cluster.url(name)).close()
+    cluster.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'", database=name)
+    with pytest.raises(StoreError, match="written by a newer dsbisect"):
+        Store.open(cluster.url(name))
+
+
+def test_another_program_s_tables_are_left_alone(cluster: Cluster) -> None:
+    name = cluster.new_database()
+    cluster.execute("CREATE TABLE images (name text)", database=name)
+    with pytest.raises(StoreError, match="holds another program's tables: images"):
+        Store.open(cluster.url(name))
+
+
+def test_a_table_locked_for_too_long(cluster: Cluster) -> None:
+    name = cluster.new_database()
+    address = f"host={cluster.folder} user={cluster.user} dbname={name}"
+    with Store.open(cluster.url(name), lock_wait_s=0.2) as store:
+        with psycopg.connect(address) as other:
+            other.execute("LOCK TABLE samples IN EXCLUSIVE MODE")
+            with pytest.raises(StoreError, match="stayed locked by another process"):
+                store.add_sample(sample("a"))
+            assert store.samples() == []
+        assert store.add_sample(sample("a"))
+
+
+def test_a_server_that_ended_connections_is_reached_again(cluster: Cluster) -> None:
+    name = cluster.new_database()
+    with Store.open(cluster.url(name)) as store:
+        store.add_sample(sample("a"))
+        cluster.execute(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        )
+        assert store.add_sample(sample("b"))
+
+
+def test_a_wrong_password_is_not_told(cluster: Cluster) -> None:
+    cluster.execute("CREATE ROLE guarded LOGIN PASSWORD 'right'")
+    address = cluster.url("postgres", "guarded:s3cret")
+    with pytest.raises(StoreError, match=r"cannot be reached: .*password authentication") as caught:
+        Store.open(address)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_database_that_does_not_exist(cluster: Cluster) -> None:
+    with pytest.raises(StoreError, match=r'cannot be reached: .*"nowhere" does not exist'):
+        Store.open(cluster.url("nowhere"))
+
+
+def test_a_role_that_may_not_write(cluster: Cluster) -> None:
+    name = cluster.new_database()
+    Store.open(cluster.url(name)).close()
+    reader = f"r{name}"
+    grant = f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}"
+    cluster.execute(f"CREATE ROLE {reader} LOGIN", grant, database=name)
+    with Store.open(cluster.url(name, reader)) as store:
+        assert store.samples() == []
+        with pytest.raises(StoreError, match="cannot be opened for writing"):
+            store.add_sample(sample("a"))
+
+
+def test_a_full_disk_keeps_what_was_stored(cluster: Cluster) -> None:
+    disk = cluster.folder / "small"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("mounting a small disk needs root and CAP_SYS_ADMIN")
+    name = f"lab_{uuid.uuid4().hex[:8]}"
+    try:
+        shutil.chown(disk, cluster.user)
+        cluster.execute(
+            f"CREATE TABLESPACE small LOCATION '{disk}'",
+            f"CREATE DATABASE {name} TABLESPACE small",
+        )
+        with Store.open(cluster.url(name)) as store:
+            kept = fill(store)
+            assert len(store.samples()) == kept > 0
+        cluster.execute(f"DROP DATABASE {name}", "DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)

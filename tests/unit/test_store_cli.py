@@ -1,0 +1,102 @@
+"""`dsbisect results`: what each command prints, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from storing import EXPORT, FINISHED, IMAGE, SAMPLES
+from typer.testing import CliRunner
+
+from dsbisect.cli.results import app
+from dsharness.errors import DsbisectError, StoreError, UsageError
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DSBISECT_STORE", str(tmp_path / "s.db"))
+    return tmp_path
+
+
+@pytest.fixture
+def imported(place: Path) -> Path:
+    assert run("import", str(EXPORT)) == "new: 1 images, 2 campaigns, 2 samples; already there: 0\n"
+    return place
+
+
+def run(*argv: str, stdin: bytes | None = None) -> str:
+    result = CliRunner().invoke(app, argv, input=stdin)
+    if isinstance(result.exception, DsbisectError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_list(imported: Path) -> None:
+    first, second = json.loads(run("list", "--json"))
+    assert (first["id"], first["samples"]) == ("c-1", 2)
+    assert first["answer"] == FINISHED.boundary.summary
+    assert (second["id"], second["finished_at"], second["answer"]) == ("c-2", None, None)
+    text = run("list").splitlines()
+    assert text[0].split()[:3] == ["id", "started_at", "finished_at"]
+    assert [line.split()[0] for line in text[1:]] == ["c-1", "c-2"]
+
+
+def test_show_a_campaign(imported: Path) -> None:
+    shown = json.loads(run("show", "c-1", "--json"))
+    assert shown["campaign"] == FINISHED.model_dump(mode="json")
+    assert shown["samples"] == [one.model_dump(mode="json") for one in SAMPLES]
+    text = run("show", "c-1")
+    assert "slower from debian-12 on" in text
+    assert "server died; steal 9.1 % above 3 %" in text
+
+
+def test_show_a_sample_and_an_image(imported: Path) -> None:
+    assert json.loads(run("show", "s-2", "--json")) == {
+        "sample": SAMPLES[1].model_dump(mode="json")
+    }
+    assert "ldclt: Global error" in run("show", "s-2")
+    manifest = json.loads(run("show", IMAGE.key, "--json"))["image"]["packages"]
+    assert manifest == IMAGE.packages
+    assert '"libc6": "2.36-9+deb12u10"' in run("show", IMAGE.key)
+
+
+def test_show_the_unknown(imported: Path) -> None:
+    with pytest.raises(UsageError, match="holds no campaign, sample or image 'c-9'"):
+        run("show", "c-9")
+
+
+def test_export_and_import_by_pipe_and_by_file(imported: Path) -> None:
+    piped = run("export", "-")
+    file = imported / "out.jsonl"
+    assert json.loads(run("export", str(file), "--json")) == {"file": str(file), "records": 5}
+    assert file.read_text("utf-8") == piped
+    again = ("import", "-", "--store", str(imported / "copy.db"), "--json")
+    done = {"images": 1, "campaigns": 2, "samples": 2, "known": 0}
+    assert json.loads(run(*again, stdin=piped.encode())) == done
+    assert json.loads(run(*again, stdin=piped.encode()))["known"] == 5
+
+
+def test_a_byte_that_is_no_utf_8_is_found_on_its_line(place: Path) -> None:
+    with pytest.raises(StoreError, match=r"^-, line 3: not a line of JSON in UTF-8"):
+        run("import", "-", stdin=b'{"record": "dsbisect"}\n\n"\xff"\n')
+
+
+def test_files_that_cannot_be_used(imported: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read .*none.jsonl: No such file"):
+        run("import", str(imported / "none.jsonl"))
+    with pytest.raises(StoreError, match=r"cannot write /proc/none.jsonl"):
+        run("export", "/proc/none.jsonl")
+
+
+@pytest.mark.parametrize("argv", [("list",), ("show", "c-1"), ("export", "-")])
+def test_reading_makes_no_empty_store(place: Path, argv: tuple[str, ...]) -> None:
+    with pytest.raises(StoreError, match="there is no results database"):
+        run(*argv)
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["list", "show", "export", "import"])
+def test_every_command_shows_an_example(command: str) -> None:
+    assert f"Example: dsbisect results {command}" in run(command, "--help")

@@ -1,0 +1,74 @@
+"""Where the store is, and that its name never tells a password."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dsharness.errors import StoreError
+from dsresults.store.location import default_location, locate
+
+
+@pytest.mark.parametrize(
+    ("environ", "has_results", "place"),
+    [
+        ({"DSBISECT_STORE": "postgresql://h/d", "XDG_DATA_HOME": "/x"}, True, "postgresql://h/d"),
+        ({"XDG_DATA_HOME": "/x"}, True, "CWD/results/dsbisect.db"),
+        ({"XDG_DATA_HOME": "/x"}, False, "/x/dsbisect/dsbisect.db"),
+        ({}, False, "HOME/.local/share/dsbisect/dsbisect.db"),
+        (
+            {"DSBISECT_STORE": "", "XDG_DATA_HOME": ""},
+            False,
+            "HOME/.local/share/dsbisect/dsbisect.db",
+        ),
+    ],
+    ids=["named", "checkout", "xdg", "home", "empty-is-unset"],
+)
+def test_the_default_place(
+    tmp_path: Path, environ: dict[str, str], has_results: bool, place: str
+) -> None:
+    if has_results:
+        (tmp_path / "results").mkdir()
+    wanted = place.replace("CWD", str(tmp_path)).replace("HOME", str(Path.home()))
+    assert default_location(environ, tmp_path) == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("runs/a.db", "runs/a.db"),
+        (Path("/srv/a.db"), "/srv/a.db"),
+        ("sqlite:////srv/a.db", "/srv/a.db"),
+        ("postgres://ann:s3cret@db.example/lab", "postgresql://ann:***@db.example/lab"),
+        (
+            "postgresql://ann:s3c%40ret@db.example:5433/lab",
+            "postgresql://ann:***@db.example:5433/lab",
+        ),
+        (
+            "postgresql+psycopg://ann@/lab?host=/run/pg&password=s3cret",
+            "postgresql://ann@/lab?host=%2Frun%2Fpg",
+        ),
+    ],
+)
+def test_a_location_is_shown_without_its_password(given: str | Path, shown: str) -> None:
+    assert str(locate(given)) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("mysql://ann:s3cret@h/d", "the store cannot be kept in 'mysql'"),
+        ("postgresql://ann:s3cret@h:port/d", "the store's postgresql URL cannot be read"),
+        ("postgresql://ann:s3@cret@h/d", "the store's postgresql URL cannot be read"),
+        ("sqlite://", "a store in memory would forget everything"),
+        ("sqlite:///:memory:", "a store in memory would forget everything"),
+        (":memory:", "a store in memory would forget everything"),
+    ],
+)
+def test_what_is_no_location_is_refused_without_its_password(given: str, complaint: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        locate(given)
+    assert caught.value.message == complaint
+    assert "cret" not in str(caught.value)
+    assert caught.value.hint
