@@ -11,6 +11,7 @@ from dsharness.errors import DiskFullError, EngineError
 from dsharness.waiting import Deadline
 
 LABEL = "dsbisect=1"
+AS_IT_IS = "podman as it is set up"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,8 @@ class Engine:
     limits_memory: bool
     configuration: Path | None = None
     build_flags: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())  # what did not work before the plan that does
+    plan: str = AS_IT_IS
 
     @property
     def environment(self) -> Mapping[str, str]:

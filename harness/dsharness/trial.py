@@ -1,0 +1,80 @@
+"""A container that needs no image: the host's own programs, read-only.
+
+What podman accepts and what it does are two things: rootless podman on cgroup v1 takes
+``--cpuset-cpus`` and ``--memory`` and ignores both. So the trial looks from inside.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dsharness.commands import Completed, find_tool, run
+from dsharness.engine import last_line
+from dsharness.waiting import Deadline
+
+TRIAL_LIMIT_S = 60.0
+MEMORY_BYTES = 256 * 1024**2
+MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_TOP = ("bin", "lib", "lib64")
+
+
+@contextmanager
+def root_folder(host: Path = Path("/")) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """A root file system and the ``--volume`` flags that fill it with the host's programs."""
+    with tempfile.TemporaryDirectory(prefix="dsbisect-trial-") as folder:
+        root = Path(folder)
+        for name in ("usr", "proc", "sys", "dev", "etc", "tmp", "run"):
+            (root / name).mkdir()
+        flags = ["--volume", f"{host / 'usr'}:/usr:ro"]
+        for name in _TOP:
+            if (host / name).is_symlink():
+                (root / name).symlink_to(f"usr/{name}")
+            elif (host / name).is_dir():  # a host from before /usr was merged
+                (root / name).mkdir()
+                flags += ["--volume", f"{host / name}:/{name}:ro"]
+        yield root, tuple(flags)
+
+
+def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...]) -> Completed:
+    """Run one of the host's programs in a container and wait for its end."""
+    with root_folder() as (root, volumes):
+        return run(
+            [
+                "podman", "run", "--rm", "--network", "none", "--init",
+                "--security-opt", "label=disable", *volumes, *flags,
+                "--rootfs", str(root), find_tool(command[0]), *command[1:],
+            ],
+            deadline=Deadline.after(TRIAL_LIMIT_S),
+            env={"CONTAINERS_CONF": str(configuration)} if configuration else {},
+        )  # fmt: skip
+
+
+def try_container(configuration: Path | None, *flags: str) -> str | None:
+    """None when a container starts and ends well, else what podman said."""
+    done = run_trial(configuration, *flags, command=("true",))
+    return None if done.ok else last_line(done)
+
+
+def pins_cpus(configuration: Path | None, cpu: int) -> bool:
+    """Whether a container told to stay on one CPU does."""
+    done = run_trial(configuration, "--cpuset-cpus", str(cpu), command=("cat", "/proc/self/status"))
+    return done.ok and allowed_cpus(done.stdout) == str(cpu)
+
+
+def limits_memory(configuration: Path | None) -> bool:
+    """Whether a container's bound on memory is there to be seen inside."""
+    # One of the two files is always missing, so cat's status says nothing.
+    done = run_trial(configuration, "--memory", str(MEMORY_BYTES), command=("cat", *MEMORY_FILES))
+    return str(MEMORY_BYTES) in done.stdout.split()
+
+
+def allowed_cpus(status: str) -> str:
+    """The CPU list of a /proc/PID/status."""
+    for line in status.splitlines():
+        name, _, value = line.partition(":")
+        if name == "Cpus_allowed_list":
+            return value.strip()
+    return ""
