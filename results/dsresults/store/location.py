@@ -10,7 +10,8 @@ from pathlib import Path
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from dsharness.errors import StoreError
+from dsharness.commands import disk_error
+from dsharness.errors import DiskFullError, StoreError
 
 FILE_NAME = "dsbisect.db"
 DRIVERS = {
@@ -74,6 +75,33 @@ def locate(url: str | Path | None) -> Location:
     if embedded and location.url.database in {None, "", ":memory:"}:
         raise StoreError("a store in memory would forget everything", hint=f"use {FORMS}")
     return location
+
+
+def ready_file(file: Path, *, create: bool, make_folder: bool) -> None:
+    """Only the default's folder is made: a folder that was named and is missing is a typo."""
+    if not create and not file.exists():
+        raise StoreError(
+            f"there is no results database {file}",
+            hint="`dsbisect reproduce` makes one, or name another with --store",
+        )
+    if make_folder:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            full = disk_error(error, file.parent)
+            raise (
+                full
+                if isinstance(full, DiskFullError)
+                else StoreError(
+                    f"the folder {file.parent} cannot be made: {error.strerror}",
+                    hint="name another results database with --store or $DSBISECT_STORE",
+                )
+            ) from error
+    if not file.parent.is_dir():
+        raise StoreError(
+            f"the folder of the results database {file} does not exist",
+            hint=f"mkdir -p {file.parent}, or name another with --store",
+        )
 
 
 def _read(text: str) -> URL:

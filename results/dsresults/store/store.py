@@ -8,8 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
-from dsharness.commands import disk_error
-from dsharness.errors import DiskFullError, StoreError
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.store.database import LOCK_WAIT_S, Database
 from dsresults.store.jsonl import Imported, read_lines, write_lines
@@ -44,7 +42,7 @@ class Store:
         """Open by path or URL (None: the default place), bringing the schema up to date."""
         location = locate(url)
         if location.file is not None:
-            _ready_file(location.file, create=create, make_folder=not url)
+            ready_file(location.file, create=create, make_folder=not url)
         database = Database(location, lock_wait_s=lock_wait_s)
         prepare(database)
         return cls(database)
@@ -162,30 +160,3 @@ class Store:
     def import_jsonl(self, lines: Iterable[str], *, source: str = "input") -> Imported:
         """Add what an export holds: all of it, or nothing and an error naming the line."""
         return read_lines(self._database, lines, source=source)
-
-
-def _ready_file(file: Path, *, create: bool, make_folder: bool) -> None:
-    """Only the default's folder is made: a folder that was named and is missing is a typo."""
-    if not create and not file.exists():
-        raise StoreError(
-            f"there is no results database {file}",
-            hint="`dsbisect reproduce` makes one, or name another with --store",
-        )
-    if make_folder:
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            full = disk_error(error, file.parent)
-            raise (
-                full
-                if isinstance(full, DiskFullError)
-                else StoreError(
-                    f"the folder {file.parent} cannot be made: {error.strerror}",
-                    hint="name another results database with --store or $DSBISECT_STORE",
-                )
-            ) from error
-    if not file.parent.is_dir():
-        raise StoreError(
-            f"the folder of the results database {file} does not exist",
-            hint=f"mkdir -p {file.parent}, or name another with --store",
-        )
