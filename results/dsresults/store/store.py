@@ -11,7 +11,7 @@ from typing import Self, TextIO
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.store.database import LOCK_WAIT_S, Database
 from dsresults.store.jsonl import Imported, read_lines, write_lines
-from dsresults.store.location import locate
+from dsresults.store.location import locate, ready_file
 from dsresults.store.queries import (
     count_samples,
     find_campaigns,
