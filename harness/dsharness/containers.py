@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dsharness.commands import Completed, append_log
@@ -16,6 +17,7 @@ from dsharness.errors import DeadlineError, EngineError, ImageError
 from dsharness.waiting import Deadline
 
 OWNER = "dsbisect.owner"
+KEPT = "dsbisect.kept"  # said outright: a container inherits its image's labels
 START_LIMIT_S = 120.0
 EXEC_LIMIT_S = 300.0
 
@@ -102,6 +104,16 @@ class Container:
         done = self.engine.podman("logs", "--tail", str(lines), self.name)
         return done.stdout + done.stderr
 
+    def tail(self, path: str, lines: int = 40) -> str:
+        """The end of a file inside, also when the container has ended; empty if there is none."""
+        with tempfile.TemporaryDirectory(prefix="dsb-log-") as folder:
+            copied = Path(folder) / "file"
+            done = self.engine.podman("cp", f"{self.name}:{path}", str(copied))
+            if not done.ok or not copied.is_file():
+                return ""
+            text = copied.read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
     def commit(self, reference: str, labels: dict[str, str]) -> None:
         """Keep the container's file system as an image."""
         changes = [
@@ -146,9 +158,11 @@ def running(
 ) -> Iterator[Container]:
     """Start a container and remove it at the end, even when the start fails half-way."""
     name = f"dsbisect-{purpose}-{secrets.token_hex(4)}"
+    asked = options or Options()
+    labelled = replace(asked, labels=(*asked.labels, (KEPT, str(int(keep)))))
     try:
         done = engine.podman(
-            *run_argv(image, name, options or Options(), command),
+            *run_argv(image, name, labelled, command),
             deadline=Deadline.after(START_LIMIT_S), log=log,
         )  # fmt: skip
         if not done.ok:
@@ -164,19 +178,43 @@ def remove(engine: Engine, name: str) -> None:
 
 
 def reap(engine: Engine) -> list[str]:
-    """Remove containers whose owner was killed before it could; returns their names."""
-    listed = engine.must(
-        "ps", "--all", "--filter", f"label={LABEL}", "--format",
-        f'{{{{.Names}}}} {{{{index .Labels "{OWNER}"}}}}',
-    )  # fmt: skip
-    orphans = []
-    for line in listed.splitlines():
-        name, _, owner = line.partition(" ")
-        process = owner.partition("@")[0]
-        if process.isdigit() and owner_tag(int(process)) != owner:
-            remove(engine, name)
-            orphans.append(name)
+    """Remove containers whose owner was killed before it could; returns their names.
+
+    Those kept on purpose stay until `dsbisect clean`.
+    """
+    orphans = [box.name for box in found(engine) if not box.owned and not box.kept]
+    for name in orphans:
+        remove(engine, name)
     return orphans
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A container of the lab, whoever started it."""
+
+    name: str
+    state: str  # podman's word: running, exited, created
+    owned: bool  # the process that started it is alive
+    kept: bool
+
+
+def found(engine: Engine) -> list[Found]:
+    """All containers of the lab that this user's podman knows."""
+    listed = engine.must("ps", "--all", "--filter", f"label={LABEL}", "--format", "json")
+    return [
+        Found(
+            name=entry["Names"][0],
+            state=entry["State"],
+            owned=_lives(entry["Labels"].get(OWNER, "")),
+            kept=entry["Labels"].get(KEPT) == "1",
+        )
+        for entry in json.loads(listed or "[]")
+    ]
+
+
+def _lives(owner: str) -> bool:
+    process = owner.partition("@")[0]
+    return process.isdigit() and owner_tag(int(process)) == owner
 
 
 def owner_tag(pid: int) -> str:

@@ -30,9 +30,24 @@ class Site:
     manager: str = "cn=Directory Manager"
     manager_password: str = "dsbisect-manager"  # noqa: S105 - reaches no network but loopback
     user_password: str = "dsbisect-user"  # noqa: S105 - likewise
+    realm: str | None = None  # users are principals of this Kerberos realm
 
     def user_dn(self, number: int) -> str:
-        return f"uid=user{number:07d},{self.people}"
+        return f"uid={user_name(number)},{self.people}"
+
+    def user_attributes(self, number: int) -> dict[str, list[str]]:
+        """All of a user's entry but the password."""
+        name = user_name(number)
+        classes = ["top", "person", "organizationalPerson", "inetOrgPerson"]
+        attributes = {"uid": [name], "cn": [name], "sn": [name]}
+        if self.realm is not None:
+            classes.append("krbPrincipalAux")
+            attributes["krbPrincipalName"] = [f"{name}@{self.realm}"]
+        return {"objectClass": classes} | attributes
+
+
+def user_name(number: int) -> str:
+    return f"user{number:07d}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +107,8 @@ class Directory:
     def add_people(self, numbers: range) -> None:
         """Add users with a clear password, which the server hashes its own way."""
         for number in numbers:
-            attributes = user_attributes(number) | {"userPassword": self.site.user_password}
+            attributes = self.site.user_attributes(number)
+            attributes["userPassword"] = [self.site.user_password]
             self.connection.add(self.site.user_dn(number), attributes=attributes)
             result = self.connection.result
             if result["result"] not in {0, RESULT_ENTRY_ALREADY_EXISTS}:
@@ -100,12 +116,6 @@ class Directory:
                     f"the server refused to add {self.site.user_dn(number)}: "
                     f"{result['description']} {result['message']}".rstrip()
                 )
-
-
-def user_attributes(number: int) -> dict[str, Any]:
-    name = f"user{number:07d}"
-    return {"objectClass": ["top", "person", "organizationalPerson", "inetOrgPerson"],
-            "uid": name, "cn": name, "sn": name}  # fmt: skip
 
 
 @contextmanager
@@ -150,8 +160,15 @@ def hash_people(socket: Path, site: Site, count: int, *, workers: int) -> tuple[
     Each user gets a salt of his own. NSS remembers PBKDF2 results by password, salt and rounds,
     so users who shared one stored value would all be the same user to that cache.
     """
-    step = -(-count // workers)
-    shares = [range(begin, min(begin + step, count)) for begin in range(0, count, step)]
+    add_people(socket, site, range(count), workers=workers)
+    with connect(socket, site) as directory:
+        return tuple(directory.stored_value(number) for number in range(count))
+
+
+def add_people(socket: Path, site: Site, numbers: range, *, workers: int) -> None:
+    """Add users over several connections at once: the hashing is what takes the time."""
+    step = max(1, -(-len(numbers) // workers))
+    shares = [numbers[begin : begin + step] for begin in range(0, len(numbers), step)]
 
     def add(share: range) -> None:
         with connect(socket, site) as directory:
@@ -159,5 +176,3 @@ def hash_people(socket: Path, site: Site, count: int, *, workers: int) -> tuple[
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
         list(pool.map(add, shares))
-    with connect(socket, site) as directory:
-        return tuple(directory.stored_value(number) for number in range(count))

@@ -90,7 +90,7 @@ class _Maker:
 
     def make(self, reference: str, key: str, *, keep: bool) -> StoredPassword:
         with shared_folder() as shared, self._container(shared, keep=keep) as box:
-            self.progress("creating the directory")
+            self.progress(self.driver.creating)
             self.driver.create(box)
             socket = self._started(box, shared)
             self.driver.settle(socket, self.seed.arm)

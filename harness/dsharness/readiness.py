@@ -57,7 +57,7 @@ def wait_for_bind(box: Container, shared: Path, driver: ServerDriver) -> Path:
 
 def start_error(box: Container, driver: ServerDriver, why: str) -> InstanceError | PortTakenError:
     """An error with the server's last words; a taken port gets its own kind."""
-    words = box.output() + server_log(box, driver)
+    words = box.output() + box.tail(driver.error_log())
     box.note(words)
     if "in use" in words:
         return PortTakenError(
@@ -72,13 +72,3 @@ def start_error(box: Container, driver: ServerDriver, why: str) -> InstanceError
         hint="the log has all it said; `--keep` leaves the container for a look",
         log=box.log,
     )
-
-
-def server_log(box: Container, driver: ServerDriver) -> str:
-    """The tail of the server's own log, also from a container that has ended."""
-    with tempfile.TemporaryDirectory(prefix="dsb-log-") as folder:
-        copied = Path(folder) / "errors"
-        done = box.engine.podman("cp", f"{box.name}:{driver.error_log()}", str(copied))
-        if not done.ok or not copied.is_file():
-            return ""
-        return "\n".join(copied.read_text(encoding="utf-8", errors="replace").splitlines()[-40:])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dsharness.model import Server
+from dsharness.servers.aldpro import AldPro
 from dsharness.servers.contract import Seed, ServerDriver
 from dsharness.servers.dirsrv import Dirsrv
+from dsharness.servers.freeipa import FreeIpa
 
 DRIVERS: dict[Server, ServerDriver] = {
     Server.DIRSRV: Dirsrv(),
+    Server.FREEIPA: FreeIpa(),
+    Server.ALDPRO: AldPro(),
 }
 
 __all__ = ["DRIVERS", "Seed", "ServerDriver"]

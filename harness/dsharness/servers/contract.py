@@ -32,6 +32,7 @@ class ServerDriver(Protocol):
 
     revision: int
     site: Site
+    creating: str  # what to tell those who wait while ``create`` works
 
     def making(self, shared: Path) -> Options:
         """How the container in which a directory is made is confined."""

@@ -6,39 +6,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dsharness.containers import Container, Options
-from dsharness.directory import Site, connect, user_attributes
+from dsharness.directory import Site, connect
 from dsharness.errors import InstanceError
 from dsharness.model import Arm
-from dsharness.servers.contract import SOCKET_FOLDER, SOCKET_NAME, Seed
+from dsharness.servers import slapd
+from dsharness.servers.contract import SOCKET_FOLDER, Seed
 
 INSTANCE = "lab"
 CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
 PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
-CACHE_BYTES = str(64 * 1024 * 1024)
-
-LOGS_OFF = {
-    "nsslapd-accesslog-logging-enabled": "off",
-    "nsslapd-auditlog-logging-enabled": "off",
-    "nsslapd-auditfaillog-logging-enabled": "off",
-}
-LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
-BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
-
 # dscreate reads its answers twice, so a pipe will not do.
 CREATE = "umask 077; cat > /tmp/lab.inf && dscreate -v from-file /tmp/lab.inf && rm /tmp/lab.inf"
-
-STOP = f"""
-pid=$(cat {PID_FILE}) && kill "$pid" || exit 1
-left=600
-while [ -d "/proc/$pid" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
-[ ! -d "/proc/$pid" ]
-"""
 
 
 class Dirsrv:
     """The driver of a plain 389-ds."""
 
     revision = 1
+    creating = "creating the directory"
     # An unprivileged port: the measured server needs no capability at all.
     site = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
 
@@ -61,40 +46,22 @@ class Dirsrv:
         return ("sleep", "infinity")
 
     def serve_command(self) -> tuple[str, ...]:
-        return ("ns-slapd", "-D", CONFIG_FOLDER, "-i", PID_FILE, "-d", "0")
+        return slapd.serve_command(CONFIG_FOLDER, PID_FILE)
 
     def create(self, box: Container) -> None:
         box.must("sh", "-s", what="prepare the server's folders", stdin=PREPARE)
         box.must("sh", "-c", CREATE, what="dscreate", stdin=self._answers())
-        box.must(
-            "sed", "-i",
-            f"s#^nsslapd-ldapifilepath:.*#nsslapd-ldapifilepath: {SOCKET_FOLDER}/{SOCKET_NAME}#",
-            f"{CONFIG_FOLDER}/dse.ldif",
-            what="move the server's socket to the shared folder",
-        )  # fmt: skip
+        slapd.move_socket(box, CONFIG_FOLDER)
 
     def start(self, box: Container) -> None:
         box.start(*self.serve_command())
 
     def stop(self, box: Container) -> None:
-        box.must("sh", "-s", what="stop the server", stdin=STOP)
+        slapd.stop(box, PID_FILE)
 
     def settle(self, socket: Path, arm: Arm) -> None:
         with connect(socket, self.site) as directory:
-            # The scheme first, then the password: on 3.1.2 the default scheme makes every
-            # look of the manager's cost 100,000 rounds.
-            directory.modify("cn=config", {"nsslapd-rootpwstoragescheme": "SSHA512"})
-            directory.modify("cn=config", {"nsslapd-rootpw": self.site.manager_password})
-            directory.modify("cn=config", {"nsslapd-enable-upgrade-hash": "off"}, optional=True)
-            directory.modify("cn=config", LOGS_OFF)
-            directory.modify(
-                "cn=config", {"nsslapd-securitylog-logging-enabled": "off"}, optional=True
-            )
-            fixed = {"nsslapd-cache-autosize": "0", "nsslapd-dbcachesize": CACHE_BYTES}
-            directory.modify(LDBM, fixed, optional=True)  # LMDB has no such cache
-            directory.modify(BACKEND, {"nsslapd-cachememsize": CACHE_BYTES})
-            if arm.password_scheme is not None:
-                directory.modify("cn=config", {"passwordStorageScheme": arm.password_scheme})
+            slapd.settle(directory, arm)
             directory.connection.add(self.site.people, "organizationalUnit")
 
     def fill(self, box: Container, socket: Path, values: tuple[str, ...], seed: Seed) -> None:
@@ -150,8 +117,7 @@ def people_ldif(site: Site, values: tuple[str, ...], users: int) -> Iterator[str
     yield f"dn: {site.suffix}\nobjectClass: top\nobjectClass: domain\ndc: lab\n\n"
     yield f"dn: {site.people}\nobjectClass: top\nobjectClass: organizationalUnit\nou: people\n\n"
     for number in range(users):
-        attributes = user_attributes(number)
         lines = [f"dn: {site.user_dn(number)}"]
-        lines += [f"objectClass: {name}" for name in attributes.pop("objectClass")]
-        lines += [f"{name}: {value}" for name, value in attributes.items()]
+        for name, several in site.user_attributes(number).items():
+            lines += [f"{name}: {value}" for value in several]
         yield "\n".join([*lines, f"userPassword: {values[number % len(values)]}", "", ""])

@@ -1,0 +1,64 @@
+"""What all kinds of 389-ds share, however they were made: one process, its settings, its socket."""
+
+from __future__ import annotations
+
+from dsharness.containers import Container
+from dsharness.directory import Directory
+from dsharness.model import Arm
+from dsharness.servers.contract import SOCKET_FOLDER, SOCKET_NAME
+
+CACHE_BYTES = str(64 * 1024 * 1024)
+LOGS_OFF = {
+    "nsslapd-accesslog-logging-enabled": "off",
+    "nsslapd-auditlog-logging-enabled": "off",
+    "nsslapd-auditfaillog-logging-enabled": "off",
+}
+LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
+BDB = f"cn=bdb,{LDBM}"
+BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
+
+# $1 is the file with the server's process id.
+STOP = """
+pid=$(cat "$1") && kill "$pid" || exit 1
+left=600
+while [ -d "/proc/$pid" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+[ ! -d "/proc/$pid" ]
+"""
+
+
+def serve_command(config_folder: str, pid_file: str) -> tuple[str, ...]:
+    """The server in the foreground."""
+    return ("ns-slapd", "-D", config_folder, "-i", pid_file, "-d", "0")
+
+
+def stop(box: Container, pid_file: str) -> None:
+    """End the server cleanly; its database is whole afterwards."""
+    box.must("sh", "-c", STOP, "sh", pid_file, what="stop the server")
+
+
+def move_socket(box: Container, config_folder: str) -> None:
+    """Let a stopped server listen in the folder that the lab shares with its container."""
+    box.must(
+        "sed", "-i",
+        f"s#^nsslapd-ldapifilepath:.*#nsslapd-ldapifilepath: {SOCKET_FOLDER}/{SOCKET_NAME}#",
+        f"{config_folder}/dse.ldif",
+        what="move the server's socket to the shared folder",
+    )  # fmt: skip
+
+
+def settle(directory: Directory, arm: Arm) -> None:
+    """Apply the lab's settings and the arm's."""
+    # The scheme first, then the password: on 3.1.2 the default scheme makes every look of the
+    # manager's cost 100,000 rounds.
+    directory.modify("cn=config", {"nsslapd-rootpwstoragescheme": "SSHA512"})
+    directory.modify("cn=config", {"nsslapd-rootpw": directory.site.manager_password})
+    directory.modify("cn=config", {"nsslapd-enable-upgrade-hash": "off"}, optional=True)
+    directory.modify("cn=config", LOGS_OFF)
+    directory.modify("cn=config", {"nsslapd-securitylog-logging-enabled": "off"}, optional=True)
+    fixed = {"nsslapd-cache-autosize": "0", "nsslapd-dbcachesize": CACHE_BYTES}
+    # An LMDB server has no such cache, yet 3.3 lets its autosizing be set on BDB's entry only.
+    for entry in (LDBM, BDB):
+        directory.modify(entry, fixed, optional=True)
+    directory.modify(BACKEND, {"nsslapd-cachememsize": CACHE_BYTES})
+    if arm.password_scheme is not None:
+        directory.modify("cn=config", {"passwordStorageScheme": arm.password_scheme})
