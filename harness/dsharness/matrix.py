@@ -52,7 +52,8 @@ def load_matrix(path: Path | None = None) -> Matrix:
     ]
     if findings:
         raise MatrixFindingsError(document.path, findings, document.places)
-    return Matrix.model_validate_json(json.dumps(document.data), strict=True)
+    matrix = Matrix.model_validate_json(json.dumps(document.data), strict=True)
+    return matrix.model_copy(update={"file": document.path})
 
 
 def find_row(matrix: Matrix, row_id: str) -> Row:

@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 import pydantic
 
 from dsharness.matrix_findings import Finding, KeyPath, suggestion
+from dsharness.matrix_order import order_findings
 from dsharness.matrix_pins import row_contradictions, workload_contradictions
 from dsharness.model import Defaults, Row, Series, Tools, Value, Workload
-from dsharness.series import count_chains, find_cycle, graph_of
 
 V = TypeVar("V", bound=Value)
-MAX_CHAINS = 1000  # each is searched on its own; the DAG of all releases has about ten
 SECTIONS = ("sources", "rows", "series", "workloads", "settings")
 
 
@@ -58,7 +57,7 @@ def reference_findings(draft: Draft) -> list[Finding]:
             allowed = f"no such id in `{section}`; there are: {', '.join(known)}."
             found.append(Finding(path=path, value=name, allowed=allowed + suggestion(name, known)))
     for index, series in draft.series.items():
-        found.extend(_order_findings(("series", index), series))
+        found.extend(order_findings(("series", index), series))
     return found
 
 
@@ -128,40 +127,3 @@ def _references(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
             yield ("series", index, "parents", child), child, "rows"
             for place, name in enumerate(parents):
                 yield ("series", index, "parents", child, place), name, "rows"
-
-
-def _order_findings(at: KeyPath, series: Series) -> Iterator[Finding]:
-    if series.rows and series.parents:
-        yield Finding(
-            path=at,
-            value=series.id,
-            allowed="both `rows` and `parents`; give `rows` for a line or `parents` for branches",
-        )
-    repeated = [row for row in dict.fromkeys(series.rows) if series.rows.count(row) > 1]
-    if repeated:
-        yield Finding(
-            path=(*at, "rows"),
-            value=", ".join(repeated),
-            allowed="more than once in one series; each row once",
-        )
-        return
-    graph = graph_of(series)
-    if len(graph) < 2:
-        yield Finding(
-            path=at,
-            value=series.id,
-            allowed=f"a series of {len(graph)} rows has nothing to search; at least 2 are needed",
-        )
-    cycle = find_cycle(graph)
-    if cycle is not None:
-        yield Finding(
-            path=(*at, "parents"),
-            value=" -> ".join(cycle),
-            allowed="a cycle; an order needs each row to come before its descendants only",
-        )
-    elif count_chains(graph) > MAX_CHAINS:
-        yield Finding(
-            path=(*at, "parents"),
-            value=series.id,
-            allowed=f"{count_chains(graph)} lines from root to leaf; at most {MAX_CHAINS}",
-        )

@@ -23,7 +23,11 @@ def shape_findings(data: Mapping[str, Any], places: Mapping[KeyPath, Place]) -> 
     except pydantic.ValidationError as error:
         details = error.errors(include_url=False)
         return [_finding(detail, data, places) for detail in details if not _echo(detail)]
-    return []
+    # the model keeps a field for the loader, which a file may not set
+    kept = [key for key in data if key not in allowed_keys(())]
+    return [
+        Finding(path=(key,), value=None, allowed=_unknown(key, allowed_keys(()))) for key in kept
+    ]
 
 
 def _echo(detail: ErrorDetails) -> bool:
@@ -35,7 +39,7 @@ def key_path(location: tuple[int | str, ...], data: Any) -> KeyPath:  # noqa: AN
     """The model's location without what is not in the file: the names of union variants."""
     path: list[str | int] = []
     for index, part in enumerate(location):
-        inside = dict(enumerate(data)) if isinstance(data, list) else data
+        inside: Any = dict(enumerate(data)) if isinstance(data, list) else data
         if isinstance(inside, dict) and part in inside:
             data = inside[part]
         elif index < len(location) - 1 or part == "[key]":
@@ -57,6 +61,10 @@ def _finding(
     return Finding(path=path, value=value, allowed=_allowed(detail, value))
 
 
+def _unknown(key: str, keys: tuple[str, ...]) -> str:
+    return f"unknown key; allowed: {', '.join(keys)}.{suggestion(key, keys)}"
+
+
 def _allowed(detail: ErrorDetails, value: str | None) -> str:
     location, context = detail["loc"], detail.get("ctx", {})
     match detail["type"]:
@@ -68,8 +76,7 @@ def _allowed(detail: ErrorDetails, value: str | None) -> str:
             kinds = variants(location)
             allowed = f"allowed: {', '.join(kinds)}.{suggestion(value or '', kinds)}"
         case "extra_forbidden":
-            keys, key = allowed_keys(location[:-1]), str(location[-1])
-            allowed = f"unknown key; allowed: {', '.join(keys)}.{suggestion(key, keys)}"
+            allowed = _unknown(str(location[-1]), allowed_keys(location[:-1]))
         case "literal_error" | "enum":
             words = re.findall(r"'([^']*)'", str(context["expected"]))
             allowed = f"allowed: {context['expected']}.{suggestion(value or '', words)}"

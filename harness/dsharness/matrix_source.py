@@ -19,16 +19,13 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
     SequenceStartEvent,
 )
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import MappingNode
 
 from dsharness.errors import MatrixError
 from dsharness.matrix_findings import Finding, KeyPath, Place
+from dsharness.matrix_nodes import NodeReader, check_bounds
 
 MAX_BYTES = 256 * 1024
-MAX_DEPTH = 16  # matrix.yaml itself needs 6
-MAX_NODES = 20_000  # the matrix of every tagged release would have about 3,000
-
-TAG = "tag:yaml.org,2002:"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +59,7 @@ def read_document(path: Path) -> Document:
             f"{path}: {found} at the top level: only a mapping is allowed",
             hint="`dsbisect matrix schema` prints what a matrix may say",
         )
-    reader = _Reader(path)
+    reader = NodeReader(path)
     data = reader.read(root, (), 0)
     return Document(path=path, data=data, places=reader.places, findings=tuple(reader.findings))
 
@@ -95,76 +92,4 @@ def _check_size(text: str, path: Path) -> None:
         nodes += isinstance(event, NodeEvent)
         depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
         depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
-        _check_bounds(f"{path}:{event.start_mark.line + 1}", depth, nodes)
-
-
-def _check_bounds(where: str, depth: int, nodes: int) -> None:
-    if depth > MAX_DEPTH:
-        raise MatrixError(
-            f"{where}: nested more than {MAX_DEPTH} deep: a matrix needs 6 levels",
-            hint="look for brackets that are not closed, or an alias that contains itself",
-        )
-    if nodes > MAX_NODES:
-        raise MatrixError(
-            f"{where}: more than {MAX_NODES} values, aliases counted: a matrix has a few thousand",
-            hint="look for aliases of aliases, or split the matrix",
-        )
-
-
-class _Reader:
-    """Unfolds the composed nodes, counting what each alias adds."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.places: dict[KeyPath, Place] = {}
-        self.findings: list[Finding] = []
-        self._nodes = 0
-
-    def read(self, node: Node, at: KeyPath, line: int) -> Any:  # noqa: ANN401 - YAML is anything
-        self._nodes += 1
-        _check_bounds(f"{self.path}:{line}", len(at), self._nodes)
-        text = node.value if isinstance(node, ScalarNode) else None
-        self.places[at] = Place(line=line, text=text)
-        if isinstance(node, MappingNode):
-            return self._mapping(node, at)
-        if isinstance(node, SequenceNode):
-            return [
-                self.read(item, (*at, index), item.start_mark.line + 1)
-                for index, item in enumerate(node.value)
-            ]
-        return self._scalar(node, at, line)
-
-    def _mapping(self, node: MappingNode, at: KeyPath) -> dict[str, Any]:
-        data: dict[str, Any] = {}
-        for key, value in node.value:
-            line = key.start_mark.line + 1
-            if not isinstance(key, ScalarNode):
-                self._find(at, line, None, "a list or mapping as a key; only a word is allowed")
-            elif key.value in data:
-                first = self.places[(*at, key.value)].line
-                self._find((*at, key.value), line, None, f"a second time; first in line {first}")
-            else:
-                data[key.value] = self.read(value, (*at, key.value), line)
-        return data
-
-    def _scalar(self, node: Node, at: KeyPath, line: int) -> str | float | bool | None:
-        text: str = node.value
-        try:
-            match str(node.tag).removeprefix(TAG):
-                case "null":
-                    return None
-                case "bool":
-                    return text.lower() == "true"
-                case "int":
-                    return int(text)
-                case "float":
-                    return float(text)
-                case "str":
-                    return text
-        except ValueError:
-            pass  # YAML's other ways to write a number (0o17, .inf) have no use here
-        self._find(at, line, text, f'not plain text; quote it: "{text[:60]}"')
-        return text
-
-    def _find(self, at: KeyPath, line: int, value: str | None, allowed: str) -> None:
-        self.findings.append(Finding(path=at, line=line, value=value, allowed=allowed))
+        check_bounds(f"{path}:{event.start_mark.line + 1}", depth, nodes)

@@ -1,0 +1,145 @@
+"""`dsbisect matrix`: read the matrix back, check it, draw its series."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dsbisect.cli.options import AsJson, MatrixFile
+from dsharness.commands import atomic_write
+from dsharness.matrix import find_matrix, find_row, find_series, load_matrix
+from dsharness.matrix_schema import matrix_schema, schema_text
+from dsharness.matrix_telling import row_label, told_row, told_rows
+from dsharness.model import Matrix
+from dsharness.releases import SERIES_ID, load_releases, release_series
+from dsharness.series import chains, graph_of
+from dsharness.series_drawing import Drawing, as_data, as_dot, as_text
+
+app = typer.Typer(no_args_is_help=True, help="Show, check and draw what can be measured.")
+
+
+class GraphFormat(StrEnum):
+    TEXT = "text"
+    DOT = "dot"
+    JSON = "json"
+
+
+@app.command()
+def show(
+    row: Annotated[str | None, typer.Argument(help="One row in full. Default: a table.")] = None,
+    *,
+    matrix: MatrixFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the rows, or say everything of one.
+
+    Example: dsbisect matrix show fedora-35-2.0.17
+    """
+    checked = load_matrix(matrix)
+    if row is not None:
+        chosen = find_row(checked, row)
+        if as_json:
+            _print_json(chosen.model_dump(mode="json"))
+        else:
+            typer.echo(told_row(checked, chosen), nl=False)
+    elif as_json:
+        _print_json([each.model_dump(mode="json") for each in checked.rows])
+    else:
+        typer.echo(told_rows(checked.rows), nl=False)
+
+
+@app.command()
+def check(*, matrix: MatrixFile = None, as_json: AsJson = False) -> None:
+    """Say whether the matrix is sound; every fault with its file, line and what is allowed.
+
+    Example: dsbisect matrix check --matrix mine.yaml
+    """
+    where = matrix or find_matrix()
+    checked = load_matrix(where)
+    counts = {
+        "rows": len(checked.rows),
+        "series": len(checked.series),
+        "workloads": len(checked.workloads),
+        "settings": len(checked.settings),
+    }
+    if as_json:
+        _print_json({"matrix": str(where), "sound": True, **counts})
+    else:
+        told = ", ".join(f"{count} {noun}" for noun, count in counts.items())
+        typer.echo(f"{where}: sound: {told}")
+
+
+@app.command()
+def graph(
+    series: Annotated[
+        str | None, typer.Argument(help="A series, or `releases`. Default: the default series.")
+    ] = None,
+    *,
+    form: Annotated[GraphFormat, typer.Option("--format", help="How.")] = GraphFormat.TEXT,
+    matrix: MatrixFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a series with its branches; `*` marks where the default scheme or verdict changes.
+
+    Example: dsbisect matrix graph releases
+    """
+    drawing = _releases() if series == SERIES_ID else _rows(load_matrix(matrix), series)
+    if as_json or form is GraphFormat.JSON:
+        _print_json(as_data(drawing))
+    else:
+        typer.echo(as_dot(drawing) if form is GraphFormat.DOT else as_text(drawing), nl=False)
+
+
+@app.command()
+def schema(
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Write it there instead of printing it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the JSON Schema that editors check matrix.yaml with.
+
+    Example: dsbisect matrix schema --output matrix.schema.json
+    """
+    if output is not None:
+        atomic_write(output, schema_text())
+    if as_json and output is not None:
+        _print_json({"schema": str(output)})
+    elif output is not None:
+        typer.echo(f"wrote {output}")
+    else:
+        _print_json(matrix_schema())
+
+
+def _releases() -> Drawing:
+    releases = load_releases()
+    defaults = {release.version: release.default for release in releases}
+    series = release_series(releases)
+    return Drawing(
+        id=series.id,
+        title=f"{series.title}, by its default password storage",
+        graph=graph_of(series),
+        labels=defaults,
+        kinds=defaults,
+    )
+
+
+def _rows(matrix: Matrix, series_id: str | None) -> Drawing:
+    series = find_series(matrix, series_id or matrix.defaults.series)
+    rows = {name: find_row(matrix, name) for chain in chains(series) for name in chain}
+    return Drawing(
+        id=series.id,
+        title=series.title,
+        graph=graph_of(series),
+        labels={name: row_label(row) for name, row in rows.items()},
+        kinds={n: row.published.verdict if row.published else "" for n, row in rows.items()},
+    )
+
+
+def _print_json(data: Any) -> None:  # noqa: ANN401 - anything JSON can spell
+    typer.echo(json.dumps(data, indent=2, ensure_ascii=False))

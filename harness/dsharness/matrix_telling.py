@@ -1,0 +1,143 @@
+"""Rows told in words: a line of a table, everything of one, a label in a drawing."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from dsharness.model import (
+    AptPackages,
+    Bootstrap,
+    DnfPackages,
+    KojiPackages,
+    Matrix,
+    PreinstalledPackages,
+    Registry,
+    Row,
+)
+
+COLUMNS = ("id", "OS", "389-ds", "FreeIPA", "published")
+UNKNOWN = "first pull"  # no one can say before it
+WIDTH = 80
+
+
+def told_rows(rows: Sequence[Row]) -> str:
+    """A table of rows that is whole in 80 columns: where from, and the note, stand below each."""
+    cells = [COLUMNS, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
+    lines = [_aligned(COLUMNS, widths), _aligned(["-" * width for width in widths], widths)]
+    for row, line in zip(rows, cells[1:], strict=True):
+        lines.append(_aligned(line, widths))
+        told = (told_base(row.base), told_packages(row), row.note, _published_note(row))
+        lines.append(_wrapped("; ".join(text for text in told if text), "    "))
+    return "\n".join(lines) + "\n"
+
+
+def told_row(matrix: Matrix, row: Row) -> str:
+    """Everything of one row, a fact a line."""
+    facts = [(name, value) for name, value in _facts(matrix, row) if value]
+    width = max(len(name) for name, _ in facts)
+    lines = [row.id]
+    for name, value in facts:
+        lines.extend(
+            f"  {name if index == 0 else '':{width}}  {line}"
+            for index, line in enumerate(value.splitlines())
+        )
+    return "\n".join(lines) + "\n"
+
+
+def row_label(row: Row) -> str:
+    """What a drawing says of a row, besides its id."""
+    verdict = f", published {row.published.verdict}" if row.published else ""
+    return f"{row.os}, 389-ds {row.versions.dirsrv or UNKNOWN}{verdict}"
+
+
+def told_base(base: Bootstrap | Registry) -> str:
+    """Where the base image comes from."""
+    if isinstance(base, Bootstrap):
+        return f"{base.tool} {base.suite}"
+    return base.image if base.digest is None else f"{base.image}@{base.digest}"
+
+
+def told_packages(row: Row) -> str:
+    """Where 389-ds comes from."""
+    packages = row.packages
+    match packages:
+        case AptPackages():
+            told = "apt: frozen archive" if packages.sources else "apt"
+        case DnfPackages():
+            told = ", ".join(("dnf", *(f"module {stream}" for stream in packages.modules)))
+        case KojiPackages():
+            told = f"Koji {packages.nvr}"
+        case PreinstalledPackages():
+            told = "in the image"
+        case _:
+            assert_never(packages)
+    return told
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    verdict = row.published.verdict if row.published else ""
+    version = row.versions.dirsrv or UNKNOWN
+    return (row.id, str(row.os), version, _suite_of_services(row), verdict)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _wrapped(text: str, indent: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _published_note(row: Row) -> str:
+    return row.published.note if row.published else ""
+
+
+def _suite_of_services(row: Row) -> str:
+    """FreeIPA as run here; in brackets as published, where only the directory is measured."""
+    if row.versions.aldpro is not None:
+        return f"ALD Pro {row.versions.aldpro}"
+    if row.versions.freeipa is not None:
+        return row.versions.freeipa
+    published = row.published.freeipa if row.published else None
+    return f"({published})" if published else ""
+
+
+def _facts(matrix: Matrix, row: Row) -> Iterator[tuple[str, str]]:
+    yield "OS", str(row.os)
+    yield "389-ds", row.versions.dirsrv or f"known after the {UNKNOWN}"
+    yield "FreeIPA", row.versions.freeipa or ""
+    yield "ALD Pro", row.versions.aldpro or ""
+    yield "server", row.server
+    yield "image template", row.family
+    yield "base", told_base(row.base)
+    yield "packages", told_packages(row)
+    yield "install", ", ".join(row.packages.install)
+    if isinstance(row.packages, AptPackages):
+        yield "sources", "\n".join(row.packages.sources)
+    if isinstance(row.packages, DnfPackages | KojiPackages):
+        repositories = row.packages.repositories.items()
+        yield "repositories", "\n".join(f"{name}: {url}" for name, url in repositories)
+    yield "pins", ", ".join(f"{name} {version}" for name, version in row.pins.items())
+    if row.published is not None:
+        titles = {source.id: source.title for source in matrix.sources}
+        yield "published verdict", row.published.verdict
+        yield "published by", titles[row.published.source]
+        yield "published FreeIPA", row.published.freeipa or ""
+        yield "about the published row", row.published.note
+    yield "note", row.note
+    inside = [each.id for each in matrix.series if row.id in (*each.rows, *_named(each.parents))]
+    yield "series", ", ".join(inside)
+
+
+def _named(parents: dict[str, tuple[str, ...]]) -> set[str]:
+    return {name for child, above in parents.items() for name in (child, *above)}
