@@ -16,6 +16,7 @@ from dsharness.engine import LABEL, Engine, last_line
 from dsharness.errors import DeadlineError, EngineError, ImageError
 from dsharness.waiting import Deadline
 
+PREFIX = "dsbisect-"
 OWNER = "dsbisect.owner"
 KEPT = "dsbisect.kept"  # said outright: a container inherits its image's labels
 START_LIMIT_S = 120.0
@@ -157,7 +158,7 @@ def running(
     keep: bool = False,
 ) -> Iterator[Container]:
     """Start a container and remove it at the end, even when the start fails half-way."""
-    name = f"dsbisect-{purpose}-{secrets.token_hex(4)}"
+    name = f"{PREFIX}{purpose}-{secrets.token_hex(4)}"
     asked = options or Options()
     labelled = replace(asked, labels=(*asked.labels, (KEPT, str(int(keep)))))
     try:
@@ -209,6 +210,8 @@ def found(engine: Engine) -> list[Found]:
             kept=entry["Labels"].get(KEPT) == "1",
         )
         for entry in json.loads(listed or "[]")
+        # A user's own container of one of the lab's images inherits the labels.
+        if entry["Names"][0].startswith(PREFIX)
     ]
 
 

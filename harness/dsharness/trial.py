@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dsharness.cgroups import meter_for
 from dsharness.commands import Completed, find_tool, run
-from dsharness.engine import last_line
+from dsharness.containers import Options, running
+from dsharness.engine import LABEL, Engine, last_line
+from dsharness.errors import EngineError
 from dsharness.waiting import Deadline
 
 TRIAL_LIMIT_S = 60.0
@@ -50,6 +53,45 @@ def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...])
             deadline=Deadline.after(TRIAL_LIMIT_S),
             env={"CONTAINERS_CONF": str(configuration)} if configuration else {},
         )  # fmt: skip
+
+
+def try_build(engine: Engine) -> str | None:
+    """None when buildah runs a step and keeps its image, else what it said; leaves nothing."""
+    with root_folder() as (root, volumes), tempfile.TemporaryDirectory() as folder:
+        recipe, written = Path(folder) / "Containerfile", Path(folder) / "id"
+        steps = ("FROM scratch", "COPY . /", f"LABEL {LABEL}", f'RUN ["{find_tool("true")}"]')
+        recipe.write_text("\n".join(steps) + "\n", encoding="utf-8")
+        done = engine.buildah(
+            "build", "--network", "host", "--no-cache", *engine.build_flags, *volumes,
+            "--security-opt", "label=disable", "--iidfile", str(written),
+            "--file", str(recipe), str(root),
+            deadline=Deadline.after(TRIAL_LIMIT_S),
+        )  # fmt: skip
+        if done.ok:
+            engine.buildah("rmi", written.read_text(encoding="utf-8").strip(), cleanup=True)
+    return None if done.ok else last_line(done)
+
+
+def try_metering(engine: Engine) -> str:
+    """By which means a running container's CPU time is read; EngineError when by none."""
+    with root_folder() as (root, volumes), tempfile.TemporaryDirectory() as folder:
+        options = Options(extra=(*volumes, "--rootfs"))
+        with running(
+            engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
+            purpose="doctor", log=Path(folder) / "log", options=options,
+        ) as box:  # fmt: skip
+            state = box.state()
+            try:
+                meter = meter_for(state.pid, state.id)
+                meter.used_us()
+            except (OSError, ValueError, KeyError) as error:
+                raise EngineError(f"a container's CPU time: {error}") from error
+            return meter.source
+
+
+def read_inside(configuration: Path | None, *paths: str) -> str:
+    """What a container with a network of its own finds in some files."""
+    return run_trial(configuration, command=("cat", *paths)).stdout
 
 
 def try_container(configuration: Path | None, *flags: str) -> str | None:
