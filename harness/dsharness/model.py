@@ -7,9 +7,11 @@ checking itself; files, containers and clocks live elsewhere.
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic.json_schema import SkipJsonSchema
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
 Version = Annotated[str, Field(pattern=r"^[0-9][0-9A-Za-z.~+:_-]*$", max_length=64)]
@@ -221,6 +223,9 @@ class Matrix(Value):
     """The whole of matrix.yaml, checked."""
 
     version: Literal[1]
+    file: SkipJsonSchema[Path | None] = Field(
+        default=None, exclude=True, description="where it was read from; set by the loader"
+    )
     defaults: Defaults
     tools: Tools
     sources: tuple[Source, ...] = ()

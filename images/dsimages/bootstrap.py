@@ -1,0 +1,124 @@
+"""A base image made from packages, with no registry: mmdebstrap or dnf --installroot."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from dsharness.commands import Completed, run
+from dsharness.content import content_key
+from dsharness.engine import Engine
+from dsharness.errors import MatrixError
+from dsharness.model import Bootstrap
+from dsharness.waiting import Deadline
+from dsimages.faults import fault
+from dsimages.wording import NAME, SUITE, URL, all_checked, checked
+
+FORMAT = 1  # raise when the way of making a base changes what is in it
+
+INCLUDE = {
+    "mmdebstrap": ("ca-certificates",),
+    "dnf": ("system-release", "bash", "coreutils", "rpm", "dnf", "ca-certificates"),
+}
+KEYS = Path("/usr/share/distribution-gpg-keys")  # from the package of that name
+
+
+def mirror_of(base: Bootstrap) -> str | None:
+    """DSBISECT_MIRROR_<SUITE>, then the row's own, then None: the tool's default."""
+    suite = base.suite.upper().replace("-", "_").replace(".", "_")
+    mirror = os.environ.get(f"DSBISECT_MIRROR_{suite}") or base.mirror
+    return None if mirror is None else checked(mirror, URL, "base.mirror")
+
+
+def included(base: Bootstrap) -> tuple[str, ...]:
+    return all_checked(base.include or INCLUDE[base.tool], NAME, "base.include")
+
+
+def bootstrap_key(base: Bootstrap) -> str:
+    """Changes with every input of the bootstrap, but not as a suite moves: see docs/images.md."""
+    return content_key(
+        [FORMAT, base.tool, base.suite, mirror_of(base), included(base), base.repositories]
+    )
+
+
+def bootstrap(
+    engine: Engine,
+    base: Bootstrap,
+    reference: str,
+    labels: Iterable[str],
+    limit: Deadline,
+    log: Path,
+) -> None:
+    """Make the base and import it under ``reference``."""
+    what = f"bootstrap {base.suite}"
+    with tempfile.TemporaryDirectory(prefix="dsbisect-bootstrap-") as folder:
+        tarball = Path(folder) / "base.tar"
+        for argv in commands(base, Path(folder), rootless=engine.rootless):
+            _must(run(argv, deadline=limit, log=log, env=engine.environment), what, log)
+        changes = [part for label in labels for part in ("--change", f"LABEL {label}")]
+        done = engine.podman(
+            "import", "--quiet", *changes, str(tarball), reference, deadline=limit, log=log
+        )
+        _must(done, what, log)
+
+
+def commands(base: Bootstrap, folder: Path, *, rootless: bool) -> list[list[str]]:
+    """What leaves folder/base.tar, as argument lists; pure but for the mirror's variable."""
+    checked(base.suite, SUITE, "base.suite")
+    tarball = str(folder / "base.tar")
+    if base.tool == "mmdebstrap":
+        mirror = mirror_of(base)
+        return [
+            [
+                "mmdebstrap", "--variant=minbase", f"--include={','.join(included(base))}",
+                # As in install-apt: frozen archives are signed, but their signatures expire.
+                '--aptopt=Acquire::Check-Valid-Until "false"', "--aptopt=Acquire::Retries \"3\"",
+                base.suite, tarball, *([mirror] if mirror else []),
+            ]
+        ]  # fmt: skip
+    root = str(folder / "root")
+    # dnf and tar must see the packages' owners: without root, inside podman's user namespace.
+    inside = ["podman", "unshare"] if rootless else []
+    return [
+        [*inside, *_dnf(base, root)],
+        [*inside, "tar", "-C", root, "--numeric-owner", "-cf", tarball, "."],
+        # Files of mapped owners can only be removed from inside.
+        *([[*inside, "rm", "-rf", root]] if rootless else []),
+    ]
+
+
+def _dnf(base: Bootstrap, root: str) -> list[str]:
+    if base.mirror is not None and not base.repositories:
+        raise MatrixError(
+            "base.mirror: dnf takes base.repositories instead of a mirror",
+            hint="name each repository: repositories: {fedora: https://...}",
+        )
+    argv = ["dnf", "-y", "--installroot", root, f"--releasever={base.suite}"]
+    argv += ["--setopt=install_weak_deps=False", "--setopt=tsflags=nodocs"]
+    argv += [f"--setopt=cachedir={root}/var/cache/dnf", "--setopt=retries=3"]
+    if base.repositories:
+        # Only these, never the host's own.
+        argv += [f"--setopt=reposdir={root}/etc/yum.repos.d"]
+    for name, url in base.repositories.items():
+        identifier = checked(name, NAME, "base.repositories")
+        argv += [f"--repofrompath={identifier},{checked(url, URL, 'base.repositories')}"]
+        argv += [f"--repo={identifier}", *_signed(base, identifier)]
+    return [*argv, "install", *included(base)]
+
+
+def _signed(base: Bootstrap, repository: str) -> list[str]:
+    """Check signatures where this machine has the release's keys; else https vouches alone."""
+    keys = sorted(KEYS.glob(f"*/RPM-GPG-KEY-*{base.suite}-primary"))
+    if not keys:
+        return [f"--setopt={repository}.gpgcheck=0"]
+    return [
+        f"--setopt={repository}.gpgcheck=1",
+        f"--setopt={repository}.gpgkey={' '.join(key.as_uri() for key in keys)}",
+    ]
+
+
+def _must(done: Completed, what: str, log: Path) -> None:
+    if not done.ok:
+        raise fault(done, what, log)

@@ -1,0 +1,63 @@
+"""Why a build failed, from what the tools said."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dsharness.commands import Completed, says_disk_full
+from dsharness.engine import last_line
+from dsharness.errors import (
+    DeadlineError,
+    DiskFullError,
+    DsbisectError,
+    ImageError,
+    PackageError,
+    RegistryError,
+)
+
+REFUSED = re.compile(r"^dsbisect-package\t(?P<name>.*?)\t(?P<wanted>.*?)\t(?P<offered>.*)$", re.M)
+UNREACHABLE = re.compile(
+    r"^.*("
+    r"could not resolve|temporary failure (in name resolution|resolving)|no such host"
+    r"|failed to fetch|unable to fetch|could not connect|cannot initiate the connection"
+    r"|connection (refused|timed out|reset)|no route to host|network is unreachable"
+    r"|i/o timeout|tls handshake timeout|x509:|certificate verif"
+    r"|release file .* is (expired|not valid yet)|does not have a release file"
+    r"|failed to download metadata|cannot download|curl error|no more mirrors to try"
+    r"|pinging container registry|error pinging|unauthorized|manifest unknown|status: 50\d"
+    r").*$",
+    re.I | re.M,
+)
+
+
+def fault(done: Completed, what: str, log: Path) -> DsbisectError:
+    """The error that a failed command of a build stands for."""
+    said = f"{done.stdout}\n{done.stderr}"
+    if done.timed_out:
+        return DeadlineError(
+            f"{what}: it ran out of time", hint="a slow network: simply run it again", log=log
+        )
+    if says_disk_full(said):
+        return DiskFullError(
+            f"{what}: no space left",
+            hint="`dsbisect clean --images` frees what the lab made; the next run resumes",
+            log=log,
+        )
+    refused = REFUSED.search(said)
+    if refused is not None:
+        return PackageError(
+            f"{what}: package {refused['name']}: wanted {refused['wanted']}; "
+            f"available: {', '.join(refused['offered'].split()) or 'none'}",
+            hint="correct the row's version, or name a source that has it "
+            "(EOL archive, vault, Koji); `--relock` accepts what is offered now",
+            log=log,
+        )
+    unreachable = UNREACHABLE.search(said)
+    if unreachable is not None:
+        return RegistryError(
+            f"{what}: a package source or registry cannot be used: {unreachable[0].strip()}",
+            hint="check the network, or set base.mirror or DSBISECT_MIRROR_<SUITE>",
+            log=log,
+        )
+    return ImageError(f"{what}: {last_line(done)}", hint="the log has the whole story", log=log)

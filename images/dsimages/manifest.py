@@ -1,0 +1,63 @@
+"""What an image holds: every installed package and its version, kept beside the image."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from dsharness.commands import atomic_write
+from dsharness.content import content_key
+from dsharness.engine import LABEL, Engine, last_line
+from dsharness.errors import ImageError
+from dsharness.model import Image
+from dsharness.paths import cache_home
+from dsharness.waiting import Deadline
+from dsimages.rendering import LIBEXEC
+
+READ_LIMIT_S = 120.0
+
+
+def read_packages(engine: Engine, reference: str, log: Path | None = None) -> dict[str, str]:
+    """Ask the image itself, in a container without a network."""
+    done = engine.podman(
+        "run", "--rm", "--network", "none", "--label", LABEL, "--pull", "never",
+        "--security-opt", "label=disable", "--entrypoint", f"{LIBEXEC}/manifest", reference,
+        deadline=Deadline.after(READ_LIMIT_S),
+    )  # fmt: skip
+    packages = parse(done.stdout)
+    if not done.ok or not packages:
+        said = last_line(done) if not done.ok else "no package manager answered"
+        raise ImageError(
+            f"{reference}: its packages cannot be listed: {said}",
+            hint="`dsbisect image build --no-cache` makes the image anew",
+            log=log,
+        )
+    return packages
+
+
+def parse(text: str) -> dict[str, str]:
+    """NAME TAB VERSION lines; of several versions of one package the last one listed counts."""
+    pairs = (line.split("\t") for line in text.splitlines() if line.count("\t") == 1)
+    return dict(sorted((name, version) for name, version in pairs if name and version))
+
+
+def manifest_key(packages: Mapping[str, str]) -> str:
+    return content_key(dict(packages))
+
+
+def store(image: Image) -> None:
+    text = json.dumps(image.model_dump(mode="json"), indent=2, sort_keys=True)
+    atomic_write(_path(image.key), text + "\n")
+
+
+def recall(key: str) -> Image | None:
+    """The stored manifest; None when there is none, or none that can be read."""
+    try:
+        return Image.model_validate_json(_path(key).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _path(key: str) -> Path:
+    return cache_home() / "images" / key / "manifest.json"

@@ -1,0 +1,59 @@
+"""Which versions a row asks for, and whether a manifest answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dsharness.errors import PackageError
+from dsharness.model import KojiPackages, Row
+
+DIRSRV = "389-ds-base"
+FREEIPA = ("freeipa-server", "ipa-server")  # Fedora's name and EL's
+# Made from one source with the server; a server of one version needs the lib389 of that version.
+SIBLINGS = ("389-ds-base-libs", "python3-lib389")
+
+
+def wanted(row: Row) -> dict[str, str]:
+    """Package -> the version that the row promises."""
+    versions = {} if row.versions.dirsrv is None else {DIRSRV: row.versions.dirsrv}
+    if row.versions.freeipa is not None:
+        versions |= {name: row.versions.freeipa for name in FREEIPA if name in row.packages.install}
+    if isinstance(row.packages, KojiPackages):
+        build = row.packages.nvr.rsplit("-", 2)
+        versions |= {name: f"{build[1]}-{build[2]}" for name in row.packages.rpms}
+    return versions | row.pins
+
+
+def lockable(row: Row) -> tuple[str, ...]:
+    """The packages whose exact versions belong in the lock."""
+    return (*dict.fromkeys([DIRSRV, *SIBLINGS, *FREEIPA, *row.packages.install, *wanted(row)]),)
+
+
+def upstream(version: str) -> str:
+    """2:3.1.2+dfsg1-1+deb13u1 and 3.1.2-3.fc41 are both upstream's 3.1.2."""
+    without_epoch = version.partition(":")[2] or version
+    without_revision = without_epoch.rpartition("-")[0] or without_epoch
+    return without_revision.partition("+")[0].partition("~dfsg")[0]
+
+
+def answers(version: str, wish: str) -> bool:
+    """Whether an installed version is the one wished for, spelled in full or as upstream does."""
+    bare = version.partition(":")[2] or version
+    return wish in {version, bare, upstream(version)} or bare.startswith(f"{wish}-")
+
+
+def check_manifest(row: Row, packages: Mapping[str, str]) -> None:
+    """Refuse an image that does not hold what its row promises; every row has a directory."""
+    for name, wish in ({DIRSRV: ""} | wanted(row)).items():
+        found = packages.get(name)
+        if found is None:
+            raise PackageError(
+                f"{row.id}: {name} {wish or '(any version)'} was wanted, "
+                f"but the image holds no {name}",
+                hint=f"add {name} to the row's packages.install, or correct the pin",
+            )
+        if wish and not answers(found, wish):
+            raise PackageError(
+                f"{row.id}: {name} {wish} was wanted, but the image holds {found}",
+                hint="correct the row's versions, or take its packages from where they are",
+            )
