@@ -9,7 +9,7 @@ from dsresults.reasons.finding import Confidence, Finding
 from dsresults.reasons.libraries import library_changes
 from dsresults.reasons.records import changed_images, published
 from dsresults.reasons.reuse import reuse
-from dsresults.reasons.steps import changes
+from dsresults.reasons.steps import places
 from dsresults.reasons.stored import known_changes, stored_change
 from dsresults.reasons.witnesses import witnesses
 from dsresults.reasons.workloads import disagreement
@@ -24,12 +24,13 @@ def explain(comparison: Comparison) -> list[Finding]:
 
 def _all(comparison: Comparison) -> Iterator[Finding]:
     yield from disagreement(comparison)
-    for change in changes(comparison):
-        yield from stored_change(change)
-        yield from known_changes(change)
     yield from reuse(comparison)
+    found = places(comparison)
+    for place in found:
+        yield from stored_change(place)
+        yield from known_changes(place)
     yield from witnesses(comparison)
-    for change in changes(comparison):
-        yield from library_changes(change)
+    for place in found:
+        yield from library_changes(place)
     yield from published(comparison)
     yield from changed_images(comparison)

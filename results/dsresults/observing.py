@@ -76,6 +76,14 @@ class Column(Value):
     def of(self, candidate: str) -> Observed | None:
         return next((one for one in self.observed if one.candidate == candidate), None)
 
+    def verdict_word(self, observed: Observed) -> str:
+        """The verdict as people read it: where nothing differs, nobody is fast or slow."""
+        if not observed.valid:
+            return "not measured"
+        if self.boundary is not None and self.boundary.direction == "none":
+            return "no difference"
+        return observed.outcome.value
+
     @property
     def users(self) -> int | None:
         """How many different users the load really binds as."""

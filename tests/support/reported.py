@@ -1,10 +1,10 @@
-"""Campaigns as the lab would leave them, for reports: a known truth, searched by the real search."""
+"""Campaigns as the lab would leave them, for reports: a known truth, the real search."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from dsbisect.halving import Halving
@@ -201,3 +201,22 @@ def reported(
         samples += taken
     images = {name: image_of(name, truth) for name, truth in rows.items()}
     return report_data(matrix_of(rows, workloads), campaigns, samples, images)
+
+
+def with_gaps() -> ReportData:
+    """One row whose runs all fail, one that has no image, and published verdicts."""
+    fast = {"published": {"verdict": "fast", "source": "article"}}
+    rows = {
+        **DEBIAN,
+        "debian-11": replace(DEBIAN["debian-11"], row=fast),
+        "debian-12": replace(
+            DEBIAN["debian-12"], failing="the server died during the load", row=fast
+        ),
+        "debian-sid": replace(DEBIAN["debian-sid"], waiting=2.5, row=fast),
+    }
+    return reported(rows, unmeasurable={"debian-13": "its image could not be built"})
+
+
+def without_difference() -> ReportData:
+    """Two rows that store the same thing."""
+    return reported({name: DEBIAN[name] for name in ("debian-13", "debian-sid")})

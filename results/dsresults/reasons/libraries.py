@@ -5,40 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsresults.reasons.finding import Confidence, Finding
-from dsresults.reasons.steps import Change
+from dsresults.reasons.steps import Place
 
 
-def library_changes(change: Change) -> Iterator[Finding]:
+def library_changes(place: Place) -> Iterator[Finding]:
     """At a boundary: what else differs, and how seriously to take it."""
-    if not change.boundary:
+    if not place.boundary_of:
         return
-    old, new = (
-        change.comparison.candidate(observed.candidate).versions
-        for observed in (change.before, change.after)
-    )
-    differ = {noun for noun in old.keys() & new.keys() if old[noun] != new[noun]}
-    libraries = [noun for noun in old if noun in differ and noun != "389-ds"]
-    evidence = tuple(f"{noun}: {old[noun]} to {new[noun]}" for noun in old if noun in differ)
-    yield from _finding(change, libraries, evidence)
+    old = place.comparison.candidate(place.before).versions
+    new = place.comparison.candidate(place.after).versions
+    differ = [noun for noun in old if noun in new and old[noun] != new[noun]]
+    libraries = [noun for noun in differ if noun != "389-ds"]
+    text = _text(place, libraries, server=bool(differ))
+    if text:
+        yield Finding(
+            topic=place.name,
+            text=text,
+            confidence=Confidence.POSSIBLE,
+            evidence=tuple(f"{noun}: {old[noun]} to {new[noun]}" for noun in differ),
+        )
 
 
-def _finding(change: Change, libraries: list[str], evidence: tuple[str, ...]) -> Iterator[Finding]:
-    before, after = change.before.stored, change.after.stored
+def _text(place: Place, libraries: list[str], *, server: bool) -> str:
     names = ", ".join(libraries)
-    if before and after and before != after:
-        if not libraries:
-            return
-        text = f"besides the stored password, {names} changed; this run does not tell them apart."
-    elif libraries:
-        begin = "the stored password is the same" if before and after else "none could be read back"
-        text = f"{begin}, and {names} changed: they and 389-ds itself are the candidates."
-    elif evidence:
-        text = "neither the stored password nor a library changed: look in 389-ds itself."
-    else:
-        text = "nothing that is recorded differs between the two; compare their full manifests."
-    yield Finding(
-        topic=change.place,
-        text=f"With {change.column.workload_id}: {text}",
-        confidence=Confidence.POSSIBLE,
-        evidence=evidence,
+    if place.stored is not None and place.stored[0] != place.stored[1]:
+        also = f"Besides the stored password, {names} changed; this run does not tell them apart."
+        return also if libraries else ""
+    begin = (
+        "The stored password is the same on both sides"
+        if place.stored
+        else "The stored passwords could not be read back"
     )
+    if libraries:
+        return f"{begin}. What changed is a candidate: {names}, or 389-ds itself."
+    if server:
+        return f"{begin} and no library changed: look in 389-ds itself."
+    return f"{begin} and no recorded version differs: compare the images' full manifests."

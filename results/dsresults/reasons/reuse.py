@@ -110,8 +110,8 @@ def _nss(version: str, few: Column, many: Column) -> str:
     kept = "the last one" if entries == 1 else f"the last {whole(entries)}"
     if few.users <= entries < many.users:
         return (
-            f"{begin} ({kept}): {_users(few)} fit in there and cost a look-up, "
-            f"{_users(many)} do not and cost a hash each time."
+            f"{begin} ({kept}). There is room for {_users(few)}, whose binds cost a look-up, and "
+            f"none for {_users(many)}, whose binds cost a hash each."
         )
     return f"{begin} ({kept}), and more of {_users(few)} than of {_users(many)} are still there."
 

@@ -4,38 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsharness.model import Boundary, Value
+from dsharness.model import Boundary, StoredPassword, Value
 from dsresults.observing import Column, Comparison, Estimate, Observed
 
 
 class Change(Value):
-    """Two neighbours whose costs differ under one workload."""
+    """Two neighbours whose costs differ under one workload; the ratio is after over before."""
 
-    comparison: Comparison
     column: Column
     before: Observed
     after: Observed
     ratio: Estimate
     boundary: bool
 
-    @property
-    def place(self) -> str:
-        word = "Boundary" if self.boundary else "Step"
-        return f"{word} {self.before.candidate} to {self.after.candidate}"
 
-    def version(self, observed: Observed) -> str:
+class Place(Value):
+    """Two neighbours, and every workload under which their costs differ."""
+
+    comparison: Comparison
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+
+    @property
+    def boundary_of(self) -> tuple[str, ...]:
+        return tuple(change.column.workload_id for change in self.changes if change.boundary)
+
+    @property
+    def name(self) -> str:
+        found = ", ".join(self.boundary_of)
+        return f"{self.before} to {self.after}" + (f" (boundary of {found})" if found else "")
+
+    @property
+    def stored(self) -> tuple[StoredPassword, StoredPassword] | None:
+        """What both store, where both could be read back."""
+        for change in self.changes:
+            if change.before.stored and change.after.stored:
+                return change.before.stored, change.after.stored
+        return None
+
+    def version(self, candidate_id: str) -> str:
         """The 389-ds that was measured; the matrix's word for it where no manifest is known."""
-        candidate = self.comparison.candidate(observed.candidate)
+        candidate = self.comparison.candidate(candidate_id)
         return candidate.versions.get("389-ds") or candidate.dirsrv or ""
 
 
-def changes(comparison: Comparison) -> tuple[Change, ...]:
-    """Every difference between neighbours, boundaries first."""
-    found = [change for column in comparison.columns for change in _of(comparison, column)]
-    return tuple(sorted(found, key=lambda change: not change.boundary))
+def places(comparison: Comparison) -> tuple[Place, ...]:
+    """Every place where the cost changes, boundaries first."""
+    groups: dict[tuple[str, str], list[Change]] = {}
+    for change in (one for column in comparison.columns for one in _changes(column)):
+        groups.setdefault((change.before.candidate, change.after.candidate), []).append(change)
+    found = [
+        Place(
+            comparison=comparison,
+            before=before,
+            after=after,
+            changes=tuple(sorted(group, key=lambda change: not change.boundary)),
+        )
+        for (before, after), group in groups.items()
+    ]
+    order = comparison.line.index
+    return tuple(sorted(found, key=lambda place: (not place.boundary_of, order(place.before))))
 
 
-def _of(comparison: Comparison, column: Column) -> Iterator[Change]:
+def _changes(column: Column) -> Iterator[Change]:
     answer = column.boundary
     if answer is None:
         return
@@ -44,7 +76,6 @@ def _of(comparison: Comparison, column: Column) -> Iterator[Change]:
         before, after = column.of(before_id), column.of(after_id)
         if before and after:
             yield Change(
-                comparison=comparison,
                 column=column,
                 before=before,
                 after=after,
@@ -54,7 +85,7 @@ def _of(comparison: Comparison, column: Column) -> Iterator[Change]:
 
 
 def _ratios(answer: Boundary) -> dict[tuple[str, str], Estimate]:
-    """Cost after over cost before; the boundary's own effect is what was confirmed last."""
+    """The boundary's own effect is what was confirmed last, so it goes before its step."""
     found = {
         (step.before, step.after): Estimate(value=step.ratio, interval=step.interval)
         for step in answer.steps

@@ -27,7 +27,7 @@ def disagreement(comparison: Comparison) -> Iterator[Finding]:
         if avoids_hashing(comparison, column, candidate)
     ]
     if cheap:
-        text += f" They part where results are reused: {', '.join(cheap)}."
+        text += f" They part where earlier results are reused: {', '.join(cheap)}."
     yield Finding(
         topic="The workloads disagree",
         text=text,
@@ -50,7 +50,8 @@ def _opposites(comparison: Comparison, columns: list[Column]) -> Iterator[str]:
     for before, after in pairwise(comparison.line):
         ratios = [(column.workload_id, _ratio(column, before, after)) for column in columns]
         known = [(name, ratio) for name, ratio in ratios if ratio is not None]
-        if len(known) > 1:
+        moved = any(not 1 / CLEARLY < ratio < CLEARLY for _, ratio in known)
+        if len(known) > 1 and moved:
             each = ", ".join(f"{name} costs {_spell(ratio)}" for name, ratio in known)
             yield f"from {before} to {after}: {each}"
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from dsharness.model import Outcome, Sample, Value
+from dsharness.model import Boundary, Outcome, Sample, Value
 from dsresults.comparing import cost
 from dsresults.figures import milliseconds, significant
 from dsresults.observing import Column, Comparison, Observed
 
 WIDTH, LEFT, RIGHT = 480, 12, 468
-TOP, ROW, BOTTOM = 14, 54, 40
+TOP, ROW, BOTTOM = 10, 60, 30
 SPARK_WIDTH, SPARK_HEIGHT = 90, 22
 
 
@@ -45,6 +46,7 @@ class Chart(Value):
     ticks: tuple[Tick, ...]
     marks: tuple[Mark, ...]
     boundary_y: float | None = None
+    boundary_end_y: float | None = None  # differs where several candidates are suspected
     boundary_label: str = ""
 
 
@@ -125,18 +127,32 @@ def _chart(
     )
     axis_y = TOP + ROW * len(comparison.line)
     found = column.boundary if column.boundary and column.boundary.found else None
-    position = comparison.line.index(found.after) if found and found.after else None
     return Chart(
         workload_id=column.workload_id,
         title=f"Cost of one operation, {column.workload_id}",
-        description="; ".join(f"{m.candidate}: {m.outcome.value}, {m.label}" for m in marks),
+        description="; ".join(
+            f"{one.candidate}: {column.verdict_word(one)}, {mark.label}"
+            for one, mark in zip(column.observed, marks, strict=True)
+        ),
         height=axis_y + BOTTOM,
         axis_y=axis_y,
         ticks=_ticks(scale),
         marks=marks,
-        boundary_y=None if position is None else TOP + ROW * position,
-        boundary_label=f"{found.direction} from here on" if found else "",
+        **_boundary(comparison.line, found),
     )
+
+
+def _boundary(line: tuple[str, ...], found: Boundary | None) -> dict[str, Any]:
+    """One edge above the first changed candidate, or a band over all that may be the first."""
+    if found is None or found.before not in line or found.after not in line:
+        return {}
+    begin, end = line.index(found.before) + 1, line.index(found.after)
+    where = "from here on" if begin == end else "from somewhere in here on"
+    return {
+        "boundary_y": TOP + ROW * begin,
+        "boundary_end_y": TOP + ROW * end,
+        "boundary_label": f"{found.direction} {where}",
+    }
 
 
 def _mark(

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from dsresults.figures import NARROW, milliseconds, significant, spell
-from dsresults.observing import Candidate, Column, Comparison, Estimate, Observed
+from dsresults.observing import Candidate, Column, Comparison, Observed
 from dsresults.reasons.finding import Finding
 from dsresults.report.commands import repeat_command
 from dsresults.report.data import ReportData, Section
@@ -52,33 +52,38 @@ def _column(comparison: Comparison, column: Column) -> Iterator[str]:
     yield from _wrapped(summary, "  => ")
     if column.boundary and len(column.boundary.suspects) > 1:
         yield f"  suspects: {', '.join(column.boundary.suspects)}"
-    rows = [_cells(comparison.candidate(one.candidate), one) for one in column.observed]
+    rows = [_cells(comparison.candidate(one.candidate), one, column) for one in column.observed]
     yield from _table(rows)
     for one in column.observed:
         if one.unmeasured:
             yield from _wrapped(f"{one.candidate}: {one.unmeasured}", "  not measured: ")
 
 
-def _cells(candidate: Candidate, observed: Observed) -> tuple[str, ...]:
+def _cells(candidate: Candidate, observed: Observed, column: Column) -> tuple[str, ...]:
     rate, cpu_us = observed.rate_per_s, observed.server_cpu_us_per_op
     version = candidate.versions.get("389-ds") or candidate.dirsrv or ""
     published = f" (published {candidate.published.verdict})" if candidate.published else ""
     return (
         f"{candidate.id} {version}".rstrip(),
-        ("not measured" if observed.unmeasured else observed.outcome.value) + published,
-        f"{significant(observed.cost_ratio.value)}x" if observed.cost_ratio else "-",
-        interval(observed.cost_ratio),
+        column.verdict_word(observed) + published,
+        *_ratio(observed, reference=column.reference),
         f"{significant(rate)}/s" if rate is not None else "-",
         milliseconds(cpu_us) if cpu_us is not None else "-",
         spell(observed.stored) if observed.stored else "-",
     )
 
 
-def interval(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.interval is None:
-        return "-"
-    low, high = estimate.interval
-    return f"{significant(low)} to {significant(high)}"
+def _ratio(observed: Observed, *, reference: str | None) -> tuple[str, str]:
+    """Cost over the first end's, and its interval."""
+    found = observed.cost_ratio
+    if found is None:
+        return "-", "-"
+    if observed.candidate == reference:
+        return "1x", "reference"
+    if found.interval is None:
+        return f"{significant(found.value)}x", "-"
+    low, high = found.interval
+    return f"{significant(found.value)}x", f"{significant(low)} to {significant(high)}"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

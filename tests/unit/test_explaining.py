@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from reported import DEBIAN, RUST_10K, Truth, packages, reported, with_gaps
+
+from dsharness.model import StoredPassword
+from dsresults.explaining import Confidence, explain
+from dsresults.observing import Comparison
+
+LIBRARIES = packages("3.0.4", "3.98", "3.2.1", "2.6.7", "2.39")
+
+
+def comparison(rows, workloads=("bind-random", "bind-one")) -> Comparison:
+    return reported(rows, workloads).sections[0].comparison
+
+
+def texts(rows, workloads=("bind-random", "bind-one")) -> list[str]:
+    return [finding.text for finding in explain(comparison(rows, workloads))]
+
+
+def two(first: Truth, second: Truth) -> dict[str, Truth]:
+    return {"fedora-1": first, "fedora-2": second}
+
+
+def truth(cost: float, stored: StoredPassword = RUST_10K, **changes) -> Truth:
+    facts = {
+        "dirsrv": "3.0.4",
+        "packages": LIBRARIES,
+        "stored": stored,
+        "cost_ms": {"bind-random": cost, "bind-one": cost},
+    }
+    return Truth(**{**facts, **changes})
+
+
+def having(found: list[str], words: str) -> str:
+    matching = [text for text in found if words in text]
+    assert len(matching) == 1, (words, found)
+    return matching[0]
+
+
+def test_rounds_that_explain_it_all():
+    slow = truth(150.0, RUST_10K.model_copy(update={"rounds": 100_000}))
+    found = texts(two(truth(15.0), slow), ("bind-random",))
+    text = having(found, "The stored password changes")
+    assert ": 10 times the rounds." in text
+    assert text.endswith("the rounds explain it all.")
+    assert not any("coincides" in text for text in found)  # both are 3.0.4
+
+
+def test_rounds_that_explain_a_part():
+    slow = truth(300.0, RUST_10K.model_copy(update={"rounds": 100_000}))
+    text = having(texts(two(truth(15.0), slow), ("bind-random",)), "The stored password changes")
+    assert "more than the rounds explain" in text
+
+
+def test_rounds_that_explain_nothing():
+    slow = truth(60.0, RUST_10K.model_copy(update={"rounds": 5_000}))
+    text = having(texts(two(truth(15.0), slow), ("bind-random",)), "The stored password changes")
+    assert "the rounds do not explain it" in text
+
+
+def test_another_scheme_is_compared_by_the_round():
+    found = texts(DEBIAN)
+    text = having(found, "from PBKDF2_SHA256")
+    assert "With bind-random it takes 0.4" in text
+    assert "each round is 11" in text
+    assert "debian-11 hardly hashes under this load" in text
+
+
+def test_known_changes_are_cited_where_they_lie():
+    likely = [f for f in explain(comparison(DEBIAN)) if f.links]
+    assert [(f.topic.partition(" (")[0], f.links[0][-4:]) for f in likely] == [
+        ("debian-11 to debian-12", "5356"),
+        ("debian-12 to debian-13", "6269"),
+    ]
+    assert all(f.confidence is Confidence.LIKELY for f in likely)
+
+
+def test_a_scheme_that_was_set_is_not_the_new_default():
+    base = comparison(DEBIAN).model_copy(update={"default_scheme": False})
+    assert [f.links[0][-4:] for f in explain(base) if f.links] == ["6269"]
+
+
+def test_the_cache_is_told_by_its_version_and_the_users():
+    text = having(texts(DEBIAN), "serves bind-one")
+    assert "NSS 2:3.61-1+deb11u3" in text
+    assert "(the last one)" in text
+    assert "times cheaper" in text
+    none = having(texts(DEBIAN), "keeps no results")
+    assert "debian-12, debian-13, debian-sid" in none
+
+
+def test_reuse_that_no_known_cache_explains_is_only_possible():
+    odd = truth(15.0, cost_ms={"bind-random": 15.0, "bind-one": 0.5})
+    found = explain(comparison(two(odd, truth(150.0))))
+    reuse = [f for f in found if f.topic == "Reuse on fedora-1"]
+    assert [f.confidence for f in reuse] == [Confidence.POSSIBLE]
+    assert "no known cache" in reuse[0].text
+
+
+def test_nothing_is_said_of_reuse_where_all_loads_cost_the_same():
+    found = texts(two(truth(15.0), truth(60.0)))
+    assert not any("keeps" in text for text in found)
+
+
+def test_a_verdict_belongs_to_its_workload():
+    first = explain(comparison(DEBIAN))[0]
+    assert "Each verdict belongs to its workload" in first.text
+    assert "bind-random: slower between debian-12 and debian-13" in first.text
+    assert "debian-11 with bind-one" in first.text
+    assert any("2.26 times less" in line for line in first.evidence)
+
+
+def test_loads_that_agree_are_not_said_to_disagree():
+    assert not any("belongs to its workload" in text for text in texts(two(truth(1), truth(9))))
+
+
+def test_libraries_are_candidates_where_the_stored_password_is_the_same():
+    newer = packages("3.0.4", "3.98", "3.5.0", "2.6.7", "2.39")
+    found = texts(two(truth(15.0), truth(60.0, packages=newer)))
+    text = having(found, "What changed is a candidate")
+    assert text.endswith("a candidate: openssl, or 389-ds itself.")
+
+
+def test_the_server_itself_is_what_is_left():
+    newer = {**LIBRARIES, "389-ds-base": "3.0.5"}
+    having(texts(two(truth(15.0), truth(60.0, packages=newer))), "look in 389-ds itself")
+
+
+def test_no_version_differs():
+    having(texts(two(truth(15.0), truth(60.0))), "compare the images' full manifests")
+
+
+def test_a_rate_that_falls_further_than_the_cpu_time_rises_suggests_waiting():
+    found = explain(comparison(two(truth(15.0), truth(60.0, waiting=3.0))))
+    doubts = [f for f in found if f.topic == "CPU time and rate disagree"]
+    assert {f.confidence for f in doubts} == {Confidence.POSSIBLE}
+    assert "fedora-2 waits rather than computes" in doubts[0].text
+    assert any("CPUs of 1" in line for line in doubts[0].evidence)
+
+
+def test_a_published_verdict_that_was_not_found_again():
+    found = explain(with_gaps().sections[0].comparison)
+    text = having([f.text for f in found], "is published as")
+    assert text.startswith("debian-sid is published as fast")
+
+
+def test_two_images_of_one_row_are_told():
+    base = comparison(two(truth(15.0), truth(60.0)))
+    mixed = base.candidates[0].model_copy(update={"images": ("a", "b")})
+    found = explain(base.model_copy(update={"candidates": (mixed, base.candidates[1])}))
+    assert any(f.topic == "More than one image" for f in found)
+
+
+def test_an_improvement_is_explained_too():
+    rows = two(truth(150.0, RUST_10K.model_copy(update={"rounds": 100_000})), truth(15.0))
+    text = having(texts(rows, ("bind-random",)), "The stored password changes")
+    assert "0.1" in text
+    assert text.endswith("the rounds explain it all.")
+
+
+def test_no_row_is_named_in_the_code():
+    base = comparison(DEBIAN)
+    renamed = Comparison.model_validate_json(base.model_dump_json().replace("debian-", "row-"))
+    found = [finding.model_dump_json().replace("row-", "debian-") for finding in explain(renamed)]
+    assert found == [finding.model_dump_json() for finding in explain(base)]

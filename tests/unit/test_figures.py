@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsharness.model import StoredPassword
+from dsresults.figures import NARROW, milliseconds, significant, spell, times, whole
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.5364, "0.536"),
+        (9.996, "10.0"),
+        (16.94, "16.9"),
+        (140.4, "140"),
+        (999.9, f"1{NARROW}000"),
+        (3841, f"3{NARROW}840"),
+        (-2.5, "-2.50"),
+        (math.inf, "unbounded"),
+        (math.nan, "unbounded"),
+    ],
+)
+def test_three_digits(value, text):
+    assert significant(value) == text
+
+
+@given(st.floats(min_value=1e-9, max_value=1e12))
+def test_three_digits_are_within_half_a_percent(value):
+    assert float(significant(value).replace(NARROW, "")) == pytest.approx(value, rel=0.0051)
+
+
+def test_counts_keep_all_their_digits():
+    assert whole(100_001) == f"100{NARROW}001"
+    assert spell(StoredPassword(scheme="PBKDF2_SHA256", rounds=2048)) == (
+        f"PBKDF2_SHA256, 2{NARROW}048 rounds"
+    )
+    assert spell(StoredPassword(scheme="SSHA512")) == "SSHA512"
+
+
+def test_units():
+    assert milliseconds(536) == "0.536 ms"
+    assert times(10) == "10 times"
+    assert times(9.871) == "9.87 times"

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from goldens import assert_golden
+from reported import DEBIAN, Truth, matrix_of, reported, searched, with_gaps, without_difference
+
+from dsresults.report import ReportData, render_html, render_text, report_data
+
+CASES = {
+    "debian": lambda: reported(DEBIAN),
+    "no-difference": without_difference,
+    "gaps": with_gaps,
+}
+
+HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>\x1b[31m"
+
+
+def body(html: str) -> str:
+    """The page without its style sheet and without the tables of samples."""
+    without_style = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    return re.sub(
+        r"<tbody>\n<tr(?: class=\"invalid\")?>\n<td>\d.*?</tbody>",
+        "",
+        without_style,
+        flags=re.DOTALL,
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_text_looks_as_it_was_looked_at(case):
+    assert_golden(f"report/{case}.txt", render_text(CASES[case]()))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_page_looks_as_it_was_looked_at(case):
+    assert_golden(f"report/{case}.html", body(render_html(CASES[case]())))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_json_holds_everything(case):
+    data = CASES[case]()
+    text = data.model_dump_json()
+    assert ReportData.model_validate_json(text) == data
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert render_html(ReportData.model_validate_json(text)) == render_html(data)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_page_asks_for_nothing(case):
+    html = render_html(CASES[case]())
+    assert not re.search(r"<(script|iframe|object|embed|img|audio|video|base|form)\b", html)
+    assert not re.search(r"@import|url\(|\bsrc=|srcset=|xlink:href|\bon\w+=", html)
+    assert re.findall(r"<link[^>]*>", html) == ['<link rel="icon" href="data:,">']
+    assert "default-src 'none'" in html
+
+
+def test_every_chart_can_be_read_aloud():
+    html = render_html(reported(DEBIAN))
+    for tag in re.findall(r"<svg[^>]*viewBox[^>]*>", html):
+        assert 'role="img"' in tag
+        names = re.search(r'aria-labelledby="([^"]+)"', tag)
+        for name in names[1].split() if names else ():
+            assert html.count(f'id="{name}"') == 1
+        assert names or 'aria-label="operations each second' in tag
+
+
+def hostile() -> ReportData:
+    truth = replace(
+        DEBIAN["debian-11"],
+        row={"note": HOSTILE, "os": {"name": HOSTILE, "version": "1"}},
+        failing=HOSTILE,
+        packages={"389-ds-base": HOSTILE},
+    )
+    rows: dict[str, Truth] = {**DEBIAN, "debian-11": truth}
+    return reported(rows)
+
+
+def test_what_the_matrix_says_is_never_markup():
+    html = render_html(hostile())
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_what_the_matrix_says_never_drives_the_terminal():
+    assert "\x1b" not in render_text(hostile())
+
+
+def test_a_search_that_has_not_ended_is_shown_as_such():
+    campaign, samples = searched(DEBIAN, "bind-one")
+    open_one = campaign.model_copy(update={"boundary": None, "finished_at": None})
+    data = report_data(matrix_of(DEBIAN, ("bind-one",)), [open_one], samples[:3], {})
+    assert "the search has not ended" in render_text(data)
+    assert "The search has not ended" in render_html(data)
+    assert data.sections[0].comparison.line == tuple(DEBIAN)
+
+
+def test_nothing_measured_yet():
+    data = report_data(matrix_of(DEBIAN, ("bind-one",)), [], [], {})
+    assert "No campaign has been run yet" in render_html(data)
+    assert render_text(data).startswith("nothing measured yet")
+
+
+def test_the_later_answer_to_the_same_question_counts():
+    campaign, samples = searched(DEBIAN, "bind-one")
+    older = campaign.model_copy(update={"id": "older", "started_at": "2026-01-01T00:00:00+00:00"})
+    data = report_data(matrix_of(DEBIAN, ("bind-one",)), [campaign, older], samples, {})
+    comparison = data.sections[0].comparison
+    assert [column.campaign_id for column in comparison.columns] == ["campaign-bind-one"]
+    assert comparison.superseded == ("older",)
+    assert "older" in render_text(data)
+
+
+def test_samples_are_paired_within_their_own_campaign():
+    data = reported(DEBIAN)
+    for column in data.sections[0].comparison.columns:
+        assert column.boundary is not None
+        judged = {v.candidate: v.ratio_to_first for v in column.boundary.verdicts}
+        shown = {one.candidate: one.cost_ratio for one in column.observed}
+        assert {name: one.value for name, one in shown.items() if one} == judged
+
+
+def test_rows_that_left_the_matrix_are_still_reported():
+    campaign, samples = searched(DEBIAN, "bind-one")
+    matrix = matrix_of({"other": DEBIAN["debian-11"]}, ("bind-random",))
+    matrix = matrix.model_copy(update={"workloads": (), "settings": ()})
+    text = render_text(report_data(matrix, [campaign], samples, {}))
+    assert "debian-12" in text
+
+
+def test_two_machines_are_told():
+    campaign, samples = searched(DEBIAN, "bind-one")
+    moved = [s.model_copy(update={"environment": {"kernel": "5.10"}}) for s in samples[:2]]
+    data = report_data(matrix_of(DEBIAN, ("bind-one",)), [campaign], [*moved, *samples[2:]], {})
+    assert len(data.environments) == 2
+    assert "figures of different machines are mixed here" in render_html(data)

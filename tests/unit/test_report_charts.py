@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from reported import DEBIAN, reported, with_gaps, without_difference
+
+from dsresults.report.charts import LEFT, RIGHT, charts, spark
+
+CASES = [lambda: reported(DEBIAN), with_gaps, without_difference]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_everything_lies_within_the_drawing(case):
+    data = case()
+    for chart in charts(data.sections[0].comparison, data.samples):
+        for mark in chart.marks:
+            found = (mark.x, mark.low, mark.high, *mark.dots)
+            assert all(LEFT <= x <= RIGHT for x in found if x is not None)
+            assert mark.x is None or mark.low <= mark.x <= mark.high
+        assert len(chart.ticks) >= 2
+
+
+def test_dearer_is_further_right_and_both_loads_share_the_axis():
+    data = reported(DEBIAN)
+    random, one = charts(data.sections[0].comparison, data.samples)
+    xs = {mark.candidate: mark.x for mark in random.marks}
+    assert xs["debian-12"] < xs["debian-11"] < xs["debian-13"]
+    assert random.ticks == one.ticks
+    assert abs(xs["debian-13"] - one.marks[2].x) < 5
+
+
+def test_the_boundary_is_an_edge_or_a_band():
+    data = reported(DEBIAN)
+    edge = charts(data.sections[0].comparison, data.samples)[0]
+    assert edge.boundary_y == edge.boundary_end_y
+    assert edge.marks[1].y < edge.boundary_y < edge.marks[2].y
+    data = with_gaps()
+    band = charts(data.sections[0].comparison, data.samples)[0]
+    assert band.marks[0].y < band.boundary_y < band.marks[1].y
+    assert band.marks[2].y < band.boundary_end_y < band.marks[3].y
+
+
+def test_no_boundary_is_drawn_where_none_was_found():
+    data = without_difference()
+    assert all(c.boundary_y is None for c in charts(data.sections[0].comparison, data.samples))
+
+
+def test_no_chart_without_a_calibrator():
+    data = reported(DEBIAN)
+    bare = [sample.model_copy(update={"calibrator_us": None}) for sample in data.samples]
+    assert charts(data.sections[0].comparison, bare) == ()
+
+
+@pytest.mark.parametrize("rates", [(), (5.0,), (0.0, 0.0)])
+def test_too_little_for_a_curve(rates):
+    sample = reported(DEBIAN).samples[0].model_copy(update={"per_second": rates})
+    assert spark(sample) is None
+
+
+def test_a_curve_shades_its_warm_up():
+    sample = reported(DEBIAN).samples[0]
+    drawn = spark(sample)
+    assert drawn is not None
+    assert drawn.warmup_x > 0
+    assert len(drawn.points.split()) == len(sample.per_second)
