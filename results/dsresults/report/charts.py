@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsharness.model import Boundary, Outcome, Sample, Value
 from dsresults.comparing import cost
-from dsresults.figures import milliseconds, significant
+from dsresults.figures import milliseconds
 from dsresults.observing import Column, Comparison, Observed
+from dsresults.report.scale import Scale, Tick
 
-WIDTH, LEFT, RIGHT = 480, 12, 468
+WIDTH = 480
 TOP, ROW, BOTTOM = 10, 60, 30
-SPARK_WIDTH, SPARK_HEIGHT = 90, 22
-
-
-class Tick(Value):
-    x: float
-    label: str
 
 
 class Mark(Value):
@@ -50,24 +44,6 @@ class Chart(Value):
     boundary_label: str = ""
 
 
-class Spark(Value):
-    """The one-second rates of a sample."""
-
-    points: str
-    warmup_x: float
-    description: str
-
-
-class _Scale(Value):
-    low: float
-    high: float
-
-    def x(self, value: float) -> float:
-        span = math.log(self.high / self.low) or 1.0
-        share = math.log(value / self.low) / span
-        return round(LEFT + (RIGHT - LEFT) * min(max(share, 0.0), 1.0), 1)
-
-
 def charts(comparison: Comparison, samples: Sequence[Sample]) -> tuple[Chart, ...]:
     """One chart for each workload, all with the same axis so that they can be held together."""
     ours = {
@@ -90,33 +66,15 @@ def charts(comparison: Comparison, samples: Sequence[Sample]) -> tuple[Chart, ..
     values = [value for group in costs.values() for value in group]
     if not values:
         return ()
-    scale = _Scale(low=min(values) / 1.5, high=max(values) * 1.5)
+    scale = Scale(low=min(values) / 1.5, high=max(values) * 1.5)
     return tuple(_chart(comparison, column, costs, scale) for column in comparison.columns)
-
-
-def spark(sample: Sample) -> Spark | None:
-    """A line from the first second to the last, from zero up."""
-    rates = sample.per_second
-    if len(rates) < 2 or max(rates) <= 0:
-        return None
-    step = SPARK_WIDTH / (len(rates) - 1)
-    points = [
-        f"{i * step:.1f},{SPARK_HEIGHT - 2 - (SPARK_HEIGHT - 4) * rate / max(rates):.1f}"
-        for i, rate in enumerate(rates)
-    ]
-    warmup = sample.workload.get("warmup_s", 0)
-    return Spark(
-        points=" ".join(points),
-        warmup_x=round(min(max(warmup - 0.5, 0) * step, SPARK_WIDTH), 1),
-        description="operations each second: " + ", ".join(significant(rate) for rate in rates),
-    )
 
 
 def _chart(
     comparison: Comparison,
     column: Column,
     costs: Mapping[tuple[str, str], list[float]],
-    scale: _Scale,
+    scale: Scale,
 ) -> Chart:
     of = {one: costs[column.campaign_id, one] for one in comparison.line}
     reference = of.get(column.reference or "") or []
@@ -136,7 +94,7 @@ def _chart(
         ),
         height=axis_y + BOTTOM,
         axis_y=axis_y,
-        ticks=_ticks(scale),
+        ticks=scale.ticks(),
         marks=marks,
         **_boundary(comparison.line, found),
     )
@@ -156,7 +114,7 @@ def _boundary(line: tuple[str, ...], found: Boundary | None) -> dict[str, Any]:
 
 
 def _mark(
-    observed: Observed, dots: list[float], base: float | None, scale: _Scale, y: float
+    observed: Observed, dots: list[float], base: float | None, scale: Scale, y: float
 ) -> Mark:
     mark = Mark(
         candidate=observed.candidate,
@@ -176,17 +134,4 @@ def _mark(
             "high": scale.x(base * high),
             "label": milliseconds(base * ratio.value),
         }
-    )
-
-
-def _ticks(scale: _Scale) -> tuple[Tick, ...]:
-    """1, 2 and 5 of each decade, or the decades alone where that would be a crowd."""
-    decades = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
-    fine = scale.high / scale.low < 60
-    steps = (1, 2, 5) if fine else (1,)
-    values = [step * 10.0**power for power in decades for step in steps]
-    return tuple(
-        Tick(x=scale.x(value), label=f"{value / 1000:g} ms")
-        for value in values
-        if scale.low <= value <= scale.high
     )

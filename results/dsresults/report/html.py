@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dsresults import figures
-from dsresults.report.charts import SPARK_HEIGHT, SPARK_WIDTH, WIDTH, charts, spark
+from dsresults.report.charts import WIDTH, charts
 from dsresults.report.commands import repeat_command
 from dsresults.report.data import ReportData
+from dsresults.report.sparks import SPARK_HEIGHT, SPARK_WIDTH, spark
 
 
 def render_html(data: ReportData) -> str:
