@@ -89,7 +89,11 @@ def _pulled(site: Site, base: Registry, locked: str | None) -> str:
     if pinned and exists(site.engine, name) and not site.fresh:
         return pinned
     done = site.engine.podman("pull", "--quiet", name, deadline=site.deadline, log=site.log)
-    if not done.ok and pinned and re.search("manifest unknown|not found", done.stderr, re.I):
+    if (
+        not done.ok
+        and pinned
+        and re.search("manifest unknown|not found", done.stderr, re.IGNORECASE)
+    ):
         raise PackageError(
             f"{base.image}: locked at {pinned}, which the registry no longer has",
             hint="`--relock` takes the image that the name means now",

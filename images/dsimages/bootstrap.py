@@ -74,7 +74,7 @@ def commands(base: Bootstrap, folder: Path, *, rootless: bool) -> list[list[str]
             [
                 "mmdebstrap", "--variant=minbase", f"--include={','.join(included(base))}",
                 # As in install-apt: frozen archives are signed, but their signatures expire.
-                '--aptopt=Acquire::Check-Valid-Until "false"', "--aptopt=Acquire::Retries \"3\"",
+                '--aptopt=Acquire::Check-Valid-Until "false"', '--aptopt=Acquire::Retries "3"',
                 base.suite, tarball, *([mirror] if mirror else []),
             ]
         ]  # fmt: skip

@@ -16,7 +16,9 @@ from dsharness.errors import (
     RegistryError,
 )
 
-REFUSED = re.compile(r"^dsbisect-package\t(?P<name>.*?)\t(?P<wanted>.*?)\t(?P<offered>.*)$", re.M)
+REFUSED = re.compile(
+    r"^dsbisect-package\t(?P<name>.*?)\t(?P<wanted>.*?)\t(?P<offered>.*)$", re.MULTILINE
+)
 UNREACHABLE = re.compile(
     r"^.*("
     r"could not resolve|temporary failure (in name resolution|resolving)|no such host"
@@ -27,7 +29,7 @@ UNREACHABLE = re.compile(
     r"|failed to download metadata|cannot download|curl error|no more mirrors to try"
     r"|pinging container registry|error pinging|unauthorized|manifest unknown|status: 50\d"
     r").*$",
-    re.I | re.M,
+    re.IGNORECASE | re.MULTILINE,
 )
 
 

@@ -38,7 +38,11 @@ class LockFile(Value):
 def definition_key(row: Row) -> str:
     """Changes with everything of a row that decides what its image holds."""
     return content_key(
-        row.model_dump(mode="json", include={"family", "base", "packages", "versions", "pins"})
+        row.model_dump(
+            mode="json",
+            include={"family", "base", "packages", "versions", "pins"},
+            exclude_defaults=True,  # a key that the model learns later moves no lock
+        )
     )
 
 

@@ -20,7 +20,7 @@ def wanted(row: Row) -> dict[str, str]:
         versions |= {name: row.versions.freeipa for name in FREEIPA if name in row.packages.install}
     if isinstance(row.packages, KojiPackages):
         build = row.packages.nvr.rsplit("-", 2)
-        versions |= {name: f"{build[1]}-{build[2]}" for name in row.packages.rpms}
+        versions |= dict.fromkeys(row.packages.rpms, f"{build[1]}-{build[2]}")
     return versions | row.pins
 
 
