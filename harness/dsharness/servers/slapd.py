@@ -14,7 +14,6 @@ LOGS_OFF = {
     "nsslapd-auditfaillog-logging-enabled": "off",
 }
 LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
-BDB = f"cn=bdb,{LDBM}"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
 
 # $1 is the file with the server's process id.
@@ -56,8 +55,8 @@ def settle(directory: Directory, arm: Arm) -> None:
     directory.modify("cn=config", LOGS_OFF)
     directory.modify("cn=config", {"nsslapd-securitylog-logging-enabled": "off"}, optional=True)
     fixed = {"nsslapd-cache-autosize": "0", "nsslapd-dbcachesize": CACHE_BYTES}
-    # An LMDB server has no such cache, yet 3.3 lets its autosizing be set on BDB's entry only.
-    for entry in (LDBM, BDB):
+    # Up to 3.1 the common entry passes this on; 3.3 wants it on the backend library's own entry.
+    for entry in (LDBM, f"cn=bdb,{LDBM}", f"cn=mdb,{LDBM}"):
         directory.modify(entry, fixed, optional=True)
     directory.modify(BACKEND, {"nsslapd-cachememsize": CACHE_BYTES})
     if arm.password_scheme is not None:
