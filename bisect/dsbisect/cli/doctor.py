@@ -1,0 +1,80 @@
+"""`doctor`: what this machine lacks, and the mend for each."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dsbisect.cli.options import AsJson
+from dsharness.checks import Level
+from dsharness.doctor import Diagnosis, examine
+from dsharness.errors import ExitCode
+
+PIPED_WIDTH = 160  # a pipe has no width of its own; rich would fold at 80
+STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Try the container engine anew; forget what worked.")
+]
+
+
+def doctor(*, fresh: Fresh = False, as_json: AsJson = False) -> None:
+    """Check what the lab needs of this machine, and print the mend beside what is wrong.
+
+    Example: dsbisect doctor --fresh
+    """
+    errors = Console(stderr=True)
+    with errors.status("looking", spinner="line") as status:
+        diagnosis = examine(fresh=fresh, progress=lambda what: status.update(f"looking: {what}"))
+    if as_json:
+        typer.echo(json.dumps(document(diagnosis), indent=2))
+    else:
+        _print(diagnosis)
+    if diagnosis.exit_code is not ExitCode.OK:
+        raise typer.Exit(diagnosis.exit_code)
+
+
+def document(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The findings for programs to read."""
+    engine = diagnosis.engine
+    known = {**asdict(engine), "configuration": str(engine.configuration or "")} if engine else None
+    return {
+        "ok": diagnosis.exit_code is ExitCode.OK,
+        "exit_code": int(diagnosis.exit_code),
+        "checks": [check.model_dump(mode="json", exclude={"code"}) for check in diagnosis.checks],
+        "engine": known,
+    }
+
+
+def _print(diagnosis: Diagnosis) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("check", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("seen, and how to mend it", overflow="fold")
+    for check in diagnosis.checks:
+        told = Text(check.seen)
+        if check.mend:
+            told.append(f"\nmend: {check.mend}", style="bold")
+        table.add_row(check.name, Text(check.level, style=STYLES[check.level]), told)
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console.print(table)
+    console.print(summary(diagnosis), markup=False)
+
+
+def summary(diagnosis: Diagnosis) -> str:
+    """The last line: how it stands, and what to do next."""
+    failed, warned = diagnosis.count(Level.FAIL), diagnosis.count(Level.WARN)
+    if failed:
+        return (
+            f"{failed} failed, {warned} to know about: the lab cannot work before they are mended"
+        )
+    if warned:
+        return f"nothing failed, {warned} to know about: the lab works"
+    return "all well"

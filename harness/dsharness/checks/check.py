@@ -1,0 +1,36 @@
+"""One thing looked at: how it stands, what was seen, and how to mend it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from dsharness.errors import ExitCode
+from dsharness.model import Value
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"  # the lab works, with less precision or more slowly
+    FAIL = "fail"  # the lab cannot work
+
+
+class Check(Value):
+    """A finding; ``code`` is how doctor ends when this one fails."""
+
+    name: str
+    level: Level
+    seen: str
+    mend: str = ""
+    code: ExitCode = ExitCode.OK
+
+
+def ok(name: str, seen: str) -> Check:
+    return Check(name=name, level=Level.OK, seen=seen)
+
+
+def warn(name: str, seen: str, mend: str) -> Check:
+    return Check(name=name, level=Level.WARN, seen=seen, mend=mend)
+
+
+def fail(name: str, seen: str, mend: str, code: ExitCode = ExitCode.ENGINE) -> Check:
+    return Check(name=name, level=Level.FAIL, seen=seen, mend=mend, code=code)

@@ -1,0 +1,127 @@
+"""Everything `dsbisect doctor` looks at, in the order a person would mend it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dsharness.checks import Check, Level, engines, fail, machine, ports, programs, rootless, warn
+from dsharness.engine import Engine
+from dsharness.errors import DsbisectError, EngineError, ExitCode
+from dsharness.host import available_cpus
+from dsharness.paths import cache_home
+from dsharness.probing import detect
+from dsharness.trial import read_inside, try_build, try_container, try_metering
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """All findings, and the engine when there is one that works."""
+
+    checks: tuple[Check, ...]
+    engine: Engine | None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The lowest: a missing tool, then an engine that does not work, then a full disk."""
+        failed = {check.code for check in self.checks if check.level is Level.FAIL}
+        return min(failed, default=ExitCode.OK)
+
+    def count(self, level: Level) -> int:
+        return sum(check.level is level for check in self.checks)
+
+
+def examine(*, fresh: bool, progress: Progress) -> Diagnosis:
+    """Look at everything; raises nothing that a check can say."""
+    progress("programs")
+    found = list(_programs())
+    engine: Engine | None = None
+    if not missing(found):
+        progress("container engine")
+        try:
+            engine = _detect(fresh=fresh)
+            found.append(engines.check_engine(engine))
+            found.extend(_engine(engine, progress))
+        except EngineError as error:
+            found.append(engines.check_engine(error))
+        except DsbisectError as error:
+            found.append(fail("containers", error.message, error.hint, error.exit_code))
+    account = rootless.check_rootless(rootless.read_account())
+    found += map(soften, account) if engine else account
+    progress("this machine")
+    found += _machine()
+    return Diagnosis(checks=tuple(found), engine=engine)
+
+
+def _detect(*, fresh: bool) -> Engine:
+    """The engine as remembered, as long as that still starts a container."""
+    engine = detect(fresh=fresh)
+    if not fresh and try_container(engine.configuration) is not None:
+        return detect(fresh=True)
+    return engine
+
+
+def missing(found: list[Check]) -> bool:
+    """Whether the engine's own programs are not there to be asked."""
+    return any(
+        check.level is Level.FAIL and check.name in programs.KNOWN_TO_WORK for check in found
+    )
+
+
+def soften(check: Check) -> Check:
+    """Behaviour wins: what containers start without is no failure; images need all their ids."""
+    if check.level is Level.FAIL and check.name != rootless.IDS:
+        return warn(check.name, f"{check.seen}; containers start all the same", check.mend)
+    return check
+
+
+def _programs() -> Iterator[Check]:
+    for program in programs.KNOWN_TO_WORK:
+        yield programs.check_program(program, programs.read_version(program))
+    yield programs.check_mmdebstrap(installed=shutil.which("mmdebstrap") is not None)
+    yield programs.check_dnf(installed=shutil.which("dnf") is not None)
+
+
+def _engine(engine: Engine, progress: Progress) -> Iterator[Check]:
+    yield engines.check_runtime(engine)
+    progress("a build")
+    yield engines.check_build(try_build(engine))
+    yield engines.check_cgroups(engine)
+    yield engines.check_pinning(engine)
+    yield engines.check_memory_limit(engine)
+    progress("a container's CPU time")
+    yield engines.check_metering(engine, _metering(engine))
+    yield ports.check_ports(ports.parse_ports(read_inside(engine.configuration, *ports.FILES)))
+    driver, folder = _storage(engine)
+    yield engines.check_storage(driver, folder)
+    yield machine.check_disk("images", folder, machine.read_free(folder))
+
+
+def _metering(engine: Engine) -> engines.Metering:
+    try:
+        return engines.Metering(source=try_metering(engine))
+    except DsbisectError as error:
+        return engines.Metering(problem=error.message)
+
+
+def _storage(engine: Engine) -> tuple[str, Path]:
+    """The storage driver, and the folder where images are kept."""
+    store: dict[str, Any] = json.loads(engine.must("info", "--format", "json"))["store"]
+    return store["graphDriverName"], Path(store["graphRoot"])
+
+
+def _machine() -> Iterator[Check]:
+    cpus = len(available_cpus())
+    yield machine.check_ulimits(machine.read_open_files())
+    yield machine.check_cpus(cpus)
+    yield machine.check_steal(machine.read_steal())
+    yield machine.check_load(machine.read_load(), cpus)
+    yield machine.check_clock(machine.read_line(machine.CLOCK))
+    yield machine.check_governor(machine.read_line(machine.GOVERNOR))
+    yield machine.check_disk("cache", cache_home(), machine.read_free(cache_home()))
