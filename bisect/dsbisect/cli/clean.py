@@ -1,0 +1,94 @@
+"""`clean`: remove what the lab made, and only that."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from dsbisect.cli.options import AsJson, StorePlace
+from dsharness.cleaning import Choice, Leftover, clean_up, survey
+from dsharness.engine import Engine
+from dsharness.errors import EngineError, ExitCode, ToolMissingError
+from dsharness.probing import detect
+from dsresults.store.location import locate
+
+Images = Annotated[bool, typer.Option("--images", help="Also golden states, row images and bases.")]
+Golden = Annotated[bool, typer.Option("--golden", help="Also golden states, not the images.")]
+Cache = Annotated[bool, typer.Option("--cache", help="Also the cache folder, with the logs.")]
+Config = Annotated[
+    bool, typer.Option("--config", help="Also what was found out about the container engine.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Also what a running lab uses.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show it.")]
+
+
+def clean(
+    *,
+    images: Images = False,
+    golden: Golden = False,
+    cache: Cache = False,
+    config: Config = False,
+    force: Force = False,
+    dry_run: DryRun = False,
+    store: StorePlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove containers that no running lab owns, and what else is named; never the store.
+
+    Example: dsbisect clean --images --dry-run
+    """
+    choice = Choice(images=images, golden=golden, cache=cache, config=config, force=force)
+    engine, note = _engine()
+    kept = locate(store).file
+    planned = survey(engine, choice, protected=[kept] if kept else [])
+    done = planned if dry_run else list(clean_up(engine, planned))
+    if as_json:
+        typer.echo(json.dumps(document(done, dry_run=dry_run, note=note), indent=2))
+    else:
+        _print(done, dry_run=dry_run, note=note)
+    refused = [now for now, before in zip(done, planned, strict=True) if now.stays != before.stays]
+    if refused:
+        raise typer.Exit(ExitCode.ENGINE)
+
+
+def _engine() -> tuple[Engine | None, str]:
+    """The engine, or why containers and images are out of reach; caches can go without it."""
+    try:
+        return detect(), ""
+    except (ToolMissingError, EngineError) as error:
+        return None, f"containers and images were not looked at: {error.message}"
+
+
+def document(things: list[Leftover], *, dry_run: bool, note: str) -> dict[str, object]:
+    """What went and what stayed, for programs to read."""
+    gone = [thing for thing in things if not thing.stays]
+    return {
+        "dry_run": dry_run,
+        "bytes": sum(thing.size for thing in gone),
+        "removed": [thing.model_dump(mode="json", exclude={"stays"}) for thing in gone],
+        "left": [thing.model_dump(mode="json") for thing in things if thing.stays],
+        "note": note,
+    }
+
+
+def _print(things: list[Leftover], *, dry_run: bool, note: str) -> None:
+    for thing in things:
+        word = "left" if thing.stays else "would remove" if dry_run else "removed"
+        why = f": {thing.stays}" if thing.stays else ""
+        size = f" ({spell_bytes(thing.size)})" if thing.size else ""
+        typer.echo(f"{word} {thing.kind} {thing.name}{size}{why}")
+    gone = [thing for thing in things if not thing.stays]
+    verb = "would be freed" if dry_run else "freed"
+    typer.echo(f"{len(gone)} things, {spell_bytes(sum(thing.size for thing in gone))} {verb}")
+    if note:
+        typer.echo(note, err=True)
+
+
+def spell_bytes(count: int) -> str:
+    """Bytes as a person says them."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
