@@ -1,4 +1,4 @@
-"""Is a series an order one can search along?"""
+"""Whether a series is an order one can search along."""
 
 from __future__ import annotations
 

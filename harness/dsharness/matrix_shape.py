@@ -1,4 +1,4 @@
-"""Does the data have the shape the model asks for? Each answer in the words of the file."""
+"""Whether the data has the shape the model asks for, in the words of the file."""
 
 from __future__ import annotations
 

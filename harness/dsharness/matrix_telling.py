@@ -17,7 +17,7 @@ from dsharness.model import (
     Row,
 )
 
-COLUMNS = ("id", "OS", "389-ds", "FreeIPA", "published")
+COLUMNS = ("id", "OS", "389-ds", "FreeIPA", "verdict")
 UNKNOWN = "first pull"  # no one can say before it
 WIDTH = 80
 

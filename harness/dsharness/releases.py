@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
 
 import pydantic
 
 from dsharness.errors import MatrixError
-from dsharness.model import Identifier, Series, Value
+from dsharness.model import Series, Value
 
+Tag = Annotated[str, pydantic.Field(pattern=r"^\d+\.\d+[0-9.-]*$", max_length=64)]
 NAME = "releases.csv"
 SERIES_ID = "releases"
 
@@ -26,7 +27,7 @@ SERIES_ID = "releases"
 class Release(Value):
     """One tag: what it is, and how it stores a password by default."""
 
-    version: Identifier
+    version: Tag
     date: date
     commit: str
     default_scheme: str
@@ -35,6 +36,17 @@ class Release(Value):
     rust_mandatory: Literal["yes", "no"]
     fedora: str = ""
     nvr: str = ""
+
+    @pydantic.model_validator(mode="after")
+    def _rounds_of_rust(self) -> Self:
+        if self.rust and self.rust_rounds is None:
+            raise ValueError(f"rust_rounds: {self.default_scheme} needs a number")
+        return self
+
+    @property
+    def rust(self) -> bool:
+        """PBKDF2-SHA512 is Rust's; the C scheme is spelled PBKDF2_SHA256."""
+        return self.default_scheme.startswith("PBKDF2-")
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -49,10 +61,8 @@ class Release(Value):
     @property
     def default(self) -> str:
         """The scheme, and for the Rust ones how often it is applied."""
-        rust = self.default_scheme.startswith("PBKDF2-")
-        return (
-            f"{self.default_scheme}, {self.rust_rounds:,} rounds" if rust else self.default_scheme
-        )
+        rounds = f", {self.rust_rounds:,} rounds" if self.rust else ""
+        return f"{self.default_scheme}{rounds}"
 
 
 def find_releases() -> Path:
@@ -70,6 +80,8 @@ def load_releases(path: Path | None = None) -> tuple[Release, ...]:
             read = [_release(where, table.line_num, record) for record in table]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise MatrixError(f"{where}: cannot be read: {error}") from error
+    if not read:
+        raise MatrixError(f"{where}: no release; a line for each tag is needed")
     versions = [release.version for release in read]
     twice = sorted({version for version in versions if versions.count(version) > 1})
     if twice:
@@ -115,5 +127,5 @@ def _release(where: Path, line: int, record: dict[str, str | None]) -> Release:
         return Release.model_validate({key: value for key, value in record.items() if value})
     except pydantic.ValidationError as error:
         wrong = error.errors(include_url=False)[0]
-        column = ".".join(str(part) for part in wrong["loc"])
-        raise MatrixError(f"{where}:{line}: {column}: {wrong['msg']}") from error
+        column = "".join(f"{part}: " for part in wrong["loc"])
+        raise MatrixError(f"{where}:{line}: {column}{wrong['msg']}") from error
