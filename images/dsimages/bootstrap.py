@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from dsharness.commands import Completed, run
 from dsharness.content import content_key
-from dsharness.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.model import Bootstrap
-from dsharness.waiting import Deadline
+from dsimages.buildah import Workshop
 from dsimages.faults import fault
 from dsimages.wording import NAME, SUITE, URL, all_checked, checked
 
@@ -43,25 +42,19 @@ def bootstrap_key(base: Bootstrap) -> str:
     )
 
 
-def bootstrap(
-    engine: Engine,
-    base: Bootstrap,
-    reference: str,
-    labels: Iterable[str],
-    limit: Deadline,
-    log: Path,
-) -> None:
+def bootstrap(shop: Workshop, base: Bootstrap, reference: str, labels: Mapping[str, str]) -> None:
     """Make the base and import it under ``reference``."""
     what = f"bootstrap {base.suite}"
     with tempfile.TemporaryDirectory(prefix="dsbisect-bootstrap-") as folder:
-        tarball = Path(folder) / "base.tar"
-        for argv in commands(base, Path(folder), rootless=engine.rootless):
-            _must(run(argv, deadline=limit, log=log, env=engine.environment), what, log)
-        changes = [part for label in labels for part in ("--change", f"LABEL {label}")]
-        done = engine.podman(
-            "import", "--quiet", *changes, str(tarball), reference, deadline=limit, log=log
-        )
-        _must(done, what, log)
+        for argv in commands(base, Path(folder), rootless=shop.engine.rootless):
+            environment = shop.engine.environment
+            _must(run(argv, deadline=shop.deadline, log=shop.log, env=environment), what, shop)
+        changes = [f"--change=LABEL {name}={value}" for name, value in labels.items()]
+        done = shop.engine.podman(
+            "import", "--quiet", *changes, f"{folder}/base.tar", reference,
+            deadline=shop.deadline, log=shop.log,
+        )  # fmt: skip
+        _must(done, what, shop)
 
 
 def commands(base: Bootstrap, folder: Path, *, rootless: bool) -> list[list[str]]:
@@ -119,6 +112,6 @@ def _signed(base: Bootstrap, repository: str) -> list[str]:
     ]
 
 
-def _must(done: Completed, what: str, log: Path) -> None:
+def _must(done: Completed, what: str, shop: Workshop) -> None:
     if not done.ok:
-        raise fault(done, what, log)
+        raise fault(done, what, shop.log)

@@ -5,14 +5,37 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from dsharness.engine import Engine
+from dsharness.engine import Engine, last_line
 from dsharness.errors import EngineError
 from dsharness.waiting import Deadline
 from dsimages.faults import fault
 
 REPOSITORY = "localhost/dsbisect"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workshop:
+    """Where images are made: the engine, the time left, the log."""
+
+    engine: Engine
+    deadline: Deadline
+    log: Path
+    fresh: bool = False  # make bases anew although they are there
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """One Containerfile's text, what it stands on and what it is to be called."""
+
+    text: str
+    base: str
+    reference: str
+    labels: Mapping[str, str]
+    what: str
+    context: Path | None = None
 
 
 def exists(engine: Engine, reference: str) -> bool:
@@ -25,19 +48,8 @@ def labels_of(kind: str, **more: str) -> dict[str, str]:
     return {"dsbisect": "1", "dsbisect.kind": kind, **named}
 
 
-def build(
-    engine: Engine,
-    text: str,
-    *,
-    base: str,
-    reference: str,
-    labels: Mapping[str, str],
-    what: str,
-    deadline: Deadline,
-    log: Path,
-    context: Path | None = None,
-) -> None:
-    """Build a Containerfile's text over ``base``; all or nothing under ``reference``.
+def build(shop: Workshop, recipe: Recipe) -> None:
+    """Build a recipe; all or nothing under its reference.
 
     buildah names its working container after the base, so the base gets a name of this
     build's own: a build that is cut short finds, and removes, exactly its own container.
@@ -46,24 +58,33 @@ def build(
     alias = f"{REPOSITORY}/{work}"
     with tempfile.TemporaryDirectory(prefix="dsbisect-build-") as folder:
         containerfile = Path(folder) / "Containerfile"
-        containerfile.write_text(text, encoding="utf-8")
-        empty = Path(folder) / "context"
-        empty.mkdir()
+        containerfile.write_text(recipe.text, encoding="utf-8")
+        context = recipe.context or Path(folder) / "context"
+        context.mkdir(exist_ok=True)
         try:
-            _tag(engine, base, alias, log)
-            done = engine.buildah(
-                "build", *engine.build_flags, "--network", "host", "--pull=never",
-                "--security-opt", "label=disable",
-                *(part for name, value in labels.items() for part in ("--label", f"{name}={value}")),
-                "--build-arg", f"BASE={alias}", "--tag", reference,
-                "--file", str(containerfile), str(context or empty),
-                deadline=deadline, log=log,
+            _tag(shop, recipe.base, alias)
+            done = shop.engine.buildah(
+                *build_argv(shop.engine, recipe, alias, containerfile, context),
+                deadline=shop.deadline, log=shop.log,
             )  # fmt: skip
             if not done.ok:
-                raise fault(done, what, log)
+                raise fault(done, recipe.what, shop.log)
         finally:
-            engine.buildah("rm", f"{work}-working-container", cleanup=True)
-            untag(engine, alias)
+            shop.engine.buildah("rm", f"{work}-working-container", cleanup=True)
+            untag(shop.engine, alias)
+
+
+def build_argv(
+    engine: Engine, recipe: Recipe, base: str, containerfile: Path, context: Path
+) -> list[str]:
+    """Spell one ``buildah build``; pure, so that a test can read it."""
+    labels = [f"--label={name}={value}" for name, value in recipe.labels.items()]
+    return [
+        "build", *engine.build_flags, "--network", "host", "--pull=never",
+        "--security-opt", "label=disable", *labels,
+        "--build-arg", f"BASE={base}", "--tag", recipe.reference,
+        "--file", str(containerfile), str(context),
+    ]  # fmt: skip
 
 
 def untag(engine: Engine, reference: str) -> None:
@@ -71,7 +92,11 @@ def untag(engine: Engine, reference: str) -> None:
     engine.podman("rmi", "--ignore", reference, cleanup=True)
 
 
-def _tag(engine: Engine, source: str, name: str, log: Path) -> None:
-    done = engine.buildah("tag", source, name, log=log)
+def _tag(shop: Workshop, source: str, name: str) -> None:
+    done = shop.engine.buildah("tag", source, name, log=shop.log)
     if not done.ok:
-        raise EngineError(f"{source}: cannot be used as a base", hint="run it again", log=log)
+        raise EngineError(
+            f"{source}: cannot be used as a base: {last_line(done)}",
+            hint="run it again: a base that was removed is made anew",
+            log=shop.log,
+        )

@@ -1,0 +1,132 @@
+"""`image`: build the rows' images, list them, show what they hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dsbisect.cli.options import AsJson, MatrixFile, Relock
+from dsharness.errors import DsbisectError
+from dsharness.matrix import find_row, find_series, load_matrix
+from dsharness.model import Image, Matrix, Row
+from dsharness.probing import detect
+from dsimages.building import build_images
+from dsimages.finding import image_of, list_images
+
+app = typer.Typer(no_args_is_help=True, help="Build, list and look into the rows' images.")
+
+
+@app.command("build")
+def build(
+    rows: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ROW]...", help="Rows to build. Default: the default series'."),
+    ] = None,
+    *,
+    matrix: MatrixFile = None,
+    relock: Relock = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Build anew what is here already, base included.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the images of rows; what is here already is not made again.
+
+    Example: dsbisect image build debian-12 debian-13 --relock
+    """
+    checked = load_matrix(matrix)
+    asked = _rows(checked, rows)
+    console = Console(stderr=True)
+    made = build_images(
+        detect(),
+        checked,
+        asked,
+        relock=relock,
+        no_cache=no_cache,
+        on_progress=lambda row, what: console.print(
+            f"{row}: {what}", highlight=False, soft_wrap=True
+        ),
+    )
+    if as_json:
+        typer.echo(json.dumps([_facts(row, result) for row, result in made.items()], indent=2))
+    else:
+        Console().print(_table([each for each in made.values() if isinstance(each, Image)]))
+    failures = [each for each in made.values() if isinstance(each, DsbisectError)]
+    for failure in failures[1:]:
+        typer.echo(f"error: {failure}", err=True)
+    if failures:
+        raise failures[0]
+
+
+@app.command("list")
+def show_list(*, as_json: AsJson = False) -> None:
+    """List the images that are here.
+
+    Example: dsbisect image list --json
+    """
+    images = list_images(detect())
+    if as_json:
+        typer.echo(json.dumps([_facts(image.row_id, image) for image in images], indent=2))
+    else:
+        Console().print(_table(images))
+
+
+@app.command("manifest")
+def manifest(
+    row: Annotated[str, typer.Argument(help="Row whose image to look into.")],
+    *,
+    matrix: MatrixFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every package of a row's image and its version.
+
+    Example: dsbisect image manifest debian-12 --json
+    """
+    checked = load_matrix(matrix)
+    image = image_of(detect(), checked, find_row(checked, row))
+    if as_json:
+        typer.echo(json.dumps({**_facts(row, image), "packages": image.packages}, indent=2))
+        return
+    for noun, version in image.notable.items():
+        typer.echo(f"# {noun}: {version}")
+    for name, version in image.packages.items():
+        typer.echo(f"{name}\t{version}")
+
+
+def _rows(matrix: Matrix, names: list[str] | None) -> list[Row]:
+    """Each row once; without names, those that `reproduce` measures and the load generator's."""
+    series = find_series(matrix, matrix.defaults.series)
+    asked = names or [*(series.rows or series.parents), matrix.tools.ldclt]
+    return [find_row(matrix, name) for name in dict.fromkeys(asked)]
+
+
+def _facts(row_id: str, result: Image | DsbisectError) -> dict[str, Any]:
+    if isinstance(result, DsbisectError):
+        log = str(result.log) if result.log else None
+        return {
+            "row": row_id,
+            "error": result.message,
+            "exit_code": int(result.exit_code),
+            "hint": result.hint,
+            "log": log,
+        }
+    return {
+        "row": row_id,
+        "reference": result.reference,
+        "key": result.key,
+        "notable": result.notable,
+    }
+
+
+def _table(images: list[Image]) -> Table:
+    table = Table("row", "389-ds", "NSS", "OpenSSL", "libldap", "glibc", "key")
+    for image in images:
+        versions = [
+            image.notable.get(noun, "") for noun in ("389-ds", "nss", "openssl", "libldap", "glibc")
+        ]
+        table.add_row(image.row_id, *versions, image.key)
+    return table
