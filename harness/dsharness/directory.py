@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -148,10 +149,10 @@ def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN40
 
 
 def close_quietly(connection: Any) -> None:  # noqa: ANN401
-    try:
+    with contextlib.suppress(LDAPException, OSError):  # it may be gone already
         connection.unbind()
-    except (LDAPException, OSError):
-        return  # it is gone already, which is what was wanted
+    if connection.socket is not None:  # ldap3 leaves the socket of a failed attempt open
+        connection.socket.close()
 
 
 def hash_people(socket: Path, site: Site, count: int, *, workers: int) -> tuple[str, ...]:

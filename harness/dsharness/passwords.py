@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 
 from dsharness.model import StoredPassword
 
 _VALUE = re.compile(r"^\{(?P<scheme>[^}]+)\}(?P<rest>.*)$", re.DOTALL)
+_COUNT = re.compile(r"[0-9]{1,10}(?=\$)")
 
 
 def parse_stored(value: str) -> StoredPassword:
@@ -23,10 +23,11 @@ def parse_stored(value: str) -> StoredPassword:
 def _rounds(scheme: str, rest: str) -> int | None:
     if scheme == "PBKDF2_SHA256":  # the C scheme: big-endian count in the first four bytes
         try:
-            return int.from_bytes(base64.b64decode(rest[:8], validate=True)[:4], "big")
-        except binascii.Error:
+            block = base64.b64decode(rest[:8], validate=True)
+        except ValueError:
             return None
+        return int.from_bytes(block[:4], "big") if len(block) >= 4 else None
     if scheme.startswith("PBKDF2"):  # the Rust schemes: decimal before the first dollar
-        head = rest.partition("$")[0]
-        return int(head) if head.isdigit() else None
+        count = _COUNT.match(rest)
+        return int(count[0]) if count else None
     return None

@@ -102,9 +102,8 @@ class Dirsrv:
 
 
 PREPARE = """
-for inf in /usr/share/dirsrv/inf/defaults.inf; do
-  [ -f "$inf" ] && sed -i 's/^with_systemd *=.*/with_systemd = 0/' "$inf"
-done
+inf=/usr/share/dirsrv/inf/defaults.inf
+[ ! -f "$inf" ] || sed -i 's/^with_systemd *=.*/with_systemd = 0/' "$inf"
 mkdir -p /run/dirsrv /run/lock/dirsrv
 chown dirsrv: /run/dirsrv /run/lock/dirsrv
 """

@@ -76,19 +76,25 @@ _TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
 
 def parse(text: str) -> Report:
     """Read what ldclt printed; what it did not print stays None and fails the gate."""
-    total, idle, status = (pattern.search(text) for pattern in (_GLOBAL, _IDLE, _STATUS))
+    total, idle, status = (_last(pattern, text) for pattern in (_GLOBAL, _IDLE, _STATUS))
     times = _TIMES.findall(text)
     return Report(
         per_second=tuple(float(rate) for rate, _ in _SECOND.findall(text)),
-        total=int(total[1]) if total else None,
+        total=int(total) if total else None,
         errors={
             f"{code} ({words})".lstrip(): int(count) for code, words, count in _ERROR.findall(text)
         },
         dead_threads=_dead_threads(text),
-        inactive=idle is not None and idle[1] != "never",
-        exit_status=int(status[1]) if status else None,
+        inactive=idle is not None and idle != "never",
+        exit_status=int(status) if status else None,
         client_cpu_us=_seconds(times[-1]) * 1e6 if len(times) >= 2 else None,
     )
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str | None:
+    """The last of several: ldclt sums up anew for each thread that meets its error limit."""
+    found: list[str] = pattern.findall(text)
+    return found[-1] if found else None
 
 
 def _dead_threads(text: str) -> int:

@@ -1,0 +1,198 @@
+"""The manager's view of a directory, on ldap3's own in-memory server."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import ldap3
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ldap3.core.exceptions import LDAPSocketOpenError
+
+from dsharness import directory as module
+from dsharness.directory import Directory, Site, add_people, connect, hash_people, open_connection
+from dsharness.errors import InstanceError
+from dsharness.model import StoredPassword
+
+SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
+REALM_SITE = Site(suffix="dc=lab", people="cn=users,dc=lab", port=389, realm="LAB.TEST")
+
+
+@pytest.fixture
+def server() -> Directory:
+    """A directory that holds its manager's configuration and an empty tree."""
+    connection = ldap3.Connection(
+        ldap3.Server("memory"), SITE.manager, SITE.manager_password,
+        client_strategy=ldap3.MOCK_SYNC, raise_exceptions=False,
+    )  # fmt: skip
+    entries = {
+        SITE.manager: {"userPassword": SITE.manager_password, "sn": "manager"},
+        "cn=config": {"nsslapd-port": "389", "objectClass": "top"},
+        "cn=snmp,cn=monitor": {"simpleauthbinds": "41", "objectClass": "top"},
+        SITE.people: {"ou": "people", "objectClass": "organizationalUnit"},
+    }
+    for dn, attributes in entries.items():
+        connection.strategy.add_entry(dn, attributes)
+    assert connection.bind()
+    return Directory(site=SITE, socket=Path("/nowhere"), connection=connection)
+
+
+def test_values_are_replaced_and_read_back(server: Directory) -> None:
+    server.modify("cn=config", {"nsslapd-port": "3389", "nsslapd-cachememsize": "1"})
+    assert server.read("cn=config", "nsslapd-port") == {"nsslapd-port": ["3389"]}
+    assert server.read("cn=config")["nsslapd-cachememsize"] == ["1"]
+
+
+def test_a_refused_setting_names_it_its_value_and_its_place(server: Directory) -> None:
+    with pytest.raises(InstanceError, match="refused x: 1 on cn=gone: noSuchObject") as caught:
+        server.modify("cn=gone", {"x": "1"})
+    assert "another arm" in caught.value.hint
+
+
+def test_an_optional_setting_may_be_unknown(server: Directory) -> None:
+    server.modify("cn=gone", {"x": "1"}, optional=True)
+
+
+def test_a_missing_entry_is_an_error(server: Directory) -> None:
+    with pytest.raises(InstanceError, match="cn=gone: no such entry"):
+        server.read("cn=gone")
+
+
+def test_the_server_s_count_is_a_number(server: Directory) -> None:
+    assert server.simple_binds() == 41
+
+
+def test_people_are_added_once_and_can_be_read(server: Directory) -> None:
+    server.add_people(range(3))
+    server.add_people(range(1, 4))  # again, as after an interruption
+    assert server.stored_password(3) == StoredPassword(scheme="CLEAR")
+    assert server.stored_value(0) == SITE.user_password
+    assert server.read(SITE.user_dn(2), "uid") == {"uid": ["user0000002"]}
+
+
+def test_a_refused_user_is_named(server: Directory) -> None:
+    class Refusing:
+        def __init__(self) -> None:
+            self.result = {"result": 0, "description": "", "message": ""}
+
+        def add(self, *args: object, **named: object) -> bool:
+            self.result = {
+                "result": 19, "description": "constraintViolation", "message": "pre-hashed",
+            }  # fmt: skip
+            return False
+
+    refusing = Directory(site=SITE, socket=Path("/nowhere"), connection=Refusing())
+    with pytest.raises(
+        InstanceError, match=r"user0000007,.*constraintViolation pre-hashed"
+    ):
+        refusing.add_people(range(7, 9))
+
+
+def test_a_user_with_two_passwords_is_not_measured(server: Directory) -> None:
+    two = SITE.user_attributes(5) | {"userPassword": ["a", "b"]}
+    assert server.connection.add(SITE.user_dn(5), attributes=two)
+    with pytest.raises(InstanceError, match="has 2 passwords, not one"):
+        server.stored_value(5)
+
+
+@given(st.integers(0, 9_999_999), st.integers(0, 9_999_999))
+def test_each_number_has_a_name_of_its_own(one: int, other: int) -> None:
+    assert (SITE.user_dn(one) == SITE.user_dn(other)) == (one == other)
+
+
+def test_a_realm_makes_users_principals() -> None:
+    assert "krbPrincipalName" not in SITE.user_attributes(7)
+    attributes = REALM_SITE.user_attributes(7)
+    assert attributes["krbPrincipalName"] == ["user0000007@LAB.TEST"]
+    assert "krbPrincipalAux" in attributes["objectClass"]
+
+
+class Served:
+    """Counts how its users arrive; each connection is its own, all share the entries."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, str] = {}
+        self.connections = 0
+        self.lock = threading.Lock()
+
+    @contextmanager
+    def connect(self, _: Path, site: Site) -> Iterator[Directory]:
+        with self.lock:
+            self.connections += 1
+        yield Directory(site=site, socket=Path("/nowhere"), connection=_Connection(self))
+
+
+class _Connection:
+    def __init__(self, served: Served) -> None:
+        self.result = {"result": 0, "description": "success", "message": ""}
+        self.served = served
+        self.response: list[dict[str, dict[str, list[bytes]]]] = []
+
+    def add(self, dn: str, attributes: dict[str, list[str]]) -> bool:
+        with self.served.lock:
+            salt = len(self.served.entries)
+            self.served.entries[dn] = f"{{SSHA512}}{salt}/{attributes['userPassword'][0]}"
+        return True
+
+    def search(self, dn: str, *args: object, **named: object) -> bool:
+        value = self.served.entries.get(dn)
+        self.response = [{"raw_attributes": {"userPassword": [str(value).encode()]}}]
+        return value is not None
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Served:
+    served = Served()
+    monkeypatch.setattr(module, "connect", served.connect)
+    return served
+
+
+@pytest.mark.parametrize(("count", "workers"), [(1, 4), (4, 4), (5, 4), (100, 4), (3, 1)])
+def test_every_hashed_user_has_a_salt_of_his_own(served: Served, count: int, workers: int) -> None:
+    values = hash_people(Path("/nowhere"), SITE, count, workers=workers)
+    assert len(set(values)) == count
+    assert set(served.entries) == {SITE.user_dn(number) for number in range(count)}
+    assert served.connections <= workers + 1
+
+
+@pytest.mark.parametrize("numbers", [range(0), range(3, 3), range(40, 60)])
+def test_only_the_numbers_asked_for_are_added(served: Served, numbers: range) -> None:
+    add_people(Path("/nowhere"), SITE, numbers, workers=4)
+    assert set(served.entries) == {SITE.user_dn(number) for number in numbers}
+
+
+def test_a_socket_that_is_not_there(tmp_path: Path) -> None:
+    gone = tmp_path / "ldapi"
+    with pytest.raises(InstanceError, match="cannot reach the directory at"):
+        open_connection(gone, SITE.manager, SITE.manager_password)
+
+
+def test_a_server_that_hangs_up(tmp_path: Path) -> None:
+    path = tmp_path / "ldapi"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def hang_up() -> None:
+            for _ in range(2):
+                listener.accept()[0].close()
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        with pytest.raises(InstanceError, match=r"cannot (reach|bind)"):
+            open_connection(path, SITE.manager, SITE.manager_password)
+
+
+def test_a_server_that_dies_while_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch, server: Directory
+) -> None:
+    monkeypatch.setattr(module, "open_connection", lambda *_: server.connection)
+    with (
+        pytest.raises(InstanceError, match="stopped answering: gone"),
+        connect(Path("/nowhere"), SITE),
+    ):
+        raise LDAPSocketOpenError("gone")

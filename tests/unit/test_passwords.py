@@ -1,0 +1,77 @@
+"""Both ways in which 389-ds writes the number of rounds are read back."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsharness.model import StoredPassword
+from dsharness.passwords import parse_stored
+
+C_SALT, C_HASH = 64, 256  # bytes, in the C scheme's one base64 block
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.binary(min_size=C_SALT, max_size=C_SALT),
+    st.binary(min_size=C_HASH, max_size=C_HASH),
+)
+def test_the_c_scheme_keeps_its_rounds_in_four_bytes(rounds: int, salt: bytes, hsh: bytes) -> None:
+    block = base64.b64encode(rounds.to_bytes(4, "big") + salt + hsh).decode()
+    expected = StoredPassword(scheme="PBKDF2_SHA256", rounds=rounds)
+    assert parse_stored("{PBKDF2_SHA256}" + block) == expected
+
+
+@given(
+    st.sampled_from(["PBKDF2-SHA1", "PBKDF2-SHA256", "PBKDF2-SHA512", "PBKDF2"]),
+    st.integers(0, 10**7),
+    st.binary(min_size=1, max_size=64),
+    st.binary(min_size=1, max_size=64),
+)
+def test_the_rust_schemes_keep_theirs_before_the_dollar(
+    scheme: str, rounds: int, salt: bytes, hsh: bytes
+) -> None:
+    parts = [str(rounds), *(base64.b64encode(part).decode().rstrip("=") for part in (salt, hsh))]
+    assert parse_stored(f"{{{scheme}}}{'$'.join(parts)}") == StoredPassword(
+        scheme=scheme, rounds=rounds
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "scheme", "rounds"),
+    [
+        # 2,048 rounds as Debian 11's 1.4.4.11 stores them, cut after the salt's first bytes
+        ("{PBKDF2_SHA256}AAAIAGkx", "PBKDF2_SHA256", 2048),
+        ("{PBKDF2-SHA512}10000$/imGyx4pxuFySOAtzm7C$ncPY6JDW6eA8", "PBKDF2-SHA512", 10_000),
+        ("{PBKDF2-SHA512}100000$abc$def", "PBKDF2-SHA512", 100_000),
+        ("{pbkdf2-sha512}10000$a$b", "pbkdf2-sha512", 10_000),
+        ("{SSHA512}dWV5dQ==", "SSHA512", None),
+        ("{CRYPT-SHA512}$6$salt$hash", "CRYPT-SHA512", None),
+        ("{GOST_YESCRYPT}$gy$j9T$salt$hash", "GOST_YESCRYPT", None),
+        ("plain", "CLEAR", None),
+        ("", "CLEAR", None),
+        ("{}nothing", "CLEAR", None),
+        ("{PBKDF2_SHA256}****", "PBKDF2_SHA256", None),
+        ("{PBKDF2_SHA256}AAA=", "PBKDF2_SHA256", None),
+        ("{PBKDF2_SHA256}é", "PBKDF2_SHA256", None),
+        ("{PBKDF2-SHA512}many$a$b", "PBKDF2-SHA512", None),
+        ("{PBKDF2-SHA512}²$a$b", "PBKDF2-SHA512", None),
+        ("{PBKDF2-SHA512}" + "9" * 5000 + "$a$b", "PBKDF2-SHA512", None),
+        ("{SSHA}line\nbreak", "SSHA", None),
+    ],
+)
+def test_values_as_they_are_met(value: str, scheme: str, rounds: int | None) -> None:
+    assert parse_stored(value) == StoredPassword(scheme=scheme, rounds=rounds)
+
+
+@given(st.text())
+def test_any_value_has_a_scheme(value: str) -> None:
+    assert parse_stored(value).scheme
+
+
+@given(st.sampled_from(["PBKDF2_SHA256", "PBKDF2-SHA512", "SSHA512"]), st.text())
+def test_a_broken_value_keeps_its_scheme(scheme: str, rest: str) -> None:
+    assert parse_stored(f"{{{scheme}}}{rest}").scheme == scheme

@@ -1,0 +1,334 @@
+"""How each kind of server is made and served, on machines small enough to live in a folder."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from ipa_host import Host
+
+from dsharness.containers import Options, run_argv
+from dsharness.directory import Site
+from dsharness.errors import InstanceError
+from dsharness.golden import golden_key
+from dsharness.model import Arm, Image, Server
+from dsharness.servers import DRIVERS, Seed, ServerDriver, aldpro, dirsrv, ipa, slapd
+from dsharness.servers.aldpro import AldPro
+from dsharness.servers.dirsrv import people_ldif
+from dsharness.servers.freeipa import FreeIpa
+
+SHARED = Path("/shared")
+ARM = Arm(id="default")
+SCRIPTS = {
+    "dirsrv create": dirsrv.CREATE,
+    "dirsrv prepare": dirsrv.PREPARE,
+    "stop": slapd.STOP,
+    "boot": ipa.BOOT,
+    "serve": ipa.SERVE,
+    "ald pro": aldpro.INSTALL,
+}
+
+
+def test_every_kind_of_server_has_a_driver() -> None:
+    assert set(DRIVERS) == set(Server)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_scripts_are_shell(name: str) -> None:
+    checked = subprocess.run(
+        ["sh", "-n"], input=SCRIPTS[name], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_scripts_are_clean_shell(name: str) -> None:
+    checked = subprocess.run(
+        ["shellcheck", "--shell=sh", "-"], input=SCRIPTS[name],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stdout
+
+
+def argv(options: Options, command: tuple[str, ...] = ()) -> list[str]:
+    return run_argv("image", "name", options, command)
+
+
+def values(words: list[str], flag: str) -> list[str]:
+    return [value for name, value in pairwise(words) if name == flag]
+
+
+@pytest.mark.parametrize("driver", DRIVERS.values(), ids=DRIVERS)
+class TestEveryDriver:
+    def test_no_container_reaches_a_network(self, driver: ServerDriver) -> None:
+        for options in (driver.making(SHARED), driver.serving(SHARED)):
+            assert values(argv(options), "--network") == ["none"]
+            assert "no-new-privileges" in argv(options)
+            assert "--privileged" not in argv(options)
+
+    def test_a_measured_server_has_a_user_of_its_own_and_no_capability(
+        self, driver: ServerDriver
+    ) -> None:
+        words = argv(driver.serving(SHARED))
+        assert values(words, "--cap-add") == []
+        assert values(words, "--cap-drop") == ["all"]
+        assert values(words, "--user") == ["dirsrv"]
+        assert values(words, "--memory")
+
+    def test_both_containers_share_the_socket_s_folder(self, driver: ServerDriver) -> None:
+        for options in (driver.making(SHARED), driver.serving(SHARED)):
+            assert "/shared:/run/dsbisect:rw" in values(argv(options), "--volume")
+
+    def test_the_server_itself_is_measured(self, driver: ServerDriver) -> None:
+        command = driver.serve_command()
+        assert command[command.index("ns-slapd") :][-2:] == ("-d", "0"), "in the foreground"
+
+    def test_a_user_is_below_the_people(self, driver: ServerDriver) -> None:
+        site = driver.site
+        assert site.user_dn(0).endswith("," + site.people)
+        assert site.people.endswith("," + site.suffix)
+        assert site.manager == "cn=Directory Manager"
+
+    def test_those_who_wait_are_told_for_what(self, driver: ServerDriver) -> None:
+        assert driver.creating
+
+
+IPA_DRIVERS = pytest.mark.parametrize("driver", [FreeIpa(), AldPro()], ids=["freeipa", "aldpro"])
+
+
+@IPA_DRIVERS
+class TestIpa:
+    def test_systemd_is_the_first_process_while_it_is_installed(
+        self, driver: FreeIpa | AldPro
+    ) -> None:
+        words = argv(driver.making(SHARED), driver.idle_command())
+        assert values(words, "--systemd") == ["always"]
+        assert "--init" not in words, "podman's own init would be the first process"
+
+    def test_systemd_is_not_there_while_it_is_measured(self, driver: FreeIpa | AldPro) -> None:
+        words = argv(driver.serving(SHARED), driver.serve_command())
+        assert values(words, "--systemd") == ["false"]
+        assert "--init" in words
+
+    def test_nothing_of_the_directory_is_in_a_volume(self, driver: FreeIpa | AldPro) -> None:
+        for options in (driver.making(SHARED), driver.serving(SHARED)):
+            assert values(argv(options), "--image-volume") == ["ignore"]
+            assert values(argv(options), "--entrypoint") == [""]
+            assert not any(":/data" in volume for volume in values(argv(options), "--volume"))
+
+    def test_port_389_needs_no_privilege_in_its_namespace(self, driver: FreeIpa | AldPro) -> None:
+        words = argv(driver.serving(SHARED))
+        assert values(words, "--sysctl") == ["net.ipv4.ip_unprivileged_port_start=389"]
+        assert driver.site.port == 389
+
+    def test_the_host_is_known_by_a_name_and_an_address_that_is_not_loopback(
+        self, driver: FreeIpa | AldPro
+    ) -> None:
+        words = argv(driver.making(SHARED))
+        assert values(words, "--hostname") == ["ipa.lab.test"]
+        assert values(words, "--add-host") == ["ipa.lab.test:10.9.8.7"]
+        assert "ip address add 10.9.8.7/24 dev lo" in " ".join(driver.idle_command())
+
+
+def test_freeipa_is_asked_for_no_more_than_a_directory() -> None:
+    command = list(FreeIpa().idle_command())
+    install = command[command.index("ipa-server-install") :]
+    assert values(install, "--realm") == ["LAB.TEST"]
+    assert values(install, "--hostname") == ["ipa.lab.test"]
+    assert {"--unattended", "--no-ntp", "--skip-mem-check", "--no-host-dns"} <= set(install)
+    assert FreeIpa.site.manager_password not in install, "it comes from the environment"
+    assert ("PASSWORD", FreeIpa.site.manager_password) in FreeIpa().making(SHARED).environment
+
+
+def freeipa(limit_s: float = 5) -> FreeIpa:
+    return FreeIpa(limit_s=limit_s, pause_s=0.001)
+
+
+def ald_pro() -> AldPro:
+    return AldPro(pause_s=0.001)
+
+
+@pytest.mark.parametrize("make", [freeipa, ald_pro])
+def test_the_directory_starts_alone_and_answers_in_the_shared_folder(
+    make: Callable[[], FreeIpa | AldPro], tmp_path: Path
+) -> None:
+    driver, host = make(), Host(tmp_path)
+    driver.create(host)
+    assert host.memory is None, "nothing of the installation goes on"
+    driver.start(host)
+    assert host.listens_at == "/run/dsbisect/ldapi"
+    driver.stop(host)
+    driver.start(host)
+    assert host.listens_at == "/run/dsbisect/ldapi", "the move outlives a restart"
+
+
+def test_ald_pro_gets_its_password_as_an_argument(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    ald_pro().create(host)
+    assert host.password == AldPro.site.manager_password
+
+
+def test_ald_pro_s_installer_is_told_where_it_is(tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    told, resolver = tmp_path / "told", tmp_path / "resolv.conf"
+    (tools / "aldpro-server-install").write_text(f'#!/bin/sh\nprintf "%s " "$@" > {told}\n')
+    (tools / "aldpro-server-install").chmod(0o755)
+    script = aldpro.INSTALL.replace("/etc/resolv.conf", str(resolver))
+    subprocess.run(
+        ["sh", "-s", "secret word"], input=script, text=True, check=True,
+        env={"PATH": f"{tools}:/usr/bin:/bin"},
+    )  # fmt: skip
+    assert told.read_text() == "-d lab.test -n ipa -p secret word --ip 10.9.8.7 --no-reboot "
+    assert resolver.read_text() == "search lab.test\nnameserver 127.0.0.1\n"
+
+
+@pytest.mark.parametrize(
+    ("make", "faults", "reason"),
+    [
+        (freeipa, {"status": 1}, "the installer ended with status 1"),
+        (ald_pro, {"status": 3}, "aldpro-server-install: status 3"),
+        (freeipa, {"leaves_directory": False}, "it left no directory behind"),
+        (ald_pro, {"leaves_directory": False}, "it left no directory behind"),
+        (lambda: freeipa(0.02), {"looks": 10**9}, "waited in vain for FreeIPA's installation"),
+    ],
+)
+def test_an_installation_that_fails_says_why_and_what_it_said_last(
+    make: Callable[[], FreeIpa | AldPro], faults: dict[str, int], reason: str, tmp_path: Path
+) -> None:
+    host = Host(tmp_path, **faults)
+    with pytest.raises(InstanceError) as caught:
+        make().create(host)
+    assert reason in caught.value.message
+    if faults.get("looks") is None:
+        assert "it said: the last step" in caught.value.message
+        assert "the last step" in host.noted, "kept in the log"
+    assert "cgroup v1" in caught.value.hint
+
+
+@pytest.mark.parametrize("make", [freeipa, ald_pro])
+def test_a_container_that_ends_is_not_waited_for(
+    make: Callable[[], FreeIpa | AldPro], tmp_path: Path
+) -> None:
+    host = Host(tmp_path)
+    host.powered = False
+    with pytest.raises(InstanceError, match="ended"):
+        make().create(host)
+
+
+def test_a_machine_with_cgroup_v2_is_not_told_about_v1(tmp_path: Path) -> None:
+    host = Host(tmp_path, status=1)
+    host.engine = SimpleNamespace(cgroups="v2")  # type: ignore[misc]
+    with pytest.raises(InstanceError) as caught:
+        freeipa().create(host)
+    assert "cgroup" not in caught.value.hint
+
+
+@pytest.mark.parametrize(("users", "hashed"), [(10, 10), (10, 4), (1, 1)])
+def test_freeipa_s_users_are_all_added_in_the_clear(
+    users: int, hashed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, driver, added = Host(tmp_path), freeipa(), set(range(hashed))
+
+    def add(socket: Path, site: Site, numbers: range, *, workers: int) -> None:
+        assert host.memory is not None, "the server has to run"
+        assert not added & set(numbers), "these are there already"
+        added.update(numbers)
+
+    monkeypatch.setattr(ipa, "add_people", add)
+    driver.create(host)
+    driver.start(host)
+    driver.fill(host, tmp_path / "ldapi", ("{X}1",) * hashed, Seed(users=users, arm=ARM))
+    assert added == set(range(users))
+    assert host.memory is None, "fill returns with the directory stopped"
+
+
+class Settings:
+    """A directory's configuration that knows its manager's order of doing things."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.entries: dict[str, dict[str, str]] = {}
+        self.password_stored_as = "the default"
+
+    def modify(self, dn: str, changes: dict[str, str], *, optional: bool = False) -> None:
+        entry = self.entries.setdefault(dn, {})
+        for name, value in changes.items():
+            entry[name] = value
+            if name == "nsslapd-rootpw":
+                self.password_stored_as = entry.get("nsslapd-rootpwstoragescheme", "the default")
+
+
+@pytest.mark.parametrize("driver", [FreeIpa(), AldPro()], ids=["freeipa", "aldpro"])
+@pytest.mark.parametrize("scheme", [None, "SSHA512"])
+def test_a_directory_is_settled_for_measuring(
+    driver: FreeIpa | AldPro, scheme: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(driver.site)
+
+    @contextmanager
+    def connect(socket: Path, site: Site) -> Iterator[Settings]:
+        yield settings
+
+    monkeypatch.setattr(ipa, "connect", connect)
+    driver.settle(Path("/nowhere"), Arm(id="a", password_scheme=scheme))
+    config = settings.entries["cn=config"]
+    assert settings.password_stored_as == "SSHA512"
+    assert config["nsslapd-rootpw"] == driver.site.manager_password
+    assert config["nsslapd-enable-upgrade-hash"] == "off"
+    assert config["nsslapd-accesslog-logging-enabled"] == "off"
+    assert config.get("passwordStorageScheme") == scheme
+    assert settings.entries[slapd.LDBM]["nsslapd-cache-autosize"] == "0"
+    assert int(settings.entries[ipa.POLICY]["krbMaxPwdLife"]) > 9 * 365 * 24 * 3600
+
+
+@pytest.mark.parametrize(("users", "salts"), [(3, 3), (5, 2), (1, 1)])
+def test_plain_users_are_imported_with_stored_values(users: int, salts: int) -> None:
+    site = DRIVERS[Server.DIRSRV].site
+    hashed = tuple(f"{{SSHA512}}{n}" for n in range(salts))
+    entries = "".join(people_ldif(site, hashed, users)).strip().split("\n\n")
+    assert len(entries) == users + 2, "the suffix and the people's own entry come first"
+    for number, entry in enumerate(entries[2:]):
+        lines = entry.splitlines()
+        assert lines[0] == f"dn: {site.user_dn(number)}"
+        assert lines[-1] == f"userPassword: {{SSHA512}}{number % salts}"
+
+
+def test_users_without_a_value_are_an_error() -> None:
+    with pytest.raises(InstanceError, match="no hashed password"):
+        list(people_ldif(DRIVERS[Server.DIRSRV].site, (), 3))
+
+
+def key(**changes: object) -> str:
+    """A golden state's name; ``image``, ``server`` and a seed's parts may be changed."""
+    image = Image(row_id="r", reference="x", key=str(changes.pop("image", "k")))
+    server = Server(str(changes.pop("server", "dirsrv")))
+    return golden_key(image, server, Seed(**{"arm": ARM, **changes}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image": "other"},
+        {"server": "freeipa"},
+        {"users": 999},
+        {"salts": 1},
+        {"arm": Arm(id="default", password_scheme="SSHA512")},
+    ],
+)
+def test_what_changes_a_directory_changes_its_golden_state_s_name(
+    change: dict[str, object],
+) -> None:
+    assert key(**change) != key()
+
+
+@pytest.mark.parametrize("change", [{"arm": Arm(id="x", title="other words")}, {"salts": 5000}])
+def test_what_changes_nothing_keeps_the_name(change: dict[str, object]) -> None:
+    assert key(**change) == key()
