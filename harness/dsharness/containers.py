@@ -194,7 +194,6 @@ class Found:
     """A container of the lab, whoever started it."""
 
     name: str
-    state: str  # podman's word: running, exited, created
     owned: bool  # the process that started it is alive
     kept: bool
 
@@ -205,11 +204,10 @@ def found(engine: Engine) -> list[Found]:
     return [
         Found(
             name=entry["Names"][0],
-            state=entry["State"],
             owned=_lives(entry["Labels"].get(OWNER, "")),
             kept=entry["Labels"].get(KEPT) == "1",
         )
-        for entry in json.loads(listed or "[]")
+        for entry in json.loads(listed or "[]") or ()
         # A user's own container of one of the lab's images inherits the labels.
         if entry["Names"][0].startswith(PREFIX)
     ]
@@ -226,7 +224,8 @@ def owner_tag(pid: int) -> str:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return f"{pid}@gone"
-    return f"{pid}@{fields[19]}"
+    killed = fields[0] in "ZX"  # still in the table, until its parent looks
+    return f"{pid}@gone" if killed else f"{pid}@{fields[19]}"
 
 
 def _start_error(image: str, said: str, log: Path) -> EngineError | ImageError:

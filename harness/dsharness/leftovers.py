@@ -82,7 +82,7 @@ def _layers(engine: Engine) -> list[Layers]:
 
 
 def _listed(engine: Engine, *flags: str) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = json.loads(
+    listed: list[dict[str, Any]] | None = json.loads(
         engine.must("images", *flags, "--format", "json") or "[]"
     )
-    return listed
+    return listed or []

@@ -1,0 +1,117 @@
+"""Which cgroup is a container's own, and reading its CPU time, on trees made for the test."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dsharness.cgroups import (
+    CpuMeter,
+    cgroup_mount,
+    meter_for,
+    own_cgroup,
+    process_tree_cpu_us,
+)
+
+ID = "0123456789abcdef" * 4
+V1 = f"4:memory:/libpod_parent/libpod-{ID}\n2:cpuacct,cpu:/libpod_parent/libpod-{ID}\n0::/\n"
+V2 = f"0::/user.slice/libpod-{ID}.scope/container\n"
+SHARED = "2:cpuacct:/\n0::/\n"
+MOUNTS = (
+    "25 1 0:22 / {root} rw - tmpfs tmpfs rw\n"
+    "26 25 0:23 / {root}/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+    "27 25 0:24 / {root}/unified rw - cgroup2 cgroup2 rw\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("membership", "controller", "expected"),
+    [
+        (V1, "cpuacct", f"libpod_parent/libpod-{ID}"),
+        (V1, "cpu", f"libpod_parent/libpod-{ID}"),
+        (V1, "pids", None),
+        (V1, "", None),  # v2's is the root: not the container's own
+        (V2, "", f"user.slice/libpod-{ID}.scope/container"),
+        (V2, "cpuacct", None),
+        (SHARED, "cpuacct", None),
+        ("", "", None),
+    ],
+)
+def test_own_cgroup(membership: str, controller: str, expected: str | None) -> None:
+    assert own_cgroup(membership, controller, ID) == expected
+
+
+@pytest.mark.parametrize(
+    ("controller", "expected"),
+    [("cpuacct", Path("/c/cpu,cpuacct")), ("", Path("/c/unified")), ("pids", None)],
+)
+def test_cgroup_mount(controller: str, expected: Path | None) -> None:
+    assert cgroup_mount(MOUNTS.format(root="/c"), controller) == expected
+
+
+def fake_proc(folder: Path, membership: str) -> Path:
+    proc = folder / "proc"
+    for pid, text in (("7", membership), ("self", "")):
+        (proc / pid).mkdir(parents=True)
+        (proc / pid / "cgroup").write_text(text)
+    (proc / "self" / "mountinfo").write_text(MOUNTS.format(root=folder))
+    return proc
+
+
+@pytest.mark.parametrize(
+    ("membership", "file", "content", "source", "used"),
+    [
+        (V1, f"cpu,cpuacct/libpod_parent/libpod-{ID}/cpuacct.usage", "5000000\n", "cgroup-v1", 5e3),
+        (
+            V2,
+            f"unified/user.slice/libpod-{ID}.scope/container/cpu.stat",
+            "usage_usec 4200\nuser_usec 4000\nsystem_usec 200\n",
+            "cgroup-v2",
+            4200.0,
+        ),
+    ],
+)
+def test_a_containers_own_cgroup_is_read(
+    tmp_path: Path, membership: str, file: str, content: str, source: str, used: float
+) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(content)
+    meter = meter_for(7, ID, fake_proc(tmp_path, membership))
+    assert meter.source == source
+    assert meter.used_us() == used
+    (tmp_path / file).unlink()
+    with pytest.raises(FileNotFoundError):
+        meter.used_us()
+
+
+@pytest.mark.parametrize("membership", [SHARED, V1, V2])
+def test_without_a_readable_cgroup_of_its_own_proc_serves(tmp_path: Path, membership: str) -> None:
+    assert meter_for(7, ID, fake_proc(tmp_path, membership)).source == "proc"
+
+
+def stat(pid: int, parent: int, user: int, system: int) -> str:
+    return f"{pid} (a ) b) S {parent} 0 0 0 0 0 0 0 0 0 {user} {system} 0 0 20 0 1 0 100\n"
+
+
+def test_a_tree_of_processes_is_added_up(tmp_path: Path) -> None:
+    """7 -> 8 -> 9, and 10 beside it. The name may hold anything, a bracket and a space too."""
+    for pid, parent, user, system in (
+        (7, 1, 1, 2),
+        (8, 7, 10, 20),
+        (9, 8, 100, 200),
+        (10, 1, 5, 5),
+    ):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(stat(pid, parent, user, system))
+    tick_us = 1_000_000 / os.sysconf("SC_CLK_TCK")
+    assert process_tree_cpu_us(7, tmp_path) == 333 * tick_us
+    assert process_tree_cpu_us(9, tmp_path) == 300 * tick_us
+    with pytest.raises(ProcessLookupError):
+        process_tree_cpu_us(11, tmp_path)
+
+
+def test_the_tests_own_process_has_used_some() -> None:
+    used = CpuMeter(source="proc", path=Path("/proc"), pid=os.getpid()).used_us()
+    assert used > 0

@@ -1,0 +1,177 @@
+"""How a container is asked for, and whose it is; the real ones are in the integration tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsharness.containers import KEPT, OWNER, Options, found, owner_tag, reap, run_argv, running
+from dsharness.engine import Engine
+from dsharness.errors import EngineError, ImageError
+
+ENGINE = Engine(
+    podman_version="5.2.0",
+    rootless=True,
+    cgroups="v2",
+    runtime="crun",
+    pins_cpus=True,
+    limits_memory=True,
+)
+# Lists what LISTED holds, notes what it is asked to do, and refuses to start with REFUSES.
+PODMAN = """#!/bin/sh
+echo "$*" >>"$CALLS"
+case "$1" in
+ps) cat "$LISTED";;
+run) [ -z "$REFUSES" ] || { echo "$REFUSES" >&2; exit 125; };;
+esac
+"""
+
+
+@pytest.fixture
+def podman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    program = tmp_path / "podman"
+    program.write_text(PODMAN)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("LISTED", str(tmp_path / "listed"))
+    monkeypatch.setenv("REFUSES", "")
+    return tmp_path
+
+
+def calls(podman: Path) -> list[str]:
+    return (podman / "calls").read_text().splitlines()
+
+
+def entry(name: str, **labels: str) -> dict[str, Any]:
+    return {"Names": [name], "Labels": {"dsbisect": "1", **labels}}
+
+
+def dead_owner() -> str:
+    """The tag of a process that is no more."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        tag = owner_tag(process.pid)
+        process.kill()
+    return tag
+
+
+def test_a_measured_server_is_confined() -> None:
+    argv = run_argv("image", "dsbisect-x", Options(), ("sleep", "1"))
+    text = " ".join(argv)
+    assert argv[-3:] == ["image", "sleep", "1"]
+    for flags in (
+        "--network none", "--cap-drop all", "--security-opt no-new-privileges", "--init",
+        "--pull never", "--label dsbisect=1", f"--label {OWNER}={owner_tag(os.getpid())}",
+    ):  # fmt: skip
+        assert flags in text
+    for flag in ("--cpuset-cpus", "--memory", "--privileged", "--user", "--shm-size", "--volume"):
+        assert flag not in argv
+
+
+@pytest.mark.parametrize(
+    ("options", "flags"),
+    [
+        (Options(cpus=(0, 2)), "--cpuset-cpus 0,2"),
+        (Options(memory="2g"), "--memory 2g"),
+        (Options(shm="128m"), "--shm-size 128m"),
+        (Options(user="dirsrv"), "--user dirsrv"),
+        (Options(network="container:other"), "--network container:other"),
+        (Options(capabilities=("chown", "kill")), "--cap-add chown --cap-add kill"),
+        (Options(volumes=((Path("/a"), "/b", "ro"),)), "--volume /a:/b:ro"),
+        (Options(labels=(("k", "v"),)), "--label k=v"),
+        (Options(environment=(("K", "a b"),)), "--env K=a b"),
+        (Options(extra=("--rootfs",)), "--rootfs image"),
+    ],
+)
+def test_each_option_has_its_flag(options: Options, flags: str) -> None:
+    assert flags in " ".join(run_argv("image", "n", options, ()))
+
+
+def test_an_owner_is_alive_until_it_is_dead_also_as_a_zombie() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        alive = owner_tag(process.pid)
+        assert alive == owner_tag(process.pid)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # killed, not yet collected
+        assert owner_tag(process.pid) == f"{process.pid}@gone"
+    assert owner_tag(process.pid) != alive
+
+
+def test_what_is_found_is_the_labs_own(podman: Path) -> None:
+    me, gone = owner_tag(os.getpid()), dead_owner()
+    listed = [
+        entry("dsbisect-a-1", **{OWNER: me, KEPT: "0"}),
+        entry("dsbisect-b-2", **{OWNER: gone, KEPT: "0"}),
+        entry("dsbisect-c-3", **{OWNER: gone, KEPT: "1"}),
+        entry("mine", **{OWNER: gone}),  # a user's own, of an image that has the labels
+        entry("dsbisect-d-4"),
+    ]
+    (podman / "listed").write_text(json.dumps(listed))
+    assert [(box.name, box.owned, box.kept) for box in found(ENGINE)] == [
+        ("dsbisect-a-1", True, False),
+        ("dsbisect-b-2", False, False),
+        ("dsbisect-c-3", False, True),
+        ("dsbisect-d-4", False, False),
+    ]
+    assert reap(ENGINE) == ["dsbisect-b-2", "dsbisect-d-4"]
+    removed = [line.split()[-1] for line in calls(podman) if line.startswith("rm ")]
+    assert removed == ["dsbisect-b-2", "dsbisect-d-4"]
+
+
+@pytest.mark.parametrize("listed", ["", "[]", "null"])
+def test_nothing_found(podman: Path, listed: str) -> None:
+    (podman / "listed").write_text(listed)
+    assert reap(ENGINE) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("Error: localhost/x: image not known", ImageError),
+        ("Error: no such image localhost/x", ImageError),
+        ("Error: OCI runtime error", EngineError),
+    ],
+)
+def test_a_start_that_fails_says_why_and_leaves_nothing(
+    podman: Path, monkeypatch: pytest.MonkeyPatch, said: str, error: type[Exception]
+) -> None:
+    monkeypatch.setenv("REFUSES", said)
+    with (
+        pytest.raises(error, match=r"OCI|image"),
+        running(ENGINE, "localhost/x", purpose="t", log=podman / "log"),
+    ):
+        raise AssertionError
+    assert calls(podman)[-1].startswith("rm --force --ignore")
+    assert said in (podman / "log").read_text()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_keep_keeps_and_says_so_in_a_label(podman: Path, keep: bool) -> None:
+    with (
+        pytest.raises(RuntimeError),
+        running(ENGINE, "image", purpose="t", log=podman / "log", keep=keep),
+    ):
+        raise RuntimeError
+    started, *later = calls(podman)
+    assert f"--label {KEPT}={int(keep)}" in started
+    assert bool(later) is not keep
+
+
+def test_labels_of_other_processes_survive_a_new_interpreter() -> None:
+    """The tag is the same seen from outside and from inside the process."""
+    code = "import os; from dsharness.containers import owner_tag; print(owner_tag(os.getpid()))"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{code}; input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == owner_tag(process.pid)
+        process.communicate("\n")

@@ -1,0 +1,93 @@
+"""The door to podman and buildah, with stand-ins that behave as they do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dsharness.commands import Completed
+from dsharness.engine import Engine, last_line
+from dsharness.errors import DiskFullError, EngineError
+
+PLAIN = Engine(
+    podman_version="5.2.0",
+    rootless=True,
+    cgroups="v2",
+    runtime="crun",
+    pins_cpus=True,
+    limits_memory=True,
+)
+
+
+def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    for name in ("podman", "buildah"):
+        program = folder / name
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("program", ["podman", "buildah"])
+def test_both_get_the_labs_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    stand_in(tmp_path, monkeypatch, 'echo "$(basename "$0") $CONTAINERS_CONF $*"; cat')
+    monkeypatch.setenv("CONTAINERS_CONF", "")
+    engine = Engine(**{**PLAIN.__dict__, "configuration": Path("/lab/containers.conf")})
+    done = getattr(engine, program)("ps", "-a", stdin="in\n")
+    assert done.stdout == f"{program} /lab/containers.conf ps -a\nin\n"
+    assert engine.environment == {"CONTAINERS_CONF": "/lab/containers.conf"}
+    assert getattr(PLAIN, program)("ps").stdout == f"{program}  ps\n"
+
+
+def test_must_gives_the_output_or_says_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(
+        tmp_path, monkeypatch, '[ "$1" = info ] && echo " all " || { echo Error: x >&2; exit 1; }'
+    )
+    log = tmp_path / "logs" / "log"
+    assert PLAIN.must("info") == "all"
+    with pytest.raises(EngineError, match="podman ps failed: Error: x") as raised:
+        PLAIN.must("ps", log=log)
+    assert raised.value.log == log
+    assert "doctor" in raised.value.hint
+    assert "exit status 1" in log.read_text()
+
+
+@pytest.mark.parametrize("said", ["write x: no space left on device", "Disk quota exceeded"])
+def test_a_full_disk_has_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    stand_in(tmp_path, monkeypatch, f'echo "Error: {said}" >&2; exit 125')
+    with pytest.raises(DiskFullError, match="while podman ran commit"):
+        PLAIN.podman("commit", "x")
+    with pytest.raises(DiskFullError, match="while buildah ran build"):
+        PLAIN.buildah("build")
+
+
+def test_the_same_words_from_a_command_that_went_well_mean_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, "echo 'no space left on device' >&2")
+    assert PLAIN.podman("logs", "x").ok
+
+
+@pytest.mark.parametrize(
+    ("stderr", "stdout", "timed_out", "expected"),
+    [
+        ("warning: a\nError: b\nsee c\n", "", False, "Error: b"),
+        ("one\ntwo\n\n", "out\n", False, "two"),
+        ("", "only out\n", False, "only out"),
+        ("", "", False, "exit status 125"),
+        ("E: first\nE: second\n", "", False, "E: second"),
+        ("Error: b\n", "", True, "it ran out of time"),
+    ],
+)
+def test_the_line_that_says_why(stderr: str, stdout: str, timed_out: bool, expected: str) -> None:
+    done = Completed(
+        argv=("podman",), status=125, stdout=stdout, stderr=stderr, timed_out=timed_out
+    )
+    assert last_line(done) == expected

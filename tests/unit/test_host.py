@@ -1,0 +1,96 @@
+"""Shares of the CPUs, and time stolen from them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsharness.engine import Engine
+from dsharness.host import CpuTicks, available_cpus, fingerprint, parse_ticks, plan_cpus, read_ticks
+
+CPUS = st.lists(st.integers(0, 511), min_size=2, max_size=64, unique=True).map(
+    lambda numbers: tuple(sorted(numbers))
+)
+STAT = (
+    "cpu  999 0 0 0 0 0 0 999 0 0\n"
+    "cpu0 100 1 50 800 10 0 5 34 7 0\n"
+    "cpu1 200 0 0 700 0 0 0 100 0 0\n"
+    "cpu10 1 1 1 1 1 1 1 1 1 1\n"
+    "intr 12345 0 0\n\n"
+)
+
+
+@given(cpus=CPUS)
+def test_server_and_load_share_out_all_cpus_and_share_none(cpus: tuple[int, ...]) -> None:
+    plan = plan_cpus(cpus, can_pin=True)
+    assert plan.pinned
+    assert tuple(sorted(plan.server + plan.load)) == cpus
+    assert len(plan.server) >= len(plan.load) >= 1
+
+
+@given(cpus=CPUS)
+def test_without_pinning_both_have_all(cpus: tuple[int, ...]) -> None:
+    plan = plan_cpus(cpus, can_pin=False)
+    assert (plan.server, plan.load, plan.pinned) == (cpus, cpus, False)
+
+
+def test_one_cpu_cannot_be_shared_out() -> None:
+    plan = plan_cpus((3,), can_pin=True)
+    assert (plan.server, plan.load, plan.pinned) == ((3,), (3,), False)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "total", "steal"),
+    [
+        ((0,), 1000, 34),
+        ((1,), 1000, 100),
+        ((0, 1), 2000, 134),
+        ((10,), 8, 1),  # not cpu1's; guest time is in user time already
+        ((7,), 0, 0),
+    ],
+)
+def test_ticks(cpus: tuple[int, ...], total: int, steal: int) -> None:
+    assert parse_ticks(STAT, cpus) == CpuTicks(total=total, steal=steal)
+
+
+def test_old_kernels_have_no_steal_column() -> None:
+    assert parse_ticks("cpu0 1 2 3 4\n", (0,)) == CpuTicks(total=10, steal=0)
+
+
+@pytest.mark.parametrize(
+    ("later", "percent"),
+    [
+        (CpuTicks(total=200, steal=6), 5.0),
+        (CpuTicks(total=200, steal=1), 0.0),
+        (CpuTicks(total=100, steal=1), 0.0),  # no time has passed
+    ],
+)
+def test_steal(later: CpuTicks, percent: float) -> None:
+    assert CpuTicks(total=100, steal=1).steal_pct_until(later) == percent
+
+
+def test_this_machine_can_be_read() -> None:
+    cpus = available_cpus()
+    assert set(cpus) == os.sched_getaffinity(0)
+    assert read_ticks(cpus).total > 0
+
+
+def test_a_fingerprint_carries_what_samples_are_compared_by() -> None:
+    engine = Engine(
+        podman_version="5.2.0",
+        rootless=True,
+        cgroups="v2",
+        runtime="crun",
+        pins_cpus=True,
+        limits_memory=True,
+    )
+    found = fingerprint(engine, plan_cpus((0, 1, 2, 3), can_pin=True))
+    assert found["server_cpus"] == [0, 1, 2]
+    assert found["load_cpus"] == [3]
+    assert found["pinned"] is True
+    assert (found["podman"], found["cgroups"], found["rootless"]) == ("5.2.0", "v2", True)
+    assert found["cpu_model"]
+    assert found["kernel"] == os.uname().release

@@ -1,0 +1,247 @@
+"""Plans, the configuration they make, and what is remembered; a stand-in plays podman."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dsharness import probing
+from dsharness.configuration import merge_settings, write_configuration
+from dsharness.engine import AS_IT_IS
+from dsharness.errors import EngineError, ToolMissingError
+from dsharness.plans import Plan, plans
+from dsharness.probing import detect
+from dsharness.trial import allowed_cpus, root_folder
+
+# Behaves as podman does: it reads CONTAINERS_CONF, starts containers only when NEEDS is in it,
+# and shows inside what it was told, unless it ignores limits as rootless cgroup v1 does.
+PODMAN = """#!/bin/sh
+echo "$*" >>"$CALLS"
+conf=$(cat "${CONTAINERS_CONF:-/dev/null}")
+case "$1" in
+--version) echo "podman version ${VERSION:-4.3.1}"; exit 0;;
+info) echo '{"host": {"cgroupVersion": "v1", "ociRuntime": {"name": "crun"},
+      "security": {"rootless": true}}}'; exit 0;;
+esac
+case "$conf" in
+*"$NEEDS"*) ;;
+*) echo "time=... level=warning" >&2; echo "Error: crun: hybrid mode not supported" >&2; exit 126;;
+esac
+[ -n "$IGNORES" ] && { echo "Cpus_allowed_list: 0-63"; echo 9223372036854771712; exit 0; }
+while [ $# -gt 0 ]; do
+  case "$1" in
+  --cpuset-cpus) printf 'Name: cat\\nCpus_allowed_list:\\t%s\\n' "$2";;
+  --memory) echo "$2"; exit 1;;
+  esac
+  shift
+done
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine whose podman is the stand-in; `calls` records what it was asked."""
+    binaries = tmp_path / "bin"
+    binaries.mkdir()
+    for name, text in (("podman", PODMAN), ("buildah", "#!/bin/sh\n")):
+        (binaries / name).write_text(text)
+        (binaries / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{binaries}:{os.environ['PATH']}")
+    monkeypatch.setenv("DSBISECT_CONFIG", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "users"))
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("NEEDS", "")
+    monkeypatch.delenv("CONTAINERS_CONF", raising=False)
+    return tmp_path
+
+
+def starts(machine: Path) -> int:
+    lines = (machine / "calls").read_text().splitlines()
+    return sum(line.startswith("run") for line in lines)
+
+
+def test_a_machine_that_needs_nothing_gets_no_configuration(machine: Path) -> None:
+    engine = detect()
+    assert engine.plan == AS_IT_IS
+    assert engine.configuration is None
+    assert engine.environment == {}
+    assert engine.build_flags == ()
+    assert engine.pins_cpus
+    assert engine.limits_memory
+    assert not (machine / "config" / "containers.conf").exists()
+
+
+def test_the_plan_that_works_is_kept_with_what_failed(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEEDS", "runc")
+    engine = detect()
+    assert engine.plan == "runtime runc"
+    assert engine.runtime == "runc"
+    assert engine.build_flags == ("--runtime", "runc")
+    assert engine.notes[0] == f"{AS_IT_IS}: Error: crun: hybrid mode not supported"
+    assert engine.configuration == machine / "config" / "containers.conf"
+    assert tomllib.loads(engine.configuration.read_text())["engine"]["runtime"] == "runc"
+
+
+def test_limits_that_are_taken_and_ignored_count_as_missing(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IGNORES", "1")
+    engine = detect()
+    assert not engine.pins_cpus
+    assert not engine.limits_memory
+
+
+def test_the_answer_is_remembered_until_something_changes(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEEDS", "runc")
+    first = detect()
+    tried = starts(machine)
+    assert detect() == first
+    assert starts(machine) == tried
+    assert detect(fresh=True) == first
+    assert starts(machine) == 2 * tried
+    monkeypatch.setenv("VERSION", "5.0.0")
+    assert detect().podman_version == "5.0.0"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"key": 1}', "null", "\x00"])
+def test_a_damaged_memory_is_probed_anew(machine: Path, damage: str) -> None:
+    first = detect()
+    (machine / "config" / "engine.json").write_text(damage)
+    assert detect() == first
+
+
+def test_a_memory_with_unknown_facts_is_probed_anew(machine: Path) -> None:
+    first = detect()
+    memory = machine / "config" / "engine.json"
+    stored = json.loads(memory.read_text())
+    stored["engine"]["colour"] = "blue"
+    memory.write_text(json.dumps(stored))
+    assert detect() == first
+
+
+def test_a_configuration_that_was_removed_is_written_again(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEEDS", "runc")
+    engine = detect()
+    assert engine.configuration is not None
+    engine.configuration.unlink()
+    assert detect() == engine
+    assert engine.configuration.is_file()
+
+
+def test_an_engine_that_starts_nothing_says_what_was_tried(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEEDS", "no such setting")
+    with pytest.raises(EngineError) as raised:
+        detect()
+    assert raised.value.message.count("hybrid mode") == len(list(plans((1, 1))))
+    assert "doctor" in raised.value.hint
+
+
+def test_no_podman_is_a_missing_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissingError, match="podman is not installed"):
+        detect()
+
+
+def test_plans_start_with_nothing_and_differ() -> None:
+    tried = list(plans((1024, 512)))
+    assert tried[0] == Plan()
+    assert len({str(plan) for plan in tried}) == len(tried)
+    assert tried[1].settings == {
+        "containers": {"default_ulimits": ["nofile=1024:1024", "nproc=512:512"]}
+    }
+    assert tried[1].build_flags == ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=512:512")
+    # Only crun can do without cgroups.
+    assert all(plan.runtime == "crun" for plan in tried if plan.cgroups)
+
+
+def test_later_settings_win_key_by_key() -> None:
+    layers = [
+        {"engine": {"runtime": "crun", "events_logger": "file"}, "network": {"a": 1}},
+        {"engine": {"runtime": "kata"}, "containers": {"tz": "UTC"}},
+    ]
+    assert merge_settings(layers, Plan(runtime="runc")) == {
+        "engine": {"runtime": "runc", "events_logger": "file"},
+        "network": {"a": 1},
+        "containers": {"tz": "UTC"},
+    }
+
+
+def test_the_users_settings_are_taken_over_and_left_as_they_are(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = machine / "users" / "containers"
+    (folder / "containers.conf.d").mkdir(parents=True)
+    (folder / "containers.conf").write_text('[containers]\ntz = "UTC"\n')
+    (folder / "containers.conf.d" / "9.conf").write_text('[containers]\ntz = "local"\n')
+    written = write_configuration(Plan(runtime="runc"))
+    assert written is not None
+    settings = tomllib.loads(written.read_text())
+    assert settings["containers"]["tz"] == "local"
+    assert settings["engine"]["runtime"] == "runc"
+    assert (folder / "containers.conf").read_text() == '[containers]\ntz = "UTC"\n'
+    named = machine / "named.conf"
+    named.write_text('[containers]\ntz = "CET"\n')
+    monkeypatch.setenv("CONTAINERS_CONF", str(named))
+    assert write_configuration(Plan(runtime="runc")) == written
+    assert tomllib.loads(written.read_text()) == {
+        "containers": {"tz": "CET"},
+        "engine": {"runtime": "runc"},
+    }
+
+
+@pytest.mark.parametrize("content", [b"not toml", b"\xff\xfe"])
+def test_a_broken_configuration_of_the_users_is_named(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    named = machine / "named.conf"
+    named.write_bytes(content)
+    monkeypatch.setenv("CONTAINERS_CONF", str(named))
+    with pytest.raises(EngineError, match=r"named\.conf: cannot be read"):
+        write_configuration(Plan(runtime="runc"))
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (machine / "file").write_text("")
+    monkeypatch.setenv("DSBISECT_CONFIG", str(machine / "file" / "below"))
+    with pytest.raises(EngineError, match="cannot write") as raised:
+        detect()
+    assert "DSBISECT_CONFIG" in raised.value.hint
+
+
+def test_hard_limits_are_never_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"RLIMIT_NOFILE": 1000, "RLIMIT_NPROC": -1}
+    by_number = {getattr(resource, name): value for name, value in limits.items()}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (0, by_number[kind]))
+    assert probing.hard_limits() == (1000, 4096)
+
+
+def test_a_merged_and_an_unmerged_host_both_give_a_root(tmp_path: Path) -> None:
+    for name in ("usr/bin", "usr/lib", "bin"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "lib").symlink_to("usr/lib")
+    with root_folder(tmp_path) as (root, flags):
+        assert (root / "lib").is_symlink()
+        assert (root / "bin").is_dir()
+        assert not (root / "lib64").exists()
+    assert flags == ("--volume", f"{tmp_path}/usr:/usr:ro", "--volume", f"{tmp_path}/bin:/bin:ro")
+    assert not root.exists()
+
+
+def test_allowed_cpus() -> None:
+    assert allowed_cpus("Name:\tcat\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n") == "0-1"
+    assert allowed_cpus("") == ""
