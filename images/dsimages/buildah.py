@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import tempfile
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from dsharness.waiting import Deadline
 from dsimages.faults import fault
 
 REPOSITORY = "localhost/dsbisect"
+WORK = "dsbisect-work-"
+DRAFT = "draft"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,7 @@ def build(shop: Workshop, recipe: Recipe) -> None:
     buildah names its working container after the base, so the base gets a name of this
     build's own: a build that is cut short finds, and removes, exactly its own container.
     """
-    work = f"work-{secrets.token_hex(6)}"
+    work = f"{WORK}{secrets.token_hex(6)}"
     alias = f"{REPOSITORY}/{work}"
     with tempfile.TemporaryDirectory(prefix="dsbisect-build-") as folder:
         containerfile = Path(folder) / "Containerfile"
@@ -90,6 +93,23 @@ def build_argv(
 def untag(engine: Engine, reference: str) -> None:
     """Take a name away; the image goes with its last name, unless others stand on it."""
     engine.podman("rmi", "--ignore", reference, cleanup=True)
+
+
+def remove_leftovers(engine: Engine) -> list[str]:
+    """Remove what killed builds left behind; their names. Not while another build runs."""
+    listed = engine.buildah("containers", "--all", "--json")
+    containers = json.loads(listed.stdout or "null") or [] if listed.ok else []
+    names = [entry["containername"] for entry in containers]
+    left = [name for name in names if name.startswith(WORK)]
+    for name in left:
+        engine.buildah("rm", name, cleanup=True)
+    images = engine.must("images", "--all", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
+    unfinished = (f"{REPOSITORY}/{WORK}", f"{REPOSITORY}/{DRAFT}:")
+    for reference in images:
+        if reference.startswith(unfinished):
+            untag(engine, reference)
+            left.append(reference)
+    return left
 
 
 def _tag(shop: Workshop, source: str, name: str) -> None:

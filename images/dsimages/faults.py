@@ -59,7 +59,8 @@ def fault(done: Completed, what: str, log: Path) -> DsbisectError:
     if unreachable is not None:
         return RegistryError(
             f"{what}: a package source or registry cannot be used: {unreachable[0].strip()}",
-            hint="check the network, or set base.mirror or DSBISECT_MIRROR_<SUITE>",
+            hint="check the network and its proxy; another mirror: base.mirror or "
+            "DSBISECT_MIRROR_<SUITE>",
             log=log,
         )
     return ImageError(f"{what}: {last_line(done)}", hint="the log has the whole story", log=log)

@@ -45,15 +45,20 @@ def answers(version: str, wish: str) -> bool:
 def check_manifest(row: Row, packages: Mapping[str, str]) -> None:
     """Refuse an image that does not hold what its row promises; every row has a directory."""
     for name, wish in ({DIRSRV: ""} | wanted(row)).items():
-        found = packages.get(name)
-        if found is None:
-            raise PackageError(
-                f"{row.id}: {name} {wish or '(any version)'} was wanted, "
-                f"but the image holds no {name}",
-                hint=f"add {name} to the row's packages.install, or correct the pin",
-            )
-        if wish and not answers(found, wish):
-            raise PackageError(
-                f"{row.id}: {name} {wish} was wanted, but the image holds {found}",
-                hint="correct the row's versions, or take its packages from where they are",
-            )
+        _check(row, name, wish, packages.get(name))
+    if row.versions.freeipa is not None:
+        name = next((name for name in FREEIPA if name in packages), FREEIPA[0])
+        _check(row, name, row.versions.freeipa, packages.get(name))
+
+
+def _check(row: Row, name: str, wish: str, found: str | None) -> None:
+    if found is None:
+        raise PackageError(
+            f"{row.id}: {name} {wish or '(any version)'} was wanted, but the image holds no {name}",
+            hint=f"add {name} to the row's packages.install, or correct the pin",
+        )
+    if wish and not answers(found, wish):
+        raise PackageError(
+            f"{row.id}: {name} {wish} was wanted, but the image holds {found}",
+            hint="correct the row's versions, or take its packages from where they are",
+        )

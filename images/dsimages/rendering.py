@@ -37,7 +37,7 @@ KINDS: dict[Family, tuple[type, ...]] = {
 }
 
 
-def render(row: Row, locked: Mapping[str, str] | None = None) -> str:
+def render(row: Row, locked: Mapping[str, str] | None = None, *, arch: str = machine()) -> str:
     """The row's Containerfile; ``locked`` maps packages to the exact versions to install."""
     if not isinstance(row.packages, KINDS[row.family]):
         raise MatrixError(
@@ -52,7 +52,14 @@ def render(row: Row, locked: Mapping[str, str] | None = None) -> str:
     )
     environment.filters["json"] = json.dumps
     template = environment.get_template(f"{row.family}.containerfile.j2")
-    return template.render(row=row, base=describe(row.base), install=install(row, locked or {}))
+    return template.render(
+        id=row.id,
+        # Free text: on one line it cannot leave its comment.
+        os=" ".join(str(row.os).split()),
+        dirsrv=row.versions.dirsrv or "as offered",
+        base=describe(row.base),
+        install=install(row, locked or {}, arch),
+    )
 
 
 def describe(base: Base) -> str:
@@ -63,7 +70,7 @@ def describe(base: Base) -> str:
     return f"{word(base.image, IMAGE, 'base.image')}{digest}"
 
 
-def install(row: Row, locked: Mapping[str, str]) -> tuple[str, ...]:
+def install(row: Row, locked: Mapping[str, str], arch: str) -> tuple[str, ...]:
     """The command that installs the row's packages, as one argument list; () for none."""
     match row.packages:
         case AptPackages(sources=sources):
@@ -76,22 +83,22 @@ def install(row: Row, locked: Mapping[str, str]) -> tuple[str, ...]:
             specs = _specs(row, locked, siblings=False)
             return (f"{LIBEXEC}/install-dnf", *_repositories(row, repositories), *flags, *specs)
         case KojiPackages(repositories=repositories) as koji:
-            flags = [part for url in koji_urls(row, koji) for part in ("--url", url)]
+            flags = [part for url in koji_urls(row, koji, arch) for part in ("--url", url)]
             specs = _specs(row, locked, siblings=False, leave=koji.rpms)
             return (f"{LIBEXEC}/install-dnf", *_repositories(row, repositories), *flags, *specs)
         case PreinstalledPackages():
             return ()
 
 
-def koji_urls(row: Row, koji: KojiPackages) -> tuple[str, ...]:
+def koji_urls(row: Row, koji: KojiPackages, arch: str) -> tuple[str, ...]:
     """Where Koji keeps each RPM of one build."""
     where = f"{row.id}: packages"
     name, version, release = koji.nvr.rsplit("-", 2)
     folder = f"{word(koji.url, URL, f'{where}.url')}/{name}/{version}/{release}"
     urls = []
     for rpm in words(koji.rpms, NAME, f"{where}.rpms"):
-        arch = "noarch" if rpm.startswith(NOARCH) else machine()
-        urls.append(f"{folder}/{arch}/{rpm}-{version}-{release}.{arch}.rpm")
+        kind = "noarch" if rpm.startswith(NOARCH) else arch
+        urls.append(f"{folder}/{kind}/{rpm}-{version}-{release}.{kind}.rpm")
     return words(urls, URL, f"{where}.nvr")
 
 

@@ -6,6 +6,7 @@ import json
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -40,16 +41,13 @@ def build(
     """
     checked = load_matrix(matrix)
     asked = _rows(checked, rows)
-    console = Console(stderr=True)
     made = build_images(
         detect(),
         checked,
         asked,
         relock=relock,
         no_cache=no_cache,
-        on_progress=lambda row, what: console.print(
-            f"{row}: {what}", highlight=False, soft_wrap=True
-        ),
+        on_progress=lambda row, what: typer.echo(f"{row}: {what}", err=True),
     )
     if as_json:
         typer.echo(json.dumps([_facts(row, result) for row, result in made.items()], indent=2))
@@ -123,10 +121,10 @@ def _facts(row_id: str, result: Image | DsbisectError) -> dict[str, Any]:
 
 
 def _table(images: list[Image]) -> Table:
-    table = Table("row", "389-ds", "NSS", "OpenSSL", "libldap", "glibc", "key")
+    table = Table(box=SIMPLE)
+    for title in ("row", "389-ds", "NSS", "OpenSSL", "glibc"):
+        table.add_column(title, overflow="fold")
     for image in images:
-        versions = [
-            image.notable.get(noun, "") for noun in ("389-ds", "nss", "openssl", "libldap", "glibc")
-        ]
-        table.add_row(image.row_id, *versions, image.key)
+        nouns = ("389-ds", "nss", "openssl", "glibc")
+        table.add_row(image.row_id, *(image.notable.get(noun, "") for noun in nouns))
     return table

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dsharness.commands import Completed
+from dsharness.errors import (
+    DeadlineError,
+    DiskFullError,
+    ImageError,
+    PackageError,
+    RegistryError,
+)
+from dsimages.faults import fault
+
+LOG = Path("/logs/x.log")
+REFUSED = "STEP 3\ndsbisect-package\t389-ds-base\t2.9.9\t2.3.1+dfsg1-1 2.0.15-1 \nError: building\n"
+
+
+def failed(stdout: str = "", stderr: str = "", *, timed_out: bool = False) -> Completed:
+    return Completed(argv=("buildah",), status=1, stdout=stdout, stderr=stderr, timed_out=timed_out)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "kind", "said"),
+    [
+        (REFUSED, PackageError, "389-ds-base: wanted 2.9.9; available: 2.3.1+dfsg1-1, 2.0.15-1"),
+        ("dsbisect-package\tx\t1\t\n", PackageError, "available: none"),
+        ("E: Failed to fetch http://x  404  Not Found", RegistryError, "404"),
+        ("Temporary failure resolving 'x'", RegistryError, "resolving 'x'"),
+        ("E: Release file for http://x is expired (invalid since 2d)", RegistryError, "expired"),
+        ("Error: initializing source: pinging container registry x: no such host",
+         RegistryError, "no such host"),
+        ("Errors during downloading metadata\nCurl error (6): Couldn't resolve host name",
+         RegistryError, "Curl error (6)"),
+        ("tar: write error: No space left on device", DiskFullError, "no space left"),
+        ("dpkg: error\nError: building at STEP: exit status 100", ImageError, "exit status 100"),
+        ("", ImageError, "exit status 1"),
+    ],
+)  # fmt: skip
+def test_what_was_said_becomes_the_right_error(stderr, kind, said):
+    for done in (failed(stderr=stderr), failed(stdout=stderr)):
+        error = fault(done, "image of toy", LOG)
+        assert type(error) is kind
+        assert said in error.message
+        assert error.message.startswith("image of toy: ")
+        assert error.log == LOG
+        assert error.hint
+
+
+def test_out_of_time_is_no_fault_of_the_packages():
+    done = failed(stderr=REFUSED, timed_out=True)
+    assert isinstance(fault(done, "image of toy", LOG), DeadlineError)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from rows import APT, DNF, row_of
+
+from dsharness.errors import MatrixError
+from dsimages.finding import image_key
+from dsimages.lock import Locked, MatrixLock, definition_key
+
+ROW = row_of(APT)
+
+
+def locked(row=ROW, **changes) -> Locked:
+    facts = {
+        "row": definition_key(row),
+        "packages": {"389-ds-base": "2.3.1+dfsg1-1"},
+        "manifest": "m1",
+    }
+    return Locked.model_validate(facts | changes)
+
+
+@pytest.fixture
+def lock(tmp_path) -> MatrixLock:
+    return MatrixLock.beside(tmp_path / "matrix.yaml")
+
+
+def test_lies_beside_its_matrix(lock, tmp_path):
+    assert lock.path == tmp_path / "matrix.lock"
+
+
+def test_lies_in_the_labs_folder_where_the_matrix_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("DSBISECT_CONFIG", str(tmp_path / "config"))
+    one, other = (MatrixLock.beside(tmp_path / gone / "m.yaml") for gone in ("a", "b"))
+    assert one.path.parent == tmp_path / "config"
+    assert one.path != other.path
+    one.write(ROW, locked())
+    assert one.read(ROW) == locked()
+
+
+def test_keeps_the_other_rows(lock):
+    other = row_of(DNF)
+    lock.write(ROW, locked())
+    lock.write(other, locked(other, digest="sha256:" + "0" * 64))
+    lock.write(ROW, locked(manifest="m2"))
+    assert lock.read(ROW) == locked(manifest="m2")
+    assert lock.read(other).digest == "sha256:" + "0" * 64
+
+
+def test_another_definition_of_the_row_is_unlocked(lock):
+    lock.write(ROW, locked())
+    assert lock.read(row_of(APT, versions={"dirsrv": "2.3.2"})) is None
+    assert lock.read(row_of(APT, pins={"libnss3": "3.87"})) is None
+    assert lock.read(row_of(APT, note="said better", published=None)) == locked()
+
+
+def test_many_writers_lose_nothing(lock):
+    rows = [row_of(APT, id=f"row-{number}") for number in range(24)]
+    threads = [threading.Thread(target=lock.write, args=(row, locked(row))) for row in rows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(lock.read(row) == locked(row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "text", ["{half", "[]", '{"version": 2}', '{"rows": {"a": {}}}', "\x00", '{"more": 1}']
+)
+def test_unreadable_lock_is_one_clear_error(lock, text):
+    lock.path.write_text(text)
+    for use in (lambda: lock.read(ROW), lambda: lock.write(ROW, locked())):
+        with pytest.raises(MatrixError, match=r"matrix\.lock: cannot be read as a lock") as caught:
+            use()
+        assert "remove it" in caught.value.hint
+    assert lock.path.read_text() == text
+
+
+def test_written_for_people_to_compare(lock):
+    lock.write(row_of(APT, id="b"), locked())
+    lock.write(row_of(APT, id="a"), locked())
+    text = lock.path.read_text()
+    assert list(json.loads(text)["rows"]) == ["a", "b"]
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"manifest": "m2"},
+        {"digest": "sha256:" + "1" * 64},
+        {"packages": {"389-ds-base": "2.3.1+dfsg1-2"}},
+    ],
+)
+def test_an_image_is_named_by_what_it_was_resolved_to(changes):
+    assert image_key(ROW, locked()) == image_key(ROW, locked())
+    assert image_key(ROW, locked()) != image_key(ROW, locked(**changes))
