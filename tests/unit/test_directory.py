@@ -87,9 +87,7 @@ def test_a_refused_user_is_named(server: Directory) -> None:
             return False
 
     refusing = Directory(site=SITE, socket=Path("/nowhere"), connection=Refusing())
-    with pytest.raises(
-        InstanceError, match=r"user0000007,.*constraintViolation pre-hashed"
-    ):
+    with pytest.raises(InstanceError, match=r"user0000007,.*constraintViolation pre-hashed"):
         refusing.add_people(range(7, 9))
 
 
