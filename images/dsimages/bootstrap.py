@@ -21,6 +21,14 @@ INCLUDE = {
     "mmdebstrap": ("ca-certificates",),
     "dnf": ("system-release", "bash", "coreutils", "rpm", "dnf", "ca-certificates"),
 }
+# The database lies where releases since Fedora 36 look for it; older ones follow the link.
+RPM_HOME = "/.dsbisect-home"
+PREPARE = f"""
+set -e
+mkdir -p "$1/usr/lib/sysimage/rpm" "$1/var/lib" "$1{RPM_HOME}"
+ln -s ../../usr/lib/sysimage/rpm "$1/var/lib/rpm"
+echo '%_dbpath /usr/lib/sysimage/rpm' >"$1{RPM_HOME}/.rpmmacros"
+"""
 KEYS = Path("/usr/share/distribution-gpg-keys")  # from the package of that name
 
 
@@ -75,7 +83,10 @@ def commands(base: Bootstrap, folder: Path, *, rootless: bool) -> list[list[str]
     # dnf and tar must see the packages' owners: without root, inside podman's user namespace.
     inside = ["podman", "unshare"] if rootless else []
     return [
-        [*inside, *_dnf(base, root)],
+        [*inside, "sh", "-c", PREPARE, "sh", root],
+        # rpm reads its macros there: some distributions' rpm keeps its database elsewhere.
+        [*inside, "env", f"HOME={root}{RPM_HOME}", *_dnf(base, root)],
+        [*inside, "rm", "-rf", f"{root}{RPM_HOME}"],
         [*inside, "tar", "-C", root, "--numeric-owner", "-cf", tarball, "."],
         # Files of mapped owners can only be removed from inside.
         *([[*inside, "rm", "-rf", root]] if rootless else []),

@@ -28,8 +28,9 @@ def test_mirror_by_row_and_by_environment(monkeypatch):
 
 
 def test_dnf_sees_only_the_repositories_named():
-    install, pack = commands(FEDORA, FOLDER, rootless=False)
-    assert install[:2] == ["dnf", "-y"]
+    prepare, install, _, pack = commands(FEDORA, FOLDER, rootless=False)
+    assert prepare[-1] == "/work/b/root"
+    assert install[:4] == ["env", "HOME=/work/b/root/.dsbisect-home", "dnf", "-y"]
     assert "--repofrompath=f,https://packages.invalid/34/" in install
     assert "--repo=f" in install
     assert any(word.startswith("--setopt=reposdir=/work/b/root") for word in install)
