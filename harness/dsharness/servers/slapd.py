@@ -43,6 +43,8 @@ def move_socket(box: Container, config_folder: str) -> None:
         f"{config_folder}/dse.ldif",
         what="move the server's socket to the shared folder",
     )  # fmt: skip
+    # 3.3 makes its own schema file read-only and, not being root, ends without a word.
+    box.must("chmod", "-R", "u+rw", config_folder, what="let the server write its configuration")
 
 
 def settle(directory: Directory, arm: Arm) -> None:
