@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import secrets
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsharness.containers import owner_tag
 from dsharness.engine import Engine, last_line
 from dsharness.errors import EngineError
 from dsharness.waiting import Deadline
@@ -57,7 +60,7 @@ def build(shop: Workshop, recipe: Recipe) -> None:
     buildah names its working container after the base, so the base gets a name of this
     build's own: a build that is cut short finds, and removes, exactly its own container.
     """
-    work = f"{WORK}{secrets.token_hex(6)}"
+    work = own_name(WORK)
     alias = f"{REPOSITORY}/{work}"
     with tempfile.TemporaryDirectory(prefix="dsbisect-build-") as folder:
         containerfile = Path(folder) / "Containerfile"
@@ -95,21 +98,33 @@ def untag(engine: Engine, reference: str) -> None:
     engine.podman("rmi", "--ignore", reference, cleanup=True)
 
 
+def own_name(prefix: str) -> str:
+    """A name that nobody else makes, and that tells who made it."""
+    return f"{prefix}{_owner(os.getpid())}-{secrets.token_hex(4)}"
+
+
 def remove_leftovers(engine: Engine) -> list[str]:
-    """Remove what killed builds left behind; their names. Not while another build runs."""
+    """Remove what builds left whose process was killed before it could; their names."""
     listed = engine.buildah("containers", "--all", "--json")
-    containers = json.loads(listed.stdout or "null") or [] if listed.ok else []
-    names = [entry["containername"] for entry in containers]
-    left = [name for name in names if name.startswith(WORK)]
-    for name in left:
+    containers = json.loads(listed.stdout or "null") if listed.ok else None
+    names = [entry["containername"] for entry in containers or []]
+    gone = [name for name in names if _abandoned(name)]
+    for name in gone:
         engine.buildah("rm", name, cleanup=True)
     images = engine.must("images", "--all", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
-    unfinished = (f"{REPOSITORY}/{WORK}", f"{REPOSITORY}/{DRAFT}:")
-    for reference in images:
-        if reference.startswith(unfinished):
-            untag(engine, reference)
-            left.append(reference)
-    return left
+    unfinished = [reference for reference in images if _abandoned(reference)]
+    for reference in unfinished:
+        untag(engine, reference)
+    return gone + unfinished
+
+
+def _abandoned(name: str) -> bool:
+    made = re.search(rf"({re.escape(WORK)}|/{DRAFT}:)(?P<owner>(?P<pid>\d+)-\w+)-", name)
+    return made is not None and _owner(int(made["pid"])) != made["owner"]
+
+
+def _owner(pid: int) -> str:
+    return owner_tag(pid).replace("@", "-")
 
 
 def _tag(shop: Workshop, source: str, name: str) -> None:

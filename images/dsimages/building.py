@@ -12,7 +12,7 @@ from dsharness.errors import DsbisectError
 from dsharness.model import Image, Matrix, Row
 from dsharness.paths import cache_home, logs_home
 from dsharness.waiting import Deadline
-from dsimages.buildah import Workshop
+from dsimages.buildah import Workshop, remove_leftovers
 from dsimages.exclusive import exclusive
 from dsimages.finding import Progress, find_image, lock_of
 from dsimages.lock import definition_key
@@ -42,6 +42,7 @@ def build_image(
             if found is not None:
                 on_progress("image is here already")
                 return found
+        remove_leftovers(engine)
         lock = lock_of(matrix)
         shop = Workshop(
             engine=engine, deadline=deadline, log=_new_log(row), fresh=relock or no_cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from dsharness.errors import PackageError
 from dsharness.model import Image, Row
 from dsimages import manifest
 from dsimages.bases import Foundation, foundation
-from dsimages.buildah import DRAFT, REPOSITORY, Recipe, Workshop, build, labels_of, untag
+from dsimages.buildah import DRAFT, REPOSITORY, Recipe, Workshop, build, labels_of, own_name, untag
 from dsimages.finding import Progress, image_key, reference_of
 from dsimages.lock import Locked, MatrixLock, definition_key
 from dsimages.pins import DIRSRV, check_manifest, lockable
@@ -33,7 +32,7 @@ class Making:
         digest = self.locked.digest if self.locked else None
         base = foundation(self.shop, self.row.base, digest)
         self.progress(f"installing 389-ds {self.row.versions.dirsrv or '(as offered)'}")
-        draft = f"{REPOSITORY}/{DRAFT}:{secrets.token_hex(6)}"
+        draft = own_name(f"{REPOSITORY}/{DRAFT}:")
         try:
             self._build(text, base.reference, draft, labels_of("draft", row=self.row.id))
             packages = manifest.read_packages(self.shop.engine, draft, self.shop.log)
