@@ -24,7 +24,7 @@ class Plan:
         """What the plan changes of containers.conf, without empty tables."""
         engine = {"runtime": self.runtime, "cgroup_manager": self.cgroup_manager}
         containers = {"default_ulimits": list(self.ulimits), "cgroups": self.cgroups}
-        tables = {"engine": engine, "containers": containers}
+        tables: dict[str, dict[str, Any]] = {"engine": engine, "containers": containers}
         return {
             name: kept
             for name, table in tables.items()
