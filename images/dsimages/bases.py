@@ -12,7 +12,7 @@ from dsharness.errors import ImageError, PackageError
 from dsharness.model import Base, Bootstrap, Registry
 from dsharness.paths import cache_home
 from dsimages.bootstrap import bootstrap, bootstrap_key
-from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of
+from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
 from dsimages.exclusive import exclusive
 from dsimages.faults import fault
 from dsimages.wording import IMAGE, checked
@@ -60,7 +60,8 @@ def foundation(shop: Workshop, base: Base, digest: str | None) -> Foundation:
                 what="the common layer",
                 context=LIBEXEC,
             )
-            build(shop, recipe)
+            with replacing(shop.engine, reference):
+                build(shop, recipe)
     return Foundation(reference=reference, digest=known)
 
 
@@ -69,7 +70,8 @@ def _bootstrapped(shop: Workshop, base: Bootstrap) -> str:
     reference = f"{REPOSITORY}/bootstrap:{key}"
     with exclusive(cache_home() / "locks" / f"bootstrap-{key}.lock", shop.deadline):
         if shop.fresh or not exists(shop.engine, reference):
-            bootstrap(shop, base, reference, labels_of("base", key=key))
+            with replacing(shop.engine, reference):
+                bootstrap(shop, base, reference, labels_of("base", key=key))
     return reference
 
 

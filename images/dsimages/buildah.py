@@ -7,7 +7,8 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,6 +99,15 @@ def untag(engine: Engine, reference: str) -> None:
     engine.podman("rmi", "--ignore", reference, cleanup=True)
 
 
+@contextmanager
+def replacing(engine: Engine, reference: str) -> Iterator[None]:
+    """The image that had the name goes once another has it, unless others stand on it."""
+    old = _id(engine, reference)
+    yield
+    if old and old != _id(engine, reference):
+        engine.podman("rmi", old)
+
+
 def own_name(prefix: str) -> str:
     """A name that nobody else makes, and that tells who made it."""
     return f"{prefix}{_owner(os.getpid())}-{secrets.token_hex(4)}"
@@ -116,6 +126,11 @@ def remove_leftovers(engine: Engine) -> list[str]:
     for reference in unfinished:
         untag(engine, reference)
     return gone + unfinished
+
+
+def _id(engine: Engine, reference: str) -> str:
+    done = engine.podman("image", "inspect", "--format", "{{.Id}}", reference)
+    return done.stdout.strip() if done.ok else ""
 
 
 def _abandoned(name: str) -> bool:

@@ -9,7 +9,17 @@ from dsharness.errors import PackageError
 from dsharness.model import Image, Row
 from dsimages import manifest
 from dsimages.bases import Foundation, foundation
-from dsimages.buildah import DRAFT, REPOSITORY, Recipe, Workshop, build, labels_of, own_name, untag
+from dsimages.buildah import (
+    DRAFT,
+    REPOSITORY,
+    Recipe,
+    Workshop,
+    build,
+    labels_of,
+    own_name,
+    replacing,
+    untag,
+)
 from dsimages.finding import Progress, image_key, reference_of
 from dsimages.lock import Locked, MatrixLock, definition_key
 from dsimages.pins import DIRSRV, check_manifest, lockable
@@ -73,7 +83,8 @@ class Making:
             "org.opencontainers.image.base.name": getattr(self.row.base, "image", "scratch"),
             "org.opencontainers.image.base.digest": locked.digest or "",
         }
-        self._build("ARG BASE\nFROM ${BASE}\n", draft, image.reference, labels)
+        with replacing(self.shop.engine, image.reference):
+            self._build("ARG BASE\nFROM ${BASE}\n", draft, image.reference, labels)
         manifest.store(image)
         self.lock.write(self.row, locked)
         self.progress(f"image is ready: {image.reference}")

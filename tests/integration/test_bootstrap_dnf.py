@@ -31,10 +31,13 @@ MATRIX = Path(__file__).parents[2] / "matrix.yaml"
 def engine() -> Iterator[Engine]:
     found = detect()
     yield found
-    ours = found.must("images", "--format", "{{.Repository}}:{{.Tag}}")
-    for reference in ours.splitlines():
-        if reference.startswith("localhost/dsbisect/toy-") or "/toy:" in reference:
-            found.podman("rmi", "--force", reference)
+    for row in ("toy-dnf", "toy-koji", "toy-el8", "toy-freeipa"):
+        # The label is inherited: what was built on a pulled toy image goes as well.
+        ours = found.must(
+            "images", "--quiet", "--no-trunc", "--filter", f"label=dsbisect.row={row}"
+        )
+        for image in dict.fromkeys(ours.split()):
+            found.podman("rmi", "--force", image)
 
 
 @pytest.fixture(scope="module")
