@@ -152,9 +152,7 @@ def _rpm(
     files = "\n".join(f"/{path.name}" for path in sorted(root.iterdir()))
     spec = folder / "build" / f"{name}-{version}.spec"
     spec.write_text(
-        SPEC.format(
-            name=name, version=version, release=release, arch=arch, more=more, files=files
-        )
+        SPEC.format(name=name, version=version, release=release, arch=arch, more=more, files=files)
     )
     top = folder / "build" / "top"
     macros = MACROS | {"_topdir": str(top), "_rpmdir": str(top / "out")}
