@@ -54,24 +54,25 @@ def _narrow(view: View) -> Measure | Answer:
                     return _turn(view, candidate, line[0], f"is {candidate} fast or slow?")
                 doubtful.add(candidate)
     before, after = line[low], line[high]
-    enough = view.pairs(after, before) >= view.policy.boundary_turns
-    if not enough and not view.exhausted(after, before):
-        return _turn(view, after, before, f"confirm {before} against {after}")
+    missing = view.policy.boundary_turns - view.pairs(after, before)
+    if missing > 0 and not view.exhausted(after, before):
+        return _turn(view, after, before, f"confirm {before} against {after}", confirm=missing)
     for candidate in line if len(line) <= view.policy.survey_up_to else ():
         if view.side(candidate)[0] is Side.UNKNOWN and not view.exhausted(candidate, line[0]):
-            return _turn(view, candidate, line[0], f"survey {candidate}: are there more steps?")
+            why = f"survey {candidate}: are there more steps?"
+            return _turn(view, candidate, line[0], why, confirm=0)
     return Answer(boundary=found(view, before, after))
 
 
-def _turn(view: View, one: str, other: str, why: str) -> Measure:
+def _turn(view: View, one: str, other: str, why: str, confirm: int | None = None) -> Measure:
     """A B, then B A: what drifts within a pair cancels over two turns."""
     turns = (turn_of(sample) for group in view.history.samples.values() for sample in group)
     number = 1 + max(turns, default=-1)
     order = (one, other) if number % 2 == 0 else (other, one)
-    return Measure(turn=number, candidates=order, why=why, remaining=_remaining(view))
+    return Measure(turn=number, candidates=order, why=why, remaining=_remaining(view, confirm))
 
 
-def _remaining(view: View) -> int:
+def _remaining(view: View, confirm: int | None) -> int:
     """A guess for the ETA: two samples a turn, for ends, halvings and the confirmation."""
     policy, line = view.policy, view.line
     ends = max(0, policy.least_turns - view.pairs(line[-1], line[0]))
@@ -80,5 +81,5 @@ def _remaining(view: View) -> int:
     candidates = len(unknown) if survey else math.ceil(math.log2(len(unknown) + 1))
     probes = policy.least_turns * candidates
     done = sum(min(view.pairs(c, line[0]), policy.least_turns) for c in unknown)
-    confirmation = policy.boundary_turns - policy.least_turns
+    confirmation = policy.boundary_turns - policy.least_turns if confirm is None else confirm
     return max(0, 2 * (ends + probes - done + confirmation) - 2)

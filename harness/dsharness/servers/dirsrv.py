@@ -22,7 +22,7 @@ CREATE = "umask 077; cat > /tmp/lab.inf && dscreate -v from-file /tmp/lab.inf &&
 class Dirsrv:
     """The driver of a plain 389-ds."""
 
-    revision = 2
+    revision = 3
     creating = "creating the directory"
     # An unprivileged port: the measured server needs no capability at all.
     site = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)

@@ -7,6 +7,7 @@ from dsharness.directory import Directory
 from dsharness.model import Arm
 from dsharness.servers.contract import SOCKET_FOLDER, SOCKET_NAME
 
+USER = "dirsrv"
 CACHE_BYTES = str(64 * 1024 * 1024)
 LOGS_OFF = {
     "nsslapd-accesslog-logging-enabled": "off",
@@ -43,8 +44,9 @@ def move_socket(box: Container, config_folder: str) -> None:
         f"{config_folder}/dse.ldif",
         what="move the server's socket to the shared folder",
     )  # fmt: skip
-    # 3.3 makes its own schema file read-only and, not being root, ends without a word.
-    box.must("chmod", "-R", "u+rw", config_folder, what="let the server write its configuration")
+    # 3.3's dscreate leaves the schema file to root; a server that is not root then ends without
+    # a word.
+    box.must("chown", "-R", f"{USER}:", config_folder, what="give the server its configuration")
 
 
 def settle(directory: Directory, arm: Arm) -> None:

@@ -105,7 +105,7 @@ def _of_row(matrix: Matrix, row: Row) -> dict[str, Any]:
     return {
         "system": str(row.os),
         "dirsrv": row.versions.dirsrv,
-        "freeipa": row.versions.freeipa,
+        "freeipa": row.versions.freeipa or (row.published.freeipa if row.published else None),
         "note": row.note,
         "published": row.published,
         "published_source": next((s.title for s in matrix.sources if s.id == source), source),
