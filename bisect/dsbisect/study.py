@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from dsharness.series import chains
+from typing import Protocol
 
 from dsbisect.campaign import Listener, run_campaign
 from dsbisect.halving import Halving
@@ -15,6 +14,7 @@ from dsharness.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.host import available_cpus, plan_cpus
 from dsharness.model import Arm, Campaign, Image, Matrix, Sample, Series, Workload
+from dsharness.series import chains
 from dsresults.store import Store
 
 
@@ -55,7 +55,7 @@ class Findings:
     images: dict[str, Image]
 
 
-class Watcher(Listener):
+class Watcher(Listener, Protocol):
     """A listener that also hears of preparations."""
 
     def preparing(self, row: str, what: str) -> None: ...

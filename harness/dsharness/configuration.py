@@ -11,19 +11,17 @@ import tomli_w
 
 from dsharness.commands import atomic_write
 from dsharness.errors import EngineError
-from dsharness.paths import config_home
 from dsharness.plans import Plan
 
 
-def write_configuration(plan: Plan) -> Path | None:
-    """The machine's and the user's settings with the plan's on top, in the lab's folder.
+def write_configuration(plan: Plan, path: Path) -> Path | None:
+    """The machine's and the user's settings with the plan's on top, in a file of the lab's.
 
     None when the plan changes nothing: podman then reads its own files.
     """
     if plan == Plan():
         return None
     merged = merge_settings([_read_settings(path) for path in _settings_files()], plan)
-    path = config_home() / "containers.conf"
     write_own(path, tomli_w.dumps(merged))
     return path
 

@@ -64,15 +64,25 @@ def _recall(memory: Path, key: str) -> Engine | None:
 def _probe() -> Engine:
     complaints: list[str] = []
     for plan in plans(hard_limits()):
-        configuration = write_configuration(plan)
-        complaint = try_container(configuration)
+        complaint = _try(plan)
         if complaint is None:
+            configuration = write_configuration(plan, config_home() / "containers.conf")
             return _describe(plan, configuration, complaints)
         complaints.append(f"{plan}: {complaint}")
     raise EngineError(
         "podman cannot start a container here:\n  " + "\n  ".join(complaints),
         hint="`dsbisect doctor` names the mend for each of these",
     )
+
+
+def _try(plan: Plan) -> str | None:
+    """Try a plan in a file of its own: other processes may be using the one that works."""
+    trial = write_configuration(plan, config_home() / f"trial-{os.getpid()}.conf")
+    try:
+        return try_container(trial)
+    finally:
+        if trial is not None:
+            trial.unlink(missing_ok=True)
 
 
 def _describe(plan: Plan, configuration: Path | None, complaints: list[str]) -> Engine:

@@ -5,11 +5,11 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from worlds import World
 
 from dsbisect.halving import Halving
 from dsbisect.judging import Policy
 from dsharness.model import Outcome
-from worlds import World
 
 
 def line(*costs: float) -> dict[str, float]:

@@ -14,6 +14,7 @@ from dsharness import probing
 from dsharness.configuration import merge_settings, write_configuration
 from dsharness.engine import AS_IT_IS
 from dsharness.errors import EngineError, ToolMissingError
+from dsharness.paths import config_home
 from dsharness.plans import Plan, plans
 from dsharness.probing import detect
 from dsharness.trial import allowed_cpus, root_folder
@@ -186,7 +187,7 @@ def test_the_users_settings_are_taken_over_and_left_as_they_are(
     (folder / "containers.conf.d").mkdir(parents=True)
     (folder / "containers.conf").write_text('[containers]\ntz = "UTC"\n')
     (folder / "containers.conf.d" / "9.conf").write_text('[containers]\ntz = "local"\n')
-    written = write_configuration(Plan(runtime="runc"))
+    written = write_configuration(Plan(runtime="runc"), config_home() / "containers.conf")
     assert written is not None
     settings = tomllib.loads(written.read_text())
     assert settings["containers"]["tz"] == "local"
@@ -195,7 +196,7 @@ def test_the_users_settings_are_taken_over_and_left_as_they_are(
     named = machine / "named.conf"
     named.write_text('[containers]\ntz = "CET"\n')
     monkeypatch.setenv("CONTAINERS_CONF", str(named))
-    assert write_configuration(Plan(runtime="runc")) == written
+    assert write_configuration(Plan(runtime="runc"), config_home() / "containers.conf") == written
     assert tomllib.loads(written.read_text()) == {
         "containers": {"tz": "CET"},
         "engine": {"runtime": "runc"},
@@ -210,7 +211,7 @@ def test_a_broken_configuration_of_the_users_is_named(
     named.write_bytes(content)
     monkeypatch.setenv("CONTAINERS_CONF", str(named))
     with pytest.raises(EngineError, match=r"named\.conf: cannot be read"):
-        write_configuration(Plan(runtime="runc"))
+        write_configuration(Plan(runtime="runc"), config_home() / "containers.conf")
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(

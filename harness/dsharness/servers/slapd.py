@@ -7,7 +7,6 @@ from dsharness.directory import Directory
 from dsharness.model import Arm
 from dsharness.servers.contract import SOCKET_FOLDER, SOCKET_NAME
 
-USER = "dirsrv"
 CACHE_BYTES = str(64 * 1024 * 1024)
 LOGS_OFF = {
     "nsslapd-accesslog-logging-enabled": "off",
@@ -46,7 +45,10 @@ def move_socket(box: Container, config_folder: str) -> None:
     )  # fmt: skip
     # 3.3's dscreate leaves the schema file to root; a server that is not root then ends without
     # a word.
-    box.must("chown", "-R", f"{USER}:", config_folder, what="give the server its configuration")
+    box.must(
+        "chown", "-R", f"--reference={config_folder}", config_folder,
+        what="give the server its configuration",
+    )  # fmt: skip
 
 
 def settle(directory: Directory, arm: Arm) -> None:
