@@ -13,8 +13,8 @@ from dsbisect.searching import Question, Search
 from dsharness.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.host import available_cpus, plan_cpus
+from dsharness.matrix.series import chains
 from dsharness.model import Arm, Campaign, Image, Matrix, Sample, Series, Workload
-from dsharness.series import chains
 from dsresults.store import Store
 
 

@@ -19,7 +19,7 @@ from dsharness.matrix import (
     find_workload,
     load_matrix,
 )
-from dsharness.matrix_findings import MatrixFindingsError
+from dsharness.matrix.findings import MatrixFindingsError
 
 ROOT = Path(__file__).resolve().parents[2]
 SOUND = """\

@@ -8,11 +8,11 @@ import pytest
 from goldens import assert_golden
 
 from dsharness.matrix import load_matrix
-from dsharness.matrix_schema import allowed_keys, matrix_schema, schema_text
-from dsharness.matrix_telling import told_row, told_rows
+from dsharness.matrix.releases import load_releases
+from dsharness.matrix.schema import allowed_keys, matrix_schema, schema_text
+from dsharness.matrix.series import chains
+from dsharness.matrix.telling import told_row, told_rows
 from dsharness.model import Outcome
-from dsharness.releases import load_releases
-from dsharness.series import chains
 
 ROOT = Path(__file__).resolve().parents[2]
 MATRIX = load_matrix(ROOT / "matrix.yaml")

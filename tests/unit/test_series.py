@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsharness.matrix.series import (
+    chains,
+    chains_of,
+    count_chains,
+    find_cycle,
+    graph_of,
+    topological,
+)
 from dsharness.model import Series
-from dsharness.series import chains, chains_of, count_chains, find_cycle, graph_of, topological
 
 
 def series(*rows: str, **parents: tuple[str, ...]) -> Series:

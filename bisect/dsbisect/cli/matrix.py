@@ -12,12 +12,12 @@ import typer
 from dsbisect.cli.options import AsJson, MatrixFile
 from dsharness.commands import atomic_write
 from dsharness.matrix import find_matrix, find_row, find_series, load_matrix
-from dsharness.matrix_schema import matrix_schema, schema_text
-from dsharness.matrix_telling import row_label, told_row, told_rows
+from dsharness.matrix.drawing import Drawing, as_data, as_dot, as_text
+from dsharness.matrix.releases import SERIES_ID, load_releases, release_series
+from dsharness.matrix.schema import matrix_schema, schema_text
+from dsharness.matrix.series import chains, graph_of
+from dsharness.matrix.telling import row_label, told_row, told_rows
 from dsharness.model import Matrix
-from dsharness.releases import SERIES_ID, load_releases, release_series
-from dsharness.series import chains, graph_of
-from dsharness.series_drawing import Drawing, as_data, as_dot, as_text
 
 app = typer.Typer(no_args_is_help=True, help="Show, check and draw what can be measured.")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from dsharness.errors import MatrixError
-from dsharness.matrix_checks import contradiction_findings, draft_of, reference_findings
-from dsharness.matrix_findings import MatrixFindingsError, suggestion
-from dsharness.matrix_shape import shape_findings
-from dsharness.matrix_source import read_document
+from dsharness.matrix.checks import contradiction_findings, draft_of, reference_findings
+from dsharness.matrix.findings import MatrixFindingsError, suggestion
+from dsharness.matrix.shape import shape_findings
+from dsharness.matrix.source import read_document
 from dsharness.model import Arm, Matrix, Row, Series, Workload
 
 NAME = "matrix.yaml"
@@ -36,8 +36,8 @@ def find_matrix() -> Path:
     here = Path(NAME)
     if here.exists():
         return here
-    packaged = Path(__file__).parent / "data" / NAME
-    return packaged if packaged.exists() else Path(__file__).parents[2] / NAME
+    packaged = Path(__file__).parents[1] / "data" / NAME
+    return packaged if packaged.exists() else Path(__file__).parents[3] / NAME
 
 
 def load_matrix(path: Path | None = None) -> Matrix:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from dsharness.series import Chain, Graph, chains_of, children_of, topological
+from dsharness.matrix.series import Chain, Graph, chains_of, children_of, topological
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from dsharness.errors import MatrixError
-from dsharness.matrix_findings import Finding, KeyPath, Place
+from dsharness.matrix.findings import Finding, KeyPath, Place
 
 TAG = "tag:yaml.org,2002:"
 MAX_DEPTH = 16  # matrix.yaml itself needs 6

@@ -67,8 +67,8 @@ class Release(Value):
 
 def find_releases() -> Path:
     """The packaged table, or the repository's own in an editable install."""
-    packaged = Path(__file__).parent / "data" / NAME
-    return packaged if packaged.exists() else Path(__file__).parents[2] / NAME
+    packaged = Path(__file__).parents[1] / "data" / NAME
+    return packaged if packaged.exists() else Path(__file__).parents[3] / NAME
 
 
 def load_releases(path: Path | None = None) -> tuple[Release, ...]:

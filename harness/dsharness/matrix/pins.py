@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dsharness.matrix_findings import Finding
+from dsharness.matrix.findings import Finding
 from dsharness.model import (
     AptPackages,
     Bootstrap,

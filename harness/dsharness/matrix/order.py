@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsharness.matrix_findings import Finding, KeyPath
+from dsharness.matrix.findings import Finding, KeyPath
+from dsharness.matrix.series import count_chains, find_cycle, graph_of
 from dsharness.model import Series
-from dsharness.series import count_chains, find_cycle, graph_of
 
 MAX_CHAINS = 1000  # each is searched on its own; the DAG of all releases has about fifteen
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import pydantic
 
-from dsharness.matrix_findings import Finding, KeyPath, suggestion
-from dsharness.matrix_order import order_findings
-from dsharness.matrix_pins import row_contradictions, workload_contradictions
+from dsharness.matrix.findings import Finding, KeyPath, suggestion
+from dsharness.matrix.order import order_findings
+from dsharness.matrix.pins import row_contradictions, workload_contradictions
 from dsharness.model import Defaults, Row, Series, Tools, Value, Workload
 
 V = TypeVar("V", bound=Value)

@@ -22,8 +22,8 @@ from ruamel.yaml.events import (
 from ruamel.yaml.nodes import MappingNode
 
 from dsharness.errors import MatrixError
-from dsharness.matrix_findings import Finding, KeyPath, Place
-from dsharness.matrix_nodes import NodeReader, check_bounds
+from dsharness.matrix.findings import Finding, KeyPath, Place
+from dsharness.matrix.nodes import NodeReader, check_bounds
 
 MAX_BYTES = 256 * 1024
 

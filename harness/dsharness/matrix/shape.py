@@ -10,8 +10,8 @@ from typing import Any
 import pydantic
 from pydantic_core import ErrorDetails
 
-from dsharness.matrix_findings import Finding, KeyPath, Place, suggestion
-from dsharness.matrix_schema import allowed_keys, variants
+from dsharness.matrix.findings import Finding, KeyPath, Place, suggestion
+from dsharness.matrix.schema import allowed_keys, variants
 from dsharness.model import Matrix
 
 

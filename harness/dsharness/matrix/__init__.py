@@ -1,0 +1,14 @@
+"""matrix.yaml and the releases table: read, checked, named, drawn."""
+
+from __future__ import annotations
+
+from dsharness.matrix.loading import (
+    find_arm,
+    find_matrix,
+    find_row,
+    find_series,
+    find_workload,
+    load_matrix,
+)
+
+__all__ = ["find_arm", "find_matrix", "find_row", "find_series", "find_workload", "load_matrix"]
