@@ -1,0 +1,82 @@
+"""Workloads, settings and the whole of matrix.yaml."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, PositiveInt
+from pydantic.json_schema import SkipJsonSchema
+
+from dsharness.model.rows import Row, Series
+from dsharness.model.value import Identifier, Value
+
+
+class Order(StrEnum):
+    """How a load walks over its users."""
+
+    RANDOM = "random"  # all distinct users, at random
+    REPEAT = "repeat"  # one user again and again
+
+
+class Workload(Value):
+    """A fixed load; every parameter is pinned, none is left to the tool's default."""
+
+    id: Identifier
+    title: str
+    operation: Literal["bind"] = "bind"
+    tool: Literal["ldclt"] = "ldclt"
+    threads: PositiveInt = 4
+    users: PositiveInt = Field(default=1000, description="users seeded into the directory")
+    distinct_users: PositiveInt = Field(default=1000, description="users the load binds as")
+    order: Order = Order.RANDOM
+    warmup_s: PositiveInt = Field(default=1, description="seconds dropped at the start")
+    duration_s: PositiveInt = Field(default=3, description="seconds counted after the warm-up")
+
+
+class Arm(Value):
+    """One set of server settings, e.g. another password scheme without a rebuild."""
+
+    id: Identifier
+    title: str = ""
+    password_scheme: str | None = None
+
+
+class Tools(Value):
+    """The rows whose images provide the pinned load generators."""
+
+    ldclt: Identifier
+
+
+class Defaults(Value):
+    """What `reproduce` does when nothing is named."""
+
+    series: Identifier
+    workloads: tuple[Identifier, ...] = Field(min_length=1)
+    arm: Identifier = "default"
+
+
+class Source(Value):
+    id: Identifier
+    title: str
+    url: str = ""
+
+
+class Matrix(Value):
+    """The whole of matrix.yaml, checked."""
+
+    version: Literal[1]
+    file: SkipJsonSchema[Path | None] = Field(
+        default=None, exclude=True, description="where it was read from; set by the loader"
+    )
+    defaults: Defaults
+    tools: Tools
+    sources: tuple[Source, ...] = ()
+    rows: tuple[Row, ...] = Field(min_length=1)
+    series: tuple[Series, ...] = Field(min_length=1)
+    workloads: tuple[Workload, ...] = Field(min_length=1)
+    settings: tuple[Arm, ...] = Field(min_length=1)
+
+    def row(self, row_id: str) -> Row:
+        return next(row for row in self.rows if row.id == row_id)

@@ -1,0 +1,157 @@
+"""What building and measuring leave behind: images, samples, verdicts, boundaries."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+
+from dsharness.model.value import Value
+
+
+class Outcome(StrEnum):
+    """An infrastructure failure is never FAST or SLOW."""
+
+    FAST = "fast"
+    SLOW = "slow"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Image(Value):
+    """A built container image, named by the content of what went into it."""
+
+    row_id: str
+    reference: str
+    key: str
+    packages: dict[str, str] = Field(
+        default_factory=dict, description="manifest: every installed package and its version"
+    )
+
+    @property
+    def notable(self) -> dict[str, str]:
+        """The versions that decide how fast a hash is computed."""
+        return {
+            noun: version
+            for noun, names in NOTABLE_PACKAGES.items()
+            for name, version in [
+                next(((n, self.packages[n]) for n in names if n in self.packages), ("", ""))
+            ]
+            if version
+        }
+
+
+NOTABLE_PACKAGES: dict[str, tuple[str, ...]] = {
+    "389-ds": ("389-ds-base",),
+    "nss": ("libnss3", "nss-softokn", "nss"),
+    "openssl": ("libssl3t64", "libssl3", "libssl1.1", "openssl-libs"),
+    "libldap": ("libldap2", "libldap-2.5-0", "libldap-2.4-2", "openldap"),
+    "glibc": ("libc6", "glibc"),
+}
+
+
+class StoredPassword(Value):
+    """What the running server really stores, read back and not assumed."""
+
+    scheme: str
+    rounds: int | None = None
+
+
+class Sample(Value):
+    """One measured run. ``invalid`` lists why it may not be used; empty means valid."""
+
+    id: str
+    campaign_id: str
+    row_id: str
+    arm_id: str
+    workload_id: str
+    image_key: str
+    started_at: str = Field(description="UTC, ISO 8601")
+    duration_s: float
+    operations: int
+    rate_per_s: float
+    server_cpu_us_per_op: float | None
+    client_cpu_us_per_op: float | None
+    calibrator_us: float | None = Field(description="CPU time of one fixed piece of work")
+    steal_pct: float
+    errors: int
+    per_second: tuple[float, ...]
+    invalid: tuple[str, ...] = ()
+    stored: StoredPassword | None = None
+    workload: dict[str, Any] = Field(default_factory=dict)
+    environment: dict[str, Any] = Field(default_factory=dict)
+    log: str = ""
+
+    @property
+    def valid(self) -> bool:
+        return not self.invalid
+
+    @property
+    def calibrated_cost(self) -> float | None:
+        """Server CPU per operation in units of the calibrator: the machine's speed cancels."""
+        if self.server_cpu_us_per_op is None or not self.calibrator_us:
+            return None
+        return self.server_cpu_us_per_op / self.calibrator_us
+
+
+class Verdict(Value):
+    """What one candidate turned out to be, with its evidence."""
+
+    candidate: str
+    outcome: Outcome
+    why: str
+    ratio_to_first: float | None = Field(
+        default=None, description="cost over the cost of the first end; above 1 is slower"
+    )
+    interval: tuple[float, float] | None = None
+    samples: tuple[str, ...] = Field(default=(), description="sample ids")
+
+
+class Step(Value):
+    """A difference between two neighbours in a line."""
+
+    before: str
+    after: str
+    ratio: float
+    interval: tuple[float, float]
+
+
+class Boundary(Value):
+    """The answer for one line of a series and one workload."""
+
+    series_id: str
+    line: tuple[str, ...] = Field(default=(), description="the candidates, in order")
+    workload_id: str
+    arm_id: str
+    before: str | None = Field(description="the last candidate that is like the line's first")
+    after: str | None = Field(description="the first candidate that is like the line's last")
+    suspects: tuple[str, ...] = Field(
+        default=(),
+        description="all that may be the first changed one: `after`, and before it what could not "
+        "be measured",
+    )
+    found: bool
+    direction: Literal["slower", "faster", "none", "unknown"]
+    effect: float | None = None
+    effect_interval: tuple[float, float] | None = None
+    smallest_visible_pct: float | None = None
+    summary: str
+    unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")
+    steps: tuple[Step, ...] = Field(
+        default=(), description="every difference between neighbours, the boundary's among them"
+    )
+    verdicts: tuple[Verdict, ...] = ()
+
+
+class Campaign(Value):
+    """One search: what was asked, and in the end what was answered."""
+
+    id: str
+    kind: Literal["rows", "measure"] = "rows"
+    series_id: str
+    workload_id: str
+    arm_id: str
+    started_at: str
+    finished_at: str | None = None
+    boundary: Boundary | None = None
+    environment: dict[str, Any] = Field(default_factory=dict)

@@ -1,0 +1,148 @@
+"""Rows: one pinned system each, and the series they stand in."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dsharness.model.value import Identifier, Value, Version
+
+
+class Family(StrEnum):
+    """Which template makes the image."""
+
+    APT = "apt"  # Debian, Astra
+    DNF = "dnf"  # Fedora
+    EL8 = "el8"  # AlmaLinux, Rocky: module streams
+    FREEIPA = "freeipa"  # FreeIPA's own server image, systemd inside
+
+
+class Server(StrEnum):
+    """Which driver makes and serves the directory."""
+
+    DIRSRV = "dirsrv"
+    FREEIPA = "freeipa"
+    ALDPRO = "aldpro"
+
+
+class Os(Value):
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class Bootstrap(Value):
+    """A base image made from packages, with no registry."""
+
+    kind: Literal["bootstrap"] = "bootstrap"
+    tool: Literal["mmdebstrap", "dnf"]
+    suite: str = Field(description="Debian suite, or Fedora/EL release version for dnf")
+    mirror: str | None = Field(default=None, description="overrides the tool's own mirror")
+    repositories: dict[str, str] = Field(
+        default_factory=dict, description="dnf only: repository id -> base URL"
+    )
+    include: tuple[str, ...] = Field(
+        default=(), description="packages the base starts with, instead of the lab's short list"
+    )
+
+
+class Registry(Value):
+    """A base image pulled from a registry; its digest is pinned in matrix.lock."""
+
+    kind: Literal["registry"] = "registry"
+    image: str
+    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
+
+
+Base = Annotated[Bootstrap | Registry, Field(discriminator="kind")]
+
+
+class AptPackages(Value):
+    """From the distribution's apt archive, or the sources named."""
+
+    kind: Literal["apt"] = "apt"
+    sources: tuple[str, ...] = Field(
+        default=(), description="extra one-line apt sources, e.g. ALD Pro's frozen archive"
+    )
+    install: tuple[str, ...] = Field(default=("389-ds-base",))
+
+
+class DnfPackages(Value):
+    """From the distribution's dnf repositories, or archives and vaults by base URL."""
+
+    kind: Literal["dnf"] = "dnf"
+    repositories: dict[str, str] = Field(default_factory=dict)
+    modules: tuple[str, ...] = Field(default=(), description="module streams, e.g. 389-ds:1.4")
+    install: tuple[str, ...] = Field(default=("389-ds-base",))
+
+
+class KojiPackages(Value):
+    """One build from Koji by its NVR, the rest from the repositories."""
+
+    kind: Literal["koji"] = "koji"
+    nvr: Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+-[^-]+-[^-]+$")]
+    rpms: tuple[str, ...] = ("389-ds-base", "389-ds-base-libs", "python3-lib389")
+    url: str = "https://kojipkgs.fedoraproject.org/packages"
+    repositories: dict[str, str] = Field(default_factory=dict)
+    install: tuple[str, ...] = ()
+
+
+class PreinstalledPackages(Value):
+    """Everything is in the registry image already (FreeIPA's server images)."""
+
+    kind: Literal["preinstalled"] = "preinstalled"
+    install: tuple[str, ...] = ()
+
+
+Packages = Annotated[
+    AptPackages | DnfPackages | KojiPackages | PreinstalledPackages, Field(discriminator="kind")
+]
+
+
+class Versions(Value):
+    """Upstream versions, as published; the package's release suffix belongs in matrix.lock."""
+
+    dirsrv: Version | None = Field(
+        default=None, description="omitted when only a first pull can tell; matrix.lock keeps it"
+    )
+    freeipa: Version | None = None
+    aldpro: Version | None = None
+
+
+class Published(Value):
+    verdict: Literal["fast", "slow"]
+    source: str = Field(description="id of an entry of `sources`")
+    freeipa: Version | None = Field(
+        default=None, description="FreeIPA as published, where only its directory is measured here"
+    )
+    note: str = ""
+
+
+class Row(Value):
+    """One pinned system of the matrix."""
+
+    id: Identifier
+    os: Os
+    family: Family
+    base: Base
+    packages: Packages
+    versions: Versions
+    pins: dict[str, Version] = Field(
+        default_factory=dict, description="further packages that must have this version"
+    )
+    server: Server = Server.DIRSRV
+    published: Published | None = None
+    note: str = ""
+
+
+class Series(Value):
+    """Rows in an order one can search along: a list, or parents for a DAG of branches."""
+
+    id: Identifier
+    title: str
+    rows: tuple[Identifier, ...] = ()
+    parents: dict[Identifier, tuple[Identifier, ...]] = Field(default_factory=dict)
