@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from dsimages.building import build_image
-
 from dsharness.commands import stop_all
-from dsharness.containers import reap
 from dsharness.engine import Engine
 from dsharness.errors import CandidateError, WorkloadError
 from dsharness.golden import Golden, golden_state
 from dsharness.host import CpuPlan, fingerprint
 from dsharness.instance import serve
 from dsharness.model import Arm, Image, Matrix, Sample, Workload
+from dsharness.ownership import reap
 from dsharness.sampling import Bench, bench, take_sample
 from dsharness.servers import Seed
+from dsimages.building import build_image
 
 WORKERS = 2
 

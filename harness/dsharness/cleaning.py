@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from dsharness.containers import Found, found, remove
 from dsharness.engine import Engine, last_line
 from dsharness.folders import folder_bytes, refuse_precious, remove_path
 from dsharness.leftovers import LabImage, lab_images
 from dsharness.model import Value
+from dsharness.ownership import Found, found, remove
 from dsharness.paths import cache_home, config_home
 
 

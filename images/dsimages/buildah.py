@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsharness.containers import owner_tag
 from dsharness.engine import Engine, last_line
 from dsharness.errors import EngineError
+from dsharness.ownership import owner_tag
 from dsharness.waiting import Deadline
 from dsimages.faults import fault
 

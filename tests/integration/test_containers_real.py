@@ -13,10 +13,11 @@ import pytest
 from own_storage import host_root, own_storage
 
 from dsharness.cgroups import meter_for
-from dsharness.containers import Container, Options, found, reap, running
+from dsharness.containers import Container, Options, running
 from dsharness.engine import Engine
 from dsharness.errors import EngineError, ImageError
 from dsharness.host import available_cpus
+from dsharness.ownership import found, reap
 from dsharness.waiting import Deadline, wait_until
 
 # An owner that starts a container, says which, and waits to be killed.

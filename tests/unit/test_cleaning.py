@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from dsbisect.cli.clean import document, spell_bytes
 from dsharness.cleaning import Choice, Kind, Leftover, clean_up, survey
-from dsharness.containers import OWNER, owner_tag
 from dsharness.engine import Engine
 from dsharness.errors import UsageError
 from dsharness.folders import folder_bytes, refuse_precious, remove_path
 from dsharness.leftovers import Layers, lab_image, own_bytes
+from dsharness.ownership import OWNER, owner_tag
 
 ENGINE = Engine(
     podman_version="5.2.0",

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from dsharness.containers import KEPT, OWNER, Options, found, owner_tag, reap, run_argv, running
+from dsharness.containers import Options, run_argv, running
 from dsharness.engine import Engine
 from dsharness.errors import EngineError, ImageError
+from dsharness.ownership import KEPT, OWNER, found, owner_tag, reap
 
 ENGINE = Engine(
     podman_version="5.2.0",
@@ -165,7 +166,7 @@ def test_keep_keeps_and_says_so_in_a_label(podman: Path, keep: bool) -> None:
 
 def test_labels_of_other_processes_survive_a_new_interpreter() -> None:
     """The tag is the same seen from outside and from inside the process."""
-    code = "import os; from dsharness.containers import owner_tag; print(owner_tag(os.getpid()))"
+    code = "import os; from dsharness.ownership import owner_tag; print(owner_tag(os.getpid()))"
     with subprocess.Popen(
         [sys.executable, "-c", f"{code}; input()"],
         stdin=subprocess.PIPE,

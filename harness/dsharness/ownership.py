@@ -1,0 +1,67 @@
+"""Whose a container is, so that nobody's but the lab's own and orphaned ones are removed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsharness.engine import LABEL, Engine
+
+PREFIX = "dsbisect-"
+OWNER = "dsbisect.owner"
+KEPT = "dsbisect.kept"  # said outright: a container inherits its image's labels
+
+
+def remove(engine: Engine, name: str) -> None:
+    engine.podman("rm", "--force", "--ignore", "--volumes", "--time", "0", name, cleanup=True)
+
+
+def reap(engine: Engine) -> list[str]:
+    """Remove containers whose owner was killed before it could; returns their names.
+
+    Those kept on purpose stay until `dsbisect clean`.
+    """
+    orphans = [box.name for box in found(engine) if not box.owned and not box.kept]
+    for name in orphans:
+        remove(engine, name)
+    return orphans
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A container of the lab, whoever started it."""
+
+    name: str
+    owned: bool  # the process that started it is alive
+    kept: bool
+
+
+def found(engine: Engine) -> list[Found]:
+    """All containers of the lab that this user's podman knows."""
+    listed = engine.must("ps", "--all", "--filter", f"label={LABEL}", "--format", "json")
+    return [
+        Found(
+            name=entry["Names"][0],
+            owned=_lives(entry["Labels"].get(OWNER, "")),
+            kept=entry["Labels"].get(KEPT) == "1",
+        )
+        for entry in json.loads(listed or "[]") or ()
+        # A user's own container of one of the lab's images inherits the labels.
+        if entry["Names"][0].startswith(PREFIX)
+    ]
+
+
+def _lives(owner: str) -> bool:
+    process = owner.partition("@")[0]
+    return process.isdigit() and owner_tag(int(process)) == owner
+
+
+def owner_tag(pid: int) -> str:
+    """A process id that cannot be mistaken for its successor's: pid@start-time."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return f"{pid}@gone"
+    killed = fields[0] in "ZX"  # still in the table, until its parent looks
+    return f"{pid}@gone" if killed else f"{pid}@{fields[19]}"
