@@ -13,6 +13,7 @@ from dsbisect.searching import Question, Search
 from dsharness.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.host import available_cpus, plan_cpus
+from dsharness.matrix.findings import suggestion
 from dsharness.matrix.series import chains
 from dsharness.model import Arm, Campaign, Image, Matrix, Sample, Series, Workload
 from dsresults.store import Store
@@ -34,16 +35,33 @@ class Request:
     @property
     def lines(self) -> tuple[tuple[str, ...], ...]:
         """The lines to search, cut to good..bad; each at least two candidates long."""
-        cut = (_cut(line, self.good, self.bad) for line in chains(self.series))
+        whole = chains(self.series)
+        cut = (_cut(line, self.good, self.bad) for line in whole)
         lines = tuple(dict.fromkeys(line for line in cut if len(line) > 1))
         if not lines:
-            raise MatrixError(
-                f"series {self.series.id}: nothing to search between "
-                f"{self.good or 'its start'} and {self.bad or 'its end'}",
-                hint="name two rows that follow each other: "
-                f"`dsbisect matrix graph {self.series.id}` shows the order",
-            )
+            raise MatrixError(self._why_none(whole), hint=self._order(whole))
         return lines
+
+    def _why_none(self, whole: tuple[tuple[str, ...], ...]) -> str:
+        """Nothing lies between good and bad: an unknown name, the wrong order, two branches."""
+        known = {row for line in whole for row in line}
+        for name in (self.good, self.bad):
+            if name is not None and name not in known:
+                return f"series {self.series.id} has no row {name!r}.{suggestion(name, known)}"
+        if self.good is not None and self.good == self.bad:
+            return f"--good and --bad are both {self.good}: a boundary lies between two rows"
+        if any(_cut(line, self.bad, self.good) for line in whole):
+            return f"{self.bad} comes before {self.good} in series {self.series.id}: swapped?"
+        return (
+            f"series {self.series.id}: nothing to search between "
+            f"{self.good or 'its start'} and {self.bad or 'its end'}"
+        )
+
+    def _order(self, whole: tuple[tuple[str, ...], ...]) -> str:
+        if len(whole) == 1:
+            return f"name two rows in this order: {', '.join(whole[0])}"
+        graph = f"`dsbisect matrix graph {self.series.id}` shows the order"
+        return f"name two rows that follow each other: {graph}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,15 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
+from typer.core import TyperGroup
 
 from dsbisect.cli import image, matrix, results
 from dsbisect.cli.bisecting import bisect_rows, reproduce
@@ -23,8 +25,35 @@ from dsbisect.cli.reporting import report
 from dsharness.errors import DsbisectError, ExitCode
 from dsharness.paths import logs_home
 
+
+class Root(TyperGroup):
+    """Keeps apart what typer would merge: a Ctrl-C, a closed pipe, a wrong command line."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - typer's own types
+        with _told_apart():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        with _told_apart():
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+            return done
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise typer.Abort from error
+    except (BrokenPipeError, SystemExit) as error:
+        # Rich leaves by SystemExit when its reader has gone; nothing else in here does.
+        raise typer.Exit(_unheard()) from error
+
+
 app = typer.Typer(
     name="dsbisect",
+    cls=Root,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -66,14 +95,14 @@ def root(
     del show_version  # its callback has done the work
 
 
-def main() -> NoReturn:
+def main(application: typer.Typer = app) -> NoReturn:
     """Run one command; every way out has its documented status."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        code = app(standalone_mode=False)
+        code = application(standalone_mode=False)
     except DsbisectError as error:
         sys.exit(_fail(f"error: {error}", error.exit_code))
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(
             _fail(
                 "interrupted: containers are removed and every finished sample is stored; "
@@ -81,15 +110,20 @@ def main() -> NoReturn:
                 ExitCode.INTERRUPTED,
             )
         )
-    except click.ClickException as error:
-        error.show()
+    except typer.TyperException as error:
+        show = getattr(error, "show", None)  # typer's word for it; its base class has none
+        if show is not None:
+            show()
         sys.exit(ExitCode.USAGE)
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-        sys.exit(ExitCode.OK)
     except Exception:  # noqa: BLE001 - the last door: a defect is reported, not dumped
         sys.exit(_fail(_defect(), ExitCode.INTERNAL))
     sys.exit(code or ExitCode.OK)
+
+
+def _unheard() -> ExitCode:
+    """Whoever read our output has enough of it; what is still buffered goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.OK
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
