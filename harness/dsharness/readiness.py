@@ -57,7 +57,7 @@ def wait_for_bind(box: Container, shared: Path, driver: ServerDriver) -> Path:
 
 def start_error(box: Container, driver: ServerDriver, why: str) -> InstanceError | PortTakenError:
     """An error with the server's last words; a taken port gets its own kind."""
-    words = box.output() + box.tail(driver.error_log())
+    words = box.output() or box.tail(driver.error_log())
     box.note(words)
     if "in use" in words:
         return PortTakenError(

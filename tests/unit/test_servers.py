@@ -88,7 +88,7 @@ class TestEveryDriver:
 
     def test_the_server_itself_is_measured(self, driver: ServerDriver) -> None:
         command = driver.serve_command()
-        assert command[command.index("ns-slapd") :][-2:] == ("-d", "0"), "in the foreground"
+        assert command[command.index("ns-slapd") :][-2] == "-d", "in the foreground"
 
     def test_a_user_is_below_the_people(self, driver: ServerDriver) -> None:
         site = driver.site

@@ -1,0 +1,225 @@
+"""The measuring kernel on real servers of every Debian row, and the faults it must not misjudge."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dsharness.containers import running
+from dsharness.directory import connect
+from dsharness.engine import Engine
+from dsharness.errors import ImageError, InstanceError, PortTakenError
+from dsharness.golden import Golden, golden_state
+from dsharness.host import available_cpus, plan_cpus
+from dsharness.instance import Instance, serve
+from dsharness.matrix import load_matrix
+from dsharness.model import Arm, Image, Order, Workload
+from dsharness.probing import detect
+from dsharness.readiness import shared_folder, wait_for_bind
+from dsharness.sampling import Bench, bench, take_sample
+from dsharness.servers import DRIVERS, Seed
+from dsharness.workloads import ldclt
+from dsimages.building import build_image
+
+MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
+USERS = 200
+RANDOM = Workload(id="random", title="at random", users=USERS, distinct_users=USERS, duration_s=2)
+REPEAT = RANDOM.model_copy(update={"id": "one", "distinct_users": 1, "order": Order.REPEAT})
+STORED = {
+    "debian-11": ("PBKDF2_SHA256", range(2048, 10_000)),  # tuned to the CPU, at least 2048
+    "debian-12": ("PBKDF2-SHA512", range(10_000, 10_001)),
+    "debian-13": ("PBKDF2-SHA512", range(100_000, 100_001)),
+    "debian-sid": ("PBKDF2-SHA512", range(100_000, 100_001)),
+}
+MACHINE = ("hypervisor", "bottleneck", "on the same CPUs")  # what a busy machine may object to
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return detect()
+
+
+def image_of(engine: Engine, row: str) -> Image:
+    return build_image(engine, MATRIX, MATRIX.row(row), on_progress=print)
+
+
+def golden_of(engine: Engine, row: str, scheme: str | None = None) -> Golden:
+    seed = Seed(users=USERS, salts=USERS, arm=Arm(id="test", password_scheme=scheme))
+    return golden_state(engine, image_of(engine, row), MATRIX.row(row).server, seed, progress=print)
+
+
+@contextmanager
+def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
+    cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    with ExitStack() as resources:
+        instance = resources.enter_context(serve(engine, golden, cpus))
+        loader = image_of(engine, MATRIX.tools.ldclt)
+        yield resources.enter_context(bench(engine, instance, loader, cpus, {}))
+
+
+def sampled(at: Bench, workload: Workload, tries: int = 4):
+    """A usable sample; what only a busy machine objects to is tried again."""
+    for turn in range(tries):
+        sample = take_sample(at, workload, campaign_id="test", turn=turn)
+        if sample.valid:
+            return sample
+        assert any(word in reason for reason in sample.invalid for word in MACHINE), sample.invalid
+    raise AssertionError(f"too busy a machine: {sample.invalid}")
+
+
+@pytest.mark.parametrize("row", list(STORED))
+def test_every_version_is_made_served_and_read_back(engine: Engine, row: str) -> None:
+    golden = golden_of(engine, row)
+    cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    ready: list[float] = []
+    for _ in range(3):
+        begin = time.monotonic()
+        with serve(engine, golden, cpus) as instance:
+            ready.append(time.monotonic() - begin)
+            scheme, rounds = STORED[row]
+            assert golden.stored.scheme == scheme
+            assert golden.stored.rounds in rounds
+            if len(ready) == 1:
+                look(instance)
+    assert min(ready) <= 3, ready
+
+
+def look(instance: Instance) -> None:
+    """The settings are in force, every salt is its own, and there is no way out but loopback."""
+    with connect(instance.socket, instance.site) as directory:
+        config = directory.read("cn=config")
+        values = {directory.stored_value(number) for number in range(USERS)}
+        backend = directory.read("cn=userroot,cn=ldbm database,cn=plugins,cn=config")
+    assert len(values) == USERS
+    assert config["nsslapd-rootpw"][0].startswith("{SSHA512}")
+    assert config["nsslapd-accesslog-logging-enabled"] == ["off"]
+    assert config.get("nsslapd-enable-upgrade-hash", ["off"]) == ["off"]
+    assert backend["nsslapd-cachememsize"] == [str(64 * 1024 * 1024)]
+    box = instance.container
+    status = box.must("cat", "/proc/self/status", what="look at the capabilities")
+    assert "CapEff:\t0000000000000000" in status
+    devices = box.must("cat", "/proc/net/dev", what="look at the network").splitlines()[2:]
+    assert [line.split(":")[0].strip() for line in devices] == ["lo"]
+    first = box.must("cat", "/proc/1/comm", what="look at the first process").strip()
+    assert first != "ns-slapd"  # an init that reaps
+
+
+def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) -> None:
+    with benched(engine, golden_of(engine, "debian-11")) as old:
+        many, one = sampled(old, RANDOM), sampled(old, REPEAT)
+    assert many.server_cpu_us_per_op > 10 * one.server_cpu_us_per_op
+    with benched(engine, golden_of(engine, "debian-13")) as new:
+        many, one = sampled(new, RANDOM), sampled(new, REPEAT)
+    assert 0.4 < many.server_cpu_us_per_op / one.server_cpu_us_per_op < 2.5
+    assert many.calibrator_us
+    assert many.environment["notable"]["nss"]
+    assert many.operations == pytest.approx(many.rate_per_s * 3, rel=0.5)
+
+
+def test_an_arm_changes_what_is_stored_and_what_it_costs(engine: Engine) -> None:
+    cheap = golden_of(engine, "debian-13", "SSHA512")
+    assert cheap.stored.scheme == "SSHA512"
+    with benched(engine, cheap) as at:
+        fast = sampled(at, RANDOM)
+    with benched(engine, golden_of(engine, "debian-13")) as at:
+        slow = sampled(at, RANDOM)
+    assert slow.server_cpu_us_per_op > 10 * fast.server_cpu_us_per_op
+
+
+def test_an_arm_that_the_version_does_not_know(engine: Engine) -> None:
+    with pytest.raises(InstanceError, match="NO_SUCH_SCHEME"):
+        golden_of(engine, "debian-12", "NO_SUCH_SCHEME")
+
+
+def slapd_pid(at: Bench) -> int:
+    first = at.instance.container.state().pid
+    children = Path(f"/proc/{first}/task/{first}/children").read_text(encoding="utf-8").split()
+    return int(children[0])
+
+
+def while_loaded(at: Bench, act: object) -> threading.Thread:
+    """Act once the load has begun: the server's CPU time grows."""
+    begin = at.instance.meter.used_us()
+
+    def wait_and_act() -> None:
+        while at.instance.meter.used_us() < begin + 300_000:
+            time.sleep(0.05)
+        act()
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    return thread
+
+
+def test_a_server_that_dies_is_inconclusive_with_its_log(engine: Engine) -> None:
+    with benched(engine, golden_of(engine, "debian-12")) as at:
+        pid = slapd_pid(at)
+        thread = while_loaded(at, lambda: os.kill(pid, signal.SIGKILL))
+        sample = take_sample(at, RANDOM, campaign_id="test", turn=0)
+        thread.join()
+        assert not at.instance.alive
+    assert any("the server died" in reason for reason in sample.invalid)
+    assert Path(sample.log).is_file()
+
+
+def test_a_server_that_hangs_is_inconclusive_and_goes_on_after(engine: Engine) -> None:
+    with benched(engine, golden_of(engine, "debian-12")) as at:
+        pid = slapd_pid(at)
+
+        def hang() -> None:
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(2.5)
+            os.kill(pid, signal.SIGCONT)
+
+        thread = while_loaded(at, hang)
+        long = RANDOM.model_copy(update={"duration_s": 5})
+        sample = take_sample(at, long, campaign_id="test", turn=0)
+        thread.join()
+        assert not sample.valid
+        assert any("without a single operation" in reason for reason in sample.invalid)
+        assert sampled(at, RANDOM).valid
+
+
+def test_a_load_that_cannot_bind_is_inconclusive(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = ldclt.users_file
+    monkeypatch.setattr(
+        ldclt, "users_file", lambda *given: right(*given).replace("dsbisect-user", "wrong")
+    )
+    with benched(engine, golden_of(engine, "debian-12")) as at:
+        sample = take_sample(at, RANDOM, campaign_id="test", turn=0)
+    assert any("49" in reason for reason in sample.invalid)
+    assert sample.errors
+
+
+def test_a_port_that_is_taken(engine: Engine, tmp_path: Path) -> None:
+    golden = golden_of(engine, "debian-12")
+    driver = DRIVERS[golden.server]
+    cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    with serve(engine, golden, cpus) as holder, shared_folder() as shared:
+        options = replace(driver.serving(shared), network=f"container:{holder.container.name}")
+        with (
+            running(
+                engine, golden.reference, *driver.serve_command(),
+                purpose="second", log=tmp_path / "log", options=options,
+            ) as box,
+            pytest.raises(PortTakenError, match="3389"),
+        ):  # fmt: skip
+            wait_for_bind(box, shared, driver)
+
+
+def test_an_image_that_is_gone(engine: Engine, tmp_path: Path) -> None:
+    with (
+        pytest.raises(ImageError, match="not here"),
+        running(engine, "localhost/dsbisect/none:0", purpose="none", log=tmp_path / "log"),
+    ):
+        pass

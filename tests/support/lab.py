@@ -1,0 +1,94 @@
+"""A small laboratory for real tests: the Debian rows with few users and short runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from dsharness.waiting import Deadline
+
+ROOT = Path(__file__).parents[2]
+USERS = 200  # more than any NSS keeps results for
+
+
+def small_matrix(folder: Path, users: int = USERS, **changes: Any) -> Path:
+    """matrix.yaml with few users, beside a lock of its own; ``changes`` go by row id."""
+    yaml = YAML()
+    document = yaml.load(ROOT / "matrix.yaml")
+    for workload in document["workloads"]:
+        workload["users"] = users
+        workload["distinct_users"] = min(workload["distinct_users"], USERS)
+    for row in document["rows"]:
+        if row["id"] in changes:
+            row["versions"].update(changes[row["id"]])
+    path = folder / "matrix.yaml"
+    with path.open("w", encoding="utf-8") as stream:
+        yaml.dump(document, stream)
+    lock = ROOT / "matrix.lock"
+    if lock.exists():
+        shutil.copy(lock, folder)
+    return path
+
+
+@dataclass
+class Running:
+    """A dsbisect started in a folder of its own, read line by line."""
+
+    process: subprocess.Popen[str]
+    deadline: Deadline = field(default_factory=lambda: Deadline.after(600))
+    heard: list[str] = field(default_factory=list)
+
+    def until(self, words: str) -> str:
+        """Read what it tells on standard error until a line with these words."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.heard.append(line)
+            assert not self.deadline.passed, "".join(self.heard)
+            if words in line:
+                return line
+        raise AssertionError(f"never said {words!r}:\n{''.join(self.heard)}")
+
+    def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
+        """Send a signal and wait; its status and the rest of what it told."""
+        self.process.send_signal(number)
+        return self.finish()
+
+    def finish(self) -> tuple[int, str]:
+        _, rest = self.process.communicate(timeout=self.deadline.left_s)
+        return self.process.returncode, rest
+
+
+def argv(*args: str) -> list[str]:
+    return [sys.executable, "-c", "from dsbisect.cli import main; main()", *args]
+
+
+def start(folder: Path, *args: str) -> Running:
+    process = subprocess.Popen(
+        argv(*args), cwd=folder, env=environment(folder), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    return Running(process)
+
+
+def dsbisect(folder: Path, *args: str, limit_s: float = 600) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv(*args), cwd=folder, env=environment(folder), text=True, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s,
+    )  # fmt: skip
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "DSBISECT_MATRIX": str(folder / "matrix.yaml"),
+        "DSBISECT_STORE": str(folder / "results.db"),
+        "COLUMNS": "120",
+    }
