@@ -50,7 +50,7 @@ class Request:
                 return f"series {self.series.id} has no row {name!r}.{suggestion(name, known)}"
         if self.good is not None and self.good == self.bad:
             return f"--good and --bad are both {self.good}: a boundary lies between two rows"
-        if any(_cut(line, self.bad, self.good) for line in whole):
+        if self.good and self.bad and any(_cut(line, self.bad, self.good) for line in whole):
             return f"{self.bad} comes before {self.good} in series {self.series.id}: swapped?"
         return (
             f"series {self.series.id}: nothing to search between "

@@ -89,8 +89,8 @@ def reproduce(
 def _study(
     request: Request, store_place: str | None, output: Path | None, *, as_json: bool
 ) -> None:
+    _ = request.lines  # a wrong --good or --bad is told before anything is started
     engine = detect()
-    _ = request.lines  # a wrong --good or --bad is told before anything is built
     with Store.open(store_place) as store, Watch() as watch:
         findings = run_study(request, engine=engine, store=store, watcher=watch)
     data = report_data(request.matrix, findings.campaigns, findings.samples, findings.images)
