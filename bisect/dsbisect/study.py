@@ -58,9 +58,9 @@ class Request:
         )
 
     def _order(self, whole: tuple[tuple[str, ...], ...]) -> str:
-        if len(whole) == 1:
-            return f"name two rows in this order: {', '.join(whole[0])}"
         graph = f"`dsbisect matrix graph {self.series.id}` shows the order"
+        if len(whole) == 1:
+            return f"{graph}: {', '.join(whole[0])}"
         return f"name two rows that follow each other: {graph}"
 
 
