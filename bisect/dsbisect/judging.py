@@ -79,11 +79,15 @@ class View:
 
     @property
     def ends_ratio(self) -> Ratio | None:
+        if len(self.line) < 2:
+            return None
         return self.ratio(self.line[-1], self.line[0])
 
     @property
     def ends(self) -> Ends:
         """Open until the interval is clear of 1, or lies wholly within the smallest effect."""
+        if len(self.line) < 2:
+            return Ends.OPEN
         ratio = self.ends_ratio
         if ratio is None or ratio.pairs < self.policy.least_turns:
             spent = self.exhausted(self.line[-1], self.line[0])

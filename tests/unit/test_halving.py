@@ -86,9 +86,12 @@ def test_an_unmeasurable_end_moves_inwards():
     assert "r3" in boundary.unmeasured
 
 
-def test_nothing_measurable_is_no_verdict():
-    boundary = World(line(1, 20), broken=frozenset({"r1"})).search(Halving())
+@pytest.mark.parametrize("broken", [{"r1"}, {"r0"}, {"r0", "r1"}])
+def test_nothing_measurable_is_no_verdict(broken):
+    boundary = World(line(1, 20), broken=frozenset(broken)).search(Halving())
     assert (boundary.found, boundary.direction) == (False, "unknown")
+    assert set(boundary.unmeasured) <= broken
+    assert {verdict.outcome for verdict in boundary.verdicts} == {Outcome.INCONCLUSIVE}
 
 
 def test_cpu_and_rate_that_disagree_are_inconclusive():
