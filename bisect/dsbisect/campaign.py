@@ -78,17 +78,44 @@ def run_campaign(
     return campaign.model_copy(update={"boundary": step.boundary, "finished_at": finished_at})
 
 
-def _open_campaign(
+def unfinished(
     question: Question, workload: Workload, benches: Benches, store: Store
-) -> tuple[Campaign, list[Sample]]:
-    environment = _environment(question, workload, benches)
-    known = store.unfinished_campaign(
+) -> Campaign | None:
+    """The campaign that was interrupted while it asked this, in this very environment."""
+    return store.unfinished_campaign(
         kind="rows",
         series_id=question.series_id,
         workload_id=question.workload_id,
         arm_id=question.arm_id,
-        fingerprint=environment["fingerprint"],
+        fingerprint=_environment(question, workload, benches)["fingerprint"],
     )
+
+
+def answered_before(
+    moment: str, question: Question, workload: Workload, benches: Benches, store: Store
+) -> Campaign | None:
+    """The newest answer to this that was there at that moment, from this very environment."""
+    environment = _environment(question, workload, benches)
+    finished = store.campaigns(
+        series_id=question.series_id,
+        workload_id=question.workload_id,
+        arm_id=question.arm_id,
+        finished=True,
+    )
+    fitting = [
+        campaign
+        for campaign in finished
+        if campaign.environment.get("fingerprint") == environment["fingerprint"]
+        and (campaign.finished_at or "") <= moment
+    ]
+    return max(fitting, key=lambda campaign: campaign.finished_at or "", default=None)
+
+
+def _open_campaign(
+    question: Question, workload: Workload, benches: Benches, store: Store
+) -> tuple[Campaign, list[Sample]]:
+    environment = _environment(question, workload, benches)
+    known = unfinished(question, workload, benches, store)
     if known is not None:
         return known, store.samples(campaign_id=known.id)
     campaign = Campaign(

@@ -9,8 +9,9 @@ import typer
 
 from dsbisect.cli.options import ArmId, AsJson, Keep, MatrixFile, Relock, ReportFolder, StorePlace
 from dsbisect.cli.watching import Watch
-from dsbisect.study import Findings, Request, run_study
-from dsharness.errors import ExitCode
+from dsbisect.request import Request
+from dsbisect.study import Findings, run_study
+from dsharness.errors import ExitCode, StoppedError
 from dsharness.matrix import find_arm, find_series, find_workload, load_matrix
 from dsharness.probing import detect
 from dsresults.report import default_folder, render_text, report_data, write_report
@@ -93,11 +94,21 @@ def _study(
     engine = detect()
     with Store.open(store_place) as store, Watch() as watch:
         findings = run_study(request, engine=engine, store=store, watcher=watch)
+    try:
+        _tell(request, findings, output, as_json=as_json)
+    except KeyboardInterrupt as error:
+        raise StoppedError(
+            "interrupted while the report was written; every sample and answer is stored",
+            hint="`dsbisect report` writes it",
+        ) from error
+    if not _conclusive(findings):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _tell(request: Request, findings: Findings, output: Path | None, *, as_json: bool) -> None:
     data = report_data(request.matrix, findings.campaigns, findings.samples, findings.images)
     path = write_report(output or default_folder(request.series.id), data)
     typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
-    if not _conclusive(findings):
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
 def _conclusive(findings: Findings) -> bool:
