@@ -60,12 +60,13 @@ def measure(  # noqa: PLR0913 - each is an option
         Watch() as watch,
         Laboratory(engine, plan, watch.preparing) as laboratory,
     ):
-        watch.begin([row], len(workloads))
+        watch.begin([row], questions=1)
         laboratory.prepare([row], watch.prepared)
         if row in laboratory.unmeasurable:
             raise InstanceError(f"{row} cannot be measured: {laboratory.unmeasurable[row]}")
         for image in laboratory.images.values():
             opened.add_image(image)
+        watch.expect(len(workloads) * samples)
         for each in workloads:
             campaign = Campaign(
                 id=str(uuid.uuid4()),

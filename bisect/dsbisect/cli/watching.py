@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from dsbisect.searching import Measure, Question
 from dsharness.model import Boundary, Campaign, Sample
 
-TYPICAL_PREPARATION_S = 60.0  # a cold row on two cores; measured rows replace this guess
+TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing of it is here; until one is ready
 
 
 class Watch:
@@ -37,6 +37,7 @@ class Watch:
         self._prepared = 0
         self._rows = 0
         self._questions = 0
+        self._begun = 0
         self._answered = 0
         self._taken = 0
         self._expected = 0
@@ -58,7 +59,11 @@ class Watch:
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self._rows, self._questions = len(rows), questions
         self._task = self._bar.add_task("prepare", total=len(rows), left="")
-        self._say(f"preparing {len(rows)} rows: {', '.join(rows)}")
+        cold = _spell(len(rows) * TYPICAL_PREPARATION_S)
+        noun = "row" if len(rows) == 1 else "rows"
+        self._say(
+            f"preparing {len(rows)} {noun}: {', '.join(rows)} ({cold} if nothing of it is here yet)"
+        )
 
     def preparing(self, row: str, what: str) -> None:
         self._say(f"[bold]{escape(row)}[/]: {escape(what)}")
@@ -73,11 +78,17 @@ class Watch:
     def resumed(self, campaign: Campaign, samples: int) -> None:
         self._say(f"resuming {campaign.workload_id}: {samples} samples are in the store already")
 
+    def expect(self, samples: int) -> None:
+        """So many samples are taken, without any search."""
+        self._begun, self._expected = 1, samples
+        self._measuring_since = time.monotonic()
+
     def step(self, question: Question, step: Measure) -> None:
         if not self._measuring_since:
             self._measuring_since = time.monotonic()
         if question != self._question:
             self._question = question
+            self._begun += 1
             self._say(f"workload [bold]{question.workload_id}[/] on {' → '.join(question.line)}")
         self._expected = self._taken + len(step.candidates) + step.remaining
         self._say(f"turn {step.turn}: {escape(step.why)}")
@@ -85,7 +96,7 @@ class Watch:
     def sampled(self, sample: Sample) -> None:
         self._taken += 1
         each = (time.monotonic() - self._measuring_since) / self._taken
-        later = (self._questions - self._answered - 1) * self._per_question
+        later = max(0, self._questions - self._answered - 1) * self._expected / self._begun
         left = _spell((self._expected - self._taken + later) * each)
         self._advance("measure", self._taken, self._expected + later, left)
         self._say(
@@ -98,11 +109,6 @@ class Watch:
     def answered(self, boundary: Boundary) -> None:
         self._answered += 1
         self._say(f"[bold green]{boundary.workload_id}[/]: {escape(boundary.summary)}")
-
-    @property
-    def _per_question(self) -> float:
-        """Samples that a further question will take, as far as this one tells."""
-        return self._expected / (self._answered + 1)
 
     @property
     def _elapsed(self) -> float:
@@ -129,4 +135,6 @@ def _spell(seconds: float) -> str:
         return "almost done"
     if seconds < 90:
         return f"about {seconds:.0f} s left"
-    return f"about {seconds / 60:.0f} min left"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} min left"
+    return f"about {seconds / 3600:.1f} h left"

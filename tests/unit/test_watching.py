@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import pytest
+from worlds import sample_of
+
+from dsbisect.cli.watching import Watch, _spell
+from dsbisect.searching import Measure, Question
+from dsharness.model import Boundary, Campaign
+
+FEW = Question(series_id="s", line=("a", "b"), workload_id="few", arm_id="default")
+MANY = Question(series_id="s", line=("a", "b"), workload_id="many", arm_id="default")
+CAMPAIGN = Campaign(
+    id="c", series_id="s", workload_id="few", arm_id="default", started_at="2026-01-01T00:00:00"
+)
+
+
+class Clock:
+    now = 1_000_000.0  # as on a machine that has been up for long
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr("dsbisect.cli.watching.time", SimpleNamespace(monotonic=made.monotonic))
+    monkeypatch.setenv("COLUMNS", "60")
+    return made
+
+
+@pytest.fixture
+def watch(clock):
+    with Watch() as made:
+        yield made
+
+
+@pytest.fixture
+def said(capfd):
+    def read():
+        captured = capfd.readouterr()
+        assert captured.out == ""
+        return [re.sub(r"^ *\d+ s ", "", line) for line in captured.err.splitlines()]
+
+    return read
+
+
+def step(remaining, turn=0):
+    return Measure(turn=turn, candidates=("a", "b"), why="prove both ends", remaining=remaining)
+
+
+def boundary(question):
+    return Boundary(
+        series_id="s", workload_id=question.workload_id, arm_id="default", before="a", after="b",
+        found=True, direction="slower", summary="b is slower",
+    )  # fmt: skip
+
+
+def measure(watch, clock, question, turns, seconds=3):
+    for turn in range(turns):
+        watch.step(question, step(2 * (turns - turn - 1), turn))
+        for row in ("b", "a"):
+            clock.now += seconds
+            watch.sampled(sample_of(row, 2.0, turn))
+    watch.answered(boundary(question))
+
+
+def test_preparing_tells_what_it_may_take_and_then_what_it_takes(watch, clock, said):
+    watch.begin(["a", "b", "c"], 1)
+    watch.preparing("a", "installing 389-ds [1.4]")
+    clock.now += 20
+    watch.prepared("a")
+    clock.now += 20
+    watch.prepared("b")
+    watch.prepared("c")
+    assert said() == [
+        "preparing 3 rows: a, b, c (about 3 min left if nothing of it is here yet)",
+        "a: installing 389-ds [1.4]",
+        "a: ready (1 of 3, about 40 s left)",
+        "b: ready (2 of 3, about 20 s left)",
+        "c: ready (3 of 3, almost done)",
+    ]
+
+
+def test_measuring_counts_down_over_all_workloads(watch, clock, said):
+    watch.begin(["a", "b"], 2)
+    said()
+    measure(watch, clock, FEW, turns=3)
+    measure(watch, clock, MANY, turns=3)
+    lines = said()
+    assert lines[0] == "workload few on a → b"
+    assert lines[1] == "turn 0: prove both ends"
+    assert lines[2] == "  b: 500/s, 2 ms CPU each (1 of about 12, about 33 s left)"
+    assert lines.count("few: b is slower") == lines.count("many: b is slower") == 1
+    counted = [re.search(r"\((\d+) of about (\d+), (.*)\)", line) for line in lines]
+    told = [match.groups() for match in counted if match]
+    assert [(int(done), int(total)) for done, total, _ in told] == [(n, 12) for n in range(1, 13)]
+    assert [left for *_, left in told][-2:] == ["about 3 s left", "almost done"]
+
+
+def test_what_was_answered_before_takes_no_time(watch, clock, said):
+    watch.begin(["a", "b"], 3)
+    watch.resumed(CAMPAIGN, 6)
+    watch.answered(boundary(FEW))
+    measure(watch, clock, MANY, turns=1)
+    assert said()[1:] == [
+        "resuming few: 6 samples are in the store already",
+        "few: b is slower",
+        "workload many on a → b",
+        "turn 0: prove both ends",
+        "  b: 500/s, 2 ms CPU each (1 of about 4, about 9 s left)",
+        "  a: 500/s, 2 ms CPU each (2 of about 4, about 6 s left)",
+        "many: b is slower",
+    ]
+
+
+def test_samples_without_a_search_are_counted_too(watch, clock, said):
+    watch.begin(["a"], 1)
+    watch.expect(2)
+    for turn in range(2):
+        clock.now += 3
+        watch.sampled(sample_of("a", 1.0, turn))
+    assert said()[1:] == [
+        "  a: 1000/s, 1 ms CPU each (1 of about 2, about 3 s left)",
+        "  a: 1000/s, 1 ms CPU each (2 of about 2, almost done)",
+    ]
+
+
+def test_trouble_is_told_with_its_reason(watch, clock, said):
+    watch.begin(["a"], 1)
+    watch.expect(2)
+    clock.now += 3
+    watch.sampled(sample_of("a", 1.0, 0, invalid=("error [49] twice", "no CPU time")))
+    watch.sampled(sample_of("a", 1.0, 1, server_cpu_us_per_op=None))
+    watch.unmeasurable("b", "no such version [/x]")
+    lines = said()[1:]
+    assert lines[0].startswith("  a: not usable: error [49] twice; no CPU time (1 of about 2, ")
+    assert lines[1].startswith("  a: 1000/s (2 of about 2, ")
+    assert lines[2] == "b cannot be measured: no such version [/x]"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-3, "almost done"),
+        (0.4, "almost done"),
+        (1, "about 1 s left"),
+        (89, "about 89 s left"),
+        (90, "about 2 min left"),
+        (3600, "about 60 min left"),
+        (9000, "about 2.5 h left"),
+    ],
+)
+def test_spelled_time(seconds, words):
+    assert _spell(seconds) == words
