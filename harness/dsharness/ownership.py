@@ -14,7 +14,10 @@ KEPT = "dsbisect.kept"  # said outright: a container inherits its image's labels
 
 
 def remove(engine: Engine, name: str) -> None:
-    engine.podman("rm", "--force", "--ignore", "--volumes", "--time", "0", name, cleanup=True)
+    """Remove a container, and with it those that live in its network namespace."""
+    engine.podman(
+        "rm", "--force", "--ignore", "--depend", "--volumes", "--time", "0", name, cleanup=True
+    )
 
 
 def reap(engine: Engine) -> list[str]:
