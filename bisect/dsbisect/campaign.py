@@ -20,7 +20,9 @@ class Benches(Protocol):
     """Where samples come from."""
 
     goldens: dict[str, Golden]
-    unmeasurable: dict[str, str]
+
+    @property
+    def unmeasurable(self) -> Mapping[str, str]: ...
 
     @property
     def environment(self) -> dict[str, object]: ...

@@ -54,7 +54,7 @@ class Laboratory:
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._loader: Image | None = None
         self.goldens: dict[str, Golden] = {}
-        self.unmeasurable: dict[str, str] = {}
+        self.failures: dict[str, CandidateError] = {}
 
     def __enter__(self) -> Self:
         for orphan in reap(self._engine):
@@ -68,6 +68,11 @@ class Laboratory:
         trace: TracebackType | None,
     ) -> None:
         self._resources.close()
+
+    @property
+    def unmeasurable(self) -> dict[str, str]:
+        """Rows that could not be prepared, and why."""
+        return {row: str(error) for row, error in self.failures.items()}
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -90,7 +95,7 @@ class Laboratory:
                 try:
                     self.goldens[row] = future.result()
                 except CandidateError as error:
-                    self.unmeasurable[row] = str(error)
+                    self.failures[row] = error
                 finished(row)
             self._loader = loader.result()
         except BaseException:

@@ -16,7 +16,7 @@ from rich.table import Table
 from dsbisect.cli.options import ArmId, AsJson, Keep, MatrixFile, Relock, StorePlace
 from dsbisect.cli.watching import Watch
 from dsbisect.laboratory import Laboratory, Plan
-from dsharness.errors import ExitCode, InstanceError
+from dsharness.errors import ExitCode
 from dsharness.host import available_cpus, plan_cpus
 from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
 from dsharness.model import Campaign, Sample
@@ -62,8 +62,8 @@ def measure(  # noqa: PLR0913 - each is an option
     ):
         watch.begin([row], questions=1)
         laboratory.prepare([row], watch.prepared)
-        if row in laboratory.unmeasurable:
-            raise InstanceError(f"{row} cannot be measured: {laboratory.unmeasurable[row]}")
+        if row in laboratory.failures:
+            raise laboratory.failures[row]
         for image in laboratory.images.values():
             opened.add_image(image)
         watch.expect(len(workloads) * samples)
