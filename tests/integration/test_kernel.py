@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -13,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from dsharness.commands import run
 from dsharness.containers import running
 from dsharness.directory import connect
 from dsharness.engine import Engine
-from dsharness.errors import ImageError, InstanceError, PortTakenError
+from dsharness.errors import DiskFullError, ExitCode, ImageError, InstanceError, PortTakenError
 from dsharness.golden import Golden, golden_state
 from dsharness.host import available_cpus, plan_cpus
 from dsharness.instance import Instance, serve
@@ -223,3 +225,29 @@ def test_an_image_that_is_gone(engine: Engine, tmp_path: Path) -> None:
         running(engine, "localhost/dsbisect/none:0", purpose="none", log=tmp_path / "log"),
     ):
         pass
+
+
+def test_a_disk_that_is_full_ends_the_run_as_such(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    disk = Path(tempfile.mkdtemp(prefix="dsb-disk-"))  # a short path: podman's sockets live below
+    if not run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)]).ok:
+        disk.rmdir()
+        pytest.skip("mounting a small disk needs CAP_SYS_ADMIN")
+    try:
+        settings = '[storage]\ndriver = "overlay"\ngraphroot = "{0}/graph"\nrunroot = "{0}/run"\n'
+        (tmp_path / "storage.conf").write_text(settings.format(disk), encoding="utf-8")
+        monkeypatch.setenv("CONTAINERS_STORAGE_CONF", str(tmp_path / "storage.conf"))
+        (tmp_path / "large").write_bytes(os.urandom(48 * 1024 * 1024))
+        archive = tmp_path / "large.tar"
+        assert run(["tar", "-C", str(tmp_path), "-cf", str(archive), "large"]).ok
+        log = tmp_path / "log"
+        with pytest.raises(DiskFullError, match="no space left") as caught:
+            engine.podman("import", str(archive), "localhost/dsbisect/large:1", log=log)
+        assert caught.value.exit_code == ExitCode.DISK
+        assert log.is_file()
+    finally:
+        run(["umount", "--recursive", "--lazy", str(disk)])
+        disk.rmdir()
