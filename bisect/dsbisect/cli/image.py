@@ -25,7 +25,7 @@ app = typer.Typer(no_args_is_help=True, help="Build, list and look into the rows
 def build(
     rows: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ROW]...", help="Rows to build. Default: the default series'."),
+        typer.Argument(metavar="ROW", help="Rows to build. Default: the default series'."),
     ] = None,
     *,
     matrix: MatrixFile = None,
@@ -85,7 +85,8 @@ def manifest(
     Example: dsbisect image manifest debian-12 --json
     """
     checked = load_matrix(matrix)
-    image = image_of(detect(), checked, find_row(checked, row))
+    known = find_row(checked, row)
+    image = image_of(detect(), checked, known)
     if as_json:
         typer.echo(json.dumps({**_facts(row, image), "packages": image.packages}, indent=2))
         return

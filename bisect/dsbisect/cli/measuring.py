@@ -30,7 +30,9 @@ def measure(  # noqa: PLR0913 - each is an option
     workload: Annotated[
         list[str] | None, typer.Option("--workload", help="Repeatable. Default: the matrix's.")
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=1, max=1000)] = 5,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, max=1000, help="Runs of each workload.")
+    ] = 5,
     arm: ArmId = "default",
     matrix: MatrixFile = None,
     store: StorePlace = None,
@@ -45,10 +47,11 @@ def measure(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     find_row(checked, row)
     workloads = [find_workload(checked, name) for name in workload or checked.defaults.workloads]
+    settings = find_arm(checked, arm)
     engine = detect()
     plan = Plan(
         matrix=checked,
-        arm=find_arm(checked, arm),
+        arm=settings,
         users=max(each.users for each in workloads),
         cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
         relock=relock,

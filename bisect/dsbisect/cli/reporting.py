@@ -29,7 +29,7 @@ def report(
     Example: dsbisect report --output /tmp/report
     """
     checked = load_matrix(matrix)
-    with Store.open(store) as opened:
+    with Store.open(store, create=False) as opened:
         chosen = _chosen(opened, campaigns or [])
         samples = [s for campaign in chosen for s in opened.samples(campaign_id=campaign.id)]
         keys = {sample.image_key for sample in samples}

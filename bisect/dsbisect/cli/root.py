@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -139,8 +138,12 @@ def _fail(message: str, code: ExitCode) -> ExitCode:
 
 def _defect() -> str:
     """Keep the traceback for us and spare the user."""
-    path = Path(logs_home()) / "defect.log"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(traceback.format_exc(), encoding="utf-8")
-    last = traceback.format_exc().strip().splitlines()[-1]
-    return f"error: a defect of dsbisect: {last}\n  log: {path}\n  next: please report it"
+    trace = traceback.format_exc()
+    told = f"error: a defect of dsbisect: {trace.strip().splitlines()[-1]}"
+    path = logs_home() / "defect.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(trace, encoding="utf-8")
+    except OSError as error:
+        return f"{told}\n  log: cannot be written: {error}\n  next: please report it\n{trace}"
+    return f"{told}\n  log: {path}\n  next: please report it"

@@ -1,0 +1,302 @@
+"""The command line: what each command prints, where to, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from goldens import assert_golden
+from storing import EXPORT
+
+from dsbisect.cli import root
+from dsharness import errors
+from dsharness.errors import DsbisectError, ExitCode
+
+ROW = {
+    "family": "apt",
+    "packages": {"kind": "apt", "install": ["389-ds-base"]},
+}
+COMMANDS = (
+    "doctor", "measure", "reproduce", "report", "clean", "matrix show", "matrix check",
+    "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
+    "results list", "results show", "results export", "results import",
+)  # fmt: skip
+GROUPS = ("", "matrix", "image", "bisect", "results")
+
+
+def matrix() -> dict[str, object]:
+    rows = [
+        {
+            **ROW,
+            "id": row_id,
+            "os": {"name": "Debian", "version": version},
+            "base": {"kind": "bootstrap", "tool": "mmdebstrap", "suite": suite},
+            "versions": {"dirsrv": dirsrv},
+        }
+        for row_id, version, suite, dirsrv in (
+            ("debian-11", "11", "bullseye", "1.4.4.11"),
+            ("debian-12", "12", "bookworm", "2.3.1"),
+        )
+    ]
+    return {
+        "version": 1,
+        "defaults": {"series": "debian", "workloads": ["bind-one"], "arm": "default"},
+        "tools": {"ldclt": "debian-12"},
+        "rows": rows,
+        "series": [{"id": "debian", "title": "Debian", "rows": ["debian-11", "debian-12"]}],
+        "workloads": [{"id": "bind-one", "title": "one user"}],
+        "settings": [{"id": "default", "title": "as it is"}],
+    }
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of its own with a small matrix; nothing of the terminal's or the user's."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    (tmp_path / "matrix.yaml").write_text(json.dumps(matrix(), indent=1))
+    monkeypatch.chdir(tmp_path)
+    for name in ("DSBISECT_MATRIX", "DSBISECT_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {
+        "COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1", "TERMINAL_WIDTH": "100",
+        "DSBISECT_CACHE": str(tmp_path / "cache"), "DSBISECT_CONFIG": str(tmp_path / "config"),
+        "DSBISECT_STORE": str(tmp_path / "store.db"),
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    yield tmp_path
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+class Terminal:
+    """Runs commands in this process and keeps what they print."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capfd, self._monkeypatch = capfd, monkeypatch
+
+    def run(self, *args: str, app: typer.Typer = root.app) -> tuple[int, str, str]:
+        self._monkeypatch.setattr(sys, "argv", ["dsbisect", *args])
+        with pytest.raises(SystemExit) as left:
+            root.main(app)
+        captured = self._capfd.readouterr()
+        return int(left.value.code or 0), captured.out, captured.err
+
+
+@pytest.fixture
+def terminal(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    return Terminal(capfd, monkeypatch)
+
+
+def transcript(args: tuple[str, ...], ended: tuple[int, str, str], place: Path) -> str:
+    status, out, err = ended
+    text = f"$ dsbisect {' '.join(args)}\n{out}--- stderr\n{err}--- status {status}\n"
+    text = text.replace(str(place), "PLACE")
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("command", [*GROUPS, *COMMANDS])
+def test_help(terminal: Terminal, place: Path, command: str) -> None:
+    args = (*command.split(), "--help")
+    ended = terminal.run(*args)
+    name = "-".join(command.split()) or "root"
+    assert_golden(f"cli/help-{name}.txt", transcript(args, ended, place))
+    if command in COMMANDS:
+        flat = " ".join(ended[1].split())
+        assert f"Example: dsbisect {command}" in flat
+        assert "--json" in flat
+
+
+def test_there_is_no_other_command(terminal: Terminal) -> None:
+    listed = []
+    for group in GROUPS:
+        _, out, _ = terminal.run(*group.split(), "--help")
+        names = re.findall(r"^│ ([a-z]+)  ", out.partition("─ Commands")[2], re.MULTILINE)
+        listed += [f"{group} {name}".strip() for name in names]
+    assert sorted(listed) == sorted({*COMMANDS, *GROUPS} - {""})
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("row", ("measure", "debain-12")),
+        ("row-of-image", ("image", "manifest", "debian12")),
+        ("row-far-off", ("image", "build", "solaris")),
+        ("workload", ("measure", "debian-12", "--workload", "bind-on")),
+        ("arm", ("measure", "debian-12", "--arm", "defualt")),
+        ("series", ("bisect", "rows", "--series", "debain")),
+        ("good", ("bisect", "rows", "--good", "debian-10")),
+        ("order", ("bisect", "rows", "--good", "debian-12", "--bad", "debian-11")),
+        ("no-matrix", ("matrix", "check", "--matrix", "none.yaml")),
+        ("folder-as-matrix", ("matrix", "check", "--matrix", ".")),
+        ("store-url", ("report", "--store", "mysql://db/x")),
+        ("store-folder", ("report", "--store", "none/x.db")),
+        ("no-store", ("report",)),
+        ("option", ("measure", "--bogus")),
+        ("command", ("mesure",)),
+        ("no-row", ("measure",)),
+        ("no-number", ("measure", "debian-12", "--samples", "many")),
+        ("too-few", ("measure", "debian-12", "--samples", "0")),
+        ("format", ("matrix", "graph", "--format", "svg")),
+        ("group-alone", ("bisect",)),
+        ("alone", ()),
+    ],
+)
+def test_wrong_words(terminal: Terminal, place: Path, name: str, args: tuple[str, ...]) -> None:
+    ended = terminal.run(*args)
+    assert_golden(f"cli/wrong-{name}.txt", transcript(args, ended, place))
+    assert (ended[1] == "") is not name.endswith("alone")  # where help is what one gets
+    assert ended[0] in {ExitCode.USAGE, ExitCode.MATRIX, ExitCode.STORE}
+    assert "defect" not in ended[2]
+
+
+def test_a_matrix_that_is_no_yaml(terminal: Terminal, place: Path) -> None:
+    (place / "wrong.yaml").write_text("version: 1\nrows: [\n")
+    status, _, err = terminal.run("matrix", "check", "--matrix", "wrong.yaml")
+    assert status == ExitCode.MATRIX
+    assert "wrong.yaml:" in err
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_a_matrix_that_nobody_may_read(terminal: Terminal, place: Path) -> None:
+    (place / "matrix.yaml").chmod(0)
+    status, _, err = terminal.run("matrix", "show")
+    assert status == ExitCode.MATRIX
+    assert "Permission denied" in err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("matrix", "show"),
+        ("matrix", "show", "debian-12"),
+        ("matrix", "check"),
+        ("matrix", "graph"),
+        ("matrix", "schema"),
+        ("results", "import", str(EXPORT)),
+    ],
+)
+def test_json_is_all_of_standard_output(terminal: Terminal, args: tuple[str, ...]) -> None:
+    status, out, _ = terminal.run(*args, "--json")
+    assert status == 0
+    assert json.loads(out)
+
+
+def test_json_of_what_is_stored(terminal: Terminal, place: Path) -> None:
+    terminal.run("results", "import", str(EXPORT))
+    assert json.loads(terminal.run("results", "list", "--json")[1])
+    assert json.loads(terminal.run("results", "show", "c-1", "--json")[1])
+    exported = str(place / "out.jsonl")
+    assert json.loads(terminal.run("results", "export", exported, "--json")[1])
+    status, out, err = terminal.run("report", "--output", str(place / "report"), "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out) == json.loads((place / "report" / "report.json").read_text())
+    status, out, _ = terminal.run("report", "--output", str(place / "report"))
+    assert out.splitlines()[-1] == str(place / "report" / "report.html")
+
+
+def test_the_version_is_the_packages(terminal: Terminal) -> None:
+    assert terminal.run("--version") == (0, "dsbisect 0.1.0\n", "")
+
+
+def faulty(error: BaseException) -> typer.Typer:
+    """An application like the real one, whose one command goes wrong."""
+    app = typer.Typer(cls=root.Root, pretty_exceptions_enable=False)
+
+    @app.callback()
+    def group() -> None: ...
+
+    @app.command()
+    def fail() -> None:
+        raise error
+
+    return app
+
+
+def kinds() -> list[type[DsbisectError]]:
+    found = [thing for thing in vars(errors).values() if isinstance(thing, type)]
+    return [thing for thing in found if issubclass(thing, DsbisectError)]
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_every_kind_of_error_has_its_status(terminal: Terminal, kind: type[DsbisectError]) -> None:
+    error = kind("what went wrong", hint="do that", log=Path("/the/log"))
+    told = "error: what went wrong\n  log: /the/log\n  next: do that\n"
+    assert terminal.run("fail", app=faulty(error)) == (kind.exit_code, "", told)
+
+
+def test_every_status_can_be_reached(terminal: Terminal) -> None:
+    reached = {kind.exit_code for kind in kinds()}
+    others: list[BaseException] = [ValueError("x"), KeyboardInterrupt(), typer.Exit(0)]
+    reached |= {ExitCode(terminal.run("fail", app=faulty(error))[0]) for error in others}
+    assert reached == set(ExitCode)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), typer.Abort()])
+def test_interrupted(terminal: Terminal, error: BaseException) -> None:
+    status, out, err = terminal.run("fail", app=faulty(error))
+    assert (status, out) == (ExitCode.INTERRUPTED, "")
+    assert err.startswith("interrupted: containers are removed")
+
+
+def test_a_defect_is_logged_and_told_without_traceback(terminal: Terminal, place: Path) -> None:
+    status, out, err = terminal.run("fail", app=faulty(ZeroDivisionError("by nothing")))
+    log = place / "cache" / "logs" / "defect.log"
+    assert (status, out) == (ExitCode.INTERNAL, "")
+    assert err == (
+        "error: a defect of dsbisect: ZeroDivisionError: by nothing\n"
+        f"  log: {log}\n  next: please report it\n"
+    )
+    assert "in fail\n" in log.read_text()
+
+
+def test_a_defect_that_cannot_be_logged_is_told_all_the_same(
+    terminal: Terminal, place: Path
+) -> None:
+    (place / "cache").write_text("a file where a folder should be")
+    status, out, err = terminal.run("fail", app=faulty(ZeroDivisionError("by nothing")))
+    assert (status, out) == (ExitCode.INTERNAL, "")
+    assert err.startswith("error: a defect of dsbisect: ZeroDivisionError: by nothing\n")
+    assert "log: cannot be written: [Errno 20]" in err
+
+
+def test_a_termination_signal_is_an_interruption(terminal: Terminal) -> None:
+    app = faulty(ValueError())
+
+    @app.command()
+    def wait() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+
+    assert terminal.run("wait", app=app)[0] == ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("matrix", "schema"),  # more than a pipe holds
+        ("--help",),
+        ("results", "export", "-"),
+    ],
+)
+def test_a_reader_that_goes_away_is_no_error(
+    terminal: Terminal, place: Path, args: tuple[str, ...]
+) -> None:
+    terminal.run("results", "import", str(EXPORT))
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", "from dsbisect.cli import main; main()", *args],
+            stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (ExitCode.OK, "")
