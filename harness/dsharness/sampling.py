@@ -72,6 +72,7 @@ def bench(
                 "loader": loader.key,
                 "notable": golden.image.notable,
                 "server_says": _version(instance),
+                "cpu_meter": instance.meter.source,
             }
             yield Bench(
                 instance=instance,

@@ -1,0 +1,114 @@
+"""The command in an ordinary user's hands: doctor, then a real sample of a row."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab import ROOT, small_matrix
+from ruamel.yaml import YAML
+from unprivileged import User, unprivileged_user
+
+from dsharness.matrix import load_matrix
+from dsharness.model import Sample
+from dsharness.probing import detect
+from dsimages.building import build_image
+
+pytestmark = pytest.mark.rootless
+
+MAIN = ("-c", "from dsbisect.cli import main; main()")
+PODMAN = ("-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)")
+ROW = "debian-12"
+STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{0}/graph"\nrunroot = "{0}/run"\n'
+
+
+class Owner:
+    """A user with a small matrix of his own, in whose podman the row's image lies."""
+
+    def __init__(self, user: User, matrix: Path) -> None:
+        self._user = user
+        self._environment = {
+            "CONTAINERS_STORAGE_CONF": str(user.folder / "storage.conf"),
+            "DSBISECT_MATRIX": str(matrix),
+            "DSBISECT_STORE": str(user.home / "results.db"),
+        }
+
+    def json(self, *args: str) -> Any:
+        done = self._user.python(*MAIN, *args, "--json", **self._environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return json.loads(done.stdout)
+
+    def podman(self, *args: str) -> str:
+        done = self._user.python(*PODMAN, "podman", *args, **self._environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def owner() -> Iterator[Owner]:
+    if Path("/dev/null").stat().st_mode & 0o006 != 0o006:
+        pytest.skip("/dev/null is not writable for users here")
+    with unprivileged_user() as user:
+        archive = hand_over(user)
+        (user.folder / "storage.conf").write_text(STORAGE.format(user.home), encoding="utf-8")
+        found = Owner(user, user.home / "matrix.yaml")
+        found.json("doctor")  # finds out how this user's podman starts containers
+        found.podman("load", "--quiet", "--input", str(archive))
+        yield found
+
+
+def hand_over(user: User) -> Path:
+    """The row's image as a file, the matrix and the lock that name it."""
+    small_matrix(user.home)
+    path = user.home / "matrix.yaml"
+    yaml = YAML()
+    document = yaml.load(path)
+    document["tools"]["ldclt"] = ROW  # one image is enough to hand over
+    with path.open("w", encoding="utf-8") as stream:
+        yaml.dump(document, stream)
+    engine, matrix = detect(), load_matrix(path)
+    image = build_image(engine, matrix, matrix.row(ROW), on_progress=print)
+    shutil.copy(ROOT / "Containerfile.base", user.folder / "seen")  # a part of the image's name
+    archive = user.folder / "image.tar"
+    engine.must("save", "--quiet", "--output", str(archive), image.reference)
+    for file in (archive, path, path.with_suffix(".lock")):
+        file.chmod(0o644)
+        shutil.chown(file, user.uid, user.uid)
+    return archive
+
+
+def test_doctor_says_what_this_user_can_and_cannot_do(owner: Owner) -> None:
+    told = owner.json("doctor")
+    assert told["ok"] is True
+    assert told["engine"]["rootless"] is True
+
+
+def test_a_row_is_measured_without_any_privilege(owner: Owner) -> None:
+    engine = owner.json("doctor")["engine"]
+    taken = owner.json("measure", ROW, "--workload", "bind-one", "--samples", "2")
+    for sample in map(Sample.model_validate, taken):
+        assert sample.operations > 0
+        assert sample.server_cpu_us_per_op
+        assert sample.stored is not None
+        assert sample.stored.scheme == "PBKDF2-SHA512"
+        assert sample.environment["rootless"] is True
+        assert sample.environment["pinned"] is engine["pins_cpus"]
+        assert sample.environment["cpu_meter"] in {"proc", "cgroup-v1", "cgroup-v2"}
+        # A busy machine may be objected to, and a load on the server's CPUs; nothing else may.
+        allowed = ("hypervisor", "CPU time on the same CPUs", "of its CPUs")
+        assert all(any(word in why for word in allowed) for why in sample.invalid), sample.invalid
+
+
+def test_nothing_of_it_is_left_and_another_look_starts_from_the_golden_state(owner: Owner) -> None:
+    assert owner.podman("ps", "--all", "--quiet") == ""
+    listed = owner.podman("images", "--format", "{{.Repository}}", "localhost/dsbisect/golden")
+    assert listed.split() == ["localhost/dsbisect/golden"]
+    (sample,) = owner.json("measure", ROW, "--workload", "bind-one", "--samples", "1")
+    assert sample["operations"] > 0
+    campaigns = owner.json("results", "list")
+    assert [campaign["samples"] for campaign in campaigns] == [2, 1]
