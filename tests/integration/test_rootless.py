@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from lab import ROOT, small_matrix
-from ruamel.yaml import YAML
+from matrices import edited
 from unprivileged import User, unprivileged_user
 
 from dsharness.matrix import load_matrix
@@ -66,11 +66,8 @@ def hand_over(user: User) -> Path:
     """The row's image as a file, the matrix and the lock that name it."""
     small_matrix(user.home)
     path = user.home / "matrix.yaml"
-    yaml = YAML()
-    document = yaml.load(path)
-    document["tools"]["ldclt"] = ROW  # one image is enough to hand over
-    with path.open("w", encoding="utf-8") as stream:
-        yaml.dump(document, stream)
+    with edited(path) as document:
+        document["tools"]["ldclt"] = ROW  # one image is enough to hand over
     engine, matrix = detect(), load_matrix(path)
     image = build_image(engine, matrix, matrix.row(ROW), on_progress=print)
     shutil.copy(ROOT / "Containerfile.base", user.folder / "seen")  # a part of the image's name
