@@ -12,6 +12,7 @@ from dsharness.waiting import Deadline
 
 LABEL = "dsbisect=1"
 AS_IT_IS = "podman as it is set up"
+LISTING_TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,16 @@ class Engine:
                 log=log,
             )
         return done.stdout.strip()
+
+    def images(self, *flags: str) -> str:
+        """What `podman images` lists; it stumbles over an image that goes meanwhile, so again."""
+        for _ in range(LISTING_TRIES):
+            done = self.podman("images", *flags)
+            if done.ok:
+                return done.stdout.strip()
+            if "image not known" not in done.stderr:
+                break
+        return self.must("images", *flags)
 
     def _call(
         self,

@@ -83,6 +83,6 @@ def _layers(engine: Engine) -> list[Layers]:
 
 def _listed(engine: Engine, *flags: str) -> list[dict[str, Any]]:
     listed: list[dict[str, Any]] | None = json.loads(
-        engine.must("images", *flags, "--format", "json") or "[]"
+        engine.images(*flags, "--format", "json") or "[]"
     )
     return listed or []

@@ -121,7 +121,7 @@ def remove_leftovers(engine: Engine) -> list[str]:
     gone = [name for name in names if _abandoned(name)]
     for name in gone:
         engine.buildah("rm", name, cleanup=True)
-    images = engine.must("images", "--all", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
+    images = engine.images("--all", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
     unfinished = [reference for reference in images if _abandoned(reference)]
     for reference in unfinished:
         untag(engine, reference)

@@ -55,8 +55,8 @@ def find_image(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
 
 def list_images(engine: Engine) -> list[Image]:
     """Every image of a row that is here, whichever matrix it was built for."""
-    listed = engine.must(
-        "images", "--filter", "label=dsbisect.kind=image", "--format", "json", "--no-trunc"
+    listed = engine.images(
+        "--filter", "label=dsbisect.kind=image", "--format", "json", "--no-trunc"
     )
     images = []
     for entry in json.loads(listed):

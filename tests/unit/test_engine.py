@@ -57,6 +57,28 @@ def test_must_gives_the_output_or_says_what_failed(
     assert "exit status 1" in log.read_text()
 
 
+def test_a_listing_outlives_an_image_that_goes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = tmp_path / "count"
+    gone = "Error: retrieving label for image: locating image with ID: image not known"
+    fail = f'echo "{gone}" >&2; exit 125'
+    stand_in(
+        tmp_path, monkeypatch,
+        f'echo x >>{count}; [ "$(wc -l <{count})" -gt 2 ] || {{ {fail}; }}; echo "$*"',
+    )  # fmt: skip
+    assert PLAIN.images("--all") == "images --all"
+    assert count.read_text().count("x") == 3
+
+
+def test_a_listing_that_fails_for_good_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, "echo Error: database is locked >&2; exit 125")
+    with pytest.raises(EngineError, match="podman images failed: Error: database is locked"):
+        PLAIN.images()
+
+
 @pytest.mark.parametrize("said", ["write x: no space left on device", "Disk quota exceeded"])
 def test_a_full_disk_has_its_own_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
