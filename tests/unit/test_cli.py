@@ -17,6 +17,7 @@ from goldens import assert_golden
 from storing import EXPORT
 
 from dsbisect.cli import root
+from dsbisect.cli.ending import STOPPING, Group, run
 from dsharness import errors
 from dsharness.errors import DsbisectError, ExitCode
 
@@ -60,7 +61,7 @@ def matrix() -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of its own with a small matrix; nothing of the terminal's or the user's."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in STOPPING}
     (tmp_path / "matrix.yaml").write_text(json.dumps(matrix(), indent=1))
     monkeypatch.chdir(tmp_path)
     for name in ("DSBISECT_MATRIX", "DSBISECT_STORE"):
@@ -85,7 +86,7 @@ class Terminal:
     def run(self, *args: str, app: typer.Typer = root.app) -> tuple[int, str, str]:
         self._monkeypatch.setattr(sys, "argv", ["dsbisect", *args])
         with pytest.raises(SystemExit) as left:
-            root.main(app)
+            run(app)
         captured = self._capfd.readouterr()
         return int(left.value.code or 0), captured.out, captured.err
 
@@ -208,7 +209,7 @@ def test_the_version_is_the_packages(terminal: Terminal) -> None:
 
 def faulty(error: BaseException) -> typer.Typer:
     """An application like the real one, whose one command goes wrong."""
-    app = typer.Typer(cls=root.Root, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=Group, pretty_exceptions_enable=False)
 
     @app.callback()
     def group() -> None: ...
@@ -267,15 +268,28 @@ def test_a_defect_that_cannot_be_logged_is_told_all_the_same(
     assert "log: cannot be written: [Errno 20]" in err
 
 
-def test_a_termination_signal_is_an_interruption(terminal: Terminal) -> None:
+@pytest.mark.parametrize("number", STOPPING)
+def test_every_wish_to_end_is_one_interruption(terminal: Terminal, number: int) -> None:
     app = faulty(ValueError())
 
     @app.command()
     def wait() -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
-        signal.pause()
+        try:
+            os.kill(os.getpid(), number)
+            signal.pause()
+        finally:
+            os.kill(os.getpid(), number)  # an impatient user's second one
+            typer.echo("containers removed")
 
-    assert terminal.run("wait", app=app)[0] == ExitCode.INTERRUPTED
+    status, out, err = terminal.run("wait", app=app)
+    assert (status, out) == (ExitCode.INTERRUPTED, "containers removed\n")
+    assert err.startswith("still removing containers\ninterrupted: ")
+
+
+def test_a_signal_that_is_ignored_stays_so(terminal: Terminal) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert terminal.run("--version")[0] == 0
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 @pytest.mark.parametrize(
