@@ -11,7 +11,8 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,12 +130,19 @@ def stop_all() -> None:
 
 
 def append_log(log: Path, text: str) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with writing(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a", encoding="utf-8") as stream:
             stream.write(text)
+
+
+@contextmanager
+def writing(where: Path) -> Iterator[None]:
+    """Let a disk that fills up inside the block end as a DiskFullError that names ``where``."""
+    try:
+        yield
     except OSError as error:
-        raise disk_error(error, log) from error
+        raise disk_error(error, where) from error
 
 
 def disk_error(error: OSError, where: Path) -> Exception:
@@ -153,8 +161,8 @@ def says_disk_full(text: str) -> bool:
 
 def atomic_write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         part = Path(name)
         try:
@@ -164,8 +172,6 @@ def atomic_write(path: Path, text: str) -> None:
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
-    except OSError as error:
-        raise disk_error(error, path) from error
 
 
 def _end(child: subprocess.Popen[str]) -> None:

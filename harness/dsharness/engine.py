@@ -94,7 +94,8 @@ class Engine:
             log=log,
             cleanup=cleanup,
         )
-        if not done.ok and says_disk_full(done.stderr):
+        # A clean-up's own want of space would take the place of the error that it cleans up after.
+        if not done.ok and not cleanup and says_disk_full(done.stderr):
             raise DiskFullError(
                 f"no space left while {program} ran {args[0]}",
                 hint="`dsbisect clean --images` frees what the lab made; "

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dsharness.commands import writing
 from dsharness.containers import Container
 from dsharness.directory import connect
 from dsharness.errors import DeadlineError, InstanceError, PortTakenError
@@ -24,10 +25,13 @@ def shared_folder() -> Iterator[Path]:
 
     Its path stays short: a Unix socket's may have 107 bytes at most.
     """
-    outer = Path(tempfile.mkdtemp(prefix="dsb-", dir=os.environ.get("XDG_RUNTIME_DIR") or "/tmp"))  # noqa: S108
+    place = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108
+    with writing(place):
+        outer = Path(tempfile.mkdtemp(prefix="dsb-", dir=place))
     try:
         inner = outer / "run"
-        inner.mkdir()
+        with writing(place):
+            inner.mkdir()
         inner.chmod(0o777)
         yield inner
     finally:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dsharness.calibrator import Calibrator
+from dsharness.commands import writing
 from dsharness.containers import Container, Options, running
 from dsharness.directory import connect
 from dsharness.engine import Engine
@@ -95,9 +96,9 @@ class _Reading:
 def take_sample(at: Bench, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
     """Run the load once. Never raises for a run that went wrong: the sample says why."""
     instance = at.instance
-    (at.folder / ldclt.USERS_FILE).write_text(
-        ldclt.users_file(workload, instance.site, turn), encoding="utf-8"
-    )
+    users = at.folder / ldclt.USERS_FILE
+    with writing(users):
+        users.write_text(ldclt.users_file(workload, instance.site, turn), encoding="utf-8")
     argv = ldclt.argv(workload, instance.site, LOAD_FOLDER)
     limit_s = workload.warmup_s + workload.duration_s + ldclt.GRACE_S + 15
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")

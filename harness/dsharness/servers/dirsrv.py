@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from dsharness.commands import writing
 from dsharness.containers import Container, Options
 from dsharness.directory import Site, connect
 from dsharness.errors import InstanceError
@@ -67,7 +68,7 @@ class Dirsrv:
     def fill(self, box: Container, socket: Path, values: tuple[str, ...], seed: Seed) -> None:
         self.stop(box)
         ldif = socket.parent / "people.ldif"
-        with ldif.open("w", encoding="utf-8") as stream:
+        with writing(ldif), ldif.open("w", encoding="utf-8") as stream:
             stream.writelines(people_ldif(self.site, values, seed.users))
         ldif.chmod(0o644)
         box.must(

@@ -1,0 +1,177 @@
+"""Faults of the kernel's surroundings: a server killed, a disk that fills, an unknown scheme.
+
+What only the load sees (a server that hangs, users who cannot bind, a taken port) is in
+test_kernel; sources that cannot be reached are in test_images and test_bootstrap_dnf.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from benches import DEFAULT, MATRIX, USERS, cpus_of, golden_of, image_of, machine_only
+from small_disk import small_disk
+
+from dsbisect.laboratory import Laboratory, Plan
+from dsharness.engine import Engine
+from dsharness.errors import DiskFullError, ExitCode, InstanceError
+from dsharness.golden import Golden, golden_state
+from dsharness.model import Arm, Image, Order, Workload
+from dsharness.ownership import found, remove
+from dsharness.sampling import Bench
+from dsharness.servers import Seed
+from dsharness.waiting import Deadline, wait_until
+
+ROW = "debian-12"
+LOAD = Workload(id="load", title="at random", users=USERS, distinct_users=USERS, duration_s=2)
+REPEAT = LOAD.model_copy(update={"id": "one", "distinct_users": 1, "order": Order.REPEAT})
+SMALL_STORAGE = """
+[storage]
+driver = "overlay"
+graphroot = "{disk}/graph"
+runroot = "{disk}/run"
+[storage.options]
+additionalimagestores = ["{images}"]
+"""
+
+
+@contextmanager
+def when_loaded(at: Bench, act: Callable[[], None]) -> Iterator[None]:
+    """Act once the server's CPU time tells that the load has begun; an error in it is raised."""
+    meter, failed = at.instance.meter, list[BaseException]()
+    begin = meter.used_us()
+
+    def wait_and_act() -> None:
+        try:
+            wait_until(
+                lambda: True if meter.used_us() > begin + 300_000 else None,
+                Deadline.after(30),
+                what="the load",
+            )
+            act()
+        except BaseException as error:  # noqa: BLE001 - a thread's errors are told by its owner
+            failed.append(error)
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    assert not failed, failed
+
+
+def slapd_pid(at: Bench) -> int:
+    """The host's id of the server below its init."""
+    first = at.instance.container.state().pid
+    children = Path(f"/proc/{first}/task/{first}/children").read_text(encoding="utf-8").split()
+    return int(children[0])
+
+
+def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Engine) -> None:
+    plan = Plan(matrix=MATRIX, arm=DEFAULT, users=USERS, cpus=cpus_of(engine))
+    with Laboratory(engine, plan, print) as laboratory:
+        laboratory.prepare([ROW], print)
+        assert laboratory.failures == {}
+        first = laboratory.sample(ROW, REPEAT, campaign_id="test", turn=0)
+        assert machine_only(first.invalid), first.invalid
+        at, _ = laboratory._benches[ROW]
+        victim, pid = at.instance.container, slapd_pid(at)
+        with when_loaded(at, lambda: os.kill(pid, signal.SIGKILL)):
+            dead = laboratory.sample(ROW, LOAD, campaign_id="test", turn=1)
+        assert "the server died during the load" in dead.invalid
+        assert dead.server_cpu_us_per_op is None  # nothing that could be taken for a figure
+        log = Path(dead.log)
+        assert log == victim.log
+        assert "slapd started" in log.read_text(encoding="utf-8")
+        assert victim.state().id == ""
+
+        after = laboratory.sample(ROW, REPEAT, campaign_id="test", turn=2)
+        assert machine_only(after.invalid), after.invalid
+        assert after.operations > 0
+        anew, _ = laboratory._benches[ROW]
+        assert anew.instance.container.name != victim.name
+        names = (anew.instance.container, anew.load)
+    assert [box.state().id for box in names] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("row", "scheme"),
+    [("debian-11", "PBKDF2-SHA512"), ("debian-13", "NO_SUCH_SCHEME")],
+    ids=["of a later version", "of no version"],
+)
+def test_a_scheme_that_this_version_lacks_is_told_in_the_servers_words(
+    engine: Engine, row: str, scheme: str
+) -> None:
+    with pytest.raises(InstanceError) as caught:
+        golden_of(engine, row, Arm(id="wrong", password_scheme=scheme), users=20)
+    assert caught.value.exit_code == ExitCode.INSTANCE
+    assert f"passwordStorageScheme: {scheme}" in caught.value.message
+    assert "invalid scheme" in caught.value.message
+    assert "another arm" in caught.value.hint
+
+
+@pytest.fixture
+def image(engine: Engine) -> Image:
+    return image_of(engine, ROW)
+
+
+def make(engine: Engine, image: Image, progress: Callable[[str], None] = print) -> Golden:
+    """A golden state that is made anew: no other test has this number of users."""
+    seed = Seed(users=23, salts=23, arm=Arm(id="full", password_scheme="SSHA512"))
+    return golden_state(engine, image, MATRIX.row(ROW).server, seed, progress=progress)
+
+
+# What a tmpfs can run out of: room for data, and room for one file or folder more.
+@pytest.mark.parametrize("options", ["size=4k", "nr_inodes=2", "nr_inodes=1"])
+@pytest.mark.parametrize(
+    "variable", ["DSBISECT_CACHE", "XDG_RUNTIME_DIR"], ids=["logs", "shared folder"]
+)
+def test_a_full_disk_under_the_labs_own_files(
+    engine: Engine, image: Image, monkeypatch: pytest.MonkeyPatch, variable: str, options: str
+) -> None:
+    with small_disk(options) as disk:
+        monkeypatch.setenv(variable, str(disk))
+        with pytest.raises(DiskFullError, match=f"no space left while writing {disk}") as caught:
+            make(engine, image)
+        assert caught.value.exit_code == ExitCode.DISK
+        assert "dsbisect clean" in caught.value.hint
+
+
+def fill(disk: Path) -> None:
+    """Leave no room at all."""
+    with (disk / "ballast").open("wb", buffering=0) as ballast:
+        while shutil.disk_usage(disk).free:
+            ballast.write(bytes(min(1024 * 1024, shutil.disk_usage(disk).free)))
+
+
+def test_a_disk_that_fills_while_a_golden_state_is_kept(
+    engine: Engine, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = engine.must("info", "--format", "{{.Store.GraphRoot}}")
+    with small_disk("size=2g") as disk:
+        settings = tmp_path / "storage.conf"
+        settings.write_text(SMALL_STORAGE.format(disk=disk, images=images), encoding="utf-8")
+        monkeypatch.setenv("CONTAINERS_STORAGE_CONF", str(settings))
+
+        def progress(what: str) -> None:
+            if what == "keeping the golden state":
+                fill(disk)
+
+        with pytest.raises(DiskFullError, match="podman ran commit") as caught:
+            make(engine, image, progress)
+        assert caught.value.exit_code == ExitCode.DISK
+        assert caught.value.log is not None
+        assert caught.value.log.is_file()
+        (disk / "ballast").unlink()
+        for box in found(engine):  # podman could not even note that it had removed it
+            remove(engine, box.name)
+        made: list[str] = []
+        make(engine, image, made.append)  # nothing half-kept is taken for the whole
+        assert made[-1] == "keeping the golden state"

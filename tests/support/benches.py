@@ -1,0 +1,57 @@
+"""Images, golden states and benches of the Debian rows, with few users, for tests of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lab import ROOT, USERS
+
+from dsharness.engine import Engine
+from dsharness.golden import Golden, golden_state
+from dsharness.host import CpuPlan, available_cpus, fingerprint, plan_cpus
+from dsharness.instance import Instance, serve
+from dsharness.matrix import load_matrix
+from dsharness.model import Arm, Image
+from dsharness.sampling import Bench, bench
+from dsharness.servers import Seed
+from dsimages.building import build_image
+
+MATRIX = load_matrix(ROOT / "matrix.yaml")
+ROWS = ("debian-11", "debian-12", "debian-13", "debian-sid")
+DEFAULT = Arm(id="default")
+MACHINE = ("hypervisor", "bottleneck", "on the same CPUs")  # what a busy machine may object to
+
+
+def image_of(engine: Engine, row: str) -> Image:
+    """Found, or built now; whatever prevents that is the lab's own error and fails the test."""
+    return build_image(engine, MATRIX, MATRIX.row(row), on_progress=print)
+
+
+def golden_of(engine: Engine, row: str, arm: Arm = DEFAULT, users: int = USERS) -> Golden:
+    seed = Seed(users=users, salts=users, arm=arm)
+    return golden_state(engine, image_of(engine, row), MATRIX.row(row).server, seed, progress=print)
+
+
+def cpus_of(engine: Engine) -> CpuPlan:
+    return plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+
+
+@contextmanager
+def served(engine: Engine, golden: Golden) -> Iterator[Instance]:
+    with serve(engine, golden, cpus_of(engine)) as instance:
+        yield instance
+
+
+@contextmanager
+def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
+    cpus = cpus_of(engine)
+    loader = image_of(engine, MATRIX.tools.ldclt)
+    facts = fingerprint(engine, cpus)
+    with served(engine, golden) as instance, bench(engine, instance, loader, cpus, facts) as at:
+        yield at
+
+
+def machine_only(reasons: tuple[str, ...]) -> bool:
+    """Nothing is objected to but how busy the machine was."""
+    return all(any(word in reason for word in MACHINE) for reason in reasons)
