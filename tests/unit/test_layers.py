@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = {  # in the order of the data
     "harness": "dsharness",
     "images": "dsimages",
+    "builds": "dsbuilds",
     "results": "dsresults",
     "bisect": "dsbisect",
 }

@@ -1,0 +1,1 @@
+"""From a source to a build: any commit or package, patched, cached."""

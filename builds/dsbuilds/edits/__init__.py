@@ -1,0 +1,1 @@
+"""Changes to a source by what they mean, not by line numbers."""

@@ -1,0 +1,1 @@
+"""What a git repository tells: commits, lines to search, equal commits, backports."""
