@@ -24,6 +24,9 @@ class ExitCode(IntEnum):
     DISK = 12  # no space left
     DEADLINE = 13  # something bounded took longer than its bound
     PORT = 14  # an address the server needs is taken
+    SOURCE = 15  # a repository, revision or source package cannot be used
+    EDIT = 16  # a patch or edit does not fit the source
+    BUILD = 17  # a source could not be built
     INCONCLUSIVE = 20  # measured, but no verdict can be given
     INTERRUPTED = 130  # Ctrl-C; the store is intact and the next run resumes
 
@@ -102,6 +105,18 @@ class DeadlineError(CandidateError):
 
 class PortTakenError(CandidateError):
     exit_code = ExitCode.PORT
+
+
+class SourceError(DsbisectError):
+    exit_code = ExitCode.SOURCE
+
+
+class EditError(CandidateError):
+    exit_code = ExitCode.EDIT
+
+
+class BuildError(CandidateError):
+    exit_code = ExitCode.BUILD
 
 
 class InconclusiveError(DsbisectError):

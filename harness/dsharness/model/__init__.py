@@ -6,6 +6,19 @@ live elsewhere.
 
 from __future__ import annotations
 
+from dsharness.model.built import (
+    AppliedPatch,
+    Build,
+    BuildSpec,
+    DistributionSource,
+    DriverName,
+    GitSource,
+    Provenance,
+    SourceSpec,
+    SrpmSource,
+    TarballSource,
+    Toolchain,
+)
 from dsharness.model.matrix import (
     Arm,
     Defaults,
@@ -51,15 +64,21 @@ from dsharness.model.value import (
 
 __all__ = [
     "NOTABLE_PACKAGES",
+    "AppliedPatch",
     "AptPackages",
     "Arm",
     "Base",
     "Bootstrap",
     "Boundary",
+    "Build",
+    "BuildSpec",
     "Campaign",
     "Defaults",
+    "DistributionSource",
     "DnfPackages",
+    "DriverName",
     "Family",
+    "GitSource",
     "Identifier",
     "Image",
     "KojiPackages",
@@ -69,6 +88,7 @@ __all__ = [
     "Outcome",
     "Packages",
     "PreinstalledPackages",
+    "Provenance",
     "Published",
     "Registry",
     "Row",
@@ -76,8 +96,12 @@ __all__ = [
     "Series",
     "Server",
     "Source",
+    "SourceSpec",
+    "SrpmSource",
     "Step",
     "StoredPassword",
+    "TarballSource",
+    "Toolchain",
     "Tools",
     "Value",
     "Verdict",

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
+from dsharness.model.built import Toolchain
 from dsharness.model.rows import Row, Series
 from dsharness.model.value import Identifier, Value
 
@@ -73,6 +74,9 @@ class Matrix(Value):
     defaults: Defaults
     tools: Tools
     sources: tuple[Source, ...] = ()
+    toolchains: tuple[Toolchain, ...] = Field(
+        default=(), description="in order of preference, for what is built from source"
+    )
     rows: tuple[Row, ...] = Field(min_length=1)
     series: tuple[Series, ...] = Field(min_length=1)
     workloads: tuple[Workload, ...] = Field(min_length=1)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from dsharness.model.built import Provenance
 from dsharness.model.value import Value
 
 
@@ -27,6 +28,7 @@ class Image(Value):
     packages: dict[str, str] = Field(
         default_factory=dict, description="manifest: every installed package and its version"
     )
+    build: Provenance | None = Field(default=None, description="where what was built comes from")
 
     @property
     def notable(self) -> dict[str, str]:

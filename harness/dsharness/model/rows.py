@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dsharness.model.built import BuildSpec
 from dsharness.model.value import Identifier, Value, Version
 
 
@@ -23,6 +24,7 @@ class Server(StrEnum):
     """Which driver makes and serves the directory."""
 
     DIRSRV = "dirsrv"
+    TREE = "tree"  # 389-ds built from source, without the tools that go with it
     FREEIPA = "freeipa"
     ALDPRO = "aldpro"
 
@@ -133,6 +135,9 @@ class Row(Value):
     versions: Versions
     pins: dict[str, Version] = Field(
         default_factory=dict, description="further packages that must have this version"
+    )
+    build: BuildSpec | None = Field(
+        default=None, description="built from source and installed over the packages"
     )
     server: Server = Server.DIRSRV
     published: Published | None = None

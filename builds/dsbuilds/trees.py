@@ -1,0 +1,156 @@
+"""A source as a git tree in a folder of the lab's own: read, changed and written out, never edited.
+
+Whatever a source was (a revision, a source package, an archive), here it is one hash. Patches make
+another tree of it; equal files are equal trees.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dsbuilds.git import Git
+from dsharness.content import content_key
+from dsharness.errors import EditError
+from dsharness.paths import cache_home
+from dsharness.waiting import Deadline
+from dsimages.exclusive import exclusive
+
+INIT_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """All files of a source; ``origin`` says in words where they came from."""
+
+    git: Git
+    id: str
+    origin: str
+    revision: str | None = None
+
+    def read(self, path: str) -> str | None:
+        """A file's text; None where there is no such file."""
+        done = self.git.call("cat-file", "blob", f"{self.id}:{path}")
+        return done.stdout if done.ok else None
+
+    def listing(self) -> dict[str, str]:
+        """Path -> mode and hash of every file."""
+        what = f"list the files of {self.origin}"
+        listed = self.git.must("ls-tree", "-r", "-z", self.id, what=what)
+        entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
+        return {path: " ".join(facts.split()) for facts, _, path in entries}
+
+    def patched(self, name: str, text: str) -> Tree:
+        """The tree with a patch applied, whole or not at all; EditError names what failed."""
+        with temporary_index() as env:
+            self.git.must("read-tree", self.id, what=f"read {self.origin}", env=env)
+            done = self.git.call(
+                "apply", "--cached", "--whitespace=nowarn", "-", stdin=text, env=env
+            )
+            if not done.ok:
+                raise EditError(
+                    f"{name} does not fit {self.origin}: {_refusal(done.stderr)}"
+                    f"{_hunk(text, done.stderr)}",
+                    hint="make it for this source anew, or pick the source it was made for",
+                )
+            return replace(self, id=self._written(env), revision=self.revision)
+
+    def with_files(self, files: Mapping[str, str]) -> Tree:
+        """The tree with further or other files."""
+        with temporary_index() as env:
+            self.git.must("read-tree", self.id, what=f"read {self.origin}", env=env)
+            for path, text in files.items():
+                blob = self.git.must(
+                    "hash-object", "-w", "--stdin", stdin=text, what=f"keep {path}"
+                ).strip()
+                entry = f"100644,{blob},{path}"
+                self.git.must(
+                    "update-index", "--add", "--cacheinfo", entry, what=f"add {path}", env=env
+                )
+            return replace(self, id=self._written(env))
+
+    def write_out(self, folder: Path, index: Path) -> None:
+        """Make a folder hold this tree; files that were there and are equal keep their times.
+
+        What is not of any tree (objects of an earlier build) stays. ``index`` remembers what was
+        written last.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.git.must(
+            "--work-tree", str(folder), "read-tree", "--reset", "-u", self.id,
+            what=f"write out {self.origin}", env={"GIT_INDEX_FILE": str(index)},
+        )  # fmt: skip
+
+    def _written(self, env: Mapping[str, str]) -> str:
+        return self.git.must("write-tree", what=f"keep {self.origin}", env=env).strip()
+
+
+def imported(folder: Path, origin: str) -> Tree:
+    """A folder's files as a tree."""
+    git = own_repository()
+    with temporary_index() as env:
+        git.must(
+            "--work-tree", str(folder), "add", "--all", "--force", ".",
+            what=f"take over {origin}", env=env,
+        )  # fmt: skip
+        tree = git.must("write-tree", what=f"keep {origin}", env=env).strip()
+    return Tree(git=git, id=tree, origin=origin)
+
+
+def own_repository(name: str = "imported") -> Git:
+    """A bare repository of the lab's own, made when it is not there."""
+    folder = cache_home() / "repositories" / f"{name}.git"
+    lock = cache_home() / "locks" / f"repository-{name}.lock"
+    with exclusive(lock, Deadline.after(INIT_LIMIT_S)):
+        git = Git(folder=folder)
+        if not (folder / "HEAD").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            git.must("init", "--bare", "--quiet", what="make a repository for sources")
+    return git
+
+
+@contextmanager
+def temporary_index() -> Iterator[dict[str, str]]:
+    """An index for one change; the repository's own, if any, is not touched."""
+    with tempfile.TemporaryDirectory(prefix="dsbisect-index-") as folder:
+        yield {"GIT_INDEX_FILE": str(Path(folder) / secrets.token_hex(4))}
+
+
+def tree_key(listing: Mapping[str, str]) -> str:
+    return content_key(dict(listing))
+
+
+def _refusal(said: str) -> str:
+    lines = [line.removeprefix("error: ") for line in said.splitlines() if "error:" in line]
+    return "; ".join(lines) or last_words(said)
+
+
+def last_words(said: str) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else "git said nothing"
+
+
+def _hunk(patch: str, said: str) -> str:
+    """The hunk that git names by file and line of the old text."""
+    failed = re.search(r"patch failed: (?P<path>.+):(?P<line>\d+)", said)
+    if failed is None:
+        return ""
+    inside, hunk = False, list[str]()
+    for line in patch.splitlines():
+        if line.startswith(("--- ", "diff ")):
+            if hunk:
+                break
+            inside = line.rstrip().endswith(failed["path"])
+        elif line.startswith("@@"):
+            if hunk:
+                break
+            if inside and re.match(rf"@@ -{failed['line']}\b", line):
+                hunk = [line]
+        elif hunk:
+            hunk.append(line)
+    return "\n" + "\n".join(hunk) if hunk else ""

@@ -1,0 +1,115 @@
+"""What is built from source: what a row asks for, and what a build leaves behind."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dsharness.model.value import Identifier, Value, Version
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class DriverName(StrEnum):
+    """How a source becomes something to serve."""
+
+    TREE = "tree"  # an install tree laid over a row's image
+    DEB = "deb"  # dpkg-buildpackage
+    RPM = "rpm"  # rpmbuild
+    MOCK = "mock"  # rpmbuild in mock's chroot
+
+
+class GitSource(Value):
+    """A revision of a repository, by URL or path."""
+
+    kind: Literal["git"] = "git"
+    url: str
+    revision: str
+
+
+class DistributionSource(Value):
+    """The source package that the row's own distribution offers."""
+
+    kind: Literal["distribution"] = "distribution"
+    package: str = "389-ds-base"
+    version: Version | None = Field(default=None, description="upstream or full; default: newest")
+
+
+class SrpmSource(Value):
+    """A source RPM: a file, a URL, or what Koji keeps."""
+
+    kind: Literal["srpm"] = "srpm"
+    location: str
+    sha256: Digest | None = None
+
+
+class TarballSource(Value):
+    """A release archive: a file or a URL."""
+
+    kind: Literal["tarball"] = "tarball"
+    location: str
+    sha256: Digest | None = None
+
+
+SourceSpec = Annotated[
+    GitSource | DistributionSource | SrpmSource | TarballSource, Field(discriminator="kind")
+]
+
+
+class BuildSpec(Value):
+    """What a row wants built, and installed over what its packages brought."""
+
+    driver: DriverName
+    source: SourceSpec = Field(default_factory=DistributionSource)
+    edits: tuple[str, ...] = Field(default=(), description="e.g. default-scheme=PBKDF2_SHA256")
+    patches: tuple[str, ...] = Field(default=(), description="files, relative to the matrix")
+
+
+class Toolchain(Value):
+    """What builds sources of one era: a row's system and further packages."""
+
+    id: Identifier
+    row: Identifier
+    packages: tuple[str, ...]
+    offers: tuple[str, ...] = Field(description="what a tree may need: see docs/builds.md")
+
+
+class AppliedPatch(Value):
+    """A change to a source before it was built."""
+
+    name: str
+    title: str
+    sha256: str
+
+
+class Provenance(Value):
+    """Where a build comes from and how it was made."""
+
+    driver: DriverName
+    source: str = Field(description="in words: a URL, a package and version, a file")
+    revision: str | None = None
+    tree: str = Field(description="git's hash of all files that were built, patches included")
+    patches: tuple[AppliedPatch, ...] = ()
+    toolchain: str = Field(description="the image it was built in")
+    tools: dict[str, str] = Field(default_factory=dict, description="compilers and libraries")
+    flags: tuple[str, ...] = ()
+    clean: bool = Field(description="from an empty folder, not on top of another build")
+    seconds: float
+    built_at: str
+    log: str
+
+
+class Build(Value):
+    """What was built, and all that is needed to serve it."""
+
+    key: str
+    folder: str = Field(description="install tree, or a repository of packages")
+    content: str = Field(description="hash of what was built: equal builds serve equally")
+    packages: tuple[str, ...] = ()
+    expected_scheme: str | None = Field(default=None, description="what the edits promise")
+    expected_rounds: dict[str, int] = Field(
+        default_factory=dict, description="rust or c -> rounds, as the edits promise"
+    )
+    provenance: Provenance
