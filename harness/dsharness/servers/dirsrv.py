@@ -24,6 +24,8 @@ class Dirsrv:
     """The driver of a plain 389-ds."""
 
     revision = 3
+    program = "ns-slapd"
+    config_folder = CONFIG_FOLDER
     creating = "creating the directory"
     # An unprivileged port: the measured server needs no capability at all.
     site = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
@@ -47,12 +49,12 @@ class Dirsrv:
         return ("sleep", "infinity")
 
     def serve_command(self) -> tuple[str, ...]:
-        return slapd.serve_command(CONFIG_FOLDER, PID_FILE)
+        return slapd.serve_command(self.config_folder, PID_FILE, self.program)
 
     def create(self, box: Container) -> None:
         box.must("sh", "-s", what="prepare the server's folders", stdin=PREPARE)
         box.must("sh", "-c", CREATE, what="dscreate", stdin=self._answers())
-        slapd.move_socket(box, CONFIG_FOLDER)
+        slapd.move_socket(box, self.config_folder)
 
     def start(self, box: Container) -> None:
         box.start(*self.serve_command())
@@ -72,7 +74,7 @@ class Dirsrv:
             stream.writelines(people_ldif(self.site, values, seed.users))
         ldif.chmod(0o644)
         box.must(
-            "ns-slapd", "ldif2db", "-D", CONFIG_FOLDER, "-n", "userroot",
+            self.program, "ldif2db", "-D", self.config_folder, "-n", "userroot",
             "-i", f"{SOCKET_FOLDER}/{ldif.name}",
             what=f"import {seed.users} users offline",
         )  # fmt: skip

@@ -28,9 +28,9 @@ while [ -d "/proc/$pid" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1))
 """
 
 
-def serve_command(config_folder: str, pid_file: str) -> tuple[str, ...]:
+def serve_command(config_folder: str, pid_file: str, program: str = "ns-slapd") -> tuple[str, ...]:
     """The server in the foreground."""
-    return ("ns-slapd", "-D", config_folder, "-i", pid_file, "-d", SPEAK)
+    return (program, "-D", config_folder, "-i", pid_file, "-d", SPEAK)
 
 
 def stop(box: Container, pid_file: str) -> None:

@@ -1,0 +1,72 @@
+"""The Rust crates that a Cargo.lock names, fetched once, before the build and apart from it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from dsbuilds.failures import cause_of
+from dsbuilds.keeping import builds_home
+from dsbuilds.toolchains.images import Shop
+from dsbuilds.trees import Tree
+from dsharness.commands import writing
+from dsharness.containers import Options, running
+from dsharness.content import content_key
+from dsharness.engine import Engine
+from dsharness.errors import RegistryError
+from dsharness.waiting import Deadline
+from dsimages.exclusive import exclusive
+
+SCRIPT = Path(__file__).parent / "libexec" / "fetch-crates"
+INSIDE = "/usr/libexec/dsbisect-build/fetch-crates"
+LIMIT_S = 900.0
+
+
+def crates_for(
+    engine: Engine, tree: Tree, shop: Shop, log: Path, progress: Callable[[str], None]
+) -> Path:
+    """The folder with every crate of the lock; cargo checks each one's checksum."""
+    files = {
+        path: blob
+        for path, blob in tree.listing().items()
+        if path.startswith("src/") and path.endswith(("/Cargo.toml", "/Cargo.lock"))
+    }
+    key = content_key([shop.key, files])
+    folder = builds_home() / ".crates" / key
+    with exclusive(builds_home() / ".crates" / f"{key}.lock", Deadline.after(LIMIT_S)):
+        if not folder.exists():
+            progress("fetching the crates that Cargo.lock names")
+            _fetch(engine, tree, shop, folder, log)
+    return folder
+
+
+def _fetch(engine: Engine, tree: Tree, shop: Shop, folder: Path, log: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder.parent) as draft:
+        build = Path(draft)
+        with writing(build):
+            tree.write_out(build / "source", build / "index")
+            (build / "out").mkdir()
+        settings = _own_settings()
+        volumes = [(build, "/build", "rw"), (SCRIPT, INSIDE, "ro")]
+        volumes += [(settings, "/build/cargo.toml", "ro")] if settings else []
+        with running(
+            engine, shop.reference, "sleep", "infinity",
+            purpose="crates", log=log,
+            options=Options(network="host", volumes=tuple(volumes)),
+        ) as box:  # fmt: skip
+            done = box.execute(INSIDE, limit_s=LIMIT_S)
+        if not done.ok:
+            raise RegistryError(
+                f"the crates of {tree.origin} cannot be fetched: {cause_of(done.stderr)}",
+                hint="cargo's own configuration is used: check the network, proxy and mirrors",
+                log=log,
+            )
+        (build / "out" / "crates").rename(folder)
+
+
+def _own_settings() -> Path | None:
+    """The user's own mirrors for cargo, which the container would not see otherwise."""
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    return next((path for path in (home / "config.toml", home / "config") if path.is_file()), None)

@@ -1,0 +1,219 @@
+"""An install tree: configured, made and installed in a toolchain's image, for commits."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dsbuilds import keeping
+from dsbuilds.confinement import Limits, confined
+from dsbuilds.contents import content_of
+from dsbuilds.crates import crates_for
+from dsbuilds.failures import cause_of, may_be_stale, may_be_the_toolchain, passing, stage_of
+from dsbuilds.keeping import builds_home
+from dsbuilds.relevance import server_key
+from dsbuilds.toolchains.images import Shop
+from dsbuilds.toolchains.needs import Crates, Needs
+from dsbuilds.trees import Tree
+from dsharness.commands import writing
+from dsharness.content import content_key
+from dsharness.engine import Engine
+from dsharness.errors import BuildError, DeadlineError
+from dsharness.model import AppliedPatch, Build, DriverName, Provenance
+from dsharness.paths import logs_home
+from dsharness.waiting import Deadline
+from dsimages.exclusive import exclusive
+
+SCRIPT = Path(__file__).parents[1] / "libexec" / "build-tree"
+INSIDE = "/usr/libexec/dsbisect-build/build-tree"
+REVISION = 1  # raise when a build of the same source comes out differently
+SLOT_WAIT_S = 7200.0
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """One tree to build, and how."""
+
+    tree: Tree
+    needs: Needs
+    shop: Shop
+    patches: tuple[AppliedPatch, ...] = ()
+    expected_scheme: str | None = None
+    expected_rounds: dict[str, int] = field(default_factory=dict)
+    clean: bool = False  # from nothing, without any cache but that of downloads
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def key(self) -> str:
+        """All that decides what comes out; commits that differ in nothing else share it."""
+        return content_key(
+            [
+                REVISION, SCRIPT.read_text(encoding="utf-8"), server_key(self.tree.listing()),
+                self.shop.key, self.needs.flags, self.clean,
+            ]
+        )  # fmt: skip
+
+
+def build_tree(engine: Engine, order: Order, *, progress: Progress) -> Build:
+    """The order's build: found, or made now; BuildError says why it cannot be."""
+    key = order.key
+    known = keeping.find(key)
+    if known is not None:
+        return known
+    keeping.refuse_known_failure(key)
+    log = logs_home() / "builds" / f"{key}.log"
+    started = time.monotonic()
+    with _slot(order) as slot, keeping.draft() as draft:
+        known = keeping.find(key)  # another process may have held the slot for this very build
+        if known is not None:
+            return known
+        log.unlink(missing_ok=True)
+        progress("building" + (" from nothing" if order.clean else ""))
+        try:
+            installed = _Making(engine=engine, order=order, slot=slot, log=log).make(progress)
+        except BuildError as error:
+            if getattr(error, "lasting", False):
+                keeping.remember_failure(key, error)
+            raise
+        with writing(draft):
+            installed.rename(draft / "install")
+        build = Build(
+            key=key,
+            folder=str(draft),
+            content=content_of(draft / "install"),
+            expected_scheme=order.expected_scheme,
+            expected_rounds=order.expected_rounds,
+            provenance=_provenance(order, log, time.monotonic() - started),
+        )
+        return keeping.keep(draft, build)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Making:
+    engine: Engine
+    order: Order
+    slot: Path
+    log: Path
+
+    def make(self, progress: Progress) -> Path:
+        """The folder with what was installed; a stale half-built folder gets a second try."""
+        said = self._run(progress)
+        if said is not None and may_be_stale(said) and not self.order.clean:
+            progress("building from nothing: what an earlier build left does not fit")
+            shutil.rmtree(self.slot, ignore_errors=True)
+            said = self._run(progress)
+        if said is not None:
+            error = UnbuildableError(
+                f"unbuildable: {cause_of(said)} (while it ran {stage_of(said)})", log=self.log
+            )
+            error.toolchain_may_be_wrong = may_be_the_toolchain(said)
+            error.lasting = not passing(said)
+            raise error
+        installed = self.slot / "build" / "install"
+        if installed.is_symlink() or not (installed / "opt" / "dirsrv" / "sbin").is_dir():
+            raise UnbuildableError("unbuildable: it installed no server", log=self.log)
+        return installed
+
+    def _crates(self, progress: Progress) -> Path:
+        order = self.order
+        return crates_for(self.engine, order.tree, order.shop, self.log, progress)
+
+    def _run(self, progress: Progress) -> str | None:
+        """Build once; what was said when it failed, None when it did not."""
+        order, build = self.order, self.slot / "build"
+        with writing(build):
+            build.mkdir(parents=True, exist_ok=True)
+        order.tree.write_out(build / "source", self.slot / "index")
+        locked = order.needs.crates is Crates.LOCKED
+        (build / "locked").write_text("1" if locked else "", encoding="utf-8")
+        volumes = [(build, "/build", "rw"), (SCRIPT, INSIDE, "ro")]
+        if locked:
+            volumes.append((self._crates(progress), "/build/crates", "ro"))
+        if not order.clean:
+            volumes.append((_compiler_cache(order.shop), "/build/ccache", "rw"))
+        with confined(
+            self.engine, order.shop.reference,
+            folder=build, volumes=tuple(volumes), purpose="build",
+            log=self.log, limits=order.limits,
+        ) as (box, disk):  # fmt: skip
+            done = box.execute(
+                INSIDE, _configure_key(order), str(_jobs()), *order.needs.flags,
+                limit_s=order.limits.time_s,
+            )  # fmt: skip
+        if disk.exceeded:
+            raise UnbuildableError(
+                f"unbuildable: it filled more than {order.limits.disk_bytes >> 30} GiB of disk",
+                log=self.log,
+            )
+        if done.timed_out:
+            raise DeadlineError(
+                f"the build took longer than {order.limits.time_s / 60:.0f} minutes", log=self.log
+            )
+        return None if done.ok else f"{done.stdout}\n{done.stderr}"
+
+
+class UnbuildableError(BuildError):
+    """A tree that does not build; says whether another toolchain or another time may help."""
+
+    toolchain_may_be_wrong = False
+    lasting = True
+
+
+@contextmanager
+def _slot(order: Order) -> Iterator[Path]:
+    """Where a toolchain's trees are built one upon the other; a clean build has its own."""
+    work = builds_home() / ".work"
+    if not order.clean:
+        slot = work / order.shop.key
+        with exclusive(work / f"{order.shop.key}.lock", Deadline.after(SLOT_WAIT_S)):
+            yield slot
+        return
+    slot = work / f"clean-{secrets.token_hex(6)}"
+    try:
+        yield slot
+    finally:
+        shutil.rmtree(slot, ignore_errors=True)
+
+
+def _compiler_cache(shop: Shop) -> Path:
+    folder = builds_home() / ".ccache" / shop.key
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _configure_key(order: Order) -> str:
+    """Changes with everything that autoreconf and configure read."""
+    read = ("configure.ac", "Makefile.am", "VERSION.sh", "m4/")
+    files = {path: blob for path, blob in order.tree.listing().items() if path.startswith(read)}
+    return content_key([files, order.needs.flags])
+
+
+def _jobs() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _provenance(order: Order, log: Path, seconds: float) -> Provenance:
+    return Provenance(
+        driver=DriverName.TREE,
+        source=order.tree.origin,
+        revision=order.tree.revision,
+        tree=order.tree.id,
+        patches=order.patches,
+        toolchain=order.shop.reference,
+        tools=order.shop.tools,
+        flags=order.needs.flags,
+        clean=order.clean,
+        seconds=round(seconds, 1),
+        built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        log=str(log),
+    )

@@ -1,0 +1,68 @@
+"""Why a build failed, from what the tools said. Core pure logic."""
+
+from __future__ import annotations
+
+import re
+
+# The first line that matches is the cause; what follows is mostly its consequence.
+CAUSES = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^.*: fatal error: .*$",
+        r"^[^\s:]+:\d+(?::\d+)?: error: .*$",
+        r"^error(\[E\d+\])?: (?!could not compile|failed to run custom build|aborting due).*$",
+        r"^configure(\.ac)?(:\d+)?: error: .*$",
+        r"^.*undefined reference to .*$",
+        r"^make(\[\d+\])?: \*\*\* No rule to make target .*$",
+        r"^.*(failure in name resolution|Could not resolve host|Network is unreachable).*$",
+        r"^.*(Killed|Cannot allocate memory|virtual memory exhausted|Out of memory).*$",
+        r"^.*: (command not found|not found)$",
+        r"^make(\[\d+\])?: \*\*\* .*$",
+    )
+)
+STAGE = re.compile(r"^dsbisect-stage\t(\w+)$", re.MULTILINE)
+# Before make, it is the toolchain that does not fit rather than the commit that is broken.
+SURROUNDINGS = frozenset({"autoreconf", "configure"})
+CRATES = re.compile(
+    r"no matching package|failed to select a version|lock file version", re.IGNORECASE
+)
+STALE = re.compile(
+    r"No rule to make target|undefined reference|file format not recognized|file truncated"
+    r"|multiple definition|can't find crate"
+)
+PASSING = re.compile(
+    r"Killed|Cannot allocate memory|virtual memory exhausted|No space left|Disk quota exceeded"
+    r"|Resource temporarily unavailable",
+    re.IGNORECASE,
+)
+
+
+def stage_of(said: str) -> str:
+    """How far the build came."""
+    stages = STAGE.findall(said)
+    return stages[-1] if stages else "start"
+
+
+def cause_of(said: str) -> str:
+    """The line that most likely says why."""
+    for cause in CAUSES:
+        found = cause.search(said)
+        if found is not None:
+            return found[0].strip()[:300]
+    lines = [line for line in said.splitlines() if line.strip()]
+    return lines[-1].strip()[:300] if lines else "it said nothing"
+
+
+def may_be_the_toolchain(said: str) -> bool:
+    """Whether another toolchain might build the same tree."""
+    return stage_of(said) in SURROUNDINGS or CRATES.search(said) is not None
+
+
+def may_be_stale(said: str) -> bool:
+    """Whether what an earlier build left in the folder may be the cause."""
+    return bool(STALE.search(said)) or stage_of(said) in SURROUNDINGS
+
+
+def passing(said: str) -> bool:
+    """Whether the surroundings failed rather than the source: another time it may build."""
+    return bool(PASSING.search(said)) or stage_of(said) == "start"

@@ -1,0 +1,44 @@
+"""An install tree laid over the system it was built for: an image like any other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dsharness.content import content_key
+from dsharness.engine import Engine
+from dsharness.model import Build, Image
+from dsharness.paths import cache_home, logs_home
+from dsharness.waiting import Deadline
+from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
+from dsimages.exclusive import exclusive
+
+REVISION = 1
+LIMIT_S = 600.0
+TEXT = "ARG BASE\nFROM ${BASE}\nCOPY opt/dirsrv /opt/dirsrv\n"
+
+
+def layered(engine: Engine, made: Build, runtime: Image, candidate: str) -> Image:
+    """The image that serves a build; builds of equal content share it."""
+    key = content_key([REVISION, runtime.key, made.content])
+    reference = f"{REPOSITORY}/built:{key}"
+    deadline = Deadline.after(LIMIT_S)
+    with exclusive(cache_home() / "locks" / f"built-{key}.lock", deadline):
+        if not exists(engine, reference):
+            log = logs_home() / "builds" / f"layer-{key}.log"
+            recipe = Recipe(
+                text=TEXT,
+                base=runtime.reference,
+                reference=reference,
+                labels=labels_of("built", row=runtime.row_id, key=key, build=made.key),
+                what=f"the image of build {made.key}",
+                context=Path(made.folder) / "install",
+            )
+            with replacing(engine, reference):
+                build(Workshop(engine=engine, deadline=deadline, log=log), recipe)
+    return Image(
+        row_id=candidate,
+        reference=reference,
+        key=key,
+        packages=runtime.packages,
+        build=made.provenance,
+    )

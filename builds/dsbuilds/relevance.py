@@ -1,0 +1,61 @@
+"""Which files of a source decide what the server is. Core pure logic.
+
+Everything counts but what is known not to: a file that nobody thought of makes one build more, and
+never a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dsharness.content import content_key
+
+# Where -> what it is. Not one of these is compiled or laid into an install tree that is served.
+BESIDE: dict[str, str] = {
+    "src/cockpit/": "web UI",
+    "src/lib389/": "lib389",
+    "dirsrvtests/": "tests",
+    "test/": "tests",
+    "docs/": "docs",
+    "man/": "docs",
+    "rfcs/": "docs",
+    "profiling/": "docs",
+    "docker/": "packaging",
+    "rpm/": "packaging",
+    "debian/": "packaging",
+    ".github/": "CI",
+    ".copr/": "CI",
+}
+FILES: dict[str, str] = {
+    "docker.mk": "packaging",
+    "rpm.mk": "packaging",
+    "CHANGELOG.md": "docs",
+    ".gitignore": "docs",
+    ".dockerignore": "packaging",
+    ".clang-format": "docs",
+    ".cspell.json": "docs",
+}
+ENDINGS: dict[str, str] = {".md": "docs", ".spec": "packaging", ".spec.in": "packaging"}
+SERVER = "server"
+
+
+def kind_of(path: str) -> str:
+    """What a file is part of: the server, or something beside it."""
+    if path in FILES:
+        return FILES[path]
+    for place, kind in BESIDE.items():
+        if path.startswith(place):
+            return kind
+    if path.startswith("LICENSE"):
+        return "docs"
+    return next((kind for end, kind in ENDINGS.items() if path.endswith(end)), SERVER)
+
+
+def server_key(listing: Mapping[str, str]) -> str:
+    """The same for all sources that make the same server; ``listing`` is path -> content."""
+    return content_key({path: what for path, what in listing.items() if kind_of(path) == SERVER})
+
+
+def kinds_of(paths: Iterable[str]) -> tuple[str, ...]:
+    """What a change touches, in words, without doubles."""
+    return tuple(sorted({kind_of(path) for path in paths}))
