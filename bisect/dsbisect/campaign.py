@@ -10,7 +10,6 @@ from typing import Protocol
 from dsbisect.searching import Answer, History, Measure, Question, Search
 from dsharness.content import content_key
 from dsharness.errors import CandidateError
-from dsharness.golden import Golden
 from dsharness.model import Boundary, Campaign, Sample, Workload
 from dsresults.comparing import grouped
 from dsresults.store import Store
@@ -19,7 +18,8 @@ from dsresults.store import Store
 class Benches(Protocol):
     """Where samples come from."""
 
-    goldens: dict[str, Golden]
+    @property
+    def identities(self) -> Mapping[str, str]: ...
 
     @property
     def unmeasurable(self) -> Mapping[str, str]: ...
@@ -134,8 +134,8 @@ def _open_campaign(
 
 def _environment(question: Question, workload: Workload, benches: Benches) -> dict[str, str]:
     """Everything that must be the same for old samples to count."""
-    goldens: Mapping[str, str] = {row: golden.key for row, golden in benches.goldens.items()}
-    inputs = [question.line, workload.model_dump(mode="json"), goldens, benches.environment]
+    identities = {each: benches.identities.get(each) for each in question.line}
+    inputs = [question.line, workload.model_dump(mode="json"), identities, benches.environment]
     return {"fingerprint": content_key(inputs)}
 
 

@@ -1,14 +1,15 @@
-"""Rows become ready benches: images built, golden states made, servers started when needed."""
+"""Candidates become ready benches: built, filled once, and served when they are needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from dsbisect.supply import RowSupply, Supply
 from dsharness.commands import stop_all
 from dsharness.engine import Engine
 from dsharness.errors import CandidateError, WorkloadError
@@ -19,11 +20,10 @@ from dsharness.model import Arm, Image, Matrix, Sample, Workload
 from dsharness.ownership import reap
 from dsharness.sampling import Bench, bench, take_sample
 from dsharness.servers import Seed
-from dsimages.building import build_image
 
 WORKERS = 2
 
-Progress = Callable[[str, str], None]  # (row, what is happening)
+Progress = Callable[[str, str], None]  # (candidate, what is happening)
 Finished = Callable[[str], None]
 
 
@@ -35,7 +35,6 @@ class Plan:
     arm: Arm
     users: int
     cpus: CpuPlan
-    relock: bool = False
     keep: bool = False
 
     @property
@@ -46,9 +45,10 @@ class Plan:
 class Laboratory:
     """Owns the benches of a campaign; leaving it removes every container."""
 
-    def __init__(self, engine: Engine, plan: Plan, progress: Progress) -> None:
+    def __init__(self, engine: Engine, plan: Plan, supply: Supply, progress: Progress) -> None:
         self._engine = engine
         self._plan = plan
+        self._supply = supply
         self._progress = progress
         self._resources = ExitStack()
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
@@ -70,8 +70,14 @@ class Laboratory:
         self._resources.close()
 
     @property
+    def identities(self) -> Mapping[str, str]:
+        """What must stay the same for old samples to count."""
+        keys = {row: golden.key for row, golden in self.goldens.items()}
+        return self._supply.identities or keys
+
+    @property
     def unmeasurable(self) -> dict[str, str]:
-        """Rows that could not be prepared, and why."""
+        """Candidates that could not be prepared, and why."""
         return {row: str(error) for row, error in self.failures.items()}
 
     @property
@@ -82,21 +88,20 @@ class Laboratory:
     def images(self) -> dict[str, Image]:
         return {golden.image.key: golden.image for golden in self.goldens.values()}
 
-    def prepare(self, rows: Iterable[str], finished: Finished) -> None:
-        """Build images and golden states, two rows at a time; a row that fails is noted."""
-        loader_row = self._plan.matrix.tools.ldclt
+    def prepare(self, candidates: Iterable[str], finished: Finished) -> None:
+        """Build images and golden states, two at a time; a candidate that fails is noted."""
         pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="prepare")
         try:
             # The load generator's image comes first: no row can be measured without it.
-            loader: Future[Image] = pool.submit(self._image, loader_row)
-            work: dict[Future[Golden], str] = {pool.submit(self._golden, r): r for r in rows}
+            loader: Future[Image] = pool.submit(self._load_generator)
+            work = {pool.submit(self._golden, each): each for each in candidates}
             for future in as_completed(work):
-                row = work[future]
+                candidate = work[future]
                 try:
-                    self.goldens[row] = future.result()
+                    self.goldens[candidate] = future.result()
                 except CandidateError as error:
-                    self.failures[row] = error
-                finished(row)
+                    self.failures[candidate] = error
+                finished(candidate)
             self._loader = loader.result()
         except BaseException:
             stop_all()
@@ -104,45 +109,56 @@ class Laboratory:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def sample(self, row: str, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
-        """One run on a row's bench, started first if need be; a dead server gets a new one."""
-        at = self._bench(row)
+    def sample(self, candidate: str, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
+        """One run on a candidate's bench, made and started first if need be.
+
+        A server that died gets a new one.
+        """
+        at = self._bench(candidate)
         sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
         if not at.instance.alive:
-            _, resources = self._benches.pop(row)
-            resources.close()
+            self.retire(candidate)
         return sample
 
-    def _image(self, row: str) -> Image:
-        return build_image(
-            self._engine,
-            self._plan.matrix,
-            self._plan.matrix.row(row),
-            relock=self._plan.relock,
-            on_progress=lambda what: self._progress(row, what),
-        )
+    def retire(self, candidate: str) -> None:
+        """Stop a candidate's servers; the next sample starts them anew."""
+        if candidate in self._benches:
+            _, resources = self._benches.pop(candidate)
+            resources.close()
 
-    def _golden(self, row: str) -> Golden:
-        return golden_state(
+    def _load_generator(self) -> Image:
+        row = self._plan.matrix.tools.ldclt
+        rows = RowSupply(engine=self._engine, matrix=self._plan.matrix)
+        return rows.image(row, lambda what: self._progress(row, what))
+
+    def _golden(self, candidate: str) -> Golden:
+        def told(what: str) -> None:
+            self._progress(candidate, what)
+
+        golden = golden_state(
             self._engine,
-            self._image(row),
-            self._plan.matrix.row(row).server,
+            self._supply.image(candidate, told),
+            self._supply.server(candidate),
             self._plan.seed,
-            progress=lambda what: self._progress(row, what),
+            progress=told,
             keep=self._plan.keep,
         )
+        self._supply.check(candidate, golden)
+        return golden
 
-    def _bench(self, row: str) -> Bench:
-        if row not in self._benches:
+    def _bench(self, candidate: str) -> Bench:
+        if candidate not in self._benches:
             if self._loader is None:
                 raise WorkloadError("the laboratory was not prepared")
+            if candidate not in self.goldens:
+                self.goldens[candidate] = self._golden(candidate)
             resources = self._resources.enter_context(ExitStack())
             cpus, keep = self._plan.cpus, self._plan.keep
             instance = resources.enter_context(
-                serve(self._engine, self.goldens[row], cpus, keep=keep)
+                serve(self._engine, self.goldens[candidate], cpus, keep=keep)
             )
             place = resources.enter_context(
                 bench(self._engine, instance, self._loader, cpus, self.environment, keep=keep)
             )
-            self._benches[row] = (place, resources)
-        return self._benches[row][0]
+            self._benches[candidate] = (place, resources)
+        return self._benches[candidate][0]

@@ -11,6 +11,7 @@ from dsbisect.halving import Halving
 from dsbisect.laboratory import Laboratory, Plan
 from dsbisect.request import Request
 from dsbisect.searching import Question, Search
+from dsbisect.supply import RowSupply
 from dsharness.engine import Engine
 from dsharness.host import available_cpus, plan_cpus
 from dsharness.model import Campaign, Image, Sample
@@ -52,11 +53,11 @@ def run_study(
         arm=request.arm,
         users=max(workload.users for workload in request.workloads),
         cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
-        relock=request.relock,
         keep=request.keep,
     )
+    supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     watcher.begin(rows, len(lines) * len(request.workloads))
-    with Laboratory(engine, plan, watcher.preparing) as laboratory:
+    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         laboratory.prepare(rows, watcher.prepared)
         for row, why in laboratory.unmeasurable.items():
             watcher.unmeasurable(row, why)

@@ -40,7 +40,7 @@ PASSING = re.compile(
 def stage_of(said: str) -> str:
     """How far the build came."""
     stages = STAGE.findall(said)
-    return stages[-1] if stages else "start"
+    return stages[-1] if stages else "start"  # the container itself did not work
 
 
 def cause_of(said: str) -> str:

@@ -37,12 +37,15 @@ FILES: dict[str, str] = {
 }
 ENDINGS: dict[str, str] = {".md": "docs", ".spec": "packaging", ".spec.in": "packaging"}
 SERVER = "server"
+CRATES = "debian/vendor/"  # Rust that a Debian source brings along
 
 
 def kind_of(path: str) -> str:
     """What a file is part of: the server, or something beside it."""
     if path in FILES:
         return FILES[path]
+    if path.startswith(CRATES):
+        return SERVER
     for place, kind in BESIDE.items():
         if path.startswith(place):
             return kind

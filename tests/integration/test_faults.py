@@ -19,6 +19,7 @@ from benches import DEFAULT, MATRIX, USERS, cpus_of, golden_of, image_of, machin
 from small_disk import small_disk
 
 from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.supply import RowSupply
 from dsharness.engine import Engine
 from dsharness.errors import DiskFullError, ExitCode, InstanceError
 from dsharness.golden import Golden, golden_state
@@ -76,7 +77,7 @@ def slapd_pid(at: Bench) -> int:
 
 def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Engine) -> None:
     plan = Plan(matrix=MATRIX, arm=DEFAULT, users=USERS, cpus=cpus_of(engine))
-    with Laboratory(engine, plan, print) as laboratory:
+    with Laboratory(engine, plan, RowSupply(engine=engine, matrix=MATRIX), print) as laboratory:
         laboratory.prepare([ROW], print)
         assert laboratory.failures == {}
         first = laboratory.sample(ROW, REPEAT, campaign_id="test", turn=0)

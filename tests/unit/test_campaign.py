@@ -23,7 +23,7 @@ class Benches:
         self.world = world
         self.refuses = refuses
         self.stop_after = stop_after
-        self.goldens = {}
+        self.identities = {}
         self.unmeasurable = {}
         self.environment = {"machine": machine}
         self.taken = 0

@@ -42,9 +42,9 @@ class Laboratory:
     taken = 0
     plans = ()
 
-    def __init__(self, engine, plan, progress):
+    def __init__(self, engine, plan, supply, progress):
         type(self).plans += (plan,)
-        self.images, self.goldens, self.unmeasurable = {}, {}, {}
+        self.images, self.identities, self.unmeasurable = {}, {}, {}
         self.environment = {"machine": "one"}
 
     def __enter__(self):

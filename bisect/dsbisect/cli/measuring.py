@@ -16,6 +16,7 @@ from rich.table import Table
 from dsbisect.cli.options import ArmId, AsJson, Keep, MatrixFile, Relock, StorePlace
 from dsbisect.cli.watching import Watch
 from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.supply import RowSupply
 from dsharness.errors import ExitCode
 from dsharness.host import available_cpus, plan_cpus
 from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
@@ -54,14 +55,14 @@ def measure(  # noqa: PLR0913 - each is an option
         arm=settings,
         users=max(each.users for each in workloads),
         cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
-        relock=relock,
         keep=keep,
     )
+    supply = RowSupply(engine=engine, matrix=checked, relock=relock)
     taken: list[Sample] = []
     with (
         Store.open(store) as opened,
         Watch() as watch,
-        Laboratory(engine, plan, watch.preparing) as laboratory,
+        Laboratory(engine, plan, supply, watch.preparing) as laboratory,
     ):
         watch.begin([row], questions=1)
         laboratory.prepare([row], watch.prepared)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dsbuilds import keeping
-from dsbuilds.confinement import Limits, confined
+from dsbuilds.confinement import Limits, bounded, confined
 from dsbuilds.contents import content_of
 from dsbuilds.crates import crates_for
 from dsbuilds.failures import cause_of, may_be_stale, may_be_the_toolchain, passing, stage_of
@@ -134,7 +134,6 @@ class _Making:
             build.mkdir(parents=True, exist_ok=True)
         order.tree.write_out(build / "source", self.slot / "index")
         locked = order.needs.crates is Crates.LOCKED
-        (build / "locked").write_text("1" if locked else "", encoding="utf-8")
         volumes = [(build, "/build", "rw"), (SCRIPT, INSIDE, "ro")]
         if locked:
             volumes.append((self._crates(progress), "/build/crates", "ro"))
@@ -146,7 +145,9 @@ class _Making:
             log=self.log, limits=order.limits,
         ) as (box, disk):  # fmt: skip
             done = box.execute(
-                INSIDE, _configure_key(order), str(_jobs()), *order.needs.flags,
+                *bounded(
+                    order.limits, INSIDE, _configure_key(order), str(_jobs()), *order.needs.flags
+                ),
                 limit_s=order.limits.time_s,
             )  # fmt: skip
         if disk.exceeded:

@@ -1,0 +1,56 @@
+"""Where the images of candidates come from: rows of the matrix here, commits in commits/."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from dsharness.engine import Engine
+from dsharness.golden import Golden
+from dsharness.model import Image, Matrix, Server
+from dsimages.building import build_image
+
+Told = Callable[[str], None]
+
+
+class Supply(Protocol):
+    """Makes a candidate something to serve."""
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        """What must stay the same for old samples to count; empty: the golden states' keys."""
+        ...
+
+    def image(self, candidate: str, told: Told) -> Image:
+        """The candidate's image: found, or built now."""
+        ...
+
+    def server(self, candidate: str) -> Server: ...
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        """Raise a CandidateError when what the server stores is not what was promised."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSupply:
+    """Rows of a matrix."""
+
+    engine: Engine
+    matrix: Matrix
+    relock: bool = False
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        return {}
+
+    def image(self, candidate: str, told: Told) -> Image:
+        row = self.matrix.row(candidate)
+        return build_image(self.engine, self.matrix, row, relock=self.relock, on_progress=told)
+
+    def server(self, candidate: str) -> Server:
+        return self.matrix.row(candidate).server
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        """A row promises no more than its packages, and those were checked with its image."""
