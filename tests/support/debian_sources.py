@@ -1,0 +1,82 @@
+"""What Debian's packages are built from: real trees of four eras, fetched once."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from dsharness.containers import Options, running
+from dsharness.engine import Engine
+from dsharness.matrix import find_row, load_matrix
+from dsharness.model import Image
+from dsharness.paths import cache_home, logs_home
+from dsharness.probing import detect
+from dsharness.waiting import Deadline
+from dsimages.building import build_image
+from dsimages.exclusive import exclusive
+
+MATRIX = Path(__file__).parents[2] / "matrix.yaml"
+DEBIAN_ROWS = ("debian-11", "debian-12", "debian-13", "debian-sid")
+PACKAGE = "389-ds-base"
+LIMIT_S = 900.0
+# What apt and dpkg need to install dpkg-dev; the image of the row has neither it nor sources.
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
+FETCH = """
+set -eu
+export DEBIAN_FRONTEND=noninteractive
+apt() {
+    apt-get -q -y -o Acquire::Retries=3 -o Acquire::Check-Valid-Until=false \
+        -o APT::Sandbox::User=root -o Dpkg::Options::=--force-unsafe-io "$@"
+}
+sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/src.list
+apt update
+apt install --no-install-recommends dpkg-dev
+cd /out
+apt --download-only source "$1=$2"
+dpkg-source --no-check --extract "$1"_*.dsc tree
+"""
+
+
+def debian_source(row_id: str) -> Path:
+    """The unpacked tree of a row's source package with Debian's patches; do not write to it."""
+    engine = detect()
+    matrix = load_matrix(MATRIX)
+    image = build_image(engine, matrix, find_row(matrix, row_id), on_progress=lambda _: None)
+    version = source_version(image.packages[PACKAGE])
+    folder = cache_home() / "tests" / f"{PACKAGE}_{version.partition(':')[2] or version}.dsc"
+    lock = cache_home() / "locks" / f"test-source-{row_id}.lock"
+    with exclusive(lock, Deadline.after(LIMIT_S)):
+        if not folder.exists():
+            _fetch(engine, image, version, folder)
+    return folder / "tree"
+
+
+def dsc_of(row_id: str) -> Path:
+    """The source package itself: the .dsc, beside the archives that it names."""
+    (dsc,) = debian_source(row_id).parent.glob("*.dsc")
+    return dsc
+
+
+def source_version(binary: str) -> str:
+    """A rebuild's package (+b1) comes from the source without that suffix."""
+    return re.sub(r"\+b\d+$", "", binary)
+
+
+def _fetch(engine: Engine, image: Image, version: str, folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}-"))
+    logs_home().mkdir(parents=True, exist_ok=True)
+    log = logs_home() / f"test-source-{image.row_id}.log"
+    options = Options(network="host", capabilities=CAPABILITIES, volumes=((work, "/out", "rw"),))
+    try:
+        with running(
+            engine, image.reference, "sleep", "infinity",
+            purpose="test-source", log=log, options=options,
+        ) as box:  # fmt: skip
+            done = box.execute("sh", "-c", FETCH, "sh", PACKAGE, version, limit_s=LIMIT_S)
+        assert done.ok, f"no source of {PACKAGE} {version}: {done}"
+        work.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
