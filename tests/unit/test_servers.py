@@ -88,7 +88,8 @@ class TestEveryDriver:
 
     def test_the_server_itself_is_measured(self, driver: ServerDriver) -> None:
         command = driver.serve_command()
-        assert command[command.index("ns-slapd") :][-2] == "-d", "in the foreground"
+        assert any(part.endswith("ns-slapd") for part in command)
+        assert command[-2] == "-d", "in the foreground"
 
     def test_a_user_is_below_the_people(self, driver: ServerDriver) -> None:
         site = driver.site

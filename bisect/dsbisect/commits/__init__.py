@@ -1,0 +1,1 @@
+"""From two revisions of a repository to the commit that made the server slow."""

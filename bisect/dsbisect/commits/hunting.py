@@ -1,0 +1,87 @@
+"""Which lines to search one after the other until every step is explained. Core pure logic.
+
+[g, ., ., A, ., ., B, ., b]   one search names A; what is left of the difference names B
+[P, s1, s2, M]                a merge that turned slow: its side branch is the next line
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dsharness.model import Boundary, Verdict
+
+Line = tuple[str, ...]
+Search = Callable[[Line], Boundary]
+Sides = Callable[[str], Sequence[Line]]  # the lines through a merge's side branches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hunt:
+    """All that was searched; the first boundary is that of the whole range."""
+
+    boundaries: tuple[Boundary, ...]
+    culprits: tuple[Boundary, ...]  # one for each commit, or set of suspects, that is blamed
+
+    @property
+    def whole(self) -> Boundary:
+        return self.boundaries[0]
+
+
+def hunt(line: Line, search: Search, sides: Sides, *, smallest_effect: float) -> Hunt:
+    """Search the line, what a found step leaves unexplained, and what a merge brought in."""
+    boundaries: list[Boundary] = []
+    culprits: list[Boundary] = []
+    lines = [line]
+    while lines:
+        boundary = search(lines.pop(0))
+        boundaries.append(boundary)
+        if not boundary.found or boundary.after is None:
+            continue
+        inside = sides(boundary.after) if len(boundary.suspects) == 1 else ()
+        brought = _through(inside, search, boundaries)
+        if brought is None:
+            culprits.append(boundary)
+        else:
+            culprits.append(brought)
+        lines += _unexplained(boundary, smallest_effect)
+    return Hunt(boundaries=tuple(boundaries), culprits=tuple(culprits))
+
+
+def _through(inside: Sequence[Line], search: Search, boundaries: list[Boundary]) -> Boundary | None:
+    """The step inside a merge's side branches; None when it is the merge itself."""
+    for line in inside:
+        boundary = search(line)
+        boundaries.append(boundary)
+        if boundary.found and boundary.after is not None and boundary.after != line[-1]:
+            return boundary
+    return None
+
+
+def _unexplained(boundary: Boundary, smallest_effect: float) -> list[Line]:
+    """The parts of a line, beside the step, over which the cost still changes."""
+    line = boundary.line
+    if boundary.before is None or boundary.after is None:
+        return []
+    known = {verdict.candidate: verdict for verdict in boundary.verdicts}
+    low, high = line.index(boundary.before), line.index(boundary.after)
+    first = Verdict.model_construct(ratio_to_first=1.0, interval=(1.0, 1.0))
+    ends = (
+        (line[: low + 1], first, known.get(line[low])),
+        (line[high:], known.get(line[high]), known.get(line[-1])),
+    )
+    return [
+        part
+        for part, begin, end in ends
+        if len(part) > 1 and begin and end and _apart(begin, end, smallest_effect)
+    ]
+
+
+def _apart(begin: Verdict, end: Verdict, smallest_effect: float) -> bool:
+    """Whether two verdicts' intervals, seen from the line's first end, surely differ."""
+    if begin.interval is None or end.interval is None:
+        return False
+    return (
+        end.interval[0] > begin.interval[1] * smallest_effect
+        or end.interval[1] * smallest_effect < begin.interval[0]
+    )

@@ -1,0 +1,173 @@
+"""Sources as candidates: each a tree, built in a toolchain and laid over the system it was for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsbuilds.edits.contract import Patch
+
+from dsbisect.supply import Told
+from dsbuilds.drivers.tree import Order, UnbuildableError, build_tree
+from dsbuilds.layering import layered
+from dsbuilds.relevance import server_key
+from dsbuilds.toolchains.choosing import fitting
+from dsbuilds.toolchains.images import Shop, shop_of
+from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.trees import Tree
+from dsharness.content import content_key
+from dsharness.engine import Engine
+from dsharness.errors import BuildError, EditError, SourceError
+from dsharness.golden import Golden
+from dsharness.model import AppliedPatch, Build, Image, Matrix, Server, Toolchain
+
+Repair = Callable[[Tree], "tuple[Tree, AppliedPatch] | None"]
+Patches = Callable[[Tree], "tuple[Patch, ...]"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specimen:
+    """A source that stands for a candidate."""
+
+    tree: Tree
+    clean: bool = False
+
+
+def no_patches(tree: Tree) -> tuple[Patch, ...]:
+    del tree
+    return ()
+
+
+@dataclass(kw_only=True)
+class SourceSupply:
+    """A ``Supply`` of sources; specimens may join while a search goes on."""
+
+    engine: Engine
+    matrix: Matrix
+    toolchains: tuple[Toolchain, ...]  # best first
+    patches: Patches = no_patches
+    repairs: tuple[Repair, ...] = ()
+    specimens: dict[str, Specimen] = field(default_factory=dict)
+    builds: dict[str, Build] = field(default_factory=dict)
+    _shops: dict[str, Shop] = field(default_factory=dict)
+
+    def add(self, candidate: str, tree: Tree, *, clean: bool = False) -> str:
+        self.specimens[candidate] = Specimen(tree=tree, clean=clean)
+        return candidate
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        return {name: self._identity(each) for name, each in self.specimens.items()}
+
+    def server(self, candidate: str) -> Server:
+        del candidate
+        return Server.TREE
+
+    def image(self, candidate: str, told: Told) -> Image:
+        build, shop = self.build(candidate, told)
+        return layered(self.engine, build, shop.runtime, candidate)
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        """What the server stores is what the edits promised, or the build is not what it says."""
+        build = self.builds[candidate]
+        said = refused(build, golden)
+        if said is not None:
+            raise BuildError(f"{candidate}: {said}", hint="the edit has no effect in this source")
+
+    def build(self, candidate: str, told: Told) -> tuple[Build, Shop]:
+        """The candidate's build: as it is, or with the repairs that are known."""
+        specimen = self.specimens[candidate]
+        try:
+            made = self._built(specimen, specimen.tree, (), told)
+        except UnbuildableError:
+            repaired, applied = self._repaired(specimen.tree)
+            if not applied:
+                raise
+            told(f"building again with {', '.join(patch.name for patch in applied)}")
+            made = self._built(specimen, repaired, applied, told)
+        self.builds[candidate] = made[0]
+        return made
+
+    def _built(
+        self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], told: Told
+    ) -> tuple[Build, Shop]:
+        """In the first toolchain that fits, or the next when the toolchain was to blame."""
+        patches = self.patches(tree)
+        for patch in patches:
+            tree = tree.patched(patch.name, patch.text)
+        applied += tuple(
+            AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
+            for patch in patches
+        )
+        needs = needs_of(tree.read)
+        choices = fitting(needs, self.toolchains)
+        for number, toolchain in enumerate(choices):
+            shop = self._shop(toolchain, told)
+            order = Order(
+                tree=tree,
+                needs=needs,
+                shop=shop,
+                patches=applied,
+                **_expected(patches),
+                clean=specimen.clean,
+            )
+            try:
+                return build_tree(self.engine, order, progress=told), shop
+            except UnbuildableError as error:
+                if not error.toolchain_may_be_wrong or number == len(choices) - 1:
+                    raise
+                told(f"{error.message}; trying the toolchain {choices[number + 1].id}")
+        raise AssertionError("fitting() gives at least one")
+
+    def _repaired(self, tree: Tree) -> tuple[Tree, tuple[AppliedPatch, ...]]:
+        applied: list[AppliedPatch] = []
+        for repair in self.repairs:
+            try:
+                done = repair(tree)
+            except (SourceError, EditError):
+                continue  # it does not fit here; the tree stays what it is
+            if done is not None:
+                tree, patch = done
+                applied.append(patch)
+        return tree, tuple(applied)
+
+    def _shop(self, toolchain: Toolchain, told: Told) -> Shop:
+        if toolchain.id not in self._shops:
+            self._shops[toolchain.id] = shop_of(self.engine, self.matrix, toolchain, progress=told)
+        return self._shops[toolchain.id]
+
+    def _identity(self, specimen: Specimen) -> str:
+        toolchains = [each.model_dump(mode="json") for each in self.toolchains]
+        patches = [patch.sha256 for patch in self.patches(specimen.tree)]
+        return content_key(
+            [server_key(specimen.tree.listing()), specimen.clean, toolchains, patches]
+        )
+
+
+def _expected(patches: tuple[Patch, ...]) -> dict[str, Any]:
+    """What all patches together promise of the running server; a later one wins."""
+    promises = [patch.expect for patch in patches]
+    schemes = [promise.scheme for promise in promises if promise.scheme is not None]
+    rounds: dict[str, int] = {}
+    for promise in promises:
+        rounds |= {"rust": promise.rust_rounds} if promise.rust_rounds is not None else {}
+        rounds |= {"c": promise.c_rounds} if promise.c_rounds is not None else {}
+    return {"expected_scheme": schemes[-1] if schemes else None, "expected_rounds": rounds}
+
+
+def refused(build: Build, golden: Golden) -> str | None:
+    """Why what is stored is not what the build's edits promise; None when it is."""
+    stored = golden.stored
+    wished = golden.seed.arm.password_scheme or build.expected_scheme
+    if wished is not None and stored.scheme.upper() != wished.upper():
+        return f"its edits promise {wished}, but the server stores {stored.scheme}"
+    kind = "c" if stored.scheme.upper() == "PBKDF2_SHA256" else "rust"
+    rounds = build.expected_rounds.get(kind)
+    if (
+        rounds is not None
+        and stored.scheme.upper().startswith("PBKDF2")
+        and stored.rounds != rounds
+    ):
+        return f"its edits promise {rounds} rounds, but the server stores {stored.rounds}"
+    return None
