@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from dsbisect.searching import Answer, History, Measure, Question, Search
 from dsharness.content import content_key
@@ -13,6 +13,8 @@ from dsharness.errors import CandidateError
 from dsharness.model import Boundary, Campaign, Sample, Workload
 from dsresults.comparing import grouped
 from dsresults.store import Store
+
+Kind = Literal["rows", "commits"]
 
 
 class Benches(Protocol):
@@ -52,9 +54,10 @@ def run_campaign(
     benches: Benches,
     store: Store,
     listener: Listener,
+    kind: Kind = "rows",
 ) -> Campaign:
     """Search until the answer; an interrupted campaign of the same question goes on."""
-    campaign, samples = _open_campaign(question, workload, benches, store)
+    campaign, samples = _open_campaign(question, workload, benches, store, kind)
     if samples:
         listener.resumed(campaign, len(samples))
     unmeasurable = dict(benches.unmeasurable)
@@ -81,11 +84,15 @@ def run_campaign(
 
 
 def unfinished(
-    question: Question, workload: Workload, benches: Benches, store: Store
+    question: Question,
+    workload: Workload,
+    benches: Benches,
+    store: Store,
+    kind: Kind = "rows",
 ) -> Campaign | None:
     """The campaign that was interrupted while it asked this, in this very environment."""
     return store.unfinished_campaign(
-        kind="rows",
+        kind=kind,
         series_id=question.series_id,
         workload_id=question.workload_id,
         arm_id=question.arm_id,
@@ -114,14 +121,17 @@ def answered_before(
 
 
 def _open_campaign(
-    question: Question, workload: Workload, benches: Benches, store: Store
+    question: Question, workload: Workload, benches: Benches, store: Store, kind: Kind
 ) -> tuple[Campaign, list[Sample]]:
     environment = _environment(question, workload, benches)
-    known = unfinished(question, workload, benches, store)
+    known = unfinished(question, workload, benches, store, kind)
     if known is not None:
         return known, store.samples(campaign_id=known.id)
     campaign = Campaign(
         id=str(uuid.uuid4()),
+        kind=kind,
+        line=question.line,
+        unmeasured=dict(benches.unmeasurable),
         series_id=question.series_id,
         workload_id=question.workload_id,
         arm_id=question.arm_id,

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dsbisect.answering import found, hopeless, no_difference
@@ -43,7 +44,7 @@ def _narrow(view: View) -> Measure | Answer:
     low, high = 0, len(line) - 1
     doubtful: set[str] = set()
     while inner := [c for c in line[low + 1 : high] if c not in doubtful]:
-        candidate = inner[(len(inner) - 1) // 2]
+        candidate = _pick(inner, _gaps(view, line[low], line[high]))
         match view.side(candidate)[0]:
             case Side.UNCHANGED:
                 low = line.index(candidate)
@@ -62,6 +63,27 @@ def _narrow(view: View) -> Measure | Answer:
             why = f"survey {candidate}: are there more steps?"
             return _turn(view, candidate, line[0], why, confirm=0)
     return Answer(boundary=found(view, before, after))
+
+
+def _gaps(view: View, before: str, after: str) -> int:
+    """How many candidates between two others turned out to be unmeasurable."""
+    whole = view.question.line
+    between = whole[whole.index(before) + 1 : whole.index(after)]
+    return sum(view.why_not(candidate) is not None for candidate in between)
+
+
+def _pick(inner: Sequence[str], gaps: int) -> str:
+    """The middle, or away from it after each candidate that could not be measured.
+
+    What cannot be measured comes in stretches: its neighbour would be the next to fail. The
+    fractions 1/2, 1/4, 3/4, 1/8, 5/8 ... fall evenly, so a stretch costs its logarithm.
+    """
+    fraction, part, left = 0.0, 0.5, gaps + 1
+    while left:
+        fraction += part * (left & 1)
+        left >>= 1
+        part /= 2
+    return inner[min(len(inner) - 1, math.ceil(fraction * len(inner)) - 1)]
 
 
 def _turn(view: View, one: str, other: str, why: str, confirm: int | None = None) -> Measure:

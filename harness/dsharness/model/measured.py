@@ -149,8 +149,12 @@ class Campaign(Value):
     """One search: what was asked, and in the end what was answered."""
 
     id: str
-    kind: Literal["rows", "measure"] = "rows"
+    kind: Literal["rows", "measure", "commits"] = "rows"
     series_id: str
+    line: tuple[str, ...] = Field(default=(), description="the candidates asked about, in order")
+    unmeasured: dict[str, str] = Field(
+        default_factory=dict, description="what was known not to be measurable at the start"
+    )
     workload_id: str
     arm_id: str
     started_at: str

@@ -1,0 +1,100 @@
+"""What a user asks of a repository, and what there is to search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsbisect.commits.findings import EqualCommits
+from dsbisect.commits.supply import Patches, Repair
+from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.making import patch_of
+from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.git import Git
+from dsbuilds.history.changes import picked
+from dsbuilds.history.classes import collapse
+from dsbuilds.history.lines import Line, line
+from dsbuilds.history.repository import Repository
+from dsbuilds.relevance import kinds_of, server_key
+from dsbuilds.toolchains.choosing import fitting, named
+from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.trees import Tree
+from dsharness.content import content_key
+from dsharness.model import AppliedPatch, Arm, Matrix, Toolchain, Workload
+
+SHORT = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """A search over commits, as a user spells it."""
+
+    matrix: Matrix
+    workload: Workload
+    arm: Arm
+    repository: str
+    good: str
+    bad: str
+    first_parent: bool = False
+    paths: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
+    patches: tuple[Path, ...] = ()
+    toolchain: str | None = None
+    proof: bool = True
+    keep: bool = False
+
+
+def tree_of(repository: Repository, revision: str) -> Tree:
+    """All files of a commit, named by its short hash."""
+    commit = repository.commit(revision)
+    return Tree(
+        git=Git(folder=repository.git_dir),
+        id=commit.tree,
+        origin=f"{repository.source} at {commit.hash[:SHORT]}",
+        revision=commit.hash,
+    )
+
+
+def patches_of(ask: Ask) -> Patches:
+    """What is applied to every source before it is built: edits by meaning, then the user's."""
+    own = tuple(user_patch(path) for path in ask.patches)
+
+    def patches(tree: Tree) -> tuple[Patch, ...]:
+        edited = (patch_of(ask.edits, tree.read),) if ask.edits else ()
+        return (*edited, *own)
+
+    return patches
+
+
+def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
+    """The repairs that the user knows, each picked onto what does not build without it."""
+
+    def repair(revision: str) -> Repair:
+        commit = repository.commit(repository.revision(revision))
+
+        def apply(tree: Tree) -> tuple[Tree, AppliedPatch] | None:
+            changed = picked(repository, commit.hash, tree.id)
+            if changed == tree.id:
+                return None
+            patch = AppliedPatch(
+                name=commit.hash[:SHORT],
+                title=f"repair: {commit.subject}",
+                sha256=content_key([commit.hash]),
+            )
+            return Tree(git=tree.git, id=changed, origin=tree.origin, revision=tree.revision), patch
+
+        return apply
+
+    return tuple(repair(revision) for revision in ask.fixes)
+
+
+def toolchains_of(ask: Ask, trees: tuple[Tree, ...]) -> tuple[Toolchain, ...]:
+    """Best first: one that builds both ends keeps the libraries the same over the whole range."""
+    known = ask.matrix.toolchains
+    if ask.toolchain is not None:
+        return (named(ask.toolchain, known),)
+    choices = [fitting(needs_of(tree.read), known) for tree in trees]
+    common = [each for each in known if all(each in choice for choice in choices)]
+    return tuple(dict.fromkeys([*common, *known]))

@@ -1,0 +1,69 @@
+"""A campaign's samples shown to the search again: the same steps, the same answer. Core pure logic.
+
+What a search decides follows from what was measured and nothing else, so the stored samples are
+the log, and replaying them proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dsbisect.searching import Answer, History, Measure, Question, Search
+from dsharness.model import Boundary, Campaign, Sample
+from dsresults.comparing import grouped, turn_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """The steps a search takes over stored samples, and where that leads."""
+
+    campaign: Campaign
+    steps: tuple[tuple[Measure, tuple[Sample, ...]], ...]
+    boundary: Boundary | None  # None: the log ends before the answer
+    wanted: Measure | None = None  # what would be measured next
+
+    @property
+    def same(self) -> bool | None:
+        """Whether the stored answer came out again; None where one of the two is missing."""
+        if self.boundary is None or self.campaign.boundary is None:
+            return None
+        return self.boundary == self.campaign.boundary
+
+
+def question_of(campaign: Campaign) -> Question:
+    """What the campaign asked."""
+    line = campaign.line or (campaign.boundary.line if campaign.boundary else ())
+    return Question(
+        series_id=campaign.series_id,
+        line=line,
+        workload_id=campaign.workload_id,
+        arm_id=campaign.arm_id,
+    )
+
+
+def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Replay:
+    """Let a search go over a campaign's samples as if they were taken now."""
+    question = question_of(campaign)
+    stored = {(turn_of(sample), sample.row_id): sample for sample in samples}
+    broken = dict(campaign.boundary.unmeasured if campaign.boundary else {})
+    shown: list[Sample] = []
+    unmeasurable = dict(campaign.unmeasured)
+    steps: list[tuple[Measure, tuple[Sample, ...]]] = []
+    while True:
+        history = History(samples=grouped(shown), unmeasurable=dict(unmeasurable))
+        step = search.next_step(question, history)
+        if isinstance(step, Answer):
+            return Replay(campaign=campaign, steps=tuple(steps), boundary=step.boundary)
+        taken: list[Sample] = []
+        for candidate in step.candidates:
+            sample = stored.get((step.turn, candidate))
+            if sample is not None:
+                taken.append(sample)
+            elif candidate in broken:
+                unmeasurable[candidate] = broken[candidate]
+                break
+            else:
+                return Replay(campaign=campaign, steps=tuple(steps), boundary=None, wanted=step)
+        shown += taken
+        steps.append((step, tuple(taken)))
