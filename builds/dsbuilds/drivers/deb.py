@@ -1,0 +1,97 @@
+"""Debian packages: dpkg-buildpackage of the distribution's source with further quilt patches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dsbuilds.drivers.changelog import headed, with_entry, with_patches
+from dsbuilds.drivers.dependencies import dependencies_shop
+from dsbuilds.drivers.packages import (
+    LIBEXEC,
+    PackageBuildError,
+    PackageOrder,
+    Progress,
+    confined_run,
+    work_folder,
+)
+from dsbuilds.failures import cause_of
+from dsbuilds.sources.fields import paragraphs
+from dsbuilds.sources.record import recorded
+from dsbuilds.toolchains.images import Shop
+from dsbuilds.trees import Tree, imported
+from dsharness.errors import SourceError
+from dsharness.model import DriverName
+from dsimages.buildah import Workshop
+
+BUILD_FIELDS = ("Build-Depends", "Build-Depends-Arch", "Build-Depends-Indep", "Build-Conflicts",
+                "Build-Conflicts-Arch", "Build-Conflicts-Indep")  # fmt: skip
+INSTALL = LIBEXEC / "install-build-depends-apt"
+UNPACK = LIBEXEC / "unpack-deb"
+CHANGELOG = "debian/changelog"
+SERIES = "debian/patches/series"
+
+
+class DebDriver:
+    """dpkg-buildpackage in the row's image with the source's build dependencies."""
+
+    name = DriverName.DEB
+    revision = 1
+    script = LIBEXEC / "build-deb"
+    flags: tuple[str, ...] = ()
+
+    def shop(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> Shop:
+        """The row's image and the source's Build-Depends; sources that need the same share it."""
+        files = {"needs.dsc": build_needs(order.source.control_text)}
+        return dependencies_shop(at, order, INSTALL, "needs.dsc", files, progress=progress)
+
+    def source_tree(self, at: Workshop, order: PackageOrder, shop: Shop) -> Tree:
+        """The tree as `dpkg-source -x` leaves it."""
+        source = order.source
+
+        def unpacked() -> Tree:
+            with work_folder() as build:
+                said = confined_run(
+                    at, shop.reference, UNPACK, source.control,
+                    build=build, volumes=((source.folder, "/source", "ro"),), limits=order.limits,
+                )  # fmt: skip
+                if said is not None:
+                    raise PackageBuildError(
+                        f"{source.origin} cannot be unpacked: {cause_of(said)}", log=at.log
+                    )
+                return imported(build / "unpacked", source.origin)
+
+        return recorded(f"deb-{source.identity}", source.origin, source.version, unpacked)
+
+    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
+        """The tree with an entry in the changelog and the patches at the series' end."""
+        with_patches_added(order, tree).write_out(build / "source", build / "index")
+
+
+def with_patches_added(order: PackageOrder, tree: Tree) -> Tree:
+    """The source package that is built: dpkg-source itself applies what the series adds."""
+    changelog = tree.read(CHANGELOG)
+    if changelog is None:
+        raise SourceError(
+            f"{tree.origin} holds no {CHANGELOG}", hint="the deb driver builds Debian's sources"
+        )
+    titles = [f"{patch.name}: {patch.title}" for patch in order.patches]
+    files = {CHANGELOG: with_entry(changelog, titles)}
+    if (tree.read("debian/source/format") or "1.0").strip() != "3.0 (quilt)":
+        for patch in order.patches:
+            tree = tree.patched(patch.name, patch.text)
+        return tree.with_files(files)
+    if order.patches:
+        files[SERIES] = with_patches(tree.read(SERIES) or "", [p.name for p in order.patches])
+    for patch in order.patches:
+        files[f"debian/patches/{patch.name}"] = headed(patch.title, patch.text)
+    return tree.with_files(files)
+
+
+def build_needs(control: str) -> str:
+    """A source's control file with nothing in it but what building takes."""
+    fields: Mapping[str, str] = next(iter(paragraphs(control)), {})
+    kept = [f"{name}: {' '.join(fields[name].split())}" for name in BUILD_FIELDS if name in fields]
+    return "\n".join(
+        ["Format: 1.0", "Source: dsbisect-needs", "Version: 0", "Architecture: any", *kept, ""]
+    )

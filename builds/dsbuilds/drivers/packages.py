@@ -1,0 +1,254 @@
+"""What the package drivers share: an order, its patches, and one confined build of it.
+
+source package + patches + toolchain -> a folder with packages and their index, found again by key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from dsbuilds import keeping
+from dsbuilds.confinement import Limits, bounded, confined
+from dsbuilds.contents import content_of
+from dsbuilds.failures import cause_of, passing, stage_of
+from dsbuilds.keeping import builds_home
+from dsbuilds.sources.package import SourcePackage
+from dsbuilds.toolchains.images import Shop
+from dsbuilds.trees import Tree
+from dsharness.commands import writing
+from dsharness.content import content_key
+from dsharness.errors import BuildError, DeadlineError
+from dsharness.model import AppliedPatch, Build, DriverName, Image, Provenance, Row
+from dsimages.buildah import Workshop
+from dsimages.exclusive import exclusive
+
+LIBEXEC = Path(__file__).parents[1] / "libexec"
+INSIDE = "/usr/libexec/dsbisect-build/build"
+PACKAGES = "packages"  # the repository, below a build's folder
+INDEX = "packages.tsv"  # in it: NAME TAB VERSION TAB FILE of each
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedPatch:
+    """A unified diff, applied with -p1, and what it is called in the package."""
+
+    name: str
+    title: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def applied(self) -> AppliedPatch:
+        return AppliedPatch(name=self.name, title=self.title, sha256=self.sha256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackageOrder:
+    """One source package to build for one row, and how."""
+
+    row: Row
+    image: Image  # of the row, as its own packages made it
+    source: SourcePackage
+    patches: tuple[NamedPatch, ...] = ()
+    expected_scheme: str | None = None
+    expected_rounds: dict[str, int] = field(default_factory=dict)
+    clean: bool = False  # without a compiler cache
+    limits: Limits = field(default_factory=Limits)
+
+
+class PackageDriver(Protocol):
+    """One way from a source package to binary packages."""
+
+    name: DriverName
+    revision: int  # raise when a build of the same source comes out differently
+    script: Path  # run in the toolchain's image, in /build; leaves /build/packages
+    flags: tuple[str, ...]  # what the script is told beside the number of jobs
+
+    def shop(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> Shop:
+        """The row's image and what building this source takes."""
+        ...
+
+    def source_tree(self, at: Workshop, order: PackageOrder, shop: Shop) -> Tree:
+        """The unpacked source with its packager's patches: what an edit is made for."""
+        ...
+
+    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
+        """Write what the script needs, the order's patches included."""
+        ...
+
+
+def order_key(driver: PackageDriver, order: PackageOrder, shop: Shop) -> str:
+    """All that decides what comes out."""
+    return content_key(
+        [
+            driver.name, driver.revision, driver.script.read_text(encoding="utf-8"),
+            order.source.identity, [[patch.name, patch.sha256] for patch in order.patches],
+            shop.key, driver.flags, order.clean,
+        ]
+    )  # fmt: skip
+
+
+def build_packages(
+    driver: PackageDriver, at: Workshop, order: PackageOrder, *, progress: Progress
+) -> Build:
+    """The order's build: found, or made now; EditError or BuildError says why it cannot be."""
+    shop = driver.shop(at, order, progress=progress)
+    key = order_key(driver, order, shop)
+    with exclusive(builds_home() / f"{key}.lock", at.deadline):
+        known = keeping.find(key)
+        if known is not None:
+            return known
+        keeping.refuse_known_failure(key)
+        source = driver.source_tree(at, order, shop)
+        patched = source
+        for patch in order.patches:
+            patched = patched.patched(patch.name, patch.text)
+        started = time.monotonic()
+        with work_folder() as build, keeping.draft() as draft:
+            progress(f"building {order.source.name} {order.source.version}")
+            driver.lay_out(order, source, build)
+            try:
+                _run(driver, at, order, shop, build)
+            except PackageBuildError as error:
+                if error.lasting:
+                    keeping.remember_failure(key, error)
+                raise
+            with writing(draft):
+                (build / PACKAGES).rename(draft / PACKAGES)
+            seconds = round(time.monotonic() - started, 1)
+            made = _provenance(driver, at, order, shop, tree=patched.id, seconds=seconds)
+            return keeping.keep(draft, _described(key, order, draft, made))
+
+
+def _described(key: str, order: PackageOrder, draft: Path, made: Provenance) -> Build:
+    repository = draft / PACKAGES
+    return Build(
+        key=key,
+        folder=str(draft),
+        content=content_of(repository),
+        packages=tuple(file for _, _, file in index_of(repository)),
+        expected_scheme=order.expected_scheme,
+        expected_rounds=order.expected_rounds,
+        provenance=made,
+    )
+
+
+def _provenance(
+    driver: PackageDriver,
+    at: Workshop,
+    order: PackageOrder,
+    shop: Shop,
+    *,
+    tree: str,
+    seconds: float,
+) -> Provenance:
+    return Provenance(
+        driver=driver.name,
+        source=order.source.origin,
+        revision=order.source.version,
+        tree=tree,
+        patches=tuple(patch.applied for patch in order.patches),
+        toolchain=shop.reference,
+        tools=shop.tools,
+        flags=driver.flags,
+        clean=order.clean,
+        seconds=seconds,
+        built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        log=str(at.log),
+    )
+
+
+def index_of(folder: Path) -> list[tuple[str, str, str]]:
+    """Name, version and file of every package in a repository that a build left."""
+    try:
+        text = (folder / INDEX).read_text(encoding="utf-8")
+    except OSError:
+        return []
+    rows = [tuple(line.split("\t")) for line in text.splitlines()]
+    return [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
+
+
+class PackageBuildError(BuildError):
+    """A package that does not build; says whether another time may help."""
+
+    lasting = True
+
+
+def confined_run(
+    at: Workshop,
+    image: str,
+    script: Path,
+    *args: str,
+    build: Path,
+    volumes: tuple[tuple[Path, str, str], ...] = (),
+    limits: Limits,
+) -> str | None:
+    """Run a script in /build without a network; what it said when it failed, None when not."""
+    mounted = ((build, "/build", "rw"), (script, INSIDE, "ro"), *volumes)
+    limit_s = min(limits.time_s, at.deadline.left_s)
+    with confined(
+        at.engine, image,
+        folder=build, volumes=mounted, purpose="build", log=at.log, limits=limits,
+    ) as (box, disk):  # fmt: skip
+        done = box.execute(*bounded(limits, INSIDE, *args), limit_s=limit_s)
+    if disk.exceeded:
+        raise PackageBuildError(
+            f"unbuildable: it filled more than {limits.disk_bytes >> 30} GiB of disk", log=at.log
+        )
+    if done.timed_out:
+        raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
+    return None if done.ok else f"{done.stdout}\n{done.stderr}"
+
+
+def _run(driver: PackageDriver, at: Workshop, order: PackageOrder, shop: Shop, build: Path) -> None:
+    cache = () if order.clean else ((_compiler_cache(shop), "/build/ccache", "rw"),)
+    said = confined_run(
+        at, shop.reference, driver.script, str(jobs()), *driver.flags,
+        build=build, volumes=cache, limits=order.limits,
+    )  # fmt: skip
+    if said is not None:
+        error = PackageBuildError(
+            f"unbuildable: {cause_of(said)} (while it ran {stage_of(said)})", log=at.log
+        )
+        error.lasting = not passing(said)
+        raise error
+    if not index_of(build / PACKAGES):
+        raise PackageBuildError("unbuildable: it made no package", log=at.log)
+
+
+def jobs() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """A folder for one build, gone at the end."""
+    folder = builds_home() / ".work" / f"package-{secrets.token_hex(6)}"
+    with writing(folder):
+        folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _compiler_cache(shop: Shop) -> Path:
+    folder = builds_home() / ".ccache" / shop.key
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder

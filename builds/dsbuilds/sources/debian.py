@@ -1,0 +1,123 @@
+"""The source package that a row's own distribution offers, by apt in a container of its image."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from dsbuilds.failures import cause_of
+from dsbuilds.sources.fields import paragraphs
+from dsbuilds.sources.package import SourcePackage
+from dsbuilds.sources.shelf import shelved
+from dsharness.commands import Completed
+from dsharness.containers import Container, Options, running
+from dsharness.content import content_key
+from dsharness.errors import DeadlineError, DsbisectError, RegistryError, SourceError
+from dsharness.model import DistributionSource, Image
+from dsimages.buildah import Workshop
+from dsimages.faults import UNREACHABLE
+from dsimages.pins import answers
+from dsimages.wording import NAME, checked
+
+LIBEXEC = Path(__file__).parents[1] / "libexec"
+INSIDE = "/usr/libexec/dsbisect-build"
+# apt keeps its lists as a user of its own, in folders that are closed to others.
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
+LIMIT_S = 600.0
+
+Progress = Callable[[str], None]
+
+
+def distribution_source(
+    at: Workshop, image: Image, wish: DistributionSource, *, progress: Progress
+) -> SourcePackage:
+    """The source package: the newest that answers the wish, as of the first time it was asked for.
+
+    An image is one state of its distribution, so its answer is kept: later runs need no network.
+    """
+    package = checked(wish.package, NAME, "build.source.package")
+    folder = _fetched(at, image, package, wish.version, progress)
+    return described(folder, image.row_id)
+
+
+def described(folder: Path, where: str) -> SourcePackage:
+    """What lies in a folder with one .dsc; OSError or KeyError when it is not whole."""
+    (control,) = list(folder.glob("*.dsc")) or [folder / "missing.dsc"]
+    content = control.read_bytes()
+    fields = paragraphs(content.decode(errors="replace"))[0]
+    return SourcePackage(
+        name=fields["Source"],
+        version=fields["Version"],
+        folder=folder,
+        control=control.name,
+        identity=hashlib.sha256(content).hexdigest(),
+        origin=f"{fields['Source']} {fields['Version']}, the source package of {where}",
+    )
+
+
+def _fetched(
+    at: Workshop, image: Image, package: str, wish: str | None, progress: Progress
+) -> Path:
+    volumes = tuple(
+        (LIBEXEC / name, f"{INSIDE}/{name}", "ro") for name in ("list-sources", "fetch-source")
+    )
+
+    def fill(out: Path) -> None:
+        progress(f"fetching the source of {package}")
+        options = Options(
+            network="host", capabilities=CAPABILITIES, volumes=(*volumes, (out, "/out", "rw"))
+        )
+        with running(
+            at.engine, image.reference, "sleep", "infinity",
+            purpose="source", log=at.log, options=options,
+        ) as box:  # fmt: skip
+            limit_s = min(LIMIT_S, at.deadline.left_s)
+            listed = box.execute(f"{INSIDE}/list-sources", package, limit_s=limit_s)
+            if not listed.ok:
+                raise refusal(listed, f"the sources of {image.row_id}", at.log)
+            version = chosen(box, package, wish, listed.stdout)
+            done = box.execute(f"{INSIDE}/fetch-source", package, version, limit_s=limit_s)
+            if not done.ok:
+                raise refusal(done, f"the source {package} {version}", at.log)
+
+    return shelved("debian", content_key([image.key, package, wish]), at.deadline, fill)
+
+
+def chosen(box: Container, package: str, wish: str | None, said: str) -> str:
+    """The newest offered version that answers; dpkg compares, as only it knows how."""
+    offered = [fields["Version"] for fields in paragraphs(said) if fields.get("Package") == package]
+    fitting = [version for version in offered if wish is None or answers(version, wish)]
+    if not fitting:
+        raise SourceError(
+            f"source package {package}: wanted {wish or 'any version'}; "
+            f"available: {', '.join(dict.fromkeys(offered)) or 'none'}",
+            hint="correct build.source.version, or name another source",
+        )
+
+    def order(one: str, other: str) -> int:
+        newer = box.execute("dpkg", "--compare-versions", one, "gt", other)
+        return 1 if newer.ok else -1
+
+    return max(fitting, key=functools.cmp_to_key(order))
+
+
+def refusal(done: Completed, what: str, log: Path) -> DsbisectError:
+    """The error that a failed fetch stands for."""
+    said = f"{done.stdout}\n{done.stderr}"
+    if done.timed_out:
+        return DeadlineError(f"{what}: fetching it ran out of time", hint="run it again", log=log)
+    unreachable = UNREACHABLE.search(said)
+    if unreachable is not None:
+        return RegistryError(
+            f"{what} cannot be fetched: {unreachable[0].strip()}",
+            hint="check the network and its proxy, and that the archive keeps sources",
+            log=log,
+        )
+    errors = [line for line in said.splitlines() if line.startswith("E:")]
+    return SourceError(
+        f"{what} cannot be had: {errors[0] if errors else cause_of(said)}",
+        hint="an archive without sources: name an SRPM, a tarball or a repository instead",
+        log=log,
+    )
