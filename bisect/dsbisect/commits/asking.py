@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsbisect.commits.findings import EqualCommits
-from dsbisect.commits.supply import Patches, Repair
 from dsbuilds.edits.contract import Patch
 from dsbuilds.edits.making import patch_of
 from dsbuilds.edits.user_patch import user_patch
-from dsbuilds.git import Git
+
+from dsbisect.commits.supply import Patches, Repair
 from dsbuilds.history.changes import picked
-from dsbuilds.history.classes import collapse
-from dsbuilds.history.lines import Line, line
 from dsbuilds.history.repository import Repository
-from dsbuilds.relevance import kinds_of, server_key
 from dsbuilds.toolchains.choosing import fitting, named
 from dsbuilds.toolchains.needs import needs_of
 from dsbuilds.trees import Tree
@@ -50,7 +45,7 @@ def tree_of(repository: Repository, revision: str) -> Tree:
     """All files of a commit, named by its short hash."""
     commit = repository.commit(revision)
     return Tree(
-        git=Git(folder=repository.git_dir),
+        git=repository.git,
         id=commit.tree,
         origin=f"{repository.source} at {commit.hash[:SHORT]}",
         revision=commit.hash,
