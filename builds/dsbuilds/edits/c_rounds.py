@@ -37,7 +37,9 @@ class CRounds:
     def apply(self, value: str, files: Files) -> Edited:
         wanted = whole_number(self.name, value, MOST)
         plugin = source(
-            files, PLUGIN, f"there is no such file: this source has no {C_SCHEME}: c-rounds changes nothing here"
+            files,
+            PLUGIN,
+            f"there is no such file: this source has no {C_SCHEME}: c-rounds changes nothing here",
         )
         changed = _with_minimum(_fixed(plugin, wanted), wanted)
         if changed.text == plugin.text:

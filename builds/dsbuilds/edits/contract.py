@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from dsharness.model import StoredPassword
 
@@ -40,6 +40,14 @@ class Expectation:
             rust_rounds=self.rust_rounds if later.rust_rounds is None else later.rust_rounds,
             c_rounds=self.c_rounds if later.c_rounds is None else later.c_rounds,
         )
+
+    def stated(self) -> dict[str, Any]:
+        """As the fields of a Build."""
+        rounds = {"rust": self.rust_rounds, "c": self.c_rounds}
+        return {
+            "expected_scheme": self.scheme,
+            "expected_rounds": {kind: n for kind, n in rounds.items() if n is not None},
+        }
 
     def _rounds_of(self, scheme: str) -> int | None:
         if scheme == C_SCHEME:

@@ -13,6 +13,10 @@ from dsharness.matrix.findings import suggestion
 
 PW = "ldap/servers/slapd/pw.c"
 CONFIG = "ldap/servers/slapd/config.c"
+OPENING = (
+    r"^static\s+(?:const\s+)?char\s*\*\s*(?:const\s+)?bootstrap_plugins\s*\[\s*\]"
+    r"\s*=\s*\{[ \t]*\n"
+)
 NO_SERVER = "there is no such file; this is not the source of a 389 directory server"
 # Where the name is NULL or DEFAULT, a literal is looked up among the plugins.
 CHOICE = r"DEFAULT_PASSWORD_SCHEME_NAME"
@@ -90,8 +94,7 @@ def _to_change(literals: list[re.Match[str]], scheme: Scheme) -> list[re.Match[s
 
 def _bootstrapped(config: Source, scheme: Scheme) -> Source:
     """The server exits when the default scheme is not among what it loads before dse.ldif."""
-    opening = r"^static\s+(?:const\s+)?char\s*\*\s*(?:const\s+)?bootstrap_plugins\s*\[\s*\]\s*=\s*\{[ \t]*\n"
-    head = config.only(opening, "the list of bootstrap plugins")
+    head = config.only(OPENING, "the list of bootstrap plugins")
     end = config.only(r"^\s*NULL\s*,?\s*\}\s*;", "the end of a list", within=_after(config, head))
     listed = config.text[head.end() : end.start()]
     if re.search(rf"\bcn={re.escape(scheme.name)},\s*cn=Password Storage Schemes,", listed):

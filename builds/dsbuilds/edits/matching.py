@@ -18,7 +18,9 @@ class Source:
     path: str
     text: str
 
-    def only(self, pattern: str, what: str, *, within: tuple[int, int] | None = None) -> re.Match[str]:
+    def only(
+        self, pattern: str, what: str, *, within: tuple[int, int] | None = None
+    ) -> re.Match[str]:
         """The one match of a pattern; EditError when there is none, or more than one."""
         start, end = within or (0, len(self.text))
         found = list(re.compile(pattern, re.MULTILINE).finditer(self.text, start, end))

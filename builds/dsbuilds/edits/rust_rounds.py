@@ -50,7 +50,10 @@ class RustRounds:
 
 
 def _constant(name: str) -> str:
-    return rf"^[ \t]*(?:pub(?:\([^)]*\))?\s+)?const\s+(?P<name>{name})\s*:\s*(?:usize|u32|u64|i32)\s*=\s*(?P<value>[0-9][0-9_]*)\s*;"
+    return (
+        rf"^[ \t]*(?:pub(?:\([^)]*\))?\s+)?const\s+(?P<name>{name})\s*:\s*(?:usize|u32|u64|i32)"
+        r"\s*=\s*(?P<value>[0-9][0-9_]*)\s*;"
+    )
 
 
 def _number(match: re.Match[str]) -> int:

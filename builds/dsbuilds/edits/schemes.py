@@ -71,9 +71,7 @@ def dse_values(files: Files, attribute: str, names: tuple[str, ...]) -> dict[str
 
 def _rust(name: str) -> Scheme:
     plugin = name.lower().replace("-", "_")
-    return Scheme(
-        name=name, plugin="libpwdchan-plugin", init=f"pwdchan_{plugin}_plugin_init"
-    )
+    return Scheme(name=name, plugin="libpwdchan-plugin", init=f"pwdchan_{plugin}_plugin_init")
 
 
 def _fact(attribute: str, text: str) -> str | None:

@@ -1,15 +1,76 @@
-"""A user's own patch file: is it one, and which hunk is it that does not fit."""
+"""A user's own patch file: is it one, and may it be applied to a tree."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.diffs import AS_DIFF, Diff, read_diff
 from dsharness.errors import EditError
 
 MOST_BYTES = 20_000_000
-HUNK = re.compile(r"^@@ -(?P<start>\d+)(?:,(?P<count>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
-PATH = re.compile(r"^(?:--- |\+\+\+ |rename from |rename to |copy from |copy to )(?P<path>[^\t\n]+)")
-GIT_PATHS = re.compile(r"^diff --git (?P<paths>.+)$")
-AS_DIFF = "make it with `git diff` or `diff -ru a b`, to be applied with -p1"
+STRUCTURE = re.compile(r"^(?:--- |\+\+\+ |@@ -|diff --git ).*\r$", re.MULTILINE)
+BINARY = re.compile(r"^(?:GIT binary patch$|Binary files .* differ$)", re.MULTILINE)
+GIT = re.compile(r"^diff --git (?P<paths>.+)$", re.MULTILINE)
+PREFIXED = ("---", "+++")
+
+
+def user_patch(path: Path) -> Patch:
+    """The patch in a file; EditError says what is wrong with it before anything is touched."""
+    text = _text(path)
+    if not text.strip():
+        raise EditError(f"{path}: the patch is empty", hint=AS_DIFF)
+    if STRUCTURE.search(text):
+        raise EditError(
+            f"{path}: its lines end with carriage returns", hint=f"`sed -i 's/\\r$//' {path}`"
+        )
+    if BINARY.search(text):
+        raise EditError(f"{path}: it changes binary files", hint="only text can be patched")
+    diff = read_diff(str(path), text)
+    if not diff.hunks:
+        raise EditError(f"{path}: there is no hunk (@@ -…) in it", hint=AS_DIFF)
+    _check_paths(path, text, diff)
+    ended = text if text.endswith("\n") else f"{text}\n"
+    return Patch(name=path.name, title=f"the patch {path.name}", text=ended)
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise EditError(f"{path}: a patch of more than {MOST_BYTES:_} bytes is not taken")
+        data = path.read_bytes()
+    except OSError as error:
+        raise EditError(f"{path}: the patch cannot be read: {error.strerror}") from error
+    if b"\0" in data:
+        raise EditError(f"{path}: it is a binary file, not a patch", hint=AS_DIFF)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise EditError(f"{path}, line {line}: it is not UTF-8 text", hint=AS_DIFF) from error
+
+
+def _check_paths(patch: Path, text: str, diff: Diff) -> None:
+    if any(not hunk.file for hunk in diff.hunks):
+        raise EditError(f"{patch}: a hunk names no file (---, +++) before it", hint=AS_DIFF)
+    for mark, path in diff.paths:
+        if path == "/dev/null":
+            continue
+        _check(patch, path)
+        if mark in PREFIXED and "/" not in path:
+            raise EditError(
+                f"{patch}: {path} has no leading folder to take away: it is not made for -p1",
+                hint=AS_DIFF,
+            )
+    for found in GIT.finditer(text):
+        for path in found["paths"].replace('"', "").split():
+            _check(patch, path)
+
+
+def _check(patch: Path, path: str) -> None:
+    parts = PurePosixPath(path).parts
+    if path.startswith("/") or "/" in path.partition("/")[2][:1]:
+        raise EditError(f"{patch}: {path} is an absolute path", hint=AS_DIFF)
+    if ".." in parts:
+        raise EditError(f"{patch}: {path} leads out of the source (..)", hint=AS_DIFF)

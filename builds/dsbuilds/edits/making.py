@@ -52,9 +52,7 @@ def unified(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 def _file_diff(path: str, before: str, after: str) -> Iterator[str]:
     yield f"diff --git a/{path} b/{path}\n"
-    hunks = difflib.unified_diff(
-        _lines(before), _lines(after), f"a/{path}", f"b/{path}", n=CONTEXT
-    )
+    hunks = difflib.unified_diff(_lines(before), _lines(after), f"a/{path}", f"b/{path}", n=CONTEXT)
     for line in hunks:
         yield line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}"
 
