@@ -3,7 +3,7 @@
 from dsbuilds.edits.catalogue import EDITS, parse
 from dsbuilds.edits.contract import Edit, Edited, Expectation, Files, Patch
 from dsbuilds.edits.diffs import hunk_at
-from dsbuilds.edits.making import patch_of
+from dsbuilds.edits.patching import patch_of
 from dsbuilds.edits.user_patch import user_patch
 
 __all__ = [
