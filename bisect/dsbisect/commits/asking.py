@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsbuilds.edits.contract import Patch
-from dsbuilds.edits.making import patch_of
-from dsbuilds.edits.user_patch import user_patch
-
 from dsbisect.commits.supply import Patches, Repair
+from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.patching import patch_of
+from dsbuilds.edits.user_patch import user_patch
 from dsbuilds.history.changes import picked
 from dsbuilds.history.repository import Repository
 from dsbuilds.toolchains.choosing import fitting, named

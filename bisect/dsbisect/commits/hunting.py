@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dsharness.model import Boundary, Verdict
+from dsharness.model import Boundary, Outcome, Verdict
 
 Line = tuple[str, ...]
 Search = Callable[[Line], Boundary]
@@ -65,7 +65,10 @@ def _unexplained(boundary: Boundary, smallest_effect: float) -> list[Line]:
         return []
     known = {verdict.candidate: verdict for verdict in boundary.verdicts}
     low, high = line.index(boundary.before), line.index(boundary.after)
-    first = Verdict.model_construct(ratio_to_first=1.0, interval=(1.0, 1.0))
+    first = Verdict(
+        candidate=line[0], outcome=Outcome.INCONCLUSIVE, why="the line's first end",
+        ratio_to_first=1.0, interval=(1.0, 1.0),
+    )  # fmt: skip
     ends = (
         (line[: low + 1], first, known.get(line[low])),
         (line[high:], known.get(line[high]), known.get(line[-1])),

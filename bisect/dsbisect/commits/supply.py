@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from dsbuilds.edits.contract import Patch
+from functools import reduce
 
 from dsbisect.supply import Told
 from dsbuilds.drivers.tree import Order, UnbuildableError, build_tree
+from dsbuilds.edits.contract import Expectation, Patch
 from dsbuilds.layering import layered
 from dsbuilds.relevance import server_key
 from dsbuilds.toolchains.choosing import fitting
@@ -109,7 +108,7 @@ class SourceSupply:
                 needs=needs,
                 shop=shop,
                 patches=applied,
-                **_expected(patches),
+                expect=_expected(patches),
                 clean=specimen.clean,
             )
             try:
@@ -145,29 +144,17 @@ class SourceSupply:
         )
 
 
-def _expected(patches: tuple[Patch, ...]) -> dict[str, Any]:
-    """What all patches together promise of the running server; a later one wins."""
-    promises = [patch.expect for patch in patches]
-    schemes = [promise.scheme for promise in promises if promise.scheme is not None]
-    rounds: dict[str, int] = {}
-    for promise in promises:
-        rounds |= {"rust": promise.rust_rounds} if promise.rust_rounds is not None else {}
-        rounds |= {"c": promise.c_rounds} if promise.c_rounds is not None else {}
-    return {"expected_scheme": schemes[-1] if schemes else None, "expected_rounds": rounds}
+def _expected(patches: tuple[Patch, ...]) -> Expectation:
+    """What all patches together promise of the running server."""
+    return reduce(Expectation.then, (patch.expect for patch in patches), Expectation())
 
 
 def refused(build: Build, golden: Golden) -> str | None:
     """Why what is stored is not what the build's edits promise; None when it is."""
-    stored = golden.stored
-    wished = golden.seed.arm.password_scheme or build.expected_scheme
-    if wished is not None and stored.scheme.upper() != wished.upper():
-        return f"its edits promise {wished}, but the server stores {stored.scheme}"
-    kind = "c" if stored.scheme.upper() == "PBKDF2_SHA256" else "rust"
-    rounds = build.expected_rounds.get(kind)
-    if (
-        rounds is not None
-        and stored.scheme.upper().startswith("PBKDF2")
-        and stored.rounds != rounds
-    ):
-        return f"its edits promise {rounds} rounds, but the server stores {stored.rounds}"
-    return None
+    arm = golden.seed.arm.password_scheme  # an arm overrides a default, but no rounds
+    promise = Expectation(
+        scheme=None if arm else build.expected_scheme,
+        rust_rounds=build.expected_rounds.get("rust"),
+        c_rounds=build.expected_rounds.get("c"),
+    )
+    return promise.refused(golden.stored)

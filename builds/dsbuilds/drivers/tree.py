@@ -16,6 +16,7 @@ from dsbuilds import keeping
 from dsbuilds.confinement import Limits, bounded, confined
 from dsbuilds.contents import content_of
 from dsbuilds.crates import crates_for
+from dsbuilds.edits.contract import Expectation
 from dsbuilds.failures import cause_of, may_be_stale, may_be_the_toolchain, passing, stage_of
 from dsbuilds.keeping import builds_home
 from dsbuilds.relevance import server_key
@@ -47,8 +48,7 @@ class Order:
     needs: Needs
     shop: Shop
     patches: tuple[AppliedPatch, ...] = ()
-    expected_scheme: str | None = None
-    expected_rounds: dict[str, int] = field(default_factory=dict)
+    expect: Expectation = field(default_factory=Expectation)
     clean: bool = False  # from nothing, without any cache but that of downloads
     limits: Limits = field(default_factory=Limits)
 
@@ -90,8 +90,7 @@ def build_tree(engine: Engine, order: Order, *, progress: Progress) -> Build:
             key=key,
             folder=str(draft),
             content=content_of(draft / "install"),
-            expected_scheme=order.expected_scheme,
-            expected_rounds=order.expected_rounds,
+            **order.expect.stated(),
             provenance=_provenance(order, log, time.monotonic() - started),
         )
         return keeping.keep(draft, build)

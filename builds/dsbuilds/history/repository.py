@@ -125,6 +125,11 @@ class Repository:
                 )
 
     @property
+    def name(self) -> str:
+        """The last part of where it is, without .git."""
+        return self.source.rstrip("/").removesuffix(".git").rpartition("/")[2] or "repository"
+
+    @property
     def shallow(self) -> bool:
         return (self.git.folder / "shallow").exists()
 

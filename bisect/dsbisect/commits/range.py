@@ -1,0 +1,115 @@
+"""What lies between good and bad: the line to search, and which of its commits are equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dsbisect.commits.asking import SHORT, Ask, tree_of
+from dsbisect.commits.findings import EqualCommits
+from dsbuilds.history.classes import Class, collapse
+from dsbuilds.history.lines import count, line, side_lines
+from dsbuilds.history.repository import Repository
+from dsbuilds.relevance import kinds_of, server_key
+from dsbuilds.trees import Tree
+from dsharness.content import content_key
+
+
+@dataclass(kw_only=True)
+class Range:
+    """Both ends and all between; candidates are called by short hashes."""
+
+    repository: Repository
+    good: str
+    bad: str
+    paths: tuple[str, ...]
+    commits: int
+    notes: tuple[str, ...]
+    line: tuple[str, ...] = ()
+    trees: dict[str, Tree] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)
+    classes: dict[str, Class] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What campaigns of this range are filed under."""
+        return f"{self.repository.name}:{self.good[:SHORT]}..{self.bad[:SHORT]}"
+
+    @property
+    def equal(self) -> tuple[EqualCommits, ...]:
+        """The classes of more than one commit, with what the others change."""
+        return tuple(
+            EqualCommits(
+                candidate=candidate,
+                commits=each.commits,
+                kinds=kinds_of(
+                    path for commit in each.commits[1:] for path in self.repository.files(commit)
+                ),
+            )
+            for candidate, each in self.classes.items()
+            if len(each.commits) > 1
+        )
+
+    def tree(self, candidate: str) -> Tree:
+        if candidate not in self.trees:
+            self.trees[candidate] = tree_of(self.repository, self.hashes[candidate])
+        return self.trees[candidate]
+
+    def members(self, candidate: str, answer: str | None) -> tuple[str, ...]:
+        """The commits a suspect stands for: an unmeasured one for all of its class."""
+        known = self.classes.get(candidate)
+        if known is None or candidate == answer:
+            return (self.hashes[candidate],)
+        return known.commits
+
+    def sides(self, candidate: str) -> tuple[tuple[str, ...], ...]:
+        """The lines through a merge's side branches, as candidates."""
+        merge = self.hashes[candidate]
+        lines = side_lines(self.repository, merge, self.good)
+        return tuple(self.collapsed(each.commits) for each in lines)
+
+    def collapsed(self, commits: tuple[str, ...]) -> tuple[str, ...]:
+        """A line of commits as a line of candidates; both ends stay."""
+        classes = collapse(commits, self._key)
+        names = []
+        for each in classes:
+            name = each.first[:SHORT]
+            self.hashes[name] = each.first
+            self.classes.setdefault(name, each)
+            names.append(name)
+        if len(names) == 1:  # equal from end to end: there is no difference to be found
+            last = commits[-1][:SHORT]
+            self.hashes[last] = commits[-1]
+            names.append(last)
+        return tuple(names)
+
+    def _key(self, commit: str) -> str:
+        if commit not in self._keys:
+            listing = tree_of(self.repository, commit).listing()
+            if self.paths:
+                listing = {
+                    path: what for path, what in listing.items() if path.startswith(self.paths)
+                }
+            self._keys[commit] = content_key([server_key(listing)])
+        return self._keys[commit]
+
+
+def survey(ask: Ask) -> Range:
+    """Open the repository and look at everything that needs no build."""
+    repository = Repository.open(ask.repository)
+    good, bad = (repository.revision(name) for name in (ask.good, ask.bad))
+    for end in (bad, good):
+        repository.check_server(end)
+    whole = line(repository, good, bad)
+    scope = Range(
+        repository=repository,
+        good=whole.commits[0],
+        bad=bad,
+        paths=ask.paths,
+        commits=count(repository, whole.commits[0], bad),
+        notes=whole.notes,
+    )
+    scope.line = scope.collapsed(whole.commits)
+    for candidate in (scope.line[0], scope.line[-1]):
+        scope.tree(candidate)
+    return scope

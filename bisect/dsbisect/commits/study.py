@@ -1,0 +1,196 @@
+"""A search over commits, from a repository to a proved culprit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dsbisect.campaign import run_campaign
+from dsbisect.commits.asking import Ask, patches_of, repairs_of, toolchains_of
+from dsbisect.commits.findings import CommitFindings, Comparison, Culprit
+from dsbisect.commits.hunting import hunt
+from dsbisect.commits.proving import Case, prove
+from dsbisect.commits.range import Range, survey
+from dsbisect.commits.supply import SourceSupply
+from dsbisect.halving import Halving
+from dsbisect.judging import Policy
+from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.searching import Question, Search
+from dsbisect.study import Watcher
+from dsbuilds.history.changes import picked
+from dsbuilds.history.culprit import story
+from dsbuilds.trees import Tree
+from dsharness.engine import Engine
+from dsharness.host import available_cpus, plan_cpus
+from dsharness.model import Boundary, Campaign, Image, Sample
+from dsresults.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The answer, and what a report shows beside it."""
+
+    findings: CommitFindings
+    campaigns: tuple[Campaign, ...]
+    samples: tuple[Sample, ...]
+    images: dict[str, Image]
+
+
+def run_commits(
+    ask: Ask,
+    *,
+    engine: Engine,
+    store: Store,
+    watcher: Watcher,
+    search: Search | None = None,
+    policy: Policy | None = None,
+) -> Outcome:
+    """Search the range, follow merges and further steps, prove every culprit."""
+    begun = time.monotonic()
+    scope = survey(ask)
+    ends = (scope.line[0], scope.line[-1])
+    supply = SourceSupply(
+        engine=engine,
+        matrix=ask.matrix,
+        toolchains=toolchains_of(ask, tuple(scope.trees[end] for end in ends)),
+        patches=patches_of(ask),
+        repairs=repairs_of(ask, scope.repository),
+    )
+    plan = Plan(
+        matrix=ask.matrix,
+        arm=ask.arm,
+        users=ask.workload.users,
+        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
+        keep=ask.keep,
+    )
+    watcher.begin(ends, 1)
+    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
+        chase = _Chase(
+            ask=ask, scope=scope, supply=supply, laboratory=laboratory, store=store,
+            watcher=watcher, search=search or Halving(policy=policy or Policy()),
+            policy=policy or Policy(),
+        )  # fmt: skip
+        chase.prepare(ends)
+        findings = chase.run()
+        images = laboratory.images
+        for image in images.values():
+            store.add_image(image)
+    samples = tuple(
+        sample for campaign in chase.campaigns for sample in store.samples(campaign_id=campaign.id)
+    )
+    findings = findings.model_copy(
+        update={
+            "builds": len({build.key for build in supply.builds.values()}),
+            "samples": len(samples),
+            "seconds": round(time.monotonic() - begun, 1),
+        }
+    )
+    return Outcome(
+        findings=findings, campaigns=tuple(chase.campaigns), samples=samples, images=images
+    )
+
+
+@dataclass(kw_only=True)
+class _Chase:
+    """One run: what is asked of the laboratory, and what came of it."""
+
+    ask: Ask
+    scope: Range
+    supply: SourceSupply
+    laboratory: Laboratory
+    store: Store
+    watcher: Watcher
+    search: Search
+    policy: Policy
+    campaigns: list[Campaign] = field(default_factory=list)
+
+    def prepare(self, ends: Sequence[str]) -> None:
+        """The load generator, and both ends: without them there is nothing to search."""
+        for end in ends:
+            self._add(end)
+        self.laboratory.prepare(ends, self.watcher.prepared)
+
+    def run(self) -> CommitFindings:
+        found = hunt(
+            self.scope.line, self._boundary, self._sides,
+            smallest_effect=self.policy.smallest_effect,
+        )  # fmt: skip
+        culprits = tuple(self._culprit(boundary) for boundary in found.culprits)
+        return CommitFindings(
+            repository=self.ask.repository,
+            good=self.scope.good,
+            bad=self.scope.bad,
+            workload=self.ask.workload.id,
+            arm=self.ask.arm.id,
+            commits=self.scope.commits,
+            classes=self.scope.equal,
+            whole=found.whole,
+            culprits=culprits,
+            notes=self.scope.notes,
+            campaigns=tuple(campaign.id for campaign in self.campaigns),
+        )
+
+    def _boundary(self, line: tuple[str, ...]) -> Boundary:
+        for candidate in line:
+            self._add(candidate)
+        question = Question(
+            series_id=self.scope.name,
+            line=line,
+            workload_id=self.ask.workload.id,
+            arm_id=self.ask.arm.id,
+        )
+        campaign = run_campaign(
+            question, self.ask.workload, search=self.search, benches=self.laboratory,
+            store=self.store, listener=self.watcher, kind="commits",
+        )  # fmt: skip
+        for candidate in line:
+            self.laboratory.retire(candidate)
+        self.campaigns.append(campaign)
+        if campaign.boundary is None:
+            raise AssertionError("a finished campaign has an answer")
+        return campaign.boundary
+
+    def _sides(self, commit: str) -> tuple[tuple[str, ...], ...]:
+        return () if self.ask.first_parent else self.scope.sides(commit)
+
+    def _add(self, candidate: str) -> None:
+        if candidate not in self.supply.specimens:
+            self.supply.add(candidate, self.scope.tree(candidate))
+
+    def _culprit(self, boundary: Boundary) -> Culprit:
+        suspects = [
+            commit
+            for suspect in boundary.suspects
+            for commit in self.scope.members(suspect, boundary.after)
+        ]
+        told = tuple(story(self.scope.repository, commit) for commit in suspects)
+        return Culprit(boundary=boundary, suspects=told, proof=self._proof(boundary))
+
+    def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:
+        if not self.ask.proof or boundary.after is None or boundary.before is None:
+            return ()
+        culprit, parent = boundary.after, boundary.before
+        repository = self.scope.repository
+        ends = (self.scope.line[0], self.scope.line[-1])
+
+        def changed(tree: Tree, reverse: bool) -> Tree:  # noqa: FBT001 - one of two directions
+            for suspect in _in_order(boundary.suspects, reverse=reverse):
+                digest = picked(repository, self.scope.hashes[suspect], tree.id, reverse=reverse)
+                tree = Tree(git=tree.git, id=digest, origin=tree.origin)
+            return tree
+
+        case = Case(
+            culprit=culprit,
+            parent=parent,
+            good=ends[0],
+            bad=ends[1],
+            direction=boundary.direction,
+            trees={name: self.scope.tree(name) for name in (culprit, parent, *ends)},
+            changed=changed,
+        )
+        return prove(case, self.supply, lambda one, other: self._boundary((one, other)))
+
+
+def _in_order(suspects: tuple[str, ...], *, reverse: bool) -> tuple[str, ...]:
+    return tuple(reversed(suspects)) if reverse else suspects
