@@ -115,6 +115,10 @@ class EditError(CandidateError):
     exit_code = ExitCode.EDIT
 
 
+class AlreadySoError(EditError):
+    """The source is already what the edit would make of it."""
+
+
 class BuildError(CandidateError):
     exit_code = ExitCode.BUILD
 

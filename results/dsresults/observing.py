@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from dsharness.model import Boundary, Outcome, Published, StoredPassword, Value
+from dsharness.model import Boundary, Outcome, Provenance, Published, StoredPassword, Value
 
 
 class Estimate(Value):
@@ -29,6 +29,7 @@ class Candidate(Value):
     freeipa: str | None = None
     versions: dict[str, str] = Field(default_factory=dict)
     images: tuple[str, ...] = ()
+    build: Provenance | None = None
     note: str = ""
     published: Published | None = None
     published_source: str = ""

@@ -10,6 +10,7 @@ import typer
 from dsbisect.cli import image, matrix, results
 from dsbisect.cli.bisecting import bisect_rows, reproduce
 from dsbisect.cli.clean import clean
+from dsbisect.cli.commits import bisect_commits
 from dsbisect.cli.doctor import doctor
 from dsbisect.cli.ending import Group, run
 from dsbisect.cli.measuring import measure
@@ -26,14 +27,16 @@ app = typer.Typer(
     "matrix.yaml goes in, a proven fast/slow boundary comes out.",
     epilog="Start with: [bold]dsbisect doctor[/], then [bold]dsbisect reproduce[/].",
 )
-bisect = typer.Typer(no_args_is_help=True, help="Search a series for its fast/slow boundary.")
+bisect = typer.Typer(no_args_is_help=True, help="Search rows or commits for where fast turns slow.")
 bisect.command("rows")(bisect_rows)
+bisect.command("commits")(bisect_commits)
 
 app.command()(doctor)
 app.add_typer(matrix.app, name="matrix")
 app.add_typer(image.app, name="image")
 app.command()(measure)
 app.add_typer(bisect, name="bisect")
+app.command("commits")(bisect_commits)
 app.command()(reproduce)
 app.command()(report)
 app.add_typer(results.app, name="results")

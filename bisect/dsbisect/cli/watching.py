@@ -78,6 +78,9 @@ class Watch:
     def resumed(self, campaign: Campaign, samples: int) -> None:
         self._say(f"resuming {campaign.workload_id}: {samples} samples are in the store already")
 
+    def note(self, text: str) -> None:
+        self._say(escape(text))
+
     def expect(self, samples: int) -> None:
         """So many samples are taken, without any search."""
         self._begun, self._expected = 1, samples
@@ -89,7 +92,7 @@ class Watch:
         if question != self._question:
             self._question = question
             self._begun += 1
-            self._say(f"workload [bold]{question.workload_id}[/] on {' → '.join(question.line)}")
+            self._say(f"workload [bold]{question.workload_id}[/] on {_shown(question.line)}")
         self._expected = self._taken + len(step.candidates) + step.remaining
         self._say(f"turn {step.turn}: {escape(step.why)}")
 
@@ -120,6 +123,13 @@ class Watch:
 
     def _say(self, text: str) -> None:
         self._console.print(f"[dim]{self._elapsed:5.0f} s[/] {text}", soft_wrap=True)
+
+
+def _shown(line: Sequence[str]) -> str:
+    """A line of candidates; the middle of a long one is counted."""
+    if len(line) > 8:
+        return f"{line[0]} → … {len(line) - 2} more … → {line[-1]}"
+    return " → ".join(line)
 
 
 def _line(sample: Sample) -> str:

@@ -15,6 +15,7 @@ from dsbuilds.toolchains.choosing import fitting, named
 from dsbuilds.toolchains.needs import needs_of
 from dsbuilds.trees import Tree
 from dsharness.content import content_key
+from dsharness.errors import AlreadySoError
 from dsharness.model import AppliedPatch, Arm, Matrix, Toolchain, Workload
 
 SHORT = 12
@@ -56,10 +57,20 @@ def patches_of(ask: Ask) -> Patches:
     own = tuple(user_patch(path) for path in ask.patches)
 
     def patches(tree: Tree) -> tuple[Patch, ...]:
-        edited = (patch_of(ask.edits, tree.read),) if ask.edits else ()
+        needed = [edit for edit in ask.edits if not _holds(edit, tree)]
+        edited = (patch_of(needed, tree.read),) if needed else ()
         return (*edited, *own)
 
     return patches
+
+
+def _holds(edit: str, tree: Tree) -> bool:
+    """Whether a source is already as the edit would make it, as on one side of a culprit."""
+    try:
+        patch_of([edit], tree.read)
+    except AlreadySoError:
+        return True
+    return False
 
 
 def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dsbisect.commits.findings import Comparison
 from dsbisect.commits.supply import SourceSupply
 from dsbuilds.trees import Tree
 from dsharness.errors import EditError, SourceError
 from dsharness.model import Boundary
+from dsresults.commits import Comparison
 
 Compare = Callable[[str, str], Boundary]  # (before, after), both candidates of the supply
 

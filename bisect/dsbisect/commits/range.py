@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dsbisect.commits.asking import SHORT, Ask, tree_of
-from dsbisect.commits.findings import EqualCommits
 from dsbuilds.history.classes import Class, collapse
 from dsbuilds.history.lines import count, line, side_lines
 from dsbuilds.history.repository import Repository
 from dsbuilds.relevance import kinds_of, server_key
 from dsbuilds.trees import Tree
 from dsharness.content import content_key
+from dsresults.commits import EqualCommits
 
 
 @dataclass(kw_only=True)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from dsbisect.campaign import run_campaign
 from dsbisect.commits.asking import Ask, patches_of, repairs_of, toolchains_of
-from dsbisect.commits.findings import CommitFindings, Comparison, Culprit
 from dsbisect.commits.hunting import hunt
 from dsbisect.commits.proving import Case, prove
-from dsbisect.commits.range import Range, survey
+from dsbisect.commits.range import Range
 from dsbisect.commits.supply import SourceSupply
 from dsbisect.halving import Halving
 from dsbisect.judging import Policy
@@ -24,6 +23,7 @@ from dsbuilds.trees import Tree
 from dsharness.engine import Engine
 from dsharness.host import available_cpus, plan_cpus
 from dsharness.model import Boundary, Campaign, Image, Sample
+from dsresults.commits import CommitFindings, Comparison, Culprit
 from dsresults.store import Store
 
 
@@ -39,6 +39,7 @@ class Outcome:
 
 def run_commits(
     ask: Ask,
+    scope: Range,
     *,
     engine: Engine,
     store: Store,
@@ -48,7 +49,6 @@ def run_commits(
 ) -> Outcome:
     """Search the range, follow merges and further steps, prove every culprit."""
     begun = time.monotonic()
-    scope = survey(ask)
     ends = (scope.line[0], scope.line[-1])
     supply = SourceSupply(
         engine=engine,
@@ -73,7 +73,7 @@ def run_commits(
         )  # fmt: skip
         chase.prepare(ends)
         findings = chase.run()
-        images = laboratory.images
+        images = {name: golden.image for name, golden in laboratory.goldens.items()}
         for image in images.values():
             store.add_image(image)
     samples = tuple(

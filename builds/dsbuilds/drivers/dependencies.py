@@ -30,11 +30,14 @@ def dependencies_shop(
     script: Path,
     argument: str,
     files: Mapping[str, str],
-    *,
+    *more: str,
     progress: Progress,
 ) -> Shop:
-    """The toolchain's image, found or built now; packages that need the same share it."""
-    text = containerfile(script.read_text(encoding="utf-8"), f"{MOUNTED}/{argument}")
+    """The toolchain's image, found or built now; packages that need the same share it.
+
+    ``script`` gets the path of the file ``argument``, and ``more``.
+    """
+    text = containerfile(script.read_text(encoding="utf-8"), f"{MOUNTED}/{argument}", *more)
     key = content_key([REVISION, order.image.key, text, dict(files)])
     reference = f"{REPOSITORY}/toolchain:{key}"
     with exclusive(cache_home() / "locks" / f"toolchain-{key}.lock", at.deadline):

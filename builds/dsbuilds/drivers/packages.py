@@ -5,12 +5,11 @@ source package + patches + toolchain -> a folder with packages and their index, 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,21 +39,17 @@ INDEX = "packages.tsv"  # in it: NAME TAB VERSION TAB FILE of each
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamedPatch:
+class NamedPatch(Protocol):
     """A unified diff, applied with -p1, and what it is called in the package."""
 
-    name: str
-    title: str
-    text: str
-
     @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
+    def name(self) -> str: ...
     @property
-    def applied(self) -> AppliedPatch:
-        return AppliedPatch(name=self.name, title=self.title, sha256=self.sha256)
+    def title(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def sha256(self) -> str: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +59,7 @@ class PackageOrder:
     row: Row
     image: Image  # of the row, as its own packages made it
     source: SourcePackage
-    patches: tuple[NamedPatch, ...] = ()
+    patches: Sequence[NamedPatch] = ()
     expected_scheme: str | None = None
     expected_rounds: dict[str, int] = field(default_factory=dict)
     clean: bool = False  # without a compiler cache
@@ -162,7 +157,10 @@ def _provenance(
         source=order.source.origin,
         revision=order.source.version,
         tree=tree,
-        patches=tuple(patch.applied for patch in order.patches),
+        patches=tuple(
+            AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
+            for patch in order.patches
+        ),
         toolchain=shop.reference,
         tools=shop.tools,
         flags=driver.flags,

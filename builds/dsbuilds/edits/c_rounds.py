@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dsbuilds.edits.contract import C_SCHEME, Edited, Expectation, Files
 from dsbuilds.edits.matching import Source, source, whole_number
 from dsbuilds.edits.schemes import dse_values
-from dsharness.errors import EditError
+from dsharness.errors import AlreadySoError, EditError
 
 PLUGIN = "ldap/servers/plugins/pwdstorage/pbkdf2_pwd.c"
 HEADER = "ldap/servers/plugins/pwdstorage/pwdstorage.h"
@@ -43,7 +43,7 @@ class CRounds:
         )
         changed = _with_minimum(_fixed(plugin, wanted), wanted)
         if changed.text == plugin.text:
-            raise EditError(
+            raise AlreadySoError(
                 f"{PLUGIN}: the rounds are already fixed at {wanted}", hint="leave the edit out"
             )
         return Edited(

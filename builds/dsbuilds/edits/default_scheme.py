@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Expectation, Files
 from dsbuilds.edits.matching import UNFAMILIAR, Source, source
 from dsbuilds.edits.schemes import Scheme, has_rust, schemes
-from dsharness.errors import EditError
+from dsharness.errors import AlreadySoError, EditError
 from dsharness.matrix.findings import suggestion
 
 PW = "ldap/servers/slapd/pw.c"
@@ -40,7 +40,7 @@ class DefaultScheme:
         for literal in reversed(_to_change(literals, scheme)):
             changed = changed.put(literal.span("name"), scheme.name)
         if changed.text == pw.text:
-            raise EditError(
+            raise AlreadySoError(
                 f"{PW}: {scheme.name} is already the default scheme of this source",
                 hint="leave the edit out",
             )

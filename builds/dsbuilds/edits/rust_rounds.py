@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Expectation, Files
 from dsbuilds.edits.matching import UNFAMILIAR, Source, source, whole_number
 from dsbuilds.edits.schemes import RUST_SOURCE, dse_values
-from dsharness.errors import EditError
+from dsharness.errors import AlreadySoError, EditError
 
 MOST = 10_000_000
 # One constant until 2.6.0; then a default with bounds; for a while a default for each digest.
@@ -39,7 +39,7 @@ class RustRounds:
         _refuse_configured(wanted, files)
         changed = _with_defaults(plugin, wanted)
         if changed.text == plugin.text:
-            raise EditError(
+            raise AlreadySoError(
                 f"{RUST_SOURCE}: {wanted} rounds are already the default of this source",
                 hint="leave the edit out",
             )
@@ -97,7 +97,7 @@ def _refuse_configured(wanted: int, files: Files) -> None:
     """An instance's own entries win over the plugin's constants."""
     for path, number in dse_values(files, CONFIGURED, RUST_SCHEMES).items():
         if number != wanted:
-            raise EditError(
+            raise AlreadySoError(
                 f"{path}: nsslapd-{CONFIGURED} already says {number} rounds, "
                 f"whatever the default is",
                 hint="change that value with --patch",

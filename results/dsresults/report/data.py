@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from dsharness.model import Sample, Value
+from dsresults.commits import CommitFindings
 from dsresults.observing import Comparison
 from dsresults.reasons.finding import Finding
 
@@ -27,3 +28,4 @@ class ReportData(Value):
     sections: tuple[Section, ...] = ()
     environments: tuple[dict[str, Any], ...] = ()
     samples: tuple[Sample, ...] = ()
+    commits: CommitFindings | None = None

@@ -95,6 +95,7 @@ def _candidate(
         "id": candidate,
         "versions": recorded or (image.notable if image else {}),
         "images": keys,
+        "build": image.build if image else None,
     }
     row = next((row for row in matrix.rows if row.id == candidate), None)
     return Candidate.model_validate({**facts, **(_of_row(matrix, row) if row else {})})

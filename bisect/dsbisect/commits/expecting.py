@@ -1,0 +1,86 @@
+"""What a search over commits will take, before anything is built. Core pure logic."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field
+
+from dsbisect.commits.asking import Ask
+from dsbisect.commits.range import Range
+from dsbisect.judging import Policy
+from dsharness.model import Value
+from dsresults.commits import EqualCommits
+
+# Measured on two cores with the commands in docs/builds.md; a figure to plan with, no promise.
+FIRST_BUILD_S = 210.0
+NEXT_BUILD_S = 25.0
+CLEAN_BUILD_S = 240.0
+GOLDEN_S = 25.0
+SAMPLE_OVERHEAD_S = 0.6
+
+
+class Forecast(Value):
+    """Candidates, builds, runs and hours, as far as they can be known."""
+
+    good: str
+    bad: str
+    commits: int
+    candidates: tuple[str, ...]
+    subjects: dict[str, str]
+    classes: tuple[EqualCommits, ...]
+    builds: int = Field(description="at most, when every commit builds")
+    clean_builds: int
+    samples: int
+    hours: float
+    notes: tuple[str, ...] = ()
+
+
+def expected(ask: Ask, scope: Range, policy: Policy | None = None) -> Forecast:
+    """A forecast for one culprit on a line of which every commit builds."""
+    rules = policy or Policy()
+    steps = math.ceil(math.log2(max(1, len(scope.line) - 1)))
+    clean = 2 if ask.proof else 0
+    further = 2 if ask.proof else 0  # with and without the culprit
+    turns = rules.least_turns * (1 + steps) + rules.boundary_turns * (2 + further) // 2
+    run_s = ask.workload.warmup_s + ask.workload.duration_s + SAMPLE_OVERHEAD_S
+    builds = 2 + steps + further
+    seconds = (
+        FIRST_BUILD_S
+        + (builds - 1) * NEXT_BUILD_S
+        + clean * CLEAN_BUILD_S
+        + (builds + clean) * GOLDEN_S
+        + 2 * turns * run_s
+    )
+    repository = scope.repository
+    return Forecast(
+        good=scope.good,
+        bad=scope.bad,
+        commits=scope.commits,
+        candidates=scope.line,
+        subjects={name: repository.commit(scope.hashes[name]).subject for name in scope.line},
+        classes=scope.equal,
+        builds=builds,
+        clean_builds=clean,
+        samples=2 * turns,
+        hours=round(seconds / 3600, 2),
+        notes=scope.notes,
+    )
+
+
+def expected_text(forecast: Forecast) -> str:
+    """The forecast on a screen; the first line holds it all."""
+    merged = {each.candidate: each for each in forecast.classes}
+    head = (
+        f"{forecast.commits} commits, {len(forecast.candidates)} candidates: about "
+        f"{forecast.builds} builds, {forecast.clean_builds} clean ones, "
+        f"{forecast.samples} samples, {forecast.hours:.1f} hours"
+    )
+    lines = [head]
+    for name in forecast.candidates:
+        lines.append(f"  {name} {forecast.subjects[name]}")
+        if name in merged:
+            equal = merged[name]
+            kinds = ", ".join(equal.kinds) or "nothing"
+            lines.append(f"    and {len(equal.commits) - 1} equal to it ({kinds} only)")
+    return "\n".join([*lines, *(f"note: {note}" for note in forecast.notes)])

@@ -1,0 +1,113 @@
+"""RPM packages: rpmbuild of a source RPM with further patches, in a container of the row."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsbuilds.drivers.changelog import headed
+from dsbuilds.drivers.dependencies import dependencies_shop
+from dsbuilds.drivers.packages import (
+    LIBEXEC,
+    PackageBuildError,
+    PackageOrder,
+    Progress,
+    confined_run,
+    work_folder,
+)
+from dsbuilds.drivers.spec import with_patches, with_release
+from dsbuilds.failures import cause_of
+from dsbuilds.sources.record import recorded
+from dsbuilds.toolchains.images import Shop
+from dsbuilds.trees import Tree, imported
+from dsharness.commands import writing
+from dsharness.errors import SourceError
+from dsharness.model import DriverName
+from dsimages.buildah import Workshop
+
+INSTALL = LIBEXEC / "install-build-depends-dnf"
+PREPARE = LIBEXEC / "prepare-rpm"
+SERVER = Path("ldap", "servers", "slapd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RpmDriver:
+    """rpmbuild in the row's image with the spec's build dependencies."""
+
+    name: DriverName = DriverName.RPM
+    revision: int = 1
+    script: Path = LIBEXEC / "build-rpm"
+    flags: tuple[str, ...] = ()  # of rpmbuild, e.g. --without bundle_jemalloc
+
+    def shop(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> Shop:
+        """The row's image and the spec's BuildRequires."""
+        files = {"needs.spec": order.source.control_text}
+        return dependencies_shop(
+            at, order, INSTALL, "needs.spec", files, *defines(self.flags), progress=progress
+        )
+
+    def source_tree(self, at: Workshop, order: PackageOrder, shop: Shop) -> Tree:
+        """The tree as `rpmbuild -bp` leaves it."""
+        source = order.source
+
+        def prepared() -> Tree:
+            with work_folder() as build:
+                _copied(order, source.control_text, build)
+                said = confined_run(
+                    at, shop.reference, PREPARE, source.control, *self.flags,
+                    build=build, limits=order.limits,
+                )  # fmt: skip
+                if said is not None:
+                    raise PackageBuildError(
+                        f"{source.origin} cannot be unpacked: {cause_of(said)}", log=at.log
+                    )
+                return imported(_unpacked(build / "BUILD", source.origin), source.origin)
+
+        return recorded(f"rpm-{source.identity}", source.origin, source.version, prepared)
+
+    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
+        """The packager's files, the patches among them, and the spec that names them."""
+        del tree  # %prep unpacks and patches by itself
+        names = [patch.name for patch in order.patches]
+        spec = with_release(with_patches(order.source.control_text, names))
+        _copied(order, spec, build)
+        for patch in order.patches:
+            target = build / "SOURCES" / patch.name
+            if target.exists():
+                raise SourceError(
+                    f"{order.source.origin} has a {patch.name} already",
+                    hint="call the patch something else",
+                )
+            target.write_text(headed(patch.title, patch.text), encoding="utf-8")
+
+
+def defines(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The --with and --without of rpmbuild, as dnf builddep takes them."""
+    pairs = zip(flags[::2], flags[1::2], strict=True)
+    return tuple(
+        part for flag, name in pairs for part in ("-D", f"_{flag.removeprefix('--')}_{name} 1")
+    )
+
+
+def _copied(order: PackageOrder, spec: str, build: Path) -> None:
+    with writing(build):
+        (build / "SPECS").mkdir()
+        (build / "SPECS" / order.source.control).write_text(spec, encoding="utf-8")
+        (build / "SOURCES").mkdir()
+        for path in order.source.folder.iterdir():
+            if path.name != order.source.control:
+                shutil.copyfile(path, build / "SOURCES" / path.name)
+
+
+def _unpacked(folder: Path, origin: str) -> Path:
+    """The server's tree among what %prep unpacked; a library may lie beside it."""
+    # rpm 4.20 and later put one folder more between.
+    found = [path for path in (*folder.glob("*"), *folder.glob("*/*")) if path.is_dir()]
+    for path in found:
+        if (path / SERVER).is_dir():
+            return path
+    raise SourceError(
+        f"{origin} unpacks to no source of 389-ds ({SERVER} is missing)",
+        hint="name an SRPM of 389-ds-base",
+    )

@@ -1,0 +1,112 @@
+"""A file that a user names by path or URL: bounded, https only, its digest checked."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import BinaryIO
+
+from dsbuilds.sources.shelf import shelved
+from dsharness.content import content_key
+from dsharness.errors import DeadlineError, RegistryError, SourceError
+from dsharness.waiting import Deadline
+
+MOST_BYTES = 1024**3
+BLOCK = 1 << 20
+PAUSE_LIMIT_S = 60.0  # without a byte
+URL = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~^-]{0,200}")
+
+
+def file_of(location: str, sha256: str | None, deadline: Deadline) -> Path:
+    """The file itself, or what the URL leads to, kept by URL and digest."""
+    if URL.match(location) is None:
+        path = Path(location)
+        if not path.is_file():
+            raise SourceError(
+                f"{location}: there is no such file", hint="name an existing file or an https URL"
+            )
+        check_digest(path, sha256, location)
+        return path
+    name = _name_in(location)
+
+    def fill(folder: Path) -> None:
+        download(location, folder / name, deadline)
+        check_digest(folder / name, sha256, location)
+
+    return shelved("files", content_key([location, sha256]), deadline, fill) / name
+
+
+def check_digest(path: Path, sha256: str | None, location: str) -> None:
+    """Refuse a file whose digest is not the promised one."""
+    if sha256 is None:
+        return
+    with path.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != sha256:
+        raise SourceError(
+            f"{location}: its sha256 is {found}, but {sha256} was promised",
+            hint="a new release under an old name, or a damaged copy: check it, then correct "
+            "build.source.sha256",
+        )
+
+
+class _HttpsOnly(urllib.request.HTTPRedirectHandler):
+    """Follows a redirection as long as it stays with https."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: object,
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        _refuse_plain(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+
+
+def download(url: str, target: Path, deadline: Deadline) -> None:
+    """Fetch by https only, within the deadline and a limit of size."""
+    _refuse_plain(url)
+    opener = urllib.request.build_opener(_HttpsOnly())
+    try:
+        with (
+            opener.open(url, timeout=min(PAUSE_LIMIT_S, max(deadline.left_s, 1.0))) as answer,
+            target.open("wb") as out,
+        ):
+            _copy(answer, out, url, deadline)
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+        raise RegistryError(
+            f"{url} cannot be fetched: {getattr(error, 'reason', None) or error}",
+            hint="check the network and its proxy; a file that is here can be named by its path",
+        ) from error
+
+
+def _copy(answer: BinaryIO, out: BinaryIO, url: str, deadline: Deadline) -> None:
+    size = 0
+    while block := answer.read(BLOCK):
+        size += len(block)
+        if size > MOST_BYTES:
+            raise SourceError(f"{url}: it is larger than {MOST_BYTES >> 30} GiB")
+        if deadline.passed:
+            raise DeadlineError(f"{url}: fetching it ran out of time", hint="run it again")
+        out.write(block)
+
+
+def _refuse_plain(url: str) -> None:
+    if urllib.parse.urlsplit(url).scheme.lower() != "https":
+        raise SourceError(f"{url}: only https URLs are fetched", hint="name an https URL or a file")
+
+
+def _name_in(url: str) -> str:
+    name = Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name
+    if PLAIN.fullmatch(name) is None:
+        raise SourceError(f"{url}: it names no file", hint="name the file itself, not its folder")
+    return name

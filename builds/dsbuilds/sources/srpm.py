@@ -1,0 +1,76 @@
+"""A source RPM by file, URL or Koji's name of it, taken apart by rpm itself."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from pathlib import Path
+
+from dsbuilds.confinement import Limits
+from dsbuilds.contents import content_of
+from dsbuilds.drivers.packages import LIBEXEC, confined_run, work_folder
+from dsbuilds.failures import cause_of
+from dsbuilds.sources.download import file_of
+from dsbuilds.sources.package import SourcePackage
+from dsbuilds.sources.shelf import shelved
+from dsharness.errors import SourceError
+from dsharness.model import Image, SrpmSource
+from dsimages.buildah import Workshop
+
+UNPACK = LIBEXEC / "unpack-srpm"
+KOJI = "https://kojipkgs.fedoraproject.org/packages"
+NVR = re.compile(r"(?P<name>[A-Za-z0-9._+-]+)-(?P<version>[^-/]+)-(?P<release>[^-/]+)")
+LIMITS = Limits(time_s=300.0)
+
+
+def srpm_source(at: Workshop, image: Image, wish: SrpmSource) -> SourcePackage:
+    """The packager's files of an SRPM; ``image`` is any that has rpm in it."""
+    path = file_of(location_of(wish.location), wish.sha256, at.deadline)
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def fill(folder: Path) -> None:
+        with work_folder() as build:
+            said = confined_run(
+                at, image.reference, UNPACK, "source.rpm",
+                build=build, volumes=((path, "/source/source.rpm", "ro"),), limits=LIMITS,
+            )  # fmt: skip
+            if said is not None:
+                raise SourceError(
+                    f"{path.name} is no source RPM: {cause_of(said)}",
+                    hint="name a file that ends in .src.rpm",
+                    log=at.log,
+                )
+            for part in ("SPECS", "SOURCES"):
+                for file in (build / part).glob("*"):
+                    shutil.move(file, folder / file.name)
+
+    return described(shelved("srpm", digest[:16], at.deadline, fill), path.name)
+
+
+def location_of(wish: str) -> str:
+    """A file, a URL, or where Koji keeps the build of that name-version-release."""
+    found = NVR.fullmatch(wish)
+    if found is None or wish.endswith(".rpm") or Path(wish).exists():
+        return wish
+    folder = f"{KOJI}/{found['name']}/{found['version']}/{found['release']}"
+    return f"{folder}/src/{wish}.src.rpm"
+
+
+def described(folder: Path, origin: str) -> SourcePackage:
+    """What lies in a folder with one spec and its sources."""
+    specs = list(folder.glob("*.spec"))
+    if len(specs) != 1:
+        raise SourceError(
+            f"{origin} holds {len(specs)} spec files, not one", hint="name an SRPM of 389-ds-base"
+        )
+    found = NVR.fullmatch(origin.removesuffix(".src.rpm"))
+    return SourcePackage(
+        name=found["name"] if found else specs[0].stem,
+        version=f"{found['version']}-{found['release']}" if found else origin,
+        folder=folder,
+        control=specs[0].name,
+        identity=content_of(folder),
+        origin=origin,
+    )
