@@ -6,33 +6,29 @@ source package + patches + toolchain -> a folder with packages and their index, 
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from dsbuilds import keeping
-from dsbuilds.confinement import Limits, bounded, confined
+from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
 from dsbuilds.failures import cause_of, passing, stage_of
 from dsbuilds.keeping import builds_home
+from dsbuilds.scripted import PackageBuildError, confined_run, work_folder
 from dsbuilds.sources.package import SourcePackage
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree
 from dsharness.commands import writing
 from dsharness.content import content_key
-from dsharness.errors import BuildError, DeadlineError
 from dsharness.model import AppliedPatch, Build, DriverName, Image, Provenance, Row
 from dsimages.buildah import Workshop
 from dsimages.exclusive import exclusive
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
-INSIDE = "/usr/libexec/dsbisect-build/build"
 PACKAGES = "packages"  # the repository, below a build's folder
 INDEX = "packages.tsv"  # in it: NAME TAB VERSION TAB FILE of each
 
@@ -181,42 +177,10 @@ def index_of(folder: Path) -> list[tuple[str, str, str]]:
     return [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
 
 
-class PackageBuildError(BuildError):
-    """A package that does not build; says whether another time may help."""
-
-    lasting = True
-
-
-def confined_run(
-    at: Workshop,
-    image: str,
-    script: Path,
-    *args: str,
-    build: Path,
-    volumes: tuple[tuple[Path, str, str], ...] = (),
-    limits: Limits,
-) -> str | None:
-    """Run a script in /build without a network; what it said when it failed, None when not."""
-    mounted = ((build, "/build", "rw"), (script, INSIDE, "ro"), *volumes)
-    limit_s = min(limits.time_s, at.deadline.left_s)
-    with confined(
-        at.engine, image,
-        folder=build, volumes=mounted, purpose="build", log=at.log, limits=limits,
-    ) as (box, disk):  # fmt: skip
-        done = box.execute(*bounded(limits, INSIDE, *args), limit_s=limit_s)
-    if disk.exceeded:
-        raise PackageBuildError(
-            f"unbuildable: it filled more than {limits.disk_bytes >> 30} GiB of disk", log=at.log
-        )
-    if done.timed_out:
-        raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
-    return None if done.ok else f"{done.stdout}\n{done.stderr}"
-
-
 def _run(driver: PackageDriver, at: Workshop, order: PackageOrder, shop: Shop, build: Path) -> None:
     cache = () if order.clean else ((_compiler_cache(shop), "/build/ccache", "rw"),)
     said = confined_run(
-        at, shop.reference, driver.script, str(jobs()), *driver.flags,
+        at, shop.reference, driver.script, str(_jobs()), *driver.flags,
         build=build, volumes=cache, limits=order.limits,
     )  # fmt: skip
     if said is not None:
@@ -229,24 +193,12 @@ def _run(driver: PackageDriver, at: Workshop, order: PackageOrder, shop: Shop, b
         raise PackageBuildError("unbuildable: it made no package", log=at.log)
 
 
-def jobs() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-@contextmanager
-def work_folder() -> Iterator[Path]:
-    """A folder for one build, gone at the end."""
-    folder = builds_home() / ".work" / f"package-{secrets.token_hex(6)}"
-    with writing(folder):
-        folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _compiler_cache(shop: Shop) -> Path:
     folder = builds_home() / ".ccache" / shop.key
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _jobs() -> int:
+    return len(os.sched_getaffinity(0))

@@ -8,16 +8,10 @@ from pathlib import Path
 
 from dsbuilds.drivers.changelog import headed
 from dsbuilds.drivers.dependencies import dependencies_shop
-from dsbuilds.drivers.packages import (
-    LIBEXEC,
-    PackageBuildError,
-    PackageOrder,
-    Progress,
-    confined_run,
-    work_folder,
-)
+from dsbuilds.drivers.packages import LIBEXEC, PackageOrder, Progress
 from dsbuilds.drivers.spec import with_patches, with_release
 from dsbuilds.failures import cause_of
+from dsbuilds.scripted import PackageBuildError, confined_run, work_folder
 from dsbuilds.sources.record import recorded
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree, imported

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
-from dsbuilds.drivers.packages import LIBEXEC, confined_run, work_folder
 from dsbuilds.failures import cause_of
+from dsbuilds.scripted import confined_run, work_folder
 from dsbuilds.sources.download import file_of
 from dsbuilds.sources.package import SourcePackage
 from dsbuilds.sources.shelf import shelved
@@ -18,7 +18,7 @@ from dsharness.errors import SourceError
 from dsharness.model import Image, SrpmSource
 from dsimages.buildah import Workshop
 
-UNPACK = LIBEXEC / "unpack-srpm"
+UNPACK = Path(__file__).parents[1] / "libexec" / "unpack-srpm"
 KOJI = "https://kojipkgs.fedoraproject.org/packages"
 NVR = re.compile(r"(?P<name>[A-Za-z0-9._+-]+)-(?P<version>[^-/]+)-(?P<release>[^-/]+)")
 LIMITS = Limits(time_s=300.0)

@@ -54,7 +54,7 @@ def _checked(archive: Path, tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
             raise SourceError(f"{archive}: {member.name!r} {reason}", hint="it is not unpacked")
         if size > MOST_BYTES or count > MOST_FILES:
             raise SourceError(
-                f"{archive}: it unpacks to more than {MOST_BYTES >> 30} GiB or {MOST_FILES:_} files",
+                f"{archive}: it holds more than {MOST_BYTES >> 30} GiB or {MOST_FILES:_} files",
                 hint="it is not unpacked",
             )
         yield member

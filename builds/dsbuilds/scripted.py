@@ -1,0 +1,61 @@
+"""One script of the lab in the container of a build: confined, bounded, logged."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dsbuilds.confinement import Limits, bounded, confined
+from dsbuilds.keeping import builds_home
+from dsharness.commands import writing
+from dsharness.errors import BuildError, DeadlineError
+from dsimages.buildah import Workshop
+
+INSIDE = "/usr/libexec/dsbisect-build/script"
+
+
+class PackageBuildError(BuildError):
+    """A package that does not build; says whether another time may help."""
+
+    lasting = True
+
+
+def confined_run(
+    at: Workshop,
+    image: str,
+    script: Path,
+    *args: str,
+    build: Path,
+    volumes: tuple[tuple[Path, str, str], ...] = (),
+    limits: Limits,
+) -> str | None:
+    """Run a script in /build without a network; what it said when it failed, None when not."""
+    mounted = ((build, "/build", "rw"), (script, INSIDE, "ro"), *volumes)
+    limit_s = min(limits.time_s, at.deadline.left_s)
+    with confined(
+        at.engine, image,
+        folder=build, volumes=mounted, purpose="build", log=at.log, limits=limits,
+    ) as (box, disk):  # fmt: skip
+        done = box.execute(*bounded(limits, INSIDE, *args), limit_s=limit_s)
+    if disk.exceeded:
+        raise PackageBuildError(
+            f"unbuildable: it filled more than {limits.disk_bytes >> 30} GiB of disk", log=at.log
+        )
+    if done.timed_out:
+        raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
+    return None if done.ok else f"{done.stdout}\n{done.stderr}"
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """A folder for one build, gone at the end."""
+    folder = builds_home() / ".work" / f"package-{secrets.token_hex(6)}"
+    with writing(folder):
+        folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
