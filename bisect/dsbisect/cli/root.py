@@ -13,7 +13,9 @@ from dsbisect.cli.clean import clean
 from dsbisect.cli.commits import bisect_commits
 from dsbisect.cli.doctor import doctor
 from dsbisect.cli.ending import Group, run
+from dsbisect.cli.judge import judge
 from dsbisect.cli.measuring import measure
+from dsbisect.cli.replay import log, replay_log
 from dsbisect.cli.reporting import report
 
 app = typer.Typer(
@@ -37,8 +39,11 @@ app.add_typer(image.app, name="image")
 app.command()(measure)
 app.add_typer(bisect, name="bisect")
 app.command("commits")(bisect_commits)
+app.command()(judge)
 app.command()(reproduce)
 app.command()(report)
+app.command()(log)
+app.command("replay")(replay_log)
 app.add_typer(results.app, name="results")
 app.command()(clean)
 

@@ -79,6 +79,31 @@ def write_lines(database: Database, stream: TextIO) -> int:
     return count
 
 
+def write_log(stream: TextIO, recorded: Iterable[tuple[Campaign, Iterable[Sample]]]) -> None:
+    """Some campaigns with their samples, in the format of an export."""
+    _write(stream, Header())
+    for campaign, samples in recorded:
+        _write(stream, CampaignRecord(value=campaign))
+        for sample in samples:
+            _write(stream, SampleRecord(value=sample))
+
+
+def parse_log(lines: Iterable[str], *, source: str) -> list[tuple[Campaign, list[Sample]]]:
+    """The campaigns of an export with their samples, without any store."""
+    parsed = [
+        _parse(line, f"{source}, line {number}")
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    campaigns = [record.value for record in parsed if isinstance(record, CampaignRecord)]
+    samples = [record.value for record in parsed if isinstance(record, SampleRecord)]
+    if not campaigns:
+        raise StoreError(
+            f"{source}: there is no campaign in it", hint="give what `dsbisect log --json` printed"
+        )
+    return [(each, [s for s in samples if s.campaign_id == each.id]) for each in campaigns]
+
+
 def read_lines(database: Database, lines: Iterable[str], *, source: str) -> Imported:
     """Check every line, then write all of them in one transaction or none."""
     records = [

@@ -1,0 +1,90 @@
+"""`judge`: one commit, good or bad, as a script for `git bisect run`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dsbisect.cli.commits import Edits, Patches, Toolchain, WorkloadId
+from dsbisect.cli.options import ArmId, MatrixFile, StorePlace
+from dsbisect.cli.watching import Watch
+from dsbisect.command import GOOD, JUDGED_BAD, SKIP
+from dsbisect.commits.asking import Ask
+from dsbisect.commits.judging import judge_commit
+from dsbuilds.git import git
+from dsharness.errors import UsageError
+from dsharness.matrix import find_arm, find_workload, load_matrix
+from dsharness.probing import detect
+from dsresults.store import Store
+
+SAID = {GOOD: "good", JUDGED_BAD: "bad", SKIP: "skip"}
+
+
+def judge(  # noqa: PLR0913 - each is an option
+    revision: Annotated[str, typer.Argument(help="The commit to judge.")] = "HEAD",
+    *,
+    repo: Annotated[str, typer.Option("--repo", help="The repository.")] = ".",
+    good: Annotated[
+        str | None, typer.Option("--good", help="A fast reference. Default: git bisect's first.")
+    ] = None,
+    bad: Annotated[
+        str | None, typer.Option("--bad", help="A slow reference. Default: git bisect's first.")
+    ] = None,
+    workload: WorkloadId = None,
+    arm: ArmId = "default",
+    edit: Edits = None,
+    patch: Patches = None,
+    toolchain: Toolchain = None,
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+) -> None:
+    """Judge one commit against two references: 0 good, 1 bad, 125 skip.
+
+    Whatever goes wrong is 125, with a warning. Example: git bisect start BAD GOOD &&
+    git bisect run dsbisect judge --workload bind-one
+    """
+    checked = load_matrix(matrix)
+    known = _bisecting(repo)
+    ask = Ask(
+        matrix=checked,
+        workload=find_workload(checked, workload or checked.defaults.workloads[0]),
+        arm=find_arm(checked, arm),
+        repository=repo,
+        good=_reference("good", good, known),
+        bad=_reference("bad", bad, known),
+        edits=tuple(edit or ()),
+        patches=tuple(patch or ()),
+        toolchain=toolchain,
+    )
+    engine = detect()
+    with Store.open(store) as opened, Watch() as watch:
+        side, why = judge_commit(ask, revision, engine=engine, store=opened, watcher=watch)
+    code = {True: JUDGED_BAD, False: GOOD, None: SKIP}[side]
+    if code == SKIP:
+        typer.echo(f"warning: not judged, skipped: {why}", err=True)
+    typer.echo(f"{SAID[code]}: {why}")
+    raise typer.Exit(code)
+
+
+def _bisecting(repo: str) -> dict[str, str]:
+    """The first good and bad commit that `git bisect` was told of, where it is under way."""
+    said = git("-C", str(Path(repo)), "bisect", "log") if Path(repo).is_dir() else None
+    found: dict[str, str] = {}
+    for word, commit in re.findall(
+        r"^# (good|bad): \[([0-9a-f]+)\]", said.stdout if said else "", re.MULTILINE
+    ):
+        found.setdefault(word, commit)
+    return found
+
+
+def _reference(word: str, given: str | None, known: dict[str, str]) -> str:
+    reference = given or known.get(word)
+    if reference is None:
+        raise UsageError(
+            f"no {word} reference: there is no `git bisect` under way here",
+            hint=f"name one: --{word} REVISION",
+        )
+    return reference

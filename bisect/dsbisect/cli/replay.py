@@ -1,0 +1,115 @@
+"""`log` and `replay`: what a search did, and the proof that it follows from what was measured."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dsbisect.cli.options import AsJson, StorePlace
+from dsbisect.halving import Halving
+from dsbisect.replaying import Replay, replay
+from dsharness.errors import ExitCode, StoreError, UsageError
+from dsharness.model import Campaign, Sample
+from dsresults.store import Store
+from dsresults.store.jsonl import parse_log, write_log
+
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CAMPAIGN]...", help="Campaign ids; default: the newest search."),
+]
+
+
+def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = False) -> None:
+    """Print every step of a search; with --json, a log that `replay` reads anywhere.
+
+    Example: dsbisect log --json >search.jsonl
+    """
+    with Store.open(store, create=False) as opened:
+        chosen = _chosen(opened, campaigns or [])
+        recorded = [(each, opened.samples(campaign_id=each.id)) for each in chosen]
+    if as_json:
+        write_log(sys.stdout, recorded)
+        return
+    for campaign, samples in recorded:
+        typer.echo(_told(replay(campaign, samples, Halving())))
+
+
+def replay_log(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What `log --json` printed.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Let the search go over a log's samples again: the same steps and the same answer.
+
+    Example: dsbisect replay search.jsonl
+    """
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"cannot read {file}: {error}", hint="name a log, or - for a pipe"
+        ) from error
+    recorded = parse_log(text.split("\n"), source=file)
+    done = [replay(campaign, samples, Halving()) for campaign, samples in recorded]
+    if as_json:
+        typer.echo(json.dumps([_facts(each) for each in done], indent=2))
+    else:
+        for each in done:
+            typer.echo(_told(each))
+    if any(each.same is False for each in done):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
+    """The campaigns named, or all of the newest series that was searched."""
+    known = {campaign.id: campaign for campaign in store.campaigns() if campaign.kind != "measure"}
+    missing = [name for name in ids if name not in known]
+    if missing or not known:
+        raise StoreError(
+            f"no search {missing[0]} in {store}" if missing else f"{store} holds no search",
+            hint="`dsbisect results list` shows those there are",
+        )
+    if ids:
+        return [known[name] for name in ids]
+    newest = list(known.values())[-1]
+    return [campaign for campaign in known.values() if campaign.series_id == newest.series_id]
+
+
+def _told(done: Replay) -> str:
+    campaign = done.campaign
+    lines = [f"# {campaign.series_id}, {campaign.workload_id}, {campaign.id}"]
+    for step, samples in done.steps:
+        lines.append(f"turn {step.turn}: {step.why}")
+        lines += [f"  {_measured(sample)}" for sample in samples]
+    if done.boundary is not None:
+        lines.append(f"answer: {done.boundary.summary}")
+    if done.wanted is not None:
+        lines.append(f"not finished; next: {done.wanted.why}")
+    verdict = {True: "the stored answer again", False: "NOT the stored answer", None: ""}[done.same]
+    return "\n".join([*lines, f"  {verdict}"] if verdict else lines)
+
+
+def _measured(sample: Sample) -> str:
+    if not sample.valid:
+        return f"{sample.row_id}: not usable: {'; '.join(sample.invalid)}"
+    cost = sample.calibrated_cost
+    return f"{sample.row_id}: cost {cost:.4g}, {sample.rate_per_s:.1f}/s" if cost else sample.row_id
+
+
+def _facts(done: Replay) -> dict[str, Any]:
+    return {
+        "campaign": done.campaign.id,
+        "series": done.campaign.series_id,
+        "workload": done.campaign.workload_id,
+        "steps": [
+            {"turn": step.turn, "candidates": step.candidates, "why": step.why}
+            for step, _ in done.steps
+        ],
+        "answer": done.boundary.model_dump(mode="json") if done.boundary else None,
+        "same": done.same,
+        "next": list(done.wanted.candidates) if done.wanted else None,
+    }

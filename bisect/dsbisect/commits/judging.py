@@ -1,0 +1,73 @@
+"""One commit between two references: it is like the good one, like the bad one, or unclear."""
+
+from __future__ import annotations
+
+from dsbisect.campaign import run_campaign
+from dsbisect.commits.asking import SHORT, Ask, patches_of, repairs_of, toolchains_of, tree_of
+from dsbisect.commits.supply import SourceSupply
+from dsbisect.halving import Halving
+from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.searching import Question
+from dsbisect.study import Watcher
+from dsbuilds.history.repository import Repository
+from dsbuilds.relevance import server_key
+from dsharness.engine import Engine
+from dsharness.host import available_cpus, plan_cpus
+from dsharness.model import Boundary
+from dsresults.store import Store
+
+
+def judge_commit(
+    ask: Ask, revision: str, *, engine: Engine, store: Store, watcher: Watcher
+) -> tuple[bool | None, str]:
+    """True: changed like the bad reference; False: like the good one; None: cannot be told."""
+    repository = Repository.open(ask.repository)
+    names = [repository.revision(name) for name in (ask.good, revision, ask.bad)]
+    trees = {name[:SHORT]: tree_of(repository, name) for name in names}
+    good, candidate, bad = (name[:SHORT] for name in names)
+    keys = {name: server_key(tree.listing()) for name, tree in trees.items()}
+    for reference, changed in ((good, False), (bad, True)):
+        if keys[candidate] == keys[reference]:
+            return changed, f"{candidate} makes the same server as {reference}"
+    supply = SourceSupply(
+        engine=engine,
+        matrix=ask.matrix,
+        toolchains=toolchains_of(ask, (trees[good], trees[bad])),
+        patches=patches_of(ask),
+        repairs=repairs_of(ask, repository),
+    )
+    for name, tree in trees.items():
+        supply.add(name, tree)
+    plan = Plan(
+        matrix=ask.matrix,
+        arm=ask.arm,
+        users=ask.workload.users,
+        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
+    )
+    question = Question(
+        series_id=f"{repository.name}:judge",
+        line=(good, candidate, bad),
+        workload_id=ask.workload.id,
+        arm_id=ask.arm.id,
+    )
+    watcher.begin(question.line, 1)
+    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
+        laboratory.prepare(question.line, watcher.prepared)
+        campaign = run_campaign(
+            question, ask.workload, search=Halving(), benches=laboratory, store=store,
+            listener=watcher, kind="commits",
+        )  # fmt: skip
+    assert campaign.boundary is not None  # noqa: S101 - a finished campaign has an answer
+    return side_of(candidate, campaign.boundary)
+
+
+def side_of(candidate: str, boundary: Boundary) -> tuple[bool | None, str]:
+    """On which side of the boundary a candidate was measured to be."""
+    verdict = next(each for each in boundary.verdicts if each.candidate == candidate)
+    if not boundary.found or candidate in boundary.unmeasured:
+        return None, boundary.unmeasured.get(candidate, boundary.summary)
+    if boundary.after == candidate:
+        return True, verdict.why
+    if boundary.before == candidate:
+        return False, verdict.why
+    return None, verdict.why
