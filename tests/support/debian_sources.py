@@ -36,9 +36,9 @@ apt() {
 }
 sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/src.list
 apt update
-apt install --no-install-recommends dpkg-dev
 cd /out
 apt --download-only source "$1=$2"
+apt install --no-install-recommends dpkg-dev
 dpkg-source --no-check --extract "$1"_*.dsc tree
 """
 

@@ -20,6 +20,10 @@ OPENING = (
 NO_SERVER = "there is no such file; this is not the source of a 389 directory server"
 # Where the name is NULL or DEFAULT, a literal is looked up among the plugins.
 CHOICE = r"DEFAULT_PASSWORD_SCHEME_NAME"
+# Under FIPS the older sources take another scheme, from a branch of its own; it stays as it is.
+FIPS = re.compile(r"\bif\s*\([^{;]*FIPS[^{;]*\)\s*\{[^{}]*\}")
+# Up to 2.1 a server without Rust loads another scheme first: not the server that is built here.
+WITHOUT_RUST = re.compile(r"^[ \t]*#[ \t]*else\b.*?^[ \t]*#[ \t]*endif\b", re.MULTILINE | re.DOTALL)
 LOOKUP = re.compile(r"plugin_get_pwd_storage_scheme\s*\(\s*(?P<variable>\w+)\s*,")
 
 
@@ -71,7 +75,8 @@ def _literals(pw: Source) -> list[re.Match[str]]:
     """One declaration of the default's name, or two: with Rust, and after #else without."""
     start, end = pw.body("pw_name2scheme")
     choice = pw.only(CHOICE, "the choice of the default scheme", within=(start, end))
-    lookup = LOOKUP.search(pw.text, choice.end(), end)
+    fips = FIPS.search(pw.text, choice.end(), end)
+    lookup = LOOKUP.search(pw.text, fips.end() if fips else choice.end(), end)
     if lookup is None:
         raise EditError(f"{PW}: the default scheme is not looked up by name", hint=UNFAMILIAR)
     declared = re.compile(
@@ -96,7 +101,7 @@ def _bootstrapped(config: Source, scheme: Scheme) -> Source:
     """The server exits when the default scheme is not among what it loads before dse.ldif."""
     head = config.only(OPENING, "the list of bootstrap plugins")
     end = config.only(r"^\s*NULL\s*,?\s*\}\s*;", "the end of a list", within=_after(config, head))
-    listed = config.text[head.end() : end.start()]
+    listed = WITHOUT_RUST.sub("", config.text[head.end() : end.start()])
     if re.search(rf"\bcn={re.escape(scheme.name)},\s*cn=Password Storage Schemes,", listed):
         return config
     return config.put((head.end(), head.end()), _entry(scheme))

@@ -52,8 +52,6 @@ def _text(path: Path) -> str:
 
 
 def _check_paths(patch: Path, text: str, diff: Diff) -> None:
-    if any(not hunk.file for hunk in diff.hunks):
-        raise EditError(f"{patch}: a hunk names no file (---, +++) before it", hint=AS_DIFF)
     for mark, path in diff.paths:
         if path == "/dev/null":
             continue
@@ -63,6 +61,8 @@ def _check_paths(patch: Path, text: str, diff: Diff) -> None:
                 f"{patch}: {path} has no leading folder to take away: it is not made for -p1",
                 hint=AS_DIFF,
             )
+    if any(not hunk.file for hunk in diff.hunks):
+        raise EditError(f"{patch}: a hunk names no file (---, +++) before it", hint=AS_DIFF)
     for found in GIT.finditer(text):
         for path in found["paths"].replace('"', "").split():
             _check(patch, path)
