@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from dsbuilds.rows import check_promise, row_image
 from dsharness.engine import Engine
 from dsharness.golden import Golden
-from dsharness.model import Image, Matrix, Server
-from dsimages.building import build_image
+from dsharness.model import DriverName, Image, Matrix, Server
 
 Told = Callable[[str], None]
 
@@ -47,10 +47,14 @@ class RowSupply:
 
     def image(self, candidate: str, told: Told) -> Image:
         row = self.matrix.row(candidate)
-        return build_image(self.engine, self.matrix, row, relock=self.relock, on_progress=told)
+        return row_image(self.engine, self.matrix, row, relock=self.relock, on_progress=told)
 
     def server(self, candidate: str) -> Server:
-        return self.matrix.row(candidate).server
+        row = self.matrix.row(candidate)
+        built = row.build is not None and row.build.driver is DriverName.TREE
+        return Server.TREE if built else row.server
 
     def check(self, candidate: str, golden: Golden) -> None:
-        """A row promises no more than its packages, and those were checked with its image."""
+        """Packages were checked with the image; edits promise what the server stores."""
+        del candidate
+        check_promise(golden)

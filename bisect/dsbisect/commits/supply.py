@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 
 from dsbisect.supply import Told
 from dsbuilds.drivers.tree import Order, UnbuildableError, build_tree
-from dsbuilds.edits.contract import Expectation, Patch
+from dsbuilds.edits.contract import Patch
 from dsbuilds.layering import layered
 from dsbuilds.relevance import server_key
+from dsbuilds.rows import check_promise, promise, promising
 from dsbuilds.toolchains.choosing import fitting
 from dsbuilds.toolchains.images import Shop, shop_of
 from dsbuilds.toolchains.needs import needs_of
 from dsbuilds.trees import Tree
 from dsharness.content import content_key
 from dsharness.engine import Engine
-from dsharness.errors import BuildError, EditError, SourceError
+from dsharness.errors import EditError, SourceError
 from dsharness.golden import Golden
 from dsharness.model import AppliedPatch, Build, Image, Matrix, Server, Toolchain
 
@@ -65,14 +65,12 @@ class SourceSupply:
 
     def image(self, candidate: str, told: Told) -> Image:
         build, shop = self.build(candidate, told)
-        return layered(self.engine, build, shop.runtime, candidate)
+        return promising(layered(self.engine, build, shop.runtime, candidate), build)
 
     def check(self, candidate: str, golden: Golden) -> None:
         """What the server stores is what the edits promised, or the build is not what it says."""
-        build = self.builds[candidate]
-        said = refused(build, golden)
-        if said is not None:
-            raise BuildError(f"{candidate}: {said}", hint="the edit has no effect in this source")
+        del candidate
+        check_promise(golden)
 
     def build(self, candidate: str, told: Told) -> tuple[Build, Shop]:
         """The candidate's build: as it is, or with the repairs that are known."""
@@ -108,7 +106,7 @@ class SourceSupply:
                 needs=needs,
                 shop=shop,
                 patches=applied,
-                expect=_expected(patches),
+                expect=promise(patches),
                 clean=specimen.clean,
             )
             try:
@@ -142,19 +140,3 @@ class SourceSupply:
         return content_key(
             [server_key(specimen.tree.listing()), specimen.clean, toolchains, patches]
         )
-
-
-def _expected(patches: tuple[Patch, ...]) -> Expectation:
-    """What all patches together promise of the running server."""
-    return reduce(Expectation.then, (patch.expect for patch in patches), Expectation())
-
-
-def refused(build: Build, golden: Golden) -> str | None:
-    """Why what is stored is not what the build's edits promise; None when it is."""
-    arm = golden.seed.arm.password_scheme  # an arm overrides a default, but no rounds
-    promise = Expectation(
-        scheme=None if arm else build.expected_scheme,
-        rust_rounds=build.expected_rounds.get("rust"),
-        c_rounds=build.expected_rounds.get("c"),
-    )
-    return promise.refused(golden.stored)

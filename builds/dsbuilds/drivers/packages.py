@@ -65,10 +65,23 @@ class PackageOrder:
 class PackageDriver(Protocol):
     """One way from a source package to binary packages."""
 
-    name: DriverName
-    revision: int  # raise when a build of the same source comes out differently
-    script: Path  # run in the toolchain's image, in /build; leaves /build/packages
-    flags: tuple[str, ...]  # what the script is told beside the number of jobs
+    @property
+    def name(self) -> DriverName: ...
+
+    @property
+    def revision(self) -> int:
+        """Raised when a build of the same source comes out differently."""
+        ...
+
+    @property
+    def script(self) -> Path:
+        """Run in the toolchain's image, in /build; leaves /build/packages."""
+        ...
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What the script is told beside the number of jobs."""
+        ...
 
     def shop(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> Shop:
         """The row's image and what building this source takes."""

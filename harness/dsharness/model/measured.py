@@ -29,6 +29,10 @@ class Image(Value):
         default_factory=dict, description="manifest: every installed package and its version"
     )
     build: Provenance | None = Field(default=None, description="where what was built comes from")
+    promised_scheme: str | None = Field(
+        default=None, description="what the edits of its build promise that the server stores"
+    )
+    promised_rounds: dict[str, int] = Field(default_factory=dict, description="rust or c -> rounds")
 
     @property
     def notable(self) -> dict[str, str]:

@@ -1,0 +1,208 @@
+"""Rows that are built from source: the row's own image, with what was built in place of its server.
+
+source -> tree -> edits and patches -> driver -> Build -> Image
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsbuilds.drivers.deb import DebDriver
+from dsbuilds.drivers.installing import installed
+from dsbuilds.drivers.packages import PackageDriver, PackageOrder, build_packages
+from dsbuilds.drivers.rpm import RpmDriver
+from dsbuilds.drivers.tree import Order, build_tree
+from dsbuilds.edits.contract import Expectation, Patch
+from dsbuilds.edits.patching import patch_of
+from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.history.repository import Repository
+from dsbuilds.layering import layered
+from dsbuilds.sources.debian import distribution_source
+from dsbuilds.sources.package import SourcePackage
+from dsbuilds.sources.srpm import srpm_source
+from dsbuilds.sources.tarball import tarball_tree
+from dsbuilds.toolchains.choosing import fitting
+from dsbuilds.toolchains.images import shop_of
+from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.trees import Tree
+from dsharness.engine import Engine
+from dsharness.errors import BuildError, MatrixError
+from dsharness.golden import Golden
+from dsharness.matrix import find_matrix
+from dsharness.model import (
+    AppliedPatch,
+    Build,
+    BuildSpec,
+    DistributionSource,
+    DriverName,
+    GitSource,
+    Image,
+    Matrix,
+    Row,
+    SrpmSource,
+    TarballSource,
+)
+from dsharness.paths import logs_home
+from dsharness.waiting import Deadline
+from dsimages.buildah import Workshop
+from dsimages.building import build_image
+
+LIMIT_S = 7200.0
+PACKAGE_DRIVERS: dict[DriverName, PackageDriver] = {
+    DriverName.DEB: DebDriver(),
+    DriverName.RPM: RpmDriver(),
+}
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """One row's build."""
+
+    engine: Engine
+    matrix: Matrix
+    row: Row
+    spec: BuildSpec
+    base: Image
+    progress: Progress
+
+    @property
+    def at(self) -> Workshop:
+        log = logs_home() / "builds" / f"{self.row.id}.log"
+        return Workshop(engine=self.engine, deadline=Deadline.after(LIMIT_S), log=log)
+
+    def make(self) -> tuple[Build, Image]:
+        """The build and the image that serves it, found or made now."""
+        driver = PACKAGE_DRIVERS.get(self.spec.driver)
+        if driver is not None:
+            return self._packages(driver)
+        if self.spec.driver is DriverName.TREE:
+            return self._tree()
+        raise MatrixError(
+            f"{self.row.id}: build.driver {self.spec.driver} makes packages, but installs none",
+            hint="`dsbisect build` runs mock; for a row to be measured name rpm",
+        )
+
+    def _packages(self, driver: PackageDriver) -> tuple[Build, Image]:
+        at = self.at
+        order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
+        if self.spec.edits or self.spec.patches:
+            shop = driver.shop(at, order, progress=self.progress)
+            patches = self.patches(driver.source_tree(at, order, shop))
+            stated = promise(patches).stated()
+            order = PackageOrder(
+                row=self.row, image=self.base, source=order.source, patches=patches, **stated
+            )
+        made = build_packages(driver, at, order, progress=self.progress)
+        return made, installed(at, self.base, made, self.row, progress=self.progress)
+
+    def _tree(self) -> tuple[Build, Image]:
+        tree = self._sources()
+        patches = self.patches(tree)
+        for patch in patches:
+            tree = tree.patched(patch.name, patch.text)
+        needs = needs_of(tree.read)
+        ours = [each for each in self.matrix.toolchains if each.row == self.row.id]
+        toolchain = fitting(needs, ours or self.matrix.toolchains)[0]
+        shop = shop_of(self.engine, self.matrix, toolchain, progress=self.progress)
+        order = Order(
+            tree=tree,
+            needs=needs,
+            shop=shop,
+            patches=tuple(
+                AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
+                for patch in patches
+            ),
+            expect=promise(patches),
+        )
+        made = build_tree(self.engine, order, progress=self.progress)
+        return made, layered(self.engine, made, shop.runtime, self.row.id)
+
+    def patches(self, tree: Tree) -> tuple[Patch, ...]:
+        """The edits as one patch, and the user's own; EditError says what does not fit."""
+        beside = (self.matrix.file or find_matrix()).parent
+        edited = (patch_of(self.spec.edits, tree.read),) if self.spec.edits else ()
+        return (*edited, *(user_patch(beside / Path(name)) for name in self.spec.patches))
+
+    def _package(self, at: Workshop) -> SourcePackage:
+        match self.spec.source:
+            case DistributionSource() as wish:
+                return distribution_source(at, self.base, wish, progress=self.progress)
+            case SrpmSource() as wish:
+                return srpm_source(at, self.base, wish)
+            case GitSource() | TarballSource():
+                raise MatrixError(
+                    f"{self.row.id}: the {self.spec.driver} driver builds source packages",
+                    hint="source: {kind: distribution} or srpm; for a repository, driver: tree",
+                )
+
+    def _sources(self) -> Tree:
+        match self.spec.source:
+            case GitSource(url=url, revision=revision):
+                repository = Repository.open(url)
+                commit = repository.commit(repository.revision(revision))
+                return Tree(
+                    git=repository.git,
+                    id=commit.tree,
+                    origin=f"{url} at {commit.hash[:12]}",
+                    revision=commit.hash,
+                )
+            case TarballSource() as archive:
+                return tarball_tree(archive, Deadline.after(LIMIT_S))
+            case DistributionSource() | SrpmSource():
+                at = self.at
+                source = self._package(at)
+                order = PackageOrder(row=self.row, image=self.base, source=source)
+                driver: PackageDriver = (
+                    DebDriver() if isinstance(self.spec.source, DistributionSource) else RpmDriver()
+                )
+                shop = driver.shop(at, order, progress=self.progress)
+                return driver.source_tree(at, order, shop)
+
+
+def row_image(
+    engine: Engine, matrix: Matrix, row: Row, *, relock: bool = False, on_progress: Progress
+) -> Image:
+    """The image that serves a row, built from source where the row says so."""
+    base = build_image(engine, matrix, row, relock=relock, on_progress=on_progress)
+    if row.build is None:
+        return base
+    making = Making(
+        engine=engine, matrix=matrix, row=row, spec=row.build, base=base, progress=on_progress
+    )
+    made, image = making.make()
+    return promising(image, made)
+
+
+def promise(patches: tuple[Patch, ...]) -> Expectation:
+    """What all patches together promise; where two speak of the same, the later one holds."""
+    whole = Expectation()
+    for patch in patches:
+        whole = whole.then(patch.expect)
+    return whole
+
+
+def promising(image: Image, made: Build) -> Image:
+    """The image with what the edits of its build promise."""
+    return image.model_copy(
+        update={
+            "promised_scheme": made.expected_scheme,
+            "promised_rounds": made.expected_rounds,
+        }
+    )
+
+
+def check_promise(golden: Golden) -> None:
+    """Refuse a server that does not store what the edits of its build promise."""
+    arm = golden.seed.arm.password_scheme  # an arm overrides a default, but no rounds
+    image = golden.image
+    said = Expectation(
+        scheme=None if arm else image.promised_scheme,
+        rust_rounds=image.promised_rounds.get("rust"),
+        c_rounds=image.promised_rounds.get("c"),
+    ).refused(golden.stored)
+    if said is not None:
+        raise BuildError(f"{image.row_id}: {said}", hint="the edit has no effect in this source")
