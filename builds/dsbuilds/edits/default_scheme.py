@@ -21,7 +21,7 @@ NO_SERVER = "there is no such file; this is not the source of a 389 directory se
 # Where the name is NULL or DEFAULT, a literal is looked up among the plugins.
 CHOICE = r"DEFAULT_PASSWORD_SCHEME_NAME"
 # Under FIPS the older sources take another scheme, from a branch of its own; it stays as it is.
-FIPS = re.compile(r"\bif\s*\([^{;]*FIPS[^{;]*\)\s*\{[^{}]*\}")
+FIPS = re.compile(r"\bif\s*\(\s*\w*FIPS\w*\s*\(\s*\)\s*\)\s*\{[^{}]*\}")
 # Up to 2.1 a server without Rust loads another scheme first: not the server that is built here.
 WITHOUT_RUST = re.compile(r"^[ \t]*#[ \t]*else\b.*?^[ \t]*#[ \t]*endif\b", re.MULTILINE | re.DOTALL)
 LOOKUP = re.compile(r"plugin_get_pwd_storage_scheme\s*\(\s*(?P<variable>\w+)\s*,")
