@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,7 @@ INSIDE = "/usr/libexec/dsbisect-build"
 # apt keeps its lists as a user of its own, in folders that are closed to others.
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
 LIMIT_S = 600.0
+GONE = re.compile(r"\b404\b")
 
 Progress = Callable[[str], None]
 
@@ -77,19 +79,24 @@ def _fetched(
             listed = box.execute(f"{INSIDE}/list-sources", package, limit_s=limit_s)
             if not listed.ok:
                 raise refusal(listed, f"the sources of {image.row_id}", at.log)
-            version = chosen(box, package, wish, listed.stdout)
-            done = box.execute(f"{INSIDE}/fetch-source", package, version, limit_s=limit_s)
-            if not done.ok:
-                raise refusal(done, f"the source {package} {version}", at.log)
+            for version in fitting(box, package, wish, listed.stdout):
+                done = box.execute(f"{INSIDE}/fetch-source", package, version, limit_s=limit_s)
+                if done.ok:
+                    return
+                # Archives of old releases list what they no longer hold: an older one will do.
+                if GONE.search(done.stderr + done.stdout) is None:
+                    break
+                progress(f"the archive no longer holds the source {version}")
+            raise refusal(done, f"the source {package} {version}", at.log)
 
     return shelved("debian", content_key([image.key, package, wish]), at.deadline, fill)
 
 
-def chosen(box: Container, package: str, wish: str | None, said: str) -> str:
-    """The newest offered version that answers; dpkg compares, as only it knows how."""
+def fitting(box: Container, package: str, wish: str | None, said: str) -> list[str]:
+    """The offered versions that answer, newest first; dpkg compares, as only it knows how."""
     offered = [fields["Version"] for fields in paragraphs(said) if fields.get("Package") == package]
-    fitting = [version for version in offered if wish is None or answers(version, wish)]
-    if not fitting:
+    found = {version for version in offered if wish is None or answers(version, wish)}
+    if not found:
         raise SourceError(
             f"source package {package}: wanted {wish or 'any version'}; "
             f"available: {', '.join(dict.fromkeys(offered)) or 'none'}",
@@ -100,7 +107,7 @@ def chosen(box: Container, package: str, wish: str | None, said: str) -> str:
         newer = box.execute("dpkg", "--compare-versions", one, "gt", other)
         return 1 if newer.ok else -1
 
-    return max(fitting, key=functools.cmp_to_key(order))
+    return sorted(found, key=functools.cmp_to_key(order), reverse=True)
 
 
 def refusal(done: Completed, what: str, log: Path) -> DsbisectError:

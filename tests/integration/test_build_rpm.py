@@ -1,0 +1,128 @@
+"""RPM packages for real: rpmbuild with a patch, dnf from a repository, served and measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benches import MATRIX, benched, image_of
+from changes import misfit, other_scheme
+from rows import DNF, row_of
+from rpm_debian import DEVEL, ROW_ID, SPEC, rpm_debian, srpm_of
+from rpm_world import missing_tools
+
+from dsbuilds.drivers.deb import DebDriver
+from dsbuilds.drivers.installing import installed
+from dsbuilds.drivers.packages import PACKAGES, PackageOrder, build_packages
+from dsbuilds.drivers.rpm import RpmDriver
+from dsbuilds.sources.debian import distribution_source
+from dsbuilds.sources.package import SourcePackage
+from dsbuilds.sources.srpm import srpm_source
+from dsbuilds.trees import Tree
+from dsharness.content import content_key
+from dsharness.errors import EditError, SourceError
+from dsharness.golden import golden_state
+from dsharness.model import Arm, Build, DistributionSource, DriverName, Image, SrpmSource
+from dsharness.paths import cache_home, logs_home
+from dsharness.sampling import take_sample
+from dsharness.servers import Seed
+from dsharness.waiting import Deadline
+from dsimages.buildah import Workshop
+
+pytestmark = pytest.mark.skipif(
+    bool(missing_tools()), reason=f"making RPMs needs {', '.join(missing_tools())}"
+)
+VERSION = "3.1.2"
+ROW = row_of(DNF, id=ROW_ID, versions={"dirsrv": VERSION})
+DRIVER = RpmDriver()
+
+
+@pytest.fixture(scope="module")
+def at(engine) -> Workshop:
+    log = logs_home() / "builds" / "test-rpm.log"
+    return Workshop(engine=engine, deadline=Deadline.after(2400), log=log)
+
+
+@pytest.fixture(scope="module")
+def debian(at, engine) -> PackageOrder:
+    row = MATRIX.row("debian-13")
+    image = image_of(engine, row.id)
+    source = distribution_source(at, image, DistributionSource(), progress=print)
+    return PackageOrder(row=row, image=image, source=source)
+
+
+@pytest.fixture(scope="module")
+def image(at, debian) -> Image:
+    return rpm_debian(at, DebDriver().shop(at, debian, progress=print))
+
+
+@pytest.fixture(scope="module")
+def srpm(at, debian, tmp_path_factory) -> Path:
+    deb = DebDriver()
+    tree = deb.source_tree(at, debian, deb.shop(at, debian, progress=print))
+    folder = cache_home() / "tests" / f"srpm-{content_key([tree.id, SPEC, DEVEL])}"
+    if not folder.exists():
+        made = srpm_of(tree, VERSION, tmp_path_factory.mktemp("srpm"))
+        folder.mkdir(parents=True)
+        made.rename(folder / made.name)
+    (kept,) = folder.glob("*.src.rpm")
+    return kept
+
+
+@pytest.fixture(scope="module")
+def source(at, image, srpm) -> SourcePackage:
+    return srpm_source(at, image, SrpmSource(location=str(srpm)))
+
+
+@pytest.fixture(scope="module")
+def tree(at, image, source) -> Tree:
+    plain = PackageOrder(row=ROW, image=image, source=source)
+    return DRIVER.source_tree(at, plain, DRIVER.shop(at, plain, progress=print))
+
+
+@pytest.fixture(scope="module")
+def patched(at, image, source, tree) -> Build:
+    order = PackageOrder(
+        row=ROW, image=image, source=source, patches=(other_scheme(tree),),
+        expected_scheme="PBKDF2_SHA256",
+    )  # fmt: skip
+    return build_packages(DRIVER, at, order, progress=print)
+
+
+def test_the_srpm_is_taken_apart(source, tree):
+    assert source.control == "389-ds-base.spec"
+    assert (source.name, source.version) == ("389-ds-base", f"{VERSION}-3")
+    assert "%autosetup -p1" in source.control_text
+    assert "AC_INIT" in (tree.read("configure.ac") or "")
+
+
+def test_what_is_no_srpm_is_refused(at, image, tmp_path):
+    wrong = tmp_path / "wrong.src.rpm"
+    wrong.write_text("no package\n")
+    with pytest.raises(SourceError, match=r"wrong\.src\.rpm is no source RPM"):
+        srpm_source(at, image, SrpmSource(location=str(wrong)))
+
+
+def test_built_installed_by_dnf_served_and_measured(engine, at, image, patched):
+    assert patched.provenance.driver is DriverName.RPM
+    assert (Path(patched.folder) / PACKAGES / "repodata" / "repomd.xml").is_file()
+    own = installed(at, image, patched, ROW, progress=print)
+    assert "389-ds-base" not in image.packages
+    assert own.packages["389-ds-base"] == f"{VERSION}-3.dsbisect1"
+    assert own.packages["389-ds-base-libs"] == f"{VERSION}-3.dsbisect1", "as it is required"
+
+    seed = Seed(users=20, salts=20, arm=Arm(id="default"))
+    golden = golden_state(engine, own, ROW.server, seed, progress=print)
+    assert golden.stored.scheme == patched.expected_scheme
+    workload = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})
+    with benched(engine, golden) as bench:
+        sample = take_sample(bench, workload, campaign_id="test", turn=0)
+    assert sample.operations > 0
+    assert sample.stored == golden.stored
+
+
+def test_a_patch_that_does_not_fit_is_refused_with_its_hunk(at, image, source, tree):
+    order = PackageOrder(row=ROW, image=image, source=source, patches=(misfit(tree),))
+    with pytest.raises(EditError, match=r"misfit\.patch does not fit") as caught:
+        build_packages(DRIVER, at, order, progress=print)
+    assert "of another time" in caught.value.message

@@ -1,0 +1,46 @@
+"""Small changes to a source, found in it at test time."""
+
+from __future__ import annotations
+
+import difflib
+
+from dsbuilds.edits.contract import Patch
+from dsbuilds.trees import Tree
+
+PASSWORDS = "ldap/servers/slapd/pw.c"
+
+
+def patch_of(tree: Tree, name: str, path: str, old: str, new: str) -> Patch:
+    """A patch that puts ``new`` where the file says ``old`` for the first time."""
+    before = tree.read(path)
+    assert before is not None, f"{tree.origin} has no {path}"
+    assert old in before, f"{path} says nowhere {old!r}"
+    return Patch(name=name, title=f"{old} becomes {new}", text=diff(path, before, old, new))
+
+
+def diff(path: str, before: str, old: str, new: str) -> str:
+    after = before.replace(old, new, 1)
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{path}", f"b/{path}"
+    )
+    return "".join(lines)
+
+
+def other_scheme(tree: Tree, new: str = "PBKDF2_SHA256") -> Patch:
+    """The default scheme that pw_name2scheme() falls back on."""
+    return patch_of(tree, "scheme.patch", PASSWORDS, '"PBKDF2-SHA512"', f'"{new}"')
+
+
+def broken(tree: Tree) -> Patch:
+    """One that fits but does not compile."""
+    include = '#include "slap.h"\n'
+    wrong = f"{include}no_such_type dsbisect_broken;\n"
+    return patch_of(tree, "broken.patch", PASSWORDS, include, wrong)
+
+
+def misfit(tree: Tree) -> Patch:
+    """One that was made for another source."""
+    fitting = other_scheme(tree)
+    text = fitting.text.replace("-    ", "-    /* of another time */ ", 1)
+    assert text != fitting.text
+    return Patch(name="misfit.patch", title="made for another source", text=text)
