@@ -6,71 +6,93 @@ import re
 
 from dsbuilds.history.repository import Repository
 
-PICKED = re.compile(r"cherry[- ]picked from commit ([0-9a-f]{7,40})", re.IGNORECASE)
+PICKED = re.compile(r"cherry[- ]picked from(?: commit)?:? ([0-9a-f]{7,40})\b", re.IGNORECASE)
+# What comes before the release it leads to, for git's order of versions.
+PREVIEWS = ("-alpha", ".alpha", ".a", "-beta", ".beta", ".b", "-rc", ".rc")
 
 
 def equivalents(repository: Repository, commit: str) -> tuple[str, ...]:
     """The commit and all that carry its change: by patch-id, or by what they say of themselves."""
-    files = repository.files(commit)
-    listed = repository.git.must(
-        "log", "--all", "--no-merges", "-p", "--full-index", "--no-color", "--no-ext-diff",
-        "--format=commit %H", "--", *files, what=f"look for backports of {commit[:12]}",
-    )  # fmt: skip
-    ids = _patch_ids(repository, listed)
-    own = _patch_ids(repository, _patch(repository, commit, files)).get(commit)
-    found = {other for other, patch in ids.items() if own is not None and patch == own} | {commit}
-    return tuple(sorted(found | _said(repository, found)))
+    found, compared = {commit}, set[str]()
+    while found != compared:  # a pick that was changed has a patch-id of its own, and may be copied
+        for each in found - compared:
+            found |= _same_patch(repository, each)
+            compared.add(each)
+        found |= _said(repository, found)
+    return tuple(sorted(found))
 
 
 def releases(repository: Repository, commits: tuple[str, ...]) -> dict[str, str]:
     """Branch -> its first tag that contains one of the commits: a frontier, not a point."""
-    frontier = {}
+    frontier: dict[str, str] = {}
+    previews = [part for each in PREVIEWS for part in ("-c", f"versionsort.suffix={each}")]
+    holding = [part for commit in commits for part in ("--contains", commit)]
     for branch in _branches(repository):
-        tags = repository.git.call(
-            "tag", "--merged", branch, "--sort=version:refname",
-            *(part for commit in commits for part in ("--contains", commit)),
-        )  # fmt: skip
-        names = tags.stdout.split()
-        if names:
-            frontier[_plain(branch)] = names[0]
+        tags = repository.git.must(
+            *previews, "for-each-ref", "--merged", branch, *holding, "--sort=version:refname",
+            "--format=%(refname:strip=2)", "refs/tags",
+            what=f"list the releases of {_plain(branch)}",
+        ).split()  # fmt: skip
+        remote, local = branch.startswith("refs/remotes/"), _plain(branch).partition("/")[2]
+        if tags and not (remote and frontier.get(local) == tags[0]):  # main, not origin/main too
+            frontier[_plain(branch)] = tags[0]
     return frontier
 
 
-def _patch(repository: Repository, commit: str, files: tuple[str, ...]) -> str:
-    return repository.git.must(
-        "log", "-1", "-p", "--full-index", "--no-color", "--no-ext-diff", "-m", "--first-parent",
-        "--format=commit %H", commit, "--", *files, what=f"read the change of {commit[:12]}",
+def _same_patch(repository: Repository, commit: str) -> set[str]:
+    """Commits of any branch whose change of the same files has the same patch-id."""
+    files = repository.files(commit)
+    parents = repository.commit(commit).parents
+    if not files or commit in repository.border:
+        return set()
+    # Without --full-history git leaves out a branch whose merge changed nothing.
+    candidates = repository.git.must(
+        "rev-list", "--all", "--no-merges", "--full-history", "--", *files,
+        what=f"look for backports of {commit[:12]}",
     )  # fmt: skip
+    own = _patch_ids(repository, " ".join([commit, *parents[:1]]) + "\n", files).get(commit)
+    others = _patch_ids(repository, candidates, files)
+    return {other for other, patch in others.items() if patch == own}
 
 
-def _patch_ids(repository: Repository, patches: str) -> dict[str, str]:
+def _patch_ids(repository: Repository, commits: str, files: tuple[str, ...]) -> dict[str, str]:
+    patches = repository.git.must(
+        "diff-tree", "--stdin", "-p", "--root", "--full-index", "--no-renames", "--no-ext-diff",
+        "--no-textconv", "--", *files, stdin=commits, what="read patches",
+    )  # fmt: skip
     said = repository.git.must("patch-id", "--stable", stdin=patches, what="compare patches")
-    pairs = (line.split() for line in said.splitlines())
+    pairs = (entry.split() for entry in said.splitlines())
     return {commit: patch for patch, commit in pairs}
 
 
 def _said(repository: Repository, known: set[str]) -> set[str]:
-    """Commits whose message says that they were picked from a known one, and from those."""
+    """Commits picked from a known one or that a known one was picked from, and so on."""
     listed = repository.git.must(
-        "log", "--all", "-i", "--extended-regexp", "--grep=cherry[- ]picked from commit",
-        "-z", "--format=%H%x01%B", what="read what was picked",
+        "rev-list", "--all", "-i", "--extended-regexp", "--grep=cherry[- ]picked from",
+        "--format=%x00%H%x00%B%x00", what="read what was picked",
     )  # fmt: skip
-    sources = {}
-    for entry in listed.split("\0"):
-        digest, _, body = entry.strip("\n").partition("\x01")
-        sources[digest] = PICKED.findall(body)
-    found: set[str] = set()
+    told = listed.split("\0")
+    sources = {
+        digest: PICKED.findall(body) for digest, body in zip(told[1::3], told[2::3], strict=False)
+    }
+    found = set(known)
     while True:
-        wanted = known | found
-        more = {
+        above = {origin for each in found for origin in sources.get(each, ())}
+        below = {
             digest
             for digest, origins in sources.items()
-            if digest not in wanted
-            and any(each.startswith(origin) for origin in origins for each in wanted)
+            if any(each.startswith(origin) for origin in origins for each in found | above)
         }
-        if not more:
+        more = found | below | {_full(repository, origin) for origin in above}
+        if more - {""} == found:
             return found
-        found |= more
+        found = more - {""}
+
+
+def _full(repository: Repository, digest: str) -> str:
+    """The commit's whole hash; nothing where it is of some other repository."""
+    done = repository.git.call("rev-parse", "--verify", "--quiet", f"{digest}^{{commit}}")
+    return done.stdout.strip() if done.ok else ""
 
 
 def _branches(repository: Repository) -> list[str]:

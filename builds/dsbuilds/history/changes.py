@@ -2,38 +2,87 @@
 
 from __future__ import annotations
 
-from dsbuilds.history.repository import Repository
-from dsbuilds.trees import temporary_index
+from dsbuilds.git import Git
+from dsbuilds.history.repository import UNSHALLOW, Repository
 from dsharness.errors import SourceError
 
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's hash of no file at all
+NOBODY = {
+    "GIT_AUTHOR_NAME": "dsbisect", "GIT_AUTHOR_EMAIL": "", "GIT_AUTHOR_DATE": "0 +0000",
+    "GIT_COMMITTER_NAME": "dsbisect", "GIT_COMMITTER_EMAIL": "", "GIT_COMMITTER_DATE": "0 +0000",
+}  # fmt: skip
+LONGEST_HUNK = 40
 
 
 def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = False) -> str:
     """The tree ``onto`` with what a commit changed against its first parent, or without it.
 
-    Nothing is checked out. SourceError names the file that stands in the way.
+    Nothing is checked out. SourceError names the file and lines that stand in the way.
     """
+    if commit in repository.border:
+        raise SourceError(
+            f"{repository.source} is a shallow clone that ends at {commit[:12]}: "
+            "what it changed is not known",
+            hint=UNSHALLOW,
+        )
     git = repository.git
     parents = repository.commit(commit).parents
-    change = git.must(
-        "diff-tree", "-p", "--binary", "--full-index", "--no-renames",
-        parents[0] if parents else EMPTY, commit, what=f"read the change of {commit[:12]}",
-    )  # fmt: skip
-    if not change:
-        return git.must("rev-parse", f"{onto}^{{tree}}", what=f"read {onto}").strip()
-    with temporary_index() as env:
-        git.must("read-tree", onto, what=f"read {onto}", env=env)
-        flags = ["--reverse"] if reverse else []
-        done = git.call(
-            "apply", "--cached", "--3way", "--whitespace=nowarn", *flags, "-",
-            stdin=change, env=env,
-        )  # fmt: skip
-        if not done.ok:
-            lines = [line for line in done.stderr.splitlines() if "error" in line or "U " in line]
-            raise SourceError(
-                f"the change of {commit[:12]} does not fit {onto[:12]}: "
-                f"{'; '.join(lines) or done.stderr.strip()}",
-                hint="a commit in between changed the same lines",
-            )
-        return git.must("write-tree", what="keep the changed tree", env=env).strip()
+    before, after = _tree(git, parents[0]) if parents else EMPTY, _tree(git, commit)
+    here = _tree(git, onto)
+    if reverse:
+        before, after = after, before
+    # Three commits of nobody's, so that git merges as it would pick: from the change's own base.
+    base = _commit(git, before)
+    ours, theirs = (_commit(git, tree, base) for tree in (here, after))
+    done = git.call("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "-z",
+                    ours, theirs)  # fmt: skip
+    merged, *said = done.stdout.split("\0")
+    if done.status == 1 and merged:
+        verb = "taken away from" if reverse else "applied to"
+        raise SourceError(
+            f"the change of {commit[:12]} cannot be {verb} {onto[:12]}: "
+            f"{_conflicts(git, merged, said)}",
+            hint="a commit in between changed the same lines",
+        )
+    if not done.ok:
+        raise SourceError(
+            f"the change of {commit[:12]} cannot be picked: git merge-tree: {done.stderr.strip()}",
+            hint="git 2.38 or newer is needed",
+        )
+    return merged
+
+
+def _tree(git: Git, name: str) -> str:
+    return git.must(
+        "rev-parse", "--verify", "--end-of-options", f"{name}^{{tree}}", what=f"read {name[:12]}"
+    ).strip()
+
+
+def _commit(git: Git, tree: str, *parents: str) -> str:
+    above = [part for parent in parents for part in ("-p", parent)]
+    return git.must(
+        "commit-tree", *above, "-m", "picked", tree, what="keep a change", env=NOBODY
+    ).strip()
+
+
+def _conflicts(git: Git, merged: str, said: list[str]) -> str:
+    """Git's words on each conflict, and the lines of it where there are lines."""
+    # (MODE HASH STAGE TAB PATH NUL)* NUL (COUNT NUL (PATH NUL)* KIND NUL MESSAGE NUL)*
+    files = said[: said.index("")]
+    paths = dict.fromkeys(entry.partition("\t")[2] for entry in files)
+    messages = [text.strip() for text in said[len(files) :] if text.startswith("CONFLICT (")]
+    told = [text for text in messages if "):" in text] or [f"conflict in {', '.join(paths)}"]
+    hunks = [_hunk(path, git.call("cat-file", "blob", f"{merged}:{path}").stdout) for path in paths]
+    return "\n".join(["; ".join(told), *filter(None, hunks)])
+
+
+def _hunk(path: str, text: str) -> str:
+    """The first lines that git could not merge."""
+    lines = text.split("\n")
+    begin = next((n for n, line in enumerate(lines) if line.startswith("<<<<<<< ")), None)
+    if begin is None:
+        return ""
+    rest = lines[begin:]
+    length = next((n for n, line in enumerate(rest) if line.startswith(">>>>>>> ")), len(rest))
+    shown = rest[: min(length + 1, LONGEST_HUNK)]
+    return "\n".join([f"{path}, line {begin + 1}:", *shown])

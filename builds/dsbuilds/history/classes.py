@@ -20,13 +20,13 @@ class Class:
 
 def collapse(line: Sequence[str], key_of: Callable[[str], str]) -> tuple[Class, ...]:
     """The line's classes, in its order; nobody is lost."""
-    classes: list[Class] = []
+    groups: list[list[str]] = []
     before: str | None = None
     for commit in line:
         key = key_of(commit)
-        if classes and key == before:
-            classes[-1] = Class(commits=(*classes[-1].commits, commit))
+        if groups and key == before:
+            groups[-1].append(commit)
         else:
-            classes.append(Class(commits=(commit,)))
+            groups.append([commit])
         before = key
-    return tuple(classes)
+    return tuple(Class(commits=tuple(group)) for group in groups)

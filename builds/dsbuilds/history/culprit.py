@@ -9,14 +9,15 @@ from dsbuilds.history.backports import equivalents, releases
 from dsbuilds.history.repository import Repository
 from dsbuilds.relevance import kinds_of
 
-# How the hosts of source code spell the page of a commit.
+# How a remote is spelled, and how its host spells the page of a commit. Credentials stay out.
+REMOTE = re.compile(
+    r"(?:(?:https?|ssh|git)://(?:[^/@]*@)?|[^/@:]+@)(?P<host>[^/:]+)(?::\d+(?=/))?[:/]"
+    r"(?P<path>.+?)(?:\.git)?/?"
+)
 PAGES = (
-    (re.compile(r"(?:https?://|git@|ssh://git@)(github\.com)[:/](.+?)(?:\.git)?/?$"), "commit"),
-    (
-        re.compile(r"(?:https?://|git@|ssh://git@)(gitlab\.[\w.]+)[:/](.+?)(?:\.git)?/?$"),
-        "-/commit",
-    ),
-    (re.compile(r"(?:https?://|ssh://git@)(pagure\.io)/(.+?)(?:\.git)?/?$"), "c"),
+    (re.compile(r"github\.com"), "commit"),
+    (re.compile(r"(.+\.)?gitlab\..+"), "-/commit"),
+    (re.compile(r"pagure\.io"), "c"),
 )
 
 
@@ -42,8 +43,8 @@ def story(repository: Repository, commit: str) -> dict[str, Any]:
 def link(remotes: tuple[str, ...], commit: str) -> str | None:
     """The commit's page where its host is a known one."""
     for remote in remotes:
-        for pattern, word in PAGES:
-            found = pattern.match(remote)
-            if found is not None:
-                return f"https://{found[1]}/{found[2]}/{word}/{commit}"
+        spelled = REMOTE.fullmatch(remote)
+        for pattern, word in PAGES if spelled else ():
+            if spelled and pattern.fullmatch(spelled["host"]):
+                return f"https://{spelled['host']}/{spelled['path']}/{word}/{commit}"
     return None

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from dsbuilds.git import Git, git
-from dsharness.commands import writing
-from dsharness.content import content_key
-from dsharness.engine import last_line
+from dsbuilds.git import Git
+from dsbuilds.history.commits import Commit, read_commits
+from dsbuilds.history.copying import bring_up_to_date, origin_of
+from dsbuilds.history.naming import resolved
+from dsbuilds.trees import own_repository
 from dsharness.errors import SourceError
 from dsharness.paths import cache_home
 from dsharness.waiting import Deadline
 from dsimages.exclusive import exclusive
 
 FETCH_LIMIT_S = 3600.0
-EVERYTHING = (
-    "+refs/heads/*:refs/heads/*",
-    "+refs/tags/*:refs/tags/*",
-    "+refs/remotes/*:refs/remotes/*",
-)
-FIELDS = ("%H", "%T", "%P", "%an <%ae>", "%aI", "%s")
 SERVER_FILES = ("configure.ac", "ldap/servers/slapd/main.c")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Commit:
-    hash: str
-    tree: str
-    parents: tuple[str, ...]
-    author: str
-    date: str
-    subject: str
+UNSHALLOW = "fetch the rest of its history: git fetch --unshallow --tags"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,67 +31,38 @@ class Repository:
     def open(cls, source: str, *, deadline: Deadline | None = None) -> Repository:
         """Bring the lab's copy up to date with a URL or a path."""
         limit = deadline or Deadline.after(FETCH_LIMIT_S)
-        local = _local(source)
-        origin = str(local) if local else source
-        folder = cache_home() / "repositories" / f"{content_key(origin)}.git"
-        lock = cache_home() / "locks" / f"repository-{content_key(origin)}.lock"
-        copy = Git(folder=folder)
+        origin = origin_of(source)
+        copy = own_repository(origin.key)
+        lock = cache_home() / "locks" / f"repository-{origin.key}.lock"
         with exclusive(lock, limit):
-            if not (folder / "HEAD").exists():
-                with writing(folder):
-                    folder.mkdir(parents=True, exist_ok=True)
-                copy.must("init", "--bare", "--quiet", what=f"make a copy of {source}")
-            _fetch(copy, source, local, limit)
-        return cls(source=source, git=copy, remotes=_remotes(source, local))
+            bring_up_to_date(copy, origin, limit)
+        return cls(source=source, git=copy, remotes=origin.remotes)
 
     def revision(self, name: str) -> str:
         """The full hash of what a user calls a revision."""
-        for spelled in (name, f"refs/remotes/origin/{name}"):
-            done = self.git.call(
-                "rev-parse", "--verify", "--quiet", "--end-of-options", f"{spelled}^{{commit}}"
-            )
-            if done.ok:
-                return done.stdout.strip()
-        if "ambiguous" in self.git.call("rev-parse", f"{name}^{{commit}}").stderr:
-            raise SourceError(
-                f"{self.source}: {name!r} fits several commits", hint="give more of the hash"
-            )
-        if self.shallow:
-            raise SourceError(
-                f"{self.source} has no revision {name!r}, and it is a shallow clone",
-                hint="fetch the rest of its history: git fetch --unshallow --tags",
-            )
-        near = difflib.get_close_matches(name, self.names(), n=3)
-        raise SourceError(
-            f"{self.source} has no revision {name!r}",
-            hint=f"perhaps you meant {' or '.join(near)}"
-            if near
-            else "`git log` shows those it has",
-        )
-
-    def names(self) -> list[str]:
-        """Branches and tags."""
-        refs = self.git.must(
-            "for-each-ref", "--format=%(refname:short)", what=f"list the names in {self.source}"
-        )
-        return [name.removeprefix("origin/") for name in refs.splitlines()]
+        return resolved(self.git, name, source=self.source, hint=UNSHALLOW if self.shallow else "")
 
     def commit(self, revision: str) -> Commit:
-        return self.commits(["--no-walk=unsorted", revision])[0]
+        return self.commits("--no-walk=unsorted", revision)[0]
 
-    def commits(self, arguments: Iterable[str]) -> list[Commit]:
-        """What `git log` lists for these arguments."""
+    def commits(self, *arguments: str) -> tuple[Commit, ...]:
+        """What `git rev-list` lists for these arguments."""
+        return read_commits(self.git, arguments, what=f"read the history of {self.source}")
+
+    def chain(self, tip: str, *, without: tuple[str, ...]) -> tuple[str, ...]:
+        """The tip and its first parents, oldest first, but for what ``without`` reaches."""
+        excluded = (f"^{each}" for each in without)
         listed = self.git.must(
-            "log", "-z", f"--format={'%x01'.join(FIELDS)}", *arguments,
-            what=f"read the history of {self.source}",
+            "rev-list", "--first-parent", "--reverse", tip, *excluded,
+            what=f"list the commits before {tip[:12]}",
         )  # fmt: skip
-        return [_commit(entry) for entry in listed.split("\0") if entry.strip()]
+        return tuple(listed.split())
 
     def files(self, revision: str) -> tuple[str, ...]:
         """What a commit changes against its first parent."""
         done = self.git.must(
             "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "-m",
-            "--first-parent", revision, what=f"read the changes of {revision}",
+            "--first-parent", revision, what=f"read the changes of {revision[:12]}",
         )  # fmt: skip
         return tuple(name for name in done.split("\0") if name)
 
@@ -131,51 +85,13 @@ class Repository:
 
     @property
     def shallow(self) -> bool:
-        return (self.git.folder / "shallow").exists()
+        return bool(self.border)
 
-
-def _local(source: str) -> Path | None:
-    if "://" in source or (":" in source and not Path(source).exists()):
-        return None
-    path = Path(source).expanduser().resolve()
-    done = git("-C", str(path), "rev-parse", "--absolute-git-dir") if path.is_dir() else None
-    if done is None or not done.ok:
-        raise SourceError(
-            f"{source} is no git repository",
-            hint="name a checkout, a bare repository or a URL",
-        )
-    return path
-
-
-def _fetch(copy: Git, source: str, local: Path | None, limit: Deadline) -> None:
-    origin = str(local) if local else source
-    head = "+HEAD:refs/dsbisect/HEAD"
-    done = copy.call(
-        "fetch", "--quiet", "--no-auto-maintenance", "--prune", "--force", "--no-tags",
-        "--update-shallow", origin, head, *EVERYTHING, limit_s=limit.left_s,
-    )  # fmt: skip
-    if not done.ok:
-        raise SourceError(
-            f"{source} cannot be fetched: {last_line(done)}",
-            hint="check the address, the network and who may read it",
-        )
-    copy.call("symbolic-ref", "HEAD", "refs/dsbisect/HEAD")
-
-
-def _remotes(source: str, local: Path | None) -> tuple[str, ...]:
-    if local is None:
-        return (source,)
-    listed = git("-C", str(local), "config", "--get-regexp", r"^remote\..*\.url$").stdout
-    return tuple(line.partition(" ")[2] for line in listed.splitlines())
-
-
-def _commit(entry: str) -> Commit:
-    digest, tree, parents, author, date, subject = entry.strip("\n").split("\x01", 5)
-    return Commit(
-        hash=digest,
-        tree=tree,
-        parents=tuple(parents.split()),
-        author=author,
-        date=date,
-        subject=subject,
-    )
+    @property
+    def border(self) -> frozenset[str]:
+        """Commits of a shallow clone whose parents are not there."""
+        try:
+            listed = (self.git.folder / "shallow").read_text(encoding="ascii")
+        except FileNotFoundError:
+            return frozenset()
+        return frozenset(listed.split())
