@@ -105,7 +105,7 @@ class Making:
         for patch in patches:
             tree = tree.patched(patch.name, patch.text)
         needs = needs_of(tree.read)
-        ours = [each for each in self.matrix.toolchains if each.row == self.row.id]
+        ours = [each for each in self.matrix.toolchains if each.row == self.base.row_id]
         toolchain = fitting(needs, ours or self.matrix.toolchains)[0]
         shop = shop_of(self.engine, self.matrix, toolchain, progress=self.progress)
         order = Order(
@@ -167,7 +167,8 @@ def row_image(
     engine: Engine, matrix: Matrix, row: Row, *, relock: bool = False, on_progress: Progress
 ) -> Image:
     """The image that serves a row, built from source where the row says so."""
-    base = build_image(engine, matrix, row, relock=relock, on_progress=on_progress)
+    below = matrix.row(row.build.onto) if row.build and row.build.onto else row
+    base = build_image(engine, matrix, below, relock=relock, on_progress=on_progress)
     if row.build is None:
         return base
     making = Making(

@@ -60,7 +60,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         relock=relock,
         keep=keep,
     )
-    _study(request, store, output, as_json=as_json)
+    study(request, store, output, as_json=as_json)
 
 
 def reproduce(
@@ -84,12 +84,11 @@ def reproduce(
         arm=find_arm(checked, defaults.arm),
         relock=relock,
     )
-    _study(request, store, output, as_json=as_json)
+    study(request, store, output, as_json=as_json)
 
 
-def _study(
-    request: Request, store_place: str | None, output: Path | None, *, as_json: bool
-) -> None:
+def study(request: Request, store_place: str | None, output: Path | None, *, as_json: bool) -> None:
+    """Run a study and tell what it found; a status of its own when that is nothing."""
     _ = request.lines  # a wrong --good or --bad is told before anything is started
     engine = detect()
     with Store.open(store_place) as store, Watch() as watch:

@@ -9,6 +9,7 @@ import typer
 
 from dsbisect.cli import image, matrix, results
 from dsbisect.cli.bisecting import bisect_rows, reproduce
+from dsbisect.cli.build import build, builds
 from dsbisect.cli.clean import clean
 from dsbisect.cli.commits import bisect_commits
 from dsbisect.cli.doctor import doctor
@@ -37,6 +38,8 @@ app.command()(doctor)
 app.add_typer(matrix.app, name="matrix")
 app.add_typer(image.app, name="image")
 app.command()(measure)
+app.command()(build)
+app.command()(builds)
 app.add_typer(bisect, name="bisect")
 app.command("commits")(bisect_commits)
 app.command()(judge)

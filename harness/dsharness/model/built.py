@@ -62,6 +62,9 @@ class BuildSpec(Value):
     """What a row wants built, and installed over what its packages brought."""
 
     driver: DriverName
+    onto: Identifier | None = Field(
+        default=None, description="the row whose image it is installed over; default: the row's own"
+    )
     source: SourceSpec = Field(default_factory=DistributionSource)
     edits: tuple[str, ...] = Field(default=(), description="e.g. default-scheme=PBKDF2_SHA256")
     patches: tuple[str, ...] = Field(default=(), description="files, relative to the matrix")

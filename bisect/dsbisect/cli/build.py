@@ -1,0 +1,171 @@
+"""`build`: a row's 389-ds from source, patched; exported, or measured against what it replaces."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dsbisect.cli.commits import WorkloadId
+from dsbisect.cli.options import ArmId, AsJson, MatrixFile, Relock, ReportFolder, StorePlace
+from dsbisect.request import Request
+from dsbuilds.edits.catalogue import EDITS
+from dsbuilds.keeping import all_builds
+from dsbuilds.rows import Making
+from dsbuilds.sources.naming import source_named
+from dsharness.errors import UsageError
+from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
+from dsharness.model import Build, BuildSpec, DriverName, Family, Matrix, Row, Series
+from dsharness.probing import detect
+from dsimages.building import build_image
+
+EDIT_HELP = "Change the source by meaning: " + ", ".join(each.example for each in EDITS.values())
+
+
+def build(  # noqa: PLR0913 - each is an option
+    row: Annotated[str, typer.Argument(help="The row whose system it is built for.")],
+    *,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="PATH.src.rpm, URL or Koji NVR of an SRPM; an archive; URL@REVISION of a "
+            "repository. Default: the source package of the row's distribution."
+        ),
+    ] = None,
+    driver: Annotated[
+        DriverName | None, typer.Option(help="Default: deb or rpm, as the row; tree for git.")
+    ] = None,
+    edit: Annotated[list[str] | None, typer.Option("--edit", help=EDIT_HELP)] = None,
+    patch: Annotated[
+        list[Path] | None, typer.Option("--patch", help="Apply a patch file, -p1.")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Copy packages, patches and provenance to this folder.")
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure it against the row as it is, and report.")
+    ] = False,
+    workload: WorkloadId = None,
+    arm: ArmId = "default",
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    output: ReportFolder = None,
+    relock: Relock = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build a row's 389-ds from source with edits and patches, really install it, and keep it.
+
+    Example: dsbisect build debian-13 --edit default-scheme=PBKDF2_SHA256 --measure
+    """
+    checked = load_matrix(matrix)
+    known = find_row(checked, row)
+    spec = _spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
+    built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
+    if measure:
+        request = _comparison(checked, known, built, workload, arm, relock=relock)
+        study(request, store, output, as_json=as_json)
+        return
+    engine = detect()
+    base = build_image(
+        engine, checked, known, relock=relock, on_progress=lambda what: typer.echo(what, err=True)
+    )
+    making = Making(
+        engine=engine, matrix=checked, row=built, spec=spec, base=base,
+        progress=lambda what: typer.echo(what, err=True),
+    )  # fmt: skip
+    made, image = making.make()
+    if export is not None:
+        _export(made, export)
+    facts = {**_facts(made), "image": image.reference}
+    typer.echo(json.dumps(facts, indent=2) if as_json else _told(made, image.reference))
+
+
+def builds(*, as_json: AsJson = False) -> None:
+    """List the builds that are kept, with where each comes from.
+
+    Example: dsbisect builds --json
+    """
+    kept = all_builds()
+    if as_json:
+        typer.echo(json.dumps([_facts(each) for each in kept], indent=2))
+        return
+    for each in kept:
+        made = each.provenance
+        patches = f", with {', '.join(p.name for p in made.patches)}" if made.patches else ""
+        typer.echo(f"{each.key}  {made.driver:5} {made.built_at}  {made.source}{patches}")
+    if not kept:
+        typer.echo("no build yet: `dsbisect build ROW` or `dsbisect commits` make some")
+
+
+def _spec(
+    row: Row,
+    source: str | None,
+    driver: DriverName | None,
+    edits: tuple[str, ...],
+    patches: tuple[Path, ...],
+) -> BuildSpec:
+    named = source_named(source)
+    usual = DriverName.DEB if row.family is Family.APT else DriverName.RPM
+    chosen = driver or (DriverName.TREE if named.kind in {"git", "tarball"} else usual)
+    missing = next((path for path in patches if not path.is_file()), None)
+    if missing is not None:
+        raise UsageError(f"--patch {missing}: no such file", hint="name a unified diff")
+    files = tuple(str(path.resolve()) for path in patches)
+    return BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
+
+
+def _comparison(
+    matrix: Matrix, row: Row, built: Row, workload: str | None, arm: str, *, relock: bool
+) -> Request:
+    """A study of two candidates: the row as it is, and as it was built."""
+    series = Series(id=built.id, title=f"{row.id} as it is, and built", rows=(row.id, built.id))
+    both = matrix.model_copy(
+        update={"rows": (*matrix.rows, built), "series": (*matrix.series, series)}
+    )
+    names = [workload] if workload else list(matrix.defaults.workloads)
+    return Request(
+        matrix=both,
+        series=series,
+        workloads=tuple(find_workload(both, name) for name in names),
+        arm=find_arm(both, arm),
+        relock=relock,
+    )
+
+
+def _export(made: Build, folder: Path) -> None:
+    inside = Path(made.folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for part in ("packages", "install"):
+            if (inside / part).is_dir():
+                shutil.copytree(inside / part, folder, symlinks=True, dirs_exist_ok=True)
+        text = json.dumps(made.provenance.model_dump(mode="json"), indent=2)
+        (folder / "provenance.json").write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"--export {folder}: {error.strerror or error}", hint="name a folder you may write to"
+        ) from error
+
+
+def _facts(made: Build) -> dict[str, Any]:
+    return {
+        "key": made.key,
+        "folder": made.folder,
+        "packages": list(made.packages),
+        "provenance": made.provenance.model_dump(mode="json"),
+    }
+
+
+def _told(made: Build, image: str) -> str:
+    where = made.provenance
+    lines = [
+        f"build {made.key} by {where.driver} of {where.source}",
+        f"  tree {where.tree}, {where.seconds:.0f} s, log {where.log}",
+        *(f"  with {patch.title} (sha256 {patch.sha256[:12]})" for patch in where.patches),
+        *(f"  {made.folder}/packages/{name}" for name in made.packages),
+        f"  image {image}",
+    ]
+    return "\n".join(lines)
