@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dsbisect.cli.bisecting import study
 from dsbisect.cli.commits import WorkloadId
 from dsbisect.cli.options import ArmId, AsJson, MatrixFile, Relock, ReportFolder, StorePlace
 from dsbisect.request import Request
