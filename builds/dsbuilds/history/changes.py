@@ -8,8 +8,8 @@ from dsharness.errors import SourceError
 
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's hash of no file at all
 NOBODY = {
-    "GIT_AUTHOR_NAME": "dsbisect", "GIT_AUTHOR_EMAIL": "", "GIT_AUTHOR_DATE": "0 +0000",
-    "GIT_COMMITTER_NAME": "dsbisect", "GIT_COMMITTER_EMAIL": "", "GIT_COMMITTER_DATE": "0 +0000",
+    "GIT_AUTHOR_NAME": "dsbisect", "GIT_AUTHOR_EMAIL": "", "GIT_AUTHOR_DATE": "@0 +0000",
+    "GIT_COMMITTER_NAME": "dsbisect", "GIT_COMMITTER_EMAIL": "", "GIT_COMMITTER_DATE": "@0 +0000",
 }  # fmt: skip
 LONGEST_HUNK = 40
 
