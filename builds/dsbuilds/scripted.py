@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dsbuilds.confinement import Limits, bounded, confined
+from dsbuilds.failures import cause_of, passing, stage_of
 from dsbuilds.keeping import builds_home
 from dsharness.commands import writing
 from dsharness.errors import BuildError, DeadlineError
@@ -21,6 +22,15 @@ class PackageBuildError(BuildError):
     """A package that does not build; says whether another time may help."""
 
     lasting = True
+
+
+def unbuildable(said: str, log: Path) -> PackageBuildError:
+    """The error that what the tools said stands for."""
+    error = PackageBuildError(
+        f"unbuildable: {cause_of(said)} (while it ran {stage_of(said)})", log=log
+    )
+    error.lasting = not passing(said)
+    return error
 
 
 def confined_run(

@@ -16,9 +16,8 @@ from typing import Protocol
 from dsbuilds import keeping
 from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
-from dsbuilds.failures import cause_of, passing, stage_of
 from dsbuilds.keeping import builds_home
-from dsbuilds.scripted import PackageBuildError, confined_run, work_folder
+from dsbuilds.scripted import PackageBuildError, confined_run, unbuildable, work_folder
 from dsbuilds.sources.package import SourcePackage
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree
@@ -112,57 +111,72 @@ def build_packages(
 ) -> Build:
     """The order's build: found, or made now; EditError or BuildError says why it cannot be."""
     shop = driver.shop(at, order, progress=progress)
-    key = order_key(driver, order, shop)
-    with exclusive(builds_home() / f"{key}.lock", at.deadline):
-        known = keeping.find(key)
-        if known is not None:
-            return known
-        keeping.refuse_known_failure(key)
+
+    def make(target: Path) -> Provenance:
         source = driver.source_tree(at, order, shop)
         patched = source
         for patch in order.patches:
             patched = patched.patched(patch.name, patch.text)
         started = time.monotonic()
-        with work_folder() as build, keeping.draft() as draft:
+        with work_folder() as build:
             progress(f"building {order.source.name} {order.source.version}")
             driver.lay_out(order, source, build)
+            _run(driver, at, order, shop, build)
+            with writing(target):
+                (build / PACKAGES).rename(target)
+        return provenance_of(
+            order, driver.name,
+            tree=patched.id, toolchain=shop.reference, tools=shop.tools, flags=driver.flags,
+            clean=order.clean, seconds=time.monotonic() - started, log=at.log,
+        )  # fmt: skip
+
+    return found_or_made(at, order, order_key(driver, order, shop), make)
+
+
+def found_or_made(
+    at: Workshop, order: PackageOrder, key: str, make: Callable[[Path], Provenance]
+) -> Build:
+    """The build of that key; ``make`` is given where its packages are to lie."""
+    with exclusive(builds_home() / f"{key}.lock", at.deadline):
+        known = keeping.find(key)
+        if known is not None:
+            return known
+        keeping.refuse_known_failure(key)
+        with keeping.draft() as draft:
+            repository = draft / PACKAGES
             try:
-                _run(driver, at, order, shop, build)
+                made = make(repository)
             except PackageBuildError as error:
                 if error.lasting:
                     keeping.remember_failure(key, error)
                 raise
-            with writing(draft):
-                (build / PACKAGES).rename(draft / PACKAGES)
-            seconds = round(time.monotonic() - started, 1)
-            made = _provenance(driver, at, order, shop, tree=patched.id, seconds=seconds)
-            return keeping.keep(draft, _described(key, order, draft, made))
+            built = Build(
+                key=key,
+                folder=str(draft),
+                content=content_of(repository),
+                packages=tuple(file for _, _, file in index_of(repository)),
+                expected_scheme=order.expected_scheme,
+                expected_rounds=order.expected_rounds,
+                provenance=made,
+            )
+            return keeping.keep(draft, built)
 
 
-def _described(key: str, order: PackageOrder, draft: Path, made: Provenance) -> Build:
-    repository = draft / PACKAGES
-    return Build(
-        key=key,
-        folder=str(draft),
-        content=content_of(repository),
-        packages=tuple(file for _, _, file in index_of(repository)),
-        expected_scheme=order.expected_scheme,
-        expected_rounds=order.expected_rounds,
-        provenance=made,
-    )
-
-
-def _provenance(
-    driver: PackageDriver,
-    at: Workshop,
+def provenance_of(
     order: PackageOrder,
-    shop: Shop,
+    driver: DriverName,
     *,
     tree: str,
+    toolchain: str,
+    tools: dict[str, str],
+    flags: tuple[str, ...],
+    clean: bool,
     seconds: float,
+    log: Path,
 ) -> Provenance:
+    """What is to be known of a build that has just been made."""
     return Provenance(
-        driver=driver.name,
+        driver=driver,
         source=order.source.origin,
         revision=order.source.version,
         tree=tree,
@@ -170,13 +184,13 @@ def _provenance(
             AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
             for patch in order.patches
         ),
-        toolchain=shop.reference,
-        tools=shop.tools,
-        flags=driver.flags,
-        clean=order.clean,
-        seconds=seconds,
+        toolchain=toolchain,
+        tools=tools,
+        flags=flags,
+        clean=clean,
+        seconds=round(seconds, 1),
         built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        log=str(at.log),
+        log=str(log),
     )
 
 
@@ -197,11 +211,7 @@ def _run(driver: PackageDriver, at: Workshop, order: PackageOrder, shop: Shop, b
         build=build, volumes=cache, limits=order.limits,
     )  # fmt: skip
     if said is not None:
-        error = PackageBuildError(
-            f"unbuildable: {cause_of(said)} (while it ran {stage_of(said)})", log=at.log
-        )
-        error.lasting = not passing(said)
-        raise error
+        raise unbuildable(said, at.log)
     if not index_of(build / PACKAGES):
         raise PackageBuildError("unbuildable: it made no package", log=at.log)
 

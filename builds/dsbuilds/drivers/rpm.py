@@ -61,19 +61,25 @@ class RpmDriver:
         return recorded(f"rpm-{source.identity}", source.origin, source.version, prepared)
 
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
-        """The packager's files, the patches among them, and the spec that names them."""
-        del tree  # %prep unpacks and patches by itself
-        names = [patch.name for patch in order.patches]
-        spec = with_release(with_patches(order.source.control_text, names))
-        _copied(order, spec, build)
-        for patch in order.patches:
-            target = build / "SOURCES" / patch.name
-            if target.exists():
-                raise SourceError(
-                    f"{order.source.origin} has a {patch.name} already",
-                    hint="call the patch something else",
-                )
-            target.write_text(headed(patch.title, patch.text), encoding="utf-8")
+        """SPECS and SOURCES; %prep unpacks and patches by itself."""
+        del tree
+        lay_out_sources(order, build)
+
+
+def lay_out_sources(order: PackageOrder, build: Path) -> Path:
+    """The packager's files, the patches among them, and the spec that names them: its path."""
+    names = [patch.name for patch in order.patches]
+    spec = with_release(with_patches(order.source.control_text, names))
+    path = _copied(order, spec, build)
+    for patch in order.patches:
+        target = build / "SOURCES" / patch.name
+        if target.exists():
+            raise SourceError(
+                f"{order.source.origin} has a {patch.name} already",
+                hint="call the patch something else",
+            )
+        target.write_text(headed(patch.title, patch.text), encoding="utf-8")
+    return path
 
 
 def defines(flags: tuple[str, ...]) -> tuple[str, ...]:
@@ -84,14 +90,16 @@ def defines(flags: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _copied(order: PackageOrder, spec: str, build: Path) -> None:
+def _copied(order: PackageOrder, spec: str, build: Path) -> Path:
+    path = build / "SPECS" / order.source.control
     with writing(build):
-        (build / "SPECS").mkdir()
-        (build / "SPECS" / order.source.control).write_text(spec, encoding="utf-8")
+        path.parent.mkdir()
+        path.write_text(spec, encoding="utf-8")
         (build / "SOURCES").mkdir()
-        for path in order.source.folder.iterdir():
-            if path.name != order.source.control:
-                shutil.copyfile(path, build / "SOURCES" / path.name)
+        for file in order.source.folder.iterdir():
+            if file.name != order.source.control:
+                shutil.copyfile(file, build / "SOURCES" / file.name)
+    return path
 
 
 def _unpacked(folder: Path, origin: str) -> Path:

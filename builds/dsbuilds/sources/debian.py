@@ -79,17 +79,26 @@ def _fetched(
             listed = box.execute(f"{INSIDE}/list-sources", package, limit_s=limit_s)
             if not listed.ok:
                 raise refusal(listed, f"the sources of {image.row_id}", at.log)
-            for version in fitting(box, package, wish, listed.stdout):
-                done = box.execute(f"{INSIDE}/fetch-source", package, version, limit_s=limit_s)
-                if done.ok:
-                    return
-                # Archives of old releases list what they no longer hold: an older one will do.
-                if GONE.search(done.stderr + done.stdout) is None:
-                    break
-                progress(f"the archive no longer holds the source {version}")
-            raise refusal(done, f"the source {package} {version}", at.log)
+            _first_that_is_there(
+                at, box, package, fitting(box, package, wish, listed.stdout), progress
+            )
 
     return shelved("debian", content_key([image.key, package, wish]), at.deadline, fill)
+
+
+def _first_that_is_there(
+    at: Workshop, box: Container, package: str, versions: list[str], progress: Progress
+) -> None:
+    """Archives of old releases list what they no longer hold: then an older one will do."""
+    for version in versions:
+        limit_s = min(LIMIT_S, at.deadline.left_s)
+        done = box.execute(f"{INSIDE}/fetch-source", package, version, limit_s=limit_s)
+        if done.ok:
+            return
+        last = version == versions[-1]
+        if last or GONE.search(f"{done.stdout}{done.stderr}") is None:
+            raise refusal(done, f"the source {package} {version}", at.log)
+        progress(f"the archive no longer holds the source {version}")
 
 
 def fitting(box: Container, package: str, wish: str | None, said: str) -> list[str]:
