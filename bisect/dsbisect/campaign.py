@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
@@ -30,6 +30,10 @@ class Benches(Protocol):
     def environment(self) -> dict[str, object]: ...
 
     def sample(self, row: str, workload: Workload, *, campaign_id: str, turn: int) -> Sample: ...
+
+    def ahead(self, candidates: Sequence[str]) -> None:
+        """These may be wanted next."""
+        ...
 
 
 class Listener(Protocol):
@@ -67,6 +71,7 @@ def run_campaign(
         if isinstance(step, Answer):
             break
         listener.step(question, step)
+        benches.ahead(step.likely)
         for row in step.candidates:
             try:
                 sample = benches.sample(row, workload, campaign_id=campaign.id, turn=step.turn)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dsbisect.answering import found, hopeless, no_difference
 from dsbisect.judging import Ends, Policy, Side, View
@@ -52,7 +52,8 @@ def _narrow(view: View) -> Measure | Answer:
                 high = line.index(candidate)
             case Side.UNKNOWN:
                 if not view.exhausted(candidate, line[0]):
-                    return _turn(view, candidate, line[0], f"is {candidate} fast or slow?")
+                    step = _turn(view, candidate, line[0], f"is {candidate} fast or slow?")
+                    return replace(step, likely=_likely(inner, candidate))
                 doubtful.add(candidate)
     before, after = line[low], line[high]
     missing = view.policy.boundary_turns - view.pairs(after, before)
@@ -63,6 +64,13 @@ def _narrow(view: View) -> Measure | Answer:
             why = f"survey {candidate}: are there more steps?"
             return _turn(view, candidate, line[0], why, confirm=0)
     return Answer(boundary=found(view, before, after))
+
+
+def _likely(inner: Sequence[str], candidate: str) -> tuple[str, ...]:
+    """The next middle, whichever way this one goes."""
+    at = inner.index(candidate)
+    parts = (inner[:at], inner[at + 1 :])
+    return tuple(part[(len(part) - 1) // 2] for part in parts if part)
 
 
 def _gaps(view: View, before: str, after: str) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from dsbisect.ahead import Ahead
 from dsbisect.supply import RowSupply, Supply
 from dsharness.commands import stop_all
 from dsharness.engine import Engine
@@ -51,6 +52,7 @@ class Laboratory:
         self._supply = supply
         self._progress = progress
         self._resources = ExitStack()
+        self._ahead = Ahead(engine, supply.ahead)
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._loader: Image | None = None
         self.goldens: dict[str, Golden] = {}
@@ -67,6 +69,7 @@ class Laboratory:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ahead.close()
         self._resources.close()
 
     @property
@@ -115,10 +118,15 @@ class Laboratory:
         A server that died gets a new one.
         """
         at = self._bench(candidate)
-        sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
+        with self._ahead.quiet():
+            sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
         if not at.instance.alive:
             self.retire(candidate)
         return sample
+
+    def ahead(self, candidates: Sequence[str]) -> None:
+        """Build these while nothing is measured: they may be wanted next."""
+        self._ahead.want([each for each in candidates if each not in self.goldens])
 
     def retire(self, candidate: str) -> None:
         """Stop a candidate's servers; the next sample starts them anew."""

@@ -26,6 +26,10 @@ class Supply(Protocol):
         """The candidate's image: found, or built now."""
         ...
 
+    def ahead(self, candidate: str) -> None:
+        """Make what takes long now, for it may be wanted soon; nothing when all is there."""
+        ...
+
     def server(self, candidate: str) -> Server: ...
 
     def check(self, candidate: str, golden: Golden) -> None:
@@ -48,6 +52,9 @@ class RowSupply:
     def image(self, candidate: str, told: Told) -> Image:
         row = self.matrix.row(candidate)
         return row_image(self.engine, self.matrix, row, relock=self.relock, on_progress=told)
+
+    def ahead(self, candidate: str) -> None:
+        """Rows are all prepared before a search."""
 
     def server(self, candidate: str) -> Server:
         row = self.matrix.row(candidate)

@@ -110,6 +110,9 @@ def run(
             raise
         finally:
             _children.discard(child)
+    if _stopping.is_set() and not cleanup and child.returncode != 0:
+        # It was ended from here; taken for its own failure, it would be held against someone.
+        raise StoppedError(f"{argv[0]} was ended: the lab is stopping")
     done = Completed(
         argv=tuple(argv),
         status=child.returncode,

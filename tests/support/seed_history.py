@@ -141,3 +141,45 @@ def real_history(folder: Path, tree: Path) -> History:
     history.git("tag", "v-bad")
     history.git("remote", "add", "origin", "https://github.com/389ds/389-ds-base.git")
     return history
+
+
+def beginning(folder: Path, tree: Path) -> History:
+    """What the shorter stories share, with the real one's files so far."""
+    history = start(folder, tree)
+    history.commit("comment a function", password=added("\n/* more */\n"))
+    history.commit("a function nobody calls", plugin=harmless_c("one"))
+    return history
+
+
+def history_with_gap(folder: Path, tree: Path) -> History:
+    """The culprit mends a build that was broken: nobody can tell it from what it mends."""
+    history = beginning(folder, tree)
+    history.commit("one function", search=harmless_c("side"))
+    history.commit("break the build", password=broken)
+    history.commit("docs", docs=added("\nMore.\n"))
+    history.commit("mend the build, more rounds", password=mended, rust=rounds(SLOW_ROUNDS))
+    history.commit("docs again", docs=added("\nAgain.\n"))
+    return history
+
+
+def history_with_side_culprit(folder: Path, tree: Path) -> History:
+    """The culprit came in with a merge."""
+    history = beginning(folder, tree)
+    history.branch("side", "a function nobody calls")
+    history.commit("side: one function", search=harmless_c("side"))
+    history.commit("side: more rounds", rust=rounds(SLOW_ROUNDS))
+    history.commit("side: docs", docs=added("\nSide.\n"))
+    history.git("checkout", "--quiet", "main")
+    history.commit("the web UI", ui=added("\n// more\n"))
+    history.merge("merge side", "side", "main")
+    history.commit("test the password policy", tests=added("\n# more\n"))
+    return history
+
+
+def history_with_two_culprits(folder: Path, tree: Path) -> History:
+    history = start(folder, tree)
+    history.commit("some more rounds", rust=rounds(MIDDLE_ROUNDS))
+    history.commit("comment a function", password=added("\n/* more */\n"))
+    history.commit("many more rounds", rust=rounds(SLOW_ROUNDS))
+    history.commit("docs", docs=added("\nMore.\n"))
+    return history

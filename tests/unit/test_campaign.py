@@ -28,6 +28,9 @@ class Benches:
         self.environment = {"machine": machine}
         self.taken = 0
 
+    def ahead(self, candidates):
+        pass
+
     def sample(self, row, workload, *, campaign_id, turn):
         if row in self.refuses:
             raise InstanceError(f"{row} did not become ready")

@@ -53,6 +53,9 @@ class Laboratory:
     def __exit__(self, *_):
         pass
 
+    def ahead(self, candidates):
+        pass
+
     def prepare(self, rows, finished):
         self.unmeasurable = {row: "no such version" for row in rows if row in self.refuses}
         for row in rows:

@@ -39,7 +39,7 @@ def hunt(line: Line, search: Search, sides: Sides, *, smallest_effect: float) ->
         if not boundary.found or boundary.after is None:
             continue
         inside = sides(boundary.after) if len(boundary.suspects) == 1 else ()
-        brought = _through(inside, search, boundaries)
+        brought = _through(boundary.after, inside, search, boundaries)
         if brought is None:
             culprits.append(boundary)
         else:
@@ -48,12 +48,15 @@ def hunt(line: Line, search: Search, sides: Sides, *, smallest_effect: float) ->
     return Hunt(boundaries=tuple(boundaries), culprits=tuple(culprits))
 
 
-def _through(inside: Sequence[Line], search: Search, boundaries: list[Boundary]) -> Boundary | None:
+def _through(
+    merge: str, inside: Sequence[Line], search: Search, boundaries: list[Boundary]
+) -> Boundary | None:
     """The step inside a merge's side branches; None when it is the merge itself."""
     for line in inside:
         boundary = search(line)
         boundaries.append(boundary)
-        if boundary.found and boundary.after is not None and boundary.after != line[-1]:
+        # A commit that makes the same server as the merge stands for it at the line's end.
+        if boundary.found and boundary.after not in {None, merge}:
             return boundary
     return None
 

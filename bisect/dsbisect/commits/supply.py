@@ -67,6 +67,10 @@ class SourceSupply:
         build, shop = self.build(candidate, told)
         return promising(layered(self.engine, build, shop.runtime, candidate), build)
 
+    def ahead(self, candidate: str) -> None:
+        """Build a candidate that may be wanted soon."""
+        self.build(candidate, lambda _: None)
+
     def check(self, candidate: str, golden: Golden) -> None:
         """What the server stores is what the edits promised, or the build is not what it says."""
         del candidate

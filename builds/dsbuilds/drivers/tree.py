@@ -35,6 +35,7 @@ from dsimages.exclusive import exclusive
 SCRIPT = Path(__file__).parents[1] / "libexec" / "build-tree"
 INSIDE = "/usr/libexec/dsbisect-build/build-tree"
 REVISION = 1  # raise when a build of the same source comes out differently
+HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal speaks
 SLOT_WAIT_S = 7200.0
 
 Progress = Callable[[str], None]
@@ -158,7 +159,14 @@ class _Making:
             raise DeadlineError(
                 f"the build took longer than {order.limits.time_s / 60:.0f} minutes", log=self.log
             )
-        return None if done.ok else f"{done.stdout}\n{done.stderr}"
+        if done.ok:
+            return None
+        said = f"{done.stdout}\n{done.stderr}"
+        if done.status > HIGHEST:
+            error = UnbuildableError(f"the build was ended: {cause_of(said)}", log=self.log)
+            error.lasting = False
+            raise error
+        return said
 
 
 class UnbuildableError(BuildError):
