@@ -27,7 +27,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def past(tmp_path: Path) -> Past:
-    """begin - base - slow - late on main; old parted at base; side merged as M."""
+    """On main: begin - base - slow - late; old parted at base; side merged as M."""
     past = Past.begin(tmp_path / "user")
     past.commit("base", {MAIN_C: text()})
     past.commit("slow", {MAIN_C: text(l3="slow\n"), "ldap/new.c": LATIN})
