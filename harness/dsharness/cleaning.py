@@ -20,13 +20,17 @@ class Kind(StrEnum):
 
     CONTAINER = "container"
     GOLDEN = "golden"
+    BUILT = "built"
+    TOOLCHAIN = "toolchain"
+    BUILDS = "builds"
     IMAGE = "image"
     BASE = "base"
     CACHE = "cache"
     CONFIG = "config"
 
 
-IMAGES = (Kind.GOLDEN, Kind.IMAGE, Kind.BASE)
+IMAGES = (Kind.GOLDEN, Kind.BUILT, Kind.TOOLCHAIN, Kind.IMAGE, Kind.BASE)
+MADE = (Kind.GOLDEN, Kind.BUILT, Kind.TOOLCHAIN, Kind.BUILDS)
 OWN_SETTINGS = ("engine.json", "containers.conf")
 
 
@@ -45,6 +49,7 @@ class Choice:
 
     images: bool = False
     golden: bool = False
+    builds: bool = False
     cache: bool = False
     config: bool = False
     force: bool = False  # also what a running lab uses
@@ -53,6 +58,7 @@ class Choice:
     def kinds(self) -> frozenset[Kind]:
         chosen = {Kind.CONTAINER}
         chosen |= {Kind.GOLDEN} if self.golden else set()
+        chosen |= set(MADE) if self.builds else set()
         chosen |= set(IMAGES) if self.images else set()
         chosen |= {Kind.CACHE} if self.cache else set()
         chosen |= {Kind.CONFIG} if self.config else set()
@@ -72,8 +78,10 @@ def survey(
     if engine and choice.kinds & set(IMAGES):
         wanted = (image for image in lab_images(engine) if Kind(image.kind) in choice.kinds)
         things += [named for image in wanted for named in by_name(image)]
+    if choice.builds:
+        things += _folder(Kind.BUILDS, cache_home() / "builds", protected)
     if choice.cache:
-        things += _cache(cache_home(), protected)
+        things += _folder(Kind.CACHE, cache_home(), protected)
     if choice.config:
         things += _settings(config_home())
     ordered = sorted(things, key=lambda thing: list(Kind).index(thing.kind))
@@ -110,7 +118,7 @@ def clean_up(engine: Engine | None, things: Sequence[Leftover]) -> Iterator[Left
 
 
 def _remove(engine: Engine | None, thing: Leftover) -> str:
-    if thing.kind in {Kind.CACHE, Kind.CONFIG}:
+    if thing.kind in {Kind.BUILDS, Kind.CACHE, Kind.CONFIG}:
         return remove_path(Path(thing.name))
     if engine is None:
         return "podman is not here"
@@ -125,11 +133,11 @@ def _exists(engine: Engine, thing: Leftover) -> bool:
     return engine.podman("container", "exists", thing.name).ok
 
 
-def _cache(folder: Path, protected: Sequence[Path]) -> list[Leftover]:
+def _folder(kind: Kind, folder: Path, protected: Sequence[Path]) -> list[Leftover]:
     if not folder.is_dir():
         return []
     refuse_precious(folder, [Path.home(), Path.cwd(), *protected])
-    return [Leftover(kind=Kind.CACHE, name=str(folder), size=folder_bytes(folder))]
+    return [Leftover(kind=kind, name=str(folder), size=folder_bytes(folder))]
 
 
 def _settings(folder: Path) -> list[Leftover]:

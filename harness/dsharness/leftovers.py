@@ -10,7 +10,7 @@ from typing import Any
 from dsharness.engine import LABEL, Engine
 
 NAMESPACE = "localhost/dsbisect/"
-_KINDS = {"golden", "image", "base"}
+_KINDS = ("golden", "built", "toolchain", "image", "base")  # what stands on another goes first
 _KIND = "dsbisect.kind"
 
 
@@ -41,8 +41,7 @@ def lab_images(engine: Engine) -> list[LabImage]:
     sizes = own_bytes(_layers(engine))
     entries = {entry["Id"]: entry for entry in listed}  # podman lists one for each name
     mine = [image for entry in entries.values() if (image := lab_image(entry, sizes)) is not None]
-    depth = {"golden": 0, "image": 1, "base": 2}
-    return sorted(mine, key=lambda image: (depth[image.kind], image.names, image.id))
+    return sorted(mine, key=lambda image: (_KINDS.index(image.kind), image.names, image.id))
 
 
 def lab_image(entry: Mapping[str, Any], sizes: Mapping[str, int]) -> LabImage | None:

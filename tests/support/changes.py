@@ -7,6 +7,7 @@ import difflib
 from dsbuilds.edits.contract import Patch
 from dsbuilds.trees import Tree
 
+EARLY = "ldap/servers/slapd/getsocketpeer.c"
 PASSWORDS = "ldap/servers/slapd/pw.c"
 
 
@@ -32,10 +33,10 @@ def other_scheme(tree: Tree, new: str = "PBKDF2_SHA256") -> Patch:
 
 
 def broken(tree: Tree) -> Patch:
-    """One that fits but does not compile."""
-    include = '#include "slap.h"\n'
+    """One that fits but does not compile, in the file that make takes first."""
+    include = "#include <sys/types.h>\n"
     wrong = f"{include}no_such_type dsbisect_broken;\n"
-    return patch_of(tree, "broken.patch", PASSWORDS, include, wrong)
+    return patch_of(tree, "broken.patch", EARLY, include, wrong)
 
 
 def misfit(tree: Tree) -> Patch:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -33,12 +35,11 @@ Release: 1.toy
 Summary: s
 License: MIT
 BuildArch: noarch
-Source0: greeting
+Source0: greeting.tar
 %description
 d
 %prep
-%setup -c -T
-cp %{SOURCE0} .
+%setup -q -n greeting
 %build
 grep -q . greeting || { echo 'greeting:1:1: error: it says nothing'; exit 1; }
 %install
@@ -131,7 +132,10 @@ def order(tmp_path) -> PackageOrder:
     folder = tmp_path / "source"
     folder.mkdir()
     (folder / "389-ds-base.spec").write_text(SPEC)
-    (folder / "greeting").write_text("hello\n")
+    with tarfile.open(folder / "greeting.tar", "w") as tar:
+        member = tarfile.TarInfo("greeting/greeting")
+        member.size = len(b"hello\n")
+        tar.addfile(member, io.BytesIO(b"hello\n"))
     image = Image(row_id=ROW.id, reference="none", key="none")
     source = described(folder, "389-ds-base-2.0.15-1.toy.src.rpm")
     return PackageOrder(row=ROW, image=image, source=source)

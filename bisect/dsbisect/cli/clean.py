@@ -16,6 +16,9 @@ from dsresults.store.location import locate
 
 Images = Annotated[bool, typer.Option("--images", help="Also golden states, row images and bases.")]
 Golden = Annotated[bool, typer.Option("--golden", help="Also golden states, not the images.")]
+Builds = Annotated[
+    bool, typer.Option("--builds", help="Also what was built from source, and the toolchains.")
+]
 Cache = Annotated[bool, typer.Option("--cache", help="Also the cache folder, with the logs.")]
 Config = Annotated[
     bool, typer.Option("--config", help="Also what was found out about the container engine.")
@@ -24,10 +27,11 @@ Force = Annotated[bool, typer.Option("--force", help="Also what a running lab us
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show it.")]
 
 
-def clean(
+def clean(  # noqa: PLR0913 - each is an option
     *,
     images: Images = False,
     golden: Golden = False,
+    builds: Builds = False,
     cache: Cache = False,
     config: Config = False,
     force: Force = False,
@@ -39,7 +43,9 @@ def clean(
 
     Example: dsbisect clean --images --dry-run
     """
-    choice = Choice(images=images, golden=golden, cache=cache, config=config, force=force)
+    choice = Choice(
+        images=images, golden=golden, builds=builds, cache=cache, config=config, force=force
+    )
     engine, note = _engine()
     kept = locate(store).file
     planned = survey(engine, choice, protected=[kept] if kept else [])

@@ -1,0 +1,292 @@
+"""From what a user names to files: archives that mean no good, digests, specs, source packages."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+
+import pytest
+from goldens import assert_golden
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsbuilds.sources import tarball
+from dsbuilds.sources.download import download, file_of
+from dsbuilds.sources.fields import paragraphs
+from dsbuilds.sources.record import recorded
+from dsbuilds.sources.shelf import shelved
+from dsbuilds.sources.spec_tree import archive_name, rendered, spec_source, version_of
+from dsbuilds.sources.srpm import described as described_srpm
+from dsbuilds.sources.srpm import location_of
+from dsbuilds.sources.tarball import objection, tarball_tree, unpack
+from dsbuilds.trees import imported
+from dsharness.errors import SourceError
+from dsharness.model import TarballSource
+from dsharness.paths import cache_home
+from dsharness.waiting import Deadline
+
+SOON = Deadline.after(60)
+SPEC_IN = """\
+%global prerel __VERSION_PREREL__%{nil}
+%global use_rust __RUST_ON__
+Name: 389-ds-base
+Version: __VERSION__%{?prerel}
+Release: %{autorelease -n %{?with_asan:-e asan}}%{?dist}
+Source0: %{name}-%{version}%{?prerel}.tar.bz2
+Source2: %{name}-devel.README
+%description
+d
+%changelog
+%autochangelog
+"""
+VERSION_SH = "# brand\nVERSION_MAJOR=3\nVERSION_MINOR=1\nVERSION_MAINT=2\nVERSION_PREREL=\n"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, link
+    return made
+
+
+def archive(path, *members: tarfile.TarInfo, content: bytes = b"text\n"):
+    with tarfile.open(path, "w:gz") as tar:
+        for each in members:
+            each.size = len(content) if each.isreg() else 0
+            tar.addfile(each, io.BytesIO(content) if each.isreg() else None)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (member("/etc/passwd"), "leads out"),
+        (member("389/../../up"), "leads out"),
+        (member("389/.git/config"), "git itself"),
+        (member("389/link", tarfile.SYMTYPE, "/etc"), "links out"),
+        (member("389/link", tarfile.SYMTYPE, "../../etc"), "links out"),
+        (member("389/sub/hard", tarfile.LNKTYPE, "../389/file"), "links out"),
+        (member("389/null", tarfile.CHRTYPE), "neither"),
+        (member("389/disk", tarfile.BLKTYPE), "neither"),
+        (member("389/pipe", tarfile.FIFOTYPE), "neither"),
+    ],
+)
+def test_an_archive_that_means_no_good_is_refused_whole(tmp_path, wrong, reason):
+    path = archive(tmp_path / "evil.tar.gz", member("389/file"), wrong)
+    target = tmp_path / "target"
+    target.mkdir()
+    with pytest.raises(SourceError, match=reason) as caught:
+        unpack(path, target)
+    assert repr(wrong.name) in caught.value.message
+    assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        member("389/sub/link", tarfile.SYMTYPE, "../file"),
+        member("389/hard", tarfile.LNKTYPE, "389/file"),
+        member("389/..file"),
+        member("389/.gitignore"),
+    ],
+)
+def test_what_stays_inside_is_taken(good):
+    assert objection(good) is None
+
+
+@given(st.lists(st.sampled_from(["..", ".", "a", "b", ""]), max_size=8))
+def test_no_link_that_leads_out_is_taken(parts):
+    target = "/".join(parts)
+    depth = 2  # of 389/sub/
+    deepest_up = depth
+    for part in target.split("/"):
+        depth += -1 if part == ".." else 1 if part not in {"", "."} else 0
+        deepest_up = min(deepest_up, depth)
+    leaves = target.startswith("/") or deepest_up < 0
+    refused = objection(member("389/sub/link", tarfile.SYMTYPE, target)) is not None
+    assert refused == leaves
+
+
+@pytest.mark.parametrize(("files", "size"), [(1, 10**12), (2, 10**12), (200_000, 6)])
+def test_an_archive_that_grows_too_large_is_refused(tmp_path, monkeypatch, files, size):
+    monkeypatch.setattr(tarball, "MOST_FILES", files)
+    monkeypatch.setattr(tarball, "MOST_BYTES", size)
+    path = archive(tmp_path / "big.tar.gz", *(member(f"389/{at}") for at in range(3)))
+    with pytest.raises(SourceError, match="it holds more than"):
+        unpack(path, tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8b\x08damaged"])
+def test_what_is_no_archive_is_refused(tmp_path, content):
+    path = tmp_path / "wrong.tar.gz"
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match=r"wrong\.tar\.gz: it cannot be unpacked"):
+        unpack(path, tmp_path)
+
+
+def test_a_release_archive_is_a_tree_without_its_folder(tmp_path):
+    path = archive(tmp_path / "389.tar.gz", member("389-1/configure.ac"), member("389-1/src/a.c"))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    tree = tarball_tree(TarballSource(location=str(path), sha256=digest), SOON)
+    assert set(tree.listing()) == {"configure.ac", "src/a.c"}
+    assert tree.origin == "the archive 389.tar.gz"
+
+
+def test_a_wrong_digest_is_one_clear_error(tmp_path):
+    path = archive(tmp_path / "389.tar.gz", member("389-1/a"))
+    with pytest.raises(SourceError, match=r"its sha256 is [0-9a-f]{64}, but 0{64} was promised"):
+        file_of(str(path), "0" * 64, SOON)
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        ("http://a.invalid/a.tar.gz", "only https"),
+        ("ftp://a.invalid/a.tar.gz", "only https"),
+        ("file:///etc/passwd", "only https"),
+        ("https://a.invalid/", "names no file"),
+        ("https://a.invalid/..", "names no file"),
+        ("nowhere.tar.gz", "no such file"),
+    ],
+)
+def test_only_files_and_https(location, reason):
+    with pytest.raises(SourceError, match=reason):
+        file_of(location, None, SOON)
+
+
+def test_nothing_is_kept_of_a_download_that_is_refused(tmp_path):
+    with pytest.raises(SourceError, match="only https"):
+        download("http://a.invalid/a", tmp_path / "a", SOON)
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("wish", "location"),
+    [
+        (
+            "389-ds-base-2.0.15-1.fc35",
+            "https://kojipkgs.fedoraproject.org/packages/389-ds-base/2.0.15/1.fc35/src/"
+            "389-ds-base-2.0.15-1.fc35.src.rpm",
+        ),
+        ("https://a.invalid/a-1-1.src.rpm", "https://a.invalid/a-1-1.src.rpm"),
+        ("a-1-1.src.rpm", "a-1-1.src.rpm"),
+        ("folder/a-1-1.src.rpm", "folder/a-1-1.src.rpm"),
+    ],
+)
+def test_koji_knows_builds_by_name(wish, location):
+    assert location_of(wish) == location
+
+
+@pytest.mark.parametrize("specs", [0, 2])
+def test_a_source_package_has_one_spec(tmp_path, specs):
+    for at in range(specs):
+        (tmp_path / f"{at}.spec").touch()
+    with pytest.raises(SourceError, match=f"holds {specs} spec files"):
+        described_srpm(tmp_path, "a-1-1.src.rpm")
+
+
+def test_control_fields_are_read_without_the_signature():
+    text = (
+        "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nSource: a\nBuild-Depends: b,\n c\n"
+        "# no\nVersion: 1:2-3\n\nPackage: d\n-----BEGIN PGP SIGNATURE-----\n\nVersion: x\n"
+    )
+    first, second = paragraphs(text)
+    assert first == {"Source": "a", "Build-Depends": "b,\nc", "Version": "1:2-3"}
+    assert second == {"Package": "d"}
+
+
+def test_a_source_is_fetched_once_and_whole(tmp_path):
+    calls = []
+
+    def fill(folder):
+        calls.append(folder)
+        (folder / "half").touch()
+        if len(calls) == 1:
+            raise SourceError("cut short")
+
+    with pytest.raises(SourceError):
+        shelved("kind", "key", SOON, fill)
+    assert not (cache_home() / "sources" / "kind" / "key").exists()
+    folder = shelved("kind", "key", SOON, fill)
+    assert shelved("kind", "key", SOON, fill) == folder
+    assert len(calls) == 2
+    assert [path.name for path in folder.parent.iterdir() if path.is_dir()] == ["key"]
+
+
+def test_a_source_is_unpacked_once_and_again_when_its_tree_is_gone(tmp_path):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "a").write_text("a\n")
+    calls = []
+
+    def unpacked():
+        calls.append(1)
+        return imported(tmp_path / "tree", "here")
+
+    first = recorded("id", "here", "1", unpacked)
+    again = recorded("id", "here", "1", unpacked)
+    assert first == again
+    assert first.revision == "1"
+    assert len(calls) == 1
+    for record in (cache_home() / "sources" / "trees").iterdir():
+        record.write_text(f"{'0' * 40}\n")
+    assert recorded("id", "here", "1", unpacked).id == first.id
+    assert len(calls) == 2
+
+
+def test_a_tree_brings_its_spec(tmp_path):
+    folder = tmp_path / "tree"
+    (folder / "rpm").mkdir(parents=True)
+    (folder / "rpm" / "389-ds-base.spec.in").write_text(SPEC_IN)
+    (folder / "rpm" / "389-ds-base-devel.README").write_text("read me\n")
+    (folder / "VERSION.sh").write_text(VERSION_SH)
+    (folder / "run").write_text("#!/bin/sh\n")
+    (folder / "run").chmod(0o755)
+    tree = imported(folder, "a repository")
+    crates = tmp_path / "crates-key"
+    (crates / "paste-1").mkdir(parents=True)
+    (crates / "paste-1" / "Cargo.toml").touch()
+
+    plain, vendored = spec_source(tree, SOON), spec_source(tree, SOON, crates)
+    assert (plain.name, plain.version, plain.control) == (
+        "389-ds-base", "3.1.2-1", "389-ds-base.spec",
+    )  # fmt: skip
+    assert plain.identity != vendored.identity
+    assert spec_source(tree, SOON) == plain
+    assert_golden("packages/rendered.spec", plain.control_text)
+    assert (plain.folder / "389-ds-base-devel.README").read_text() == "read me\n"
+    with tarfile.open(vendored.folder / "389-ds-base-3.1.2.tar.bz2") as tar:
+        found = {each.name: each for each in tar if not each.isdir()}
+    assert found["389-ds-base-3.1.2/run"].mode & 0o111
+    assert "389-ds-base-3.1.2/vendor/paste-1/Cargo.toml" in found
+    assert {each.mtime for each in found.values()} == {1262304000}
+
+
+def test_a_tree_without_a_spec_or_version(tmp_path):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "a").touch()
+    with pytest.raises(SourceError, match=r"holds no rpm/389-ds-base\.spec\.in"):
+        spec_source(imported(tmp_path / "tree", "elsewhere"), SOON)
+    with pytest.raises(SourceError, match="says no version"):
+        version_of("VERSION_MAJOR=3\n", "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("%global x __NEVER_HEARD__\n", "asks for __NEVER_HEARD__"), ("Name: %{__perl}\n", None)],
+)
+def test_a_placeholder_that_nobody_knows(text, reason):
+    if reason is None:
+        assert rendered(text, "1.2.3", "here") == text
+        return
+    with pytest.raises(SourceError, match=reason):
+        rendered(text, "1.2.3", "here")
+
+
+def test_an_archive_that_cannot_be_made():
+    with pytest.raises(SourceError, match="Source0 is"):
+        archive_name("Source0: %{url}/a.zip\n", "1")
