@@ -15,6 +15,7 @@ from dsharness.commands import writing
 from dsharness.errors import BuildError, DeadlineError
 from dsimages.buildah import Workshop
 
+HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal speaks
 INSIDE = "/usr/libexec/dsbisect-build/script"
 
 
@@ -56,7 +57,14 @@ def confined_run(
         )
     if done.timed_out:
         raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
-    return None if done.ok else f"{done.stdout}\n{done.stderr}"
+    if done.ok:
+        return None
+    said = f"{done.stdout}\n{done.stderr}"
+    if done.status > HIGHEST:
+        error = PackageBuildError(f"the build was ended: {cause_of(said)}", log=at.log)
+        error.lasting = False
+        raise error
+    return said
 
 
 @contextmanager

@@ -170,8 +170,10 @@ def test_nothing_is_kept_of_a_download_that_is_refused(tmp_path):
     [
         (
             "389-ds-base-2.0.15-1.fc35",
-            "https://kojipkgs.fedoraproject.org/packages/389-ds-base/2.0.15/1.fc35/src/"
-            "389-ds-base-2.0.15-1.fc35.src.rpm",
+            (
+                "https://kojipkgs.fedoraproject.org/packages/389-ds-base/2.0.15/1.fc35/src/"
+                "389-ds-base-2.0.15-1.fc35.src.rpm"
+            ),
         ),
         ("https://a.invalid/a-1-1.src.rpm", "https://a.invalid/a-1-1.src.rpm"),
         ("a-1-1.src.rpm", "a-1-1.src.rpm"),

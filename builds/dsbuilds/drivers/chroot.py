@@ -37,11 +37,14 @@ class Chroot:
 
 def fedora_chroot(release: str, repositories: Mapping[str, str], *, eol: bool = True) -> Chroot:
     """The chroot of a Fedora release; one that has ended lies apart in mock's configurations."""
-    number = checked(release, re.compile(r"[0-9]{2}"), "os.version") if release else release
+    if not release.isdecimal():
+        raise MatrixError(
+            f"{release!r} is no release of Fedora", hint="os.version is a number, e.g. '37'"
+        )
     return Chroot(
-        base=f"{'eol/' if eol else ''}fedora-{number}-x86_64",
+        base=f"{'eol/' if eol else ''}fedora-{release}-x86_64",
         repositories=repositories,
-        key_file=f"fedora/RPM-GPG-KEY-fedora-{number}-primary",
+        key_file=f"fedora/RPM-GPG-KEY-fedora-{release}-primary",
     )
 
 

@@ -56,7 +56,7 @@ def build_mock(
         return provenance_of(
             order, DriverName.MOCK,
             tree=order.source.identity, toolchain=f"mock {chroot.base}", tools={"mock": version},
-            flags=flags, clean=True, seconds=time.monotonic() - started, log=at.log,
+            flags=flags, seconds=time.monotonic() - started, log=at.log,
         )  # fmt: skip
 
     return found_or_made(at, order, key, make)

@@ -127,7 +127,7 @@ def build_packages(
         return provenance_of(
             order, driver.name,
             tree=patched.id, toolchain=shop.reference, tools=shop.tools, flags=driver.flags,
-            clean=order.clean, seconds=time.monotonic() - started, log=at.log,
+            seconds=time.monotonic() - started, log=at.log,
         )  # fmt: skip
 
     return found_or_made(at, order, order_key(driver, order, shop), make)
@@ -170,7 +170,6 @@ def provenance_of(
     toolchain: str,
     tools: dict[str, str],
     flags: tuple[str, ...],
-    clean: bool,
     seconds: float,
     log: Path,
 ) -> Provenance:
@@ -187,7 +186,7 @@ def provenance_of(
         toolchain=toolchain,
         tools=tools,
         flags=flags,
-        clean=clean,
+        clean=order.clean or driver is DriverName.MOCK,  # which makes a chroot for each
         seconds=round(seconds, 1),
         built_at=datetime.now(UTC).isoformat(timespec="seconds"),
         log=str(log),

@@ -27,13 +27,14 @@ def with_patches(spec: str, names: Sequence[str]) -> str:
         return spec
     lines = spec.splitlines()
     numbers = list(range(FIRST, FIRST + len(names)))
-    taken = {int(m["number"]) for line in lines if (m := TAGGED.match(line)) and m["number"]}
+    tagged = _tagged(lines)
+    taken = {int(found["number"]) for found in tagged.values() if found["number"]}
     if taken & set(numbers):
         raise SourceError(
             f"the spec has a Patch{min(taken & set(numbers))} already",
             hint="it was built by this lab before: start from the packager's own",
         )
-    place = _preamble_end(lines)
+    place = _preamble_end(lines, max(tagged, default=None))
     tags = [f"Patch{number}: {name}" for number, name in zip(numbers, names, strict=True)]
     first, last = _prep(lines)
     applied = _applied(lines[first:last], numbers)
@@ -48,12 +49,24 @@ def with_release(spec: str) -> str:
     return f"{spec[: found.end('value')]}{SUFFIX}{spec[found.end('value') :]}"
 
 
-def _preamble_end(lines: list[str]) -> int:
+def _tagged(lines: list[str]) -> dict[int, re.Match[str]]:
+    """Line -> the source or patch that it names; texts and scripts may hold such words too."""
+    found: dict[int, re.Match[str]] = {}
+    tags = True
+    for at, line in enumerate(lines):
+        section = SECTION.match(line)
+        if section is not None:
+            tags = section[1] == "package"
+        elif tags and (tag := TAGGED.match(line)) is not None:
+            found[at] = tag
+    return found
+
+
+def _preamble_end(lines: list[str], last: int | None) -> int:
     """After the last source or patch, outside any %if that it stands in."""
-    end = next((at for at, line in enumerate(lines) if SECTION.match(line)), len(lines))
-    # The preamble's tags may go on after a %package of their own: sources are global.
-    tagged = [at for at, line in enumerate(lines) if TAGGED.match(line)]
-    return _outside(lines, max(tagged) + 1 if tagged else end)
+    if last is None:
+        return next((at for at, line in enumerate(lines) if SECTION.match(line)), len(lines))
+    return _outside(lines, last + 1)
 
 
 def _prep(lines: list[str]) -> tuple[int, int]:
@@ -68,7 +81,8 @@ def _prep(lines: list[str]) -> tuple[int, int]:
 def _applied(prep: list[str], numbers: Sequence[int]) -> list[str]:
     """%prep, with our patches applied by it unless it applies every patch by itself."""
     automatic = [found for line in prep if (found := AUTOMATIC.match(line))]
-    applying = [found for found in automatic if not re.search(r"\s-N\b", found["rest"])]
+    # -N applies none; -m and -M apply a range, which ends before our numbers.
+    applying = [found for found in automatic if not re.search(r"\s-[NmM]\b", found["rest"])]
     if applying:
         rest = applying[-1]["rest"]
         if not re.search(r"\s-p\s*1\b", rest):
