@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .PHONY: setup
 setup: ## install what running the lab needs, and make .venv
@@ -48,6 +48,10 @@ integration: develop ## the tests that run the real thing
 .PHONY: golden
 golden: develop ## write the golden files anew; look at the difference before a commit
 	@DSBISECT_REGEN=1 $(BIN)/pytest tests/unit
+
+.PHONY: bench-builds
+bench-builds: develop ## time builds against clean ones; BENCH=--bisection for a whole search
+	@$(BIN)/python benchmarks/builds.py $(BENCH)
 
 .PHONY: schema
 schema: develop ## write the JSON Schema that editors use for matrix.yaml
