@@ -128,3 +128,15 @@ def test_a_branch_squashed_elsewhere_is_found_from_its_merge(tmp_path: Path) -> 
     past.switch("main")
     past.merge("M", "side")
     assert set(past.names(equivalents(opened(past), past["M"]))) == {"M", "squashed"}
+
+
+def test_a_copy_on_a_branch_that_was_merged_and_is_gone(tmp_path: Path) -> None:
+    past = Past.begin(tmp_path / "user")
+    past.commit("fix", {"ldap/s.c": "fixed\n"})
+    past.switch("side", "begin")
+    past.commit("other")
+    past.pick("copy", "fix")
+    past.switch("main")
+    past.merge("M", "side")
+    past.git("branch", "-D", "side")
+    assert set(past.names(equivalents(opened(past), past["fix"]))) == {"fix", "copy"}

@@ -76,6 +76,18 @@ def test_an_octopus_has_a_line_for_each_branch(past: Past) -> None:
     assert sorted(sides(past, "O", found)) == ["a x1 z1 O", "a y1 O"]
 
 
+def test_what_two_branches_of_an_octopus_share_is_on_one_line(tmp_path: Path) -> None:
+    graph = [[], [0], [1], [1], [0], [4, 2, 3]]
+    c = imported_graph(tmp_path / "g.git", graph)
+    repository = Repository(source="g", git=Git(folder=tmp_path / "g.git"))
+    found = line(repository, c[0], c[5])
+    assert found.commits == (c[0], c[4], c[5])
+    assert [each.commits for each in side_lines(repository, c[5], *found.known)] == [
+        (c[4], c[1], c[2], c[5]),
+        (c[4], c[3], c[5]),
+    ]
+
+
 def test_a_side_branch_inside_a_side_branch(past: Past) -> None:
     past.switch("outer", "begin")
     past.commit("o1")
