@@ -48,7 +48,7 @@ spec() {
     printf '%%description\nWhat Debian has.\n%%files\n'
 }
 find /usr/lib -type f -name '*.so*' | /usr/lib/rpm/elfdeps --provides | sort -u >libraries
-printf '%s\n' system-release python3-lib389 python3 perl \
+printf '%s\n' 'rtld(GNU_HASH)' system-release python3-lib389 python3 perl \
     /bin/sh /usr/bin/sh /usr/bin/bash /bin/bash /usr/bin/python3 /usr/bin/perl /usr/bin/env \
     >>libraries
 tr ' ' '\n' >devel <<DEVEL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dsbisect.cli.commits import Edits, Patches, Toolchain, WorkloadId
-from dsbisect.cli.options import ArmId, MatrixFile, StorePlace
+from dsbisect.cli.options import ArmId, AsJson, MatrixFile, StorePlace
 from dsbisect.cli.watching import Watch
 from dsbisect.command import GOOD, JUDGED_BAD, SKIP
 from dsbisect.commits.asking import Ask
@@ -40,11 +41,13 @@ def judge(  # noqa: PLR0913 - each is an option
     toolchain: Toolchain = None,
     matrix: MatrixFile = None,
     store: StorePlace = None,
+    as_json: AsJson = False,
 ) -> None:
     """Judge one commit against two references: 0 good, 1 bad, 125 skip.
 
-    Whatever goes wrong is 125, with a warning. Example: git bisect start BAD GOOD &&
-    git bisect run dsbisect judge --workload bind-one
+    A script for `git bisect run`: whatever goes wrong is 125, with a warning.
+
+    Example: dsbisect judge HEAD --good 389-ds-base-2.0.16 --bad main --workload bind-one
     """
     checked = load_matrix(matrix)
     known = _bisecting(repo)
@@ -65,7 +68,8 @@ def judge(  # noqa: PLR0913 - each is an option
     code = {True: JUDGED_BAD, False: GOOD, None: SKIP}[side]
     if code == SKIP:
         typer.echo(f"warning: not judged, skipped: {why}", err=True)
-    typer.echo(f"{SAID[code]}: {why}")
+    facts = {"commit": revision, "verdict": SAID[code], "why": why}
+    typer.echo(json.dumps(facts) if as_json else f"{SAID[code]}: {why}")
     raise typer.Exit(code)
 
 

@@ -30,9 +30,8 @@ app = typer.Typer(
     "matrix.yaml goes in, a proven fast/slow boundary comes out.",
     epilog="Start with: [bold]dsbisect doctor[/], then [bold]dsbisect reproduce[/].",
 )
-bisect = typer.Typer(no_args_is_help=True, help="Search rows or commits for where fast turns slow.")
+bisect = typer.Typer(no_args_is_help=True, help="Search a series for its fast/slow boundary.")
 bisect.command("rows")(bisect_rows)
-bisect.command("commits")(bisect_commits)
 
 app.command()(doctor)
 app.add_typer(matrix.app, name="matrix")
