@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from dsharness.commands import Completed, says_disk_full
@@ -30,6 +31,15 @@ UNREACHABLE = re.compile(
     r"|pinging container registry|error pinging|unauthorized|manifest unknown|status: 50\d"
     r").*$",
     re.IGNORECASE | re.MULTILINE,
+)
+UNMET = re.compile(
+    r"^.*(nothing provides|but it is not (installable|going to be installed)"
+    r"|unmet dependencies|conflicts with file from).*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+# buildah's own last word repeats the command, which may be a whole script.
+REPEATED = re.compile(
+    r"^error: (error )?building at step .*", re.IGNORECASE | re.MULTILINE | re.DOTALL
 )
 
 
@@ -63,4 +73,12 @@ def fault(done: Completed, what: str, log: Path) -> DsbisectError:
             "DSBISECT_MIRROR_<SUITE>",
             log=log,
         )
-    return ImageError(f"{what}: {last_line(done)}", hint="the log has the whole story", log=log)
+    unmet = UNMET.search(said)
+    if unmet is not None:
+        return PackageError(
+            f"{what}: packages do not fit each other: {unmet[0].strip()}",
+            hint="a source package made for another release, or a repository that is missing",
+            log=log,
+        )
+    ended = replace(done, stderr=REPEATED.sub("", done.stderr))
+    return ImageError(f"{what}: {last_line(ended)}", hint="the log has the whole story", log=log)
