@@ -80,5 +80,7 @@ def fault(done: Completed, what: str, log: Path) -> DsbisectError:
             hint="a source package made for another release, or a repository that is missing",
             log=log,
         )
-    ended = replace(done, stderr=REPEATED.sub("", done.stderr))
+    ended = replace(
+        done, stdout=REPEATED.sub("", done.stdout), stderr=REPEATED.sub("", done.stderr)
+    )
     return ImageError(f"{what}: {last_line(ended)}", hint="the log has the whole story", log=log)

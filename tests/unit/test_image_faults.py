@@ -36,7 +36,7 @@ def failed(stdout: str = "", stderr: str = "", *, timed_out: bool = False) -> Co
          RegistryError, "Curl error (6)"),
         ("tar: write error: No space left on device", DiskFullError, "no space left"),
         ("dpkg: error\nError: building at STEP: exit status 100", ImageError, "exit status 100"),
-        ("dpkg: bad\nError: building at STEP \"RUN sh -c\nE: no\": exit status 100",
+        ('dpkg: bad\nError: building at STEP "RUN sh -c\nE: no": exit status 100',
          ImageError, "dpkg: bad"),
         (" Problem: conflicting requests\n - nothing provides b needed by a\nError: building\n",
          PackageError, "do not fit each other: - nothing provides b needed by a"),
