@@ -11,9 +11,11 @@ from dsharness.paths import cache_home, logs_home
 from dsharness.waiting import Deadline
 from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
 from dsimages.exclusive import exclusive
+from dsimages.pins import DIRSRV, SIBLINGS
 
 REVISION = 1
 LIMIT_S = 600.0
+PACKAGED = (DIRSRV, *SIBLINGS)
 TEXT = "ARG BASE\nFROM ${BASE}\nCOPY opt/dirsrv /opt/dirsrv\n"
 
 
@@ -39,6 +41,12 @@ def layered(engine: Engine, made: Build, runtime: Image, candidate: str) -> Imag
         row_id=candidate,
         reference=reference,
         key=key,
-        packages=runtime.packages,
+        packages=_served(runtime, made),
         build=made.provenance,
     )
+
+
+def _served(runtime: Image, made: Build) -> dict[str, str]:
+    """What runs: the packages below, and the tree in place of the packaged server."""
+    below = {name: version for name, version in runtime.packages.items() if name not in PACKAGED}
+    return below | {DIRSRV: f"tree {made.provenance.tree[:12]}"}

@@ -106,6 +106,25 @@ class Comparison(Value):
     candidates: tuple[Candidate, ...]
     columns: tuple[Column, ...]
     superseded: tuple[str, ...] = ()
+    command: str = Field(default="", description="asks the same again; default: bisect rows")
+    unseen: int = Field(default=0, description="candidates left out: never looked at")
+
+    def looked_at(self) -> Comparison:
+        """Without the candidates that the search had no need of."""
+        seen = {
+            one.candidate
+            for column in self.columns
+            for one in column.observed
+            if one.valid or one.invalid or one.unmeasured
+        }
+        kept = tuple(each for each in self.line if each in {*seen, self.line[0], self.line[-1]})
+        return self.model_copy(
+            update={
+                "line": kept,
+                "candidates": tuple(each for each in self.candidates if each.id in kept),
+                "unseen": len(self.line) - len(kept),
+            }
+        )
 
     def candidate(self, candidate_id: str) -> Candidate:
         known = (one for one in self.candidates if one.id == candidate_id)

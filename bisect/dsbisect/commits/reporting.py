@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from dsbisect.commits.study import Outcome
@@ -14,6 +15,18 @@ def write_findings(matrix: Matrix, outcome: Outcome, output: Path | None) -> Pat
     data = report_data(matrix, outcome.campaigns, outcome.samples, outcome.images)
     findings = outcome.findings
     title = f"{findings.repository}: {findings.good[:12]} to {findings.bad[:12]}"
-    whole = data.model_copy(update={"commits": findings, "title": title})
+    command = shlex.join([
+        "dsbisect", "commits", "--repo", findings.repository, "--good", findings.good,
+        "--bad", findings.bad, "--workload", findings.workload, "--arm", findings.arm,
+    ])  # fmt: skip
+    sections = tuple(
+        section.model_copy(
+            update={
+                "comparison": section.comparison.looked_at().model_copy(update={"command": command})
+            }
+        )
+        for section in data.sections
+    )
+    whole = data.model_copy(update={"commits": findings, "title": title, "sections": sections})
     name = outcome.campaigns[0].series_id if outcome.campaigns else "commits"
     return write_report(output or default_folder(name), whole)

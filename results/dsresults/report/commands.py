@@ -9,6 +9,8 @@ from dsresults.observing import Comparison
 
 def repeat_command(comparison: Comparison) -> str:
     """The command line that measures a line anew under the same loads."""
+    if comparison.command:
+        return comparison.command
     argv = ["dsbisect", "bisect", "rows", "--series", comparison.series_id]
     if comparison.line:
         argv += ["--good", comparison.line[0], "--bad", comparison.line[-1]]
