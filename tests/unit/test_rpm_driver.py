@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import shutil
+import subprocess
+import tarfile
+
 import pytest
 from goldens import assert_golden
+from rows import KOJI, row_of
 
-from dsbuilds.drivers.rpm import defines
+from dsbuilds.drivers.packages import PackageOrder
+from dsbuilds.drivers.rpm import defines, lay_out_sources
 from dsbuilds.drivers.spec import with_patches, with_release
+from dsbuilds.edits.contract import Patch
+from dsbuilds.sources.srpm import described
 from dsharness.errors import EditError, SourceError
+from dsharness.model import Image
 
 SPEC = """\
 %bcond bundle_jemalloc 1
@@ -117,3 +127,71 @@ def test_dnf_is_told_what_rpmbuild_is_told():
     assert defines(("--without", "cockpit", "--with", "asan")) == (
         "-D", "_without_cockpit 1", "-D", "_with_asan 1",
     )  # fmt: skip
+
+
+TOY = """\
+Name: 389-ds-base
+Version: 1
+Release: 1
+Summary: s
+License: MIT
+Source0: toy.tar
+Patch: theirs.patch
+%description
+d
+%prep
+{prep}
+"""
+LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n"
+THEIRS = "--- a/file\n+++ b/file\n@@ -1,3 +1,3 @@\n-one\n+ONE\n two\n three\n"
+OURS = "--- a/file\n+++ b/file\n@@ -6,3 +6,3 @@\n six\n seven\n-eight\n+EIGHT\n"
+
+
+@pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="needs rpmbuild")
+@pytest.mark.parametrize(
+    "prep",
+    [
+        "%autosetup -p1 -n toy",
+        "%autosetup -N -n toy\n%autopatch -p1",
+        "%setup -q -n toy\n%patch -P 0 -p1",
+        "%setup -q -n toy\n%autopatch -p1 -M 9000",
+        "%if 1\n%setup -q -n toy\n%patch -P 0 -p1\n%endif\nls file",
+    ],
+)
+def test_rpmbuild_itself_applies_theirs_and_ours(tmp_path, prep):
+    source = tmp_path / "source"
+    source.mkdir()
+    with tarfile.open(source / "toy.tar", "w") as tar:
+        member = tarfile.TarInfo("toy/file")
+        member.size = len(LINES)
+        tar.addfile(member, io.BytesIO(LINES.encode()))
+    (source / "389-ds-base.spec").write_text(TOY.format(prep=prep))
+    (source / "theirs.patch").write_text(THEIRS)
+    order = PackageOrder(
+        row=row_of(KOJI),
+        image=Image(row_id="toy-koji", reference="r", key="k"),
+        source=described(source, "389-ds-base-1-1.src.rpm"),
+        patches=(Patch(name="ours.patch", title="eight", text=OURS),),
+    )
+    build = tmp_path / "build"
+    build.mkdir()
+    spec = lay_out_sources(order, build)
+    argv = ["rpmbuild", "-bp", "--nodeps", "--define", f"_topdir {build}", str(spec)]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (file,) = (build / "BUILD").rglob("toy/file")
+    assert file.read_text() == LINES.replace("one", "ONE").replace("eight", "EIGHT")
+
+
+def test_a_file_of_the_packagers_is_not_overwritten(tmp_path):
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "389-ds-base.spec").write_text(TOY.format(prep="%autosetup -p1"))
+    (tmp_path / "source" / "theirs.patch").write_text(THEIRS)
+    order = PackageOrder(
+        row=row_of(KOJI),
+        image=Image(row_id="toy-koji", reference="r", key="k"),
+        source=described(tmp_path / "source", "389-ds-base-1-1.src.rpm"),
+        patches=(Patch(name="theirs.patch", title="eight", text=OURS),),
+    )
+    with pytest.raises(SourceError, match=r"has a theirs\.patch already"):
+        lay_out_sources(order, tmp_path)
