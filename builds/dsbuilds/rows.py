@@ -6,11 +6,13 @@ source -> tree -> edits and patches -> driver -> Build -> Image
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dsbuilds.drivers.chroot import fedora_chroot
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.installing import installed
+from dsbuilds.drivers.mock import build_mock, refuse_missing_tools
 from dsbuilds.drivers.packages import PackageDriver, PackageOrder, build_packages
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.drivers.tree import Order, build_tree
@@ -81,23 +83,34 @@ class Making:
             return self._packages(driver)
         if self.spec.driver is DriverName.TREE:
             return self._tree()
-        raise MatrixError(
-            f"{self.row.id}: build.driver {self.spec.driver} makes packages, but installs none",
-            hint="`dsbisect build` runs mock; for a row to be measured name rpm",
-        )
+        return self._mock()
 
     def _packages(self, driver: PackageDriver) -> tuple[Build, Image]:
         at = self.at
         order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
         if self.spec.edits or self.spec.patches:
             shop = driver.shop(at, order, progress=self.progress)
-            patches = self.patches(driver.source_tree(at, order, shop))
-            stated = promise(patches).stated()
-            order = PackageOrder(
-                row=self.row, image=self.base, source=order.source, patches=patches, **stated
-            )
+            order = self._patched(order, driver.source_tree(at, order, shop))
         made = build_packages(driver, at, order, progress=self.progress)
         return made, installed(at, self.base, made, self.row, progress=self.progress)
+
+    def _mock(self) -> tuple[Build, Image]:
+        """Mock knows the row's system by its release and repositories."""
+        at = self.at
+        refuse_missing_tools()
+        repositories = getattr(self.row.packages, "repositories", {})
+        chroot = fedora_chroot(self.row.os.version, repositories)
+        order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
+        if self.spec.edits or self.spec.patches:
+            driver = RpmDriver()
+            shop = driver.shop(at, order, progress=self.progress)
+            order = self._patched(order, driver.source_tree(at, order, shop))
+        made = build_mock(at, order, chroot, progress=self.progress)
+        return made, installed(at, self.base, made, self.row, progress=self.progress)
+
+    def _patched(self, order: PackageOrder, tree: Tree) -> PackageOrder:
+        patches = self.patches(tree)
+        return replace(order, patches=patches, **promise(patches).stated())
 
     def _tree(self) -> tuple[Build, Image]:
         tree = self._sources()

@@ -86,6 +86,7 @@ def _programs() -> Iterator[Check]:
         yield programs.check_program(program, programs.read_version(program))
     yield programs.check_mmdebstrap(installed=shutil.which("mmdebstrap") is not None)
     yield programs.check_dnf(installed=shutil.which("dnf") is not None)
+    yield programs.check_git(installed=shutil.which("git") is not None)
 
 
 def _engine(engine: Engine, progress: Progress) -> Iterator[Check]:

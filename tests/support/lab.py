@@ -25,7 +25,7 @@ def small_matrix(folder: Path, users: int = USERS, **changes: Any) -> Path:
     document = yaml.load(ROOT / "matrix.yaml")
     for workload in document["workloads"]:
         workload["users"] = users
-        workload["distinct_users"] = min(workload["distinct_users"], USERS)
+        workload["distinct_users"] = min(workload["distinct_users"], users, USERS)
     for row in document["rows"]:
         if row["id"] in changes:
             row["versions"].update(changes[row["id"]])

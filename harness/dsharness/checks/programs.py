@@ -57,6 +57,12 @@ def check_dnf(*, installed: bool) -> Check:
     )
 
 
+def check_git(*, installed: bool) -> Check:
+    if installed:
+        return ok("git", "installed")
+    return warn("git", "not installed; needed to build from source", how_to_install("git"))
+
+
 def how_to_install(program: str) -> str:
     package = PACKAGES_WITH.get(program, program)
     return f"`make setup` installs it, or: apt-get install {package} / dnf install {package}"
