@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,8 @@ from dsimages.exclusive import exclusive
 SCRIPT = Path(__file__).parent / "libexec" / "fetch-crates"
 INSIDE = "/usr/libexec/dsbisect-build/fetch-crates"
 LIMIT_S = 900.0
+CERTIFICATES = "/etc/dsbisect/ca.pem"
+BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 
 
 def crates_for(
@@ -48,9 +51,9 @@ def _fetch(engine: Engine, tree: Tree, shop: Shop, folder: Path, log: Path) -> N
         with writing(build):
             tree.write_out(build / "source", build / "index")
             (build / "out").mkdir()
-        settings = _own_settings()
+        own = {"/etc/dsbisect/cargo.toml": _own_settings(), CERTIFICATES: _own_certificates()}
         volumes = [(build, "/build", "rw"), (SCRIPT, INSIDE, "ro")]
-        volumes += [(settings, "/build/cargo.toml", "ro")] if settings else []
+        volumes += [(path, inside, "ro") for inside, path in own.items() if path]
         with running(
             engine, shop.reference, "sleep", "infinity",
             purpose="crates", log=log,
@@ -64,6 +67,13 @@ def _fetch(engine: Engine, tree: Tree, shop: Shop, folder: Path, log: Path) -> N
                 log=log,
             )
         (build / "out" / "crates").rename(folder)
+
+
+def _own_certificates() -> Path | None:
+    """Whom this machine trusts: behind a company's proxy, more than the container would."""
+    paths = ssl.get_default_verify_paths()
+    named = (os.environ.get("CARGO_HTTP_CAINFO"), paths.cafile, paths.openssl_cafile, *BUNDLES)
+    return next((Path(name) for name in named if name and Path(name).is_file()), None)
 
 
 def _own_settings() -> Path | None:

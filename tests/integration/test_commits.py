@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from debian_sources import debian_source
-from lab import dsbisect, small_matrix
+from lab import dsbisect, small_matrix, start
 from seed_history import (
     History,
     history_with_gap,
@@ -218,3 +218,20 @@ def state_of(folder: Path) -> dict[str, tuple[int, int]]:
     """Every file, git's own among them, with its size and time."""
     found = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
+
+
+def test_a_search_goes_on_after_ctrl_c(lab: Path) -> None:
+    history = made(lab, history_with_two_culprits)
+    asked = [
+        "commits", "--repo", str(history.folder), "--good", history.commits["import 3.1.2"],
+        "--bad", history.commits["some more rounds"], "--no-proof",
+        "--workload", "bind-random", "--output", str(lab / "report"),
+    ]  # fmt: skip
+    running = start(lab, *asked)
+    running.until("turn 1:")
+    status, said = running.end()
+    assert status == ExitCode.INTERRUPTED, said
+    again = dsbisect(lab, *asked, limit_s=1200)
+    assert again.returncode == 0, again.stderr
+    assert "resuming bind-random" in again.stderr
+    assert "some more rounds" in again.stdout
