@@ -17,6 +17,7 @@ from debian_sources import debian_source
 from lab import dsbisect, small_matrix, start
 from seed_history import (
     History,
+    history_to_repair,
     history_with_gap,
     history_with_side_culprit,
     history_with_two_culprits,
@@ -116,6 +117,16 @@ def test_a_culprit_inside_a_merged_branch(lab: Path) -> None:
     assert blamed(findings) == [["side: more rounds"]]
     stopped = search(lab, history, "import 3.1.2", "main", "--no-proof", "--first-parent")
     assert blamed(stopped) == [["merge side"]]
+
+
+def test_a_known_repair_is_picked_onto_what_does_not_build(lab: Path) -> None:
+    history = made(lab, history_to_repair)
+    findings = search(
+        lab, history, "import 3.1.2", "more rounds", "--no-proof",
+        "--fix", history.commits["mend the build"],
+    )  # fmt: skip
+    assert blamed(findings) == [["more rounds"]]
+    assert findings["whole"]["unmeasured"] == {}
 
 
 def test_two_culprits_are_both_named(lab: Path) -> None:

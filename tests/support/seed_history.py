@@ -183,3 +183,13 @@ def history_with_two_culprits(folder: Path, tree: Path) -> History:
     history.commit("many more rounds", rust=rounds(SLOW_ROUNDS))
     history.commit("docs", docs=added("\nMore.\n"))
     return history
+
+
+def history_to_repair(folder: Path, tree: Path) -> History:
+    """Nothing builds from the second commit on; the repair came later, elsewhere."""
+    history = start(folder, tree)
+    history.commit("break the build", password=broken)
+    history.commit("more rounds", rust=rounds(SLOW_ROUNDS))
+    history.branch("repair", "more rounds")
+    history.commit("mend the build", password=mended)
+    return history
