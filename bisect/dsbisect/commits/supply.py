@@ -50,6 +50,7 @@ class SourceSupply:
     specimens: dict[str, Specimen] = field(default_factory=dict)
     builds: dict[str, Build] = field(default_factory=dict)
     _shops: dict[str, Shop] = field(default_factory=dict)
+    _identities: dict[str, str] = field(default_factory=dict)
 
     def add(self, candidate: str, tree: Tree, *, clean: bool = False) -> str:
         self.specimens[candidate] = Specimen(tree=tree, clean=clean)
@@ -57,7 +58,10 @@ class SourceSupply:
 
     @property
     def identities(self) -> Mapping[str, str]:
-        return {name: self._identity(each) for name, each in self.specimens.items()}
+        for name, specimen in self.specimens.items():
+            if name not in self._identities:
+                self._identities[name] = self._identity(specimen)
+        return self._identities
 
     def server(self, candidate: str) -> Server:
         del candidate
@@ -140,7 +144,10 @@ class SourceSupply:
 
     def _identity(self, specimen: Specimen) -> str:
         toolchains = [each.model_dump(mode="json") for each in self.toolchains]
-        patches = [patch.sha256 for patch in self.patches(specimen.tree)]
+        try:
+            patches = [patch.sha256 for patch in self.patches(specimen.tree)]
+        except EditError as error:  # told when the candidate is asked for
+            patches = [error.message]
         return content_key(
             [server_key(specimen.tree.listing()), specimen.clean, toolchains, patches]
         )
