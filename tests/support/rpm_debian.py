@@ -105,11 +105,14 @@ make %{{?_smp_mflags}}
 make install DESTDIR=%{{buildroot}}
 rm -rf %{{buildroot}}/usr/share/man %{{buildroot}}/usr/share/gdb
 find %{{buildroot}} -name '*.la' -delete
+mkdir -p %{{buildroot}}/var/lib/dirsrv %{{buildroot}}/var/log/dirsrv
 find %{{buildroot}} '(' -type f -o -type l ')' -printf '/%%P\\n' >all
 grep -E '/lib[a-z-]+[.]so[.]' all >libs
 grep -vxFf libs all >base
 
 %files -f base
+%dir /var/lib/dirsrv
+%dir /var/log/dirsrv
 %files libs -f libs
 """
 

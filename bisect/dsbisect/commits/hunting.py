@@ -38,14 +38,21 @@ def hunt(line: Line, search: Search, sides: Sides, *, smallest_effect: float) ->
         boundaries.append(boundary)
         if not boundary.found or boundary.after is None:
             continue
-        inside = sides(boundary.after) if len(boundary.suspects) == 1 else ()
-        brought = _through(boundary.after, inside, search, boundaries)
-        if brought is None:
-            culprits.append(boundary)
-        else:
-            culprits.append(brought)
+        culprits.append(_innermost(boundary, search, sides, boundaries))
         lines += _unexplained(boundary, smallest_effect)
     return Hunt(boundaries=tuple(boundaries), culprits=tuple(culprits))
+
+
+def _innermost(
+    boundary: Boundary, search: Search, sides: Sides, boundaries: list[Boundary]
+) -> Boundary:
+    """Inward through merges, as long as one side branch alone makes the step."""
+    while boundary.after is not None and len(boundary.suspects) == 1:
+        inside = _through(boundary.after, sides(boundary.after), search, boundaries)
+        if inside is None:
+            break
+        boundary = inside
+    return boundary
 
 
 def _through(

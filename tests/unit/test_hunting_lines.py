@@ -1,0 +1,120 @@
+"""Lines are searched until every step is explained, and inward through merges."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from worlds import World
+
+from dsbisect.commits.hunting import hunt
+from dsbisect.halving import Halving
+
+NAMES = [f"c{number:02}" for number in range(32)]
+
+
+class Laboratory:
+    """Searches any line of a world with the real search, and remembers which."""
+
+    def __init__(self, costs, broken=()):
+        self.costs, self.broken, self.lines = costs, frozenset(broken), []
+
+    def search(self, line):
+        self.lines.append(line)
+        world = World({name: self.costs[name] for name in line}, broken=self.broken & {*line})
+        return world.search(Halving())
+
+    def hunt(self, line, sides=None):
+        return hunt(
+            tuple(line), self.search, lambda commit: (sides or {}).get(commit, ()),
+            smallest_effect=1.1,
+        )  # fmt: skip
+
+
+def blamed(found):
+    return sorted(boundary.after for boundary in found.culprits)
+
+
+@pytest.mark.parametrize(("one", "two"), [(3, 20), (1, 31), (10, 11), (1, 2), (30, 31)])
+def test_two_culprits_are_both_found(one, two):
+    costs = {
+        name: 1.0 * (4 if number >= one else 1) * (5 if number >= two else 1)
+        for number, name in enumerate(NAMES)
+    }
+    assert blamed(Laboratory(costs).hunt(NAMES)) == [NAMES[one], NAMES[two]]
+
+
+def test_one_culprit_is_searched_once():
+    lab = Laboratory({name: 9.0 if number >= 13 else 1.0 for number, name in enumerate(NAMES)})
+    assert blamed(lab.hunt(NAMES)) == [NAMES[13]]
+    assert len(lab.lines) == 1
+
+
+def test_no_culprit_is_named_where_there_is_none():
+    lab = Laboratory(dict.fromkeys(NAMES, 1.0))
+    found = lab.hunt(NAMES)
+    assert found.culprits == ()
+    assert found.whole.direction == "none"
+
+
+MERGED = {"g": 1.0, "a": 1.0, "M": 9.0, "b": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("side", "culprit"),
+    [
+        ({"s1": 1.0, "s2": 9.0, "s3": 9.0}, "s2"),
+        ({"s1": 9.0, "s2": 9.0}, "s1"),
+        ({"s1": 1.0, "s2": 1.0}, "M"),  # the merge itself: neither side alone is slow
+    ],
+)
+def test_a_merge_is_looked_into(side, culprit):
+    lab = Laboratory(MERGED | side)
+    line = ("a", *side, "M")
+    assert blamed(lab.hunt(("g", "a", "M", "b"), {"M": [line]})) == [culprit]
+    assert lab.lines[1] == line
+
+
+def test_an_equal_commit_stands_for_the_merge_at_the_end_of_its_line():
+    lab = Laboratory(MERGED | {"s1": 1.0, "s2": 9.0})
+    assert blamed(lab.hunt(("g", "a", "M", "b"), {"M": [("a", "s1", "s2")]})) == ["s2"]
+
+
+def test_merges_within_merges():
+    costs = {**MERGED, "s1": 1.0, "N": 9.0, "t1": 1.0, "t2": 9.0}
+    sides = {"M": [("a", "s1", "N", "M")], "N": [("s1", "t1", "t2", "N")]}
+    assert blamed(Laboratory(costs).hunt(("g", "a", "M", "b"), sides)) == ["t2"]
+
+
+def test_of_several_side_branches_the_guilty_one_is_found():
+    costs = {**MERGED, "s1": 1.0, "t1": 9.0}
+    sides = {"M": [("a", "s1", "M"), ("a", "t1", "M")]}
+    assert blamed(Laboratory(costs).hunt(("g", "a", "M", "b"), sides)) == ["t1"]
+
+
+def test_what_cannot_be_told_apart_is_not_looked_into():
+    lab = Laboratory(MERGED | {"s1": 9.0}, broken={"a"})
+    found = lab.hunt(("g", "a", "M", "b"), {"M": [("g", "s1", "M")]})
+    (boundary,) = found.culprits
+    assert boundary.suspects == ("a", "M")
+
+
+@pytest.mark.parametrize("broken", [range(5, 25), range(1, 31), [15]])
+def test_a_broken_stretch_costs_its_logarithm(broken):
+    """Neighbour after neighbour would be tried otherwise."""
+    costs = {name: 9.0 if number >= 28 else 1.0 for number, name in enumerate(NAMES)}
+    lab = Laboratory(costs, {NAMES[number] for number in broken})
+    (boundary,) = lab.hunt(NAMES).culprits
+    assert NAMES[28] in boundary.suspects or boundary.after == NAMES[28]
+    assert not any(suspect for suspect in boundary.suspects[:-1] if suspect not in lab.broken)
+
+
+def test_nothing_is_lost_on_the_way():
+    """Whatever two steps there are, every one of them is among the suspects."""
+    for one, two in itertools.combinations(range(1, 12), 2):
+        names = NAMES[:12]
+        costs = {
+            name: 1.0 * (3 if number >= one else 1) * (3 if number >= two else 1)
+            for number, name in enumerate(names)
+        }
+        assert blamed(Laboratory(costs).hunt(names)) == [names[one], names[two]]

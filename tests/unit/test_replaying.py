@@ -1,0 +1,93 @@
+"""A campaign's samples give its steps and its answer again."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from worlds import World
+
+from dsbisect.campaign import run_campaign
+from dsbisect.halving import Halving
+from dsbisect.replaying import replay
+from dsbisect.searching import Question
+from dsharness.errors import InstanceError
+from dsharness.model import Workload
+from dsresults.store import Store
+
+LINE = ("a", "b", "c", "d", "e", "f", "g", "h")
+QUESTION = Question(series_id="s", line=LINE, workload_id="w", arm_id="default")
+
+
+class Benches:
+    def __init__(self, world, refuses=(), unmeasurable=None, stop_after=None):
+        self.world, self.refuses = world, refuses
+        self.unmeasurable = unmeasurable or {}
+        self.environment, self.identities = {"machine": "one"}, {}
+        self.left = stop_after if stop_after is not None else 10_000
+
+    def ahead(self, candidates):
+        pass
+
+    def sample(self, row, workload, *, campaign_id, turn):
+        if row in self.refuses:
+            raise InstanceError(f"{row} did not become ready")
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        identity = {"id": str(uuid.uuid4()), "campaign_id": campaign_id}
+        return self.world.sample(row, turn).model_copy(update=identity)
+
+
+class Ear:
+    def __getattr__(self, name):
+        return lambda *facts: None
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "results.db") as opened:
+        yield opened
+
+
+def world(step):
+    return World({name: 1 if number < step else 9 for number, name in enumerate(LINE)})
+
+
+def run(store, benches):
+    workload = Workload(id="w", title="binds")
+    return run_campaign(
+        QUESTION, workload, search=Halving(), benches=benches, store=store, listener=Ear(),
+        kind="commits",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("step", [1, 4, 7])
+@pytest.mark.parametrize("refuses", [(), ("d",), ("c", "d", "e")])
+@pytest.mark.parametrize("known", [{}, {"b": "no such package"}])
+def test_the_same_answer_bit_for_bit(store, step, refuses, known):
+    done = run(store, Benches(world(step), refuses, known))
+    again = replay(done, store.samples(campaign_id=done.id), Halving())
+    assert again.boundary == done.boundary
+    assert again.same is True
+    taken = [sample.id for _, samples in again.steps for sample in samples]
+    assert sorted(taken) == sorted(sample.id for sample in store.samples(campaign_id=done.id))
+
+
+def test_an_interrupted_search_says_what_it_would_measure_next(store):
+    with pytest.raises(KeyboardInterrupt):
+        run(store, Benches(world(4), stop_after=7))
+    (campaign,) = store.campaigns()
+    again = replay(campaign, store.samples(campaign_id=campaign.id), Halving())
+    assert again.boundary is None
+    assert again.same is None
+    assert again.wanted is not None
+    assert sum(len(samples) for _, samples in again.steps) <= 7
+
+
+def test_an_answer_that_was_edited_is_seen(store):
+    done = run(store, Benches(world(4)))
+    other = done.boundary.model_copy(update={"after": "h"})
+    edited = done.model_copy(update={"boundary": other})
+    again = replay(edited, store.samples(campaign_id=done.id), Halving())
+    assert again.same is False
