@@ -1,0 +1,149 @@
+"""What a search over commits knows before anything is built: ends, candidates, equal commits."""
+
+from __future__ import annotations
+
+import pytest
+from histories import MAIN_C, Past
+from lab import ROOT
+
+from dsbisect.commits.asking import Ask, patches_of, tree_of
+from dsbisect.commits.expecting import expected, expected_text
+from dsbisect.commits.range import survey
+from dsharness.errors import EditError, SourceError
+from dsharness.matrix import find_arm, find_workload, load_matrix
+
+MATRIX = load_matrix(ROOT / "matrix.yaml")
+UI = "src/cockpit/one.jsx"
+
+
+@pytest.fixture
+def past(tmp_path, monkeypatch):
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    return Past.begin(tmp_path / "repo")
+
+
+def ask(past, good="begin", bad="main", **changes):
+    facts = {
+        "matrix": MATRIX,
+        "workload": find_workload(MATRIX, "bind-one"),
+        "arm": find_arm(MATRIX, "default"),
+        "repository": str(past.folder),
+        "good": past.named.get(good, good),
+        "bad": past.named.get(bad, bad),
+    }
+    return Ask(**{**facts, **changes})
+
+
+def names(past, scope, line=None):
+    return past.names([scope.hashes[candidate] for candidate in line or scope.line])
+
+
+def grown(past):
+    past.commit("docs", {"README.md": "more\n"})
+    past.commit("ui", {UI: "one"})
+    past.commit("server")
+    past.switch("side", "docs")
+    past.commit("side", {"ldap/side.c": "side"})
+    past.commit("side docs", {"man/one.1": "one"})
+    past.switch("main")
+    past.merge("merge", "side")
+    past.commit("tests", {"dirsrvtests/one.py": "one"})
+    past.tag("v1")
+    return past
+
+
+def test_equal_commits_stand_together_and_both_ends_stay(past):
+    scope = survey(ask(grown(past), bad="v1"))
+    assert names(past, scope) == ["begin", "server", "merge"]
+    equal = {past.names([each.commits[0]])[0]: each.kinds for each in scope.equal}
+    assert equal == {"begin": ("docs", "web UI"), "merge": ("tests",)}
+    assert scope.commits == 7
+
+
+def test_the_line_through_a_merge_is_one_of_candidates(past):
+    scope = survey(ask(grown(past)))
+    (line,) = scope.sides(scope.line[-1])
+    assert names(past, scope, line) == ["server", "side", "merge"]
+    assert scope.sides(scope.line[1]) == ()
+
+
+def test_an_unmeasured_suspect_stands_for_all_of_its_class(past):
+    scope = survey(ask(grown(past)))
+    begin, _, merge = scope.line
+    assert past.names(scope.members(begin, merge)) == ["begin", "docs", "ui"]
+    assert past.names(scope.members(merge, merge)) == ["merge"]
+
+
+def test_only_commits_that_touch_the_paths_are_candidates(past):
+    scope = survey(ask(grown(past), paths=("ldap/side",)))
+    assert names(past, scope) == ["begin", "merge"]
+
+
+def test_a_range_in_which_nothing_changes_the_server(past):
+    past.commit("docs", {"README.md": "more\n"})
+    past.commit("more docs", {"README.md": "even more\n"})
+    scope = survey(ask(past))
+    assert names(past, scope) == ["begin", "more docs"]
+
+
+def test_branches_that_parted_are_searched_from_where_they_did(past):
+    past.commit("common")
+    past.switch("release", "common")
+    past.commit("fix", {"ldap/fix.c": "fix"})
+    past.switch("main")
+    past.commit("culprit")
+    scope = survey(ask(past, good="fix"))
+    assert names(past, scope) == ["common", "culprit"]
+    assert "parted" in " ".join(scope.notes)
+
+
+def test_what_is_no_389_ds_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    past = Past.begin(tmp_path / "repo", {"README.md": "something else\n"})
+    past.commit("one")
+    with pytest.raises(SourceError, match="no repository of 389-ds"):
+        survey(ask(past))
+
+
+def test_the_forecast_tells_candidates_builds_and_hours(past):
+    asked = ask(grown(past))
+    forecast = expected(asked, survey(asked))
+    assert forecast.builds >= 3
+    assert forecast.clean_builds == 2
+    assert forecast.hours > 0
+    text = expected_text(forecast)
+    assert text.startswith("7 commits, 3 candidates: about ")
+    assert "and 2 equal to it (docs, web UI only)" in text
+    without = expected(ask(past, proof=False), survey(asked))
+    assert without.clean_builds == 0
+    assert without.hours < forecast.hours
+
+
+def test_a_long_line_takes_its_logarithm(past):
+    for number in range(40):
+        past.commit(f"c{number}", {MAIN_C: f"int main() {{ return {number}; }}\n"})
+    asked = ask(past)
+    forecast = expected(asked, survey(asked))
+    assert len(forecast.candidates) == 41
+    assert forecast.builds == 2 + 6 + 2
+
+
+PW = "ldap/servers/slapd/pw.c"
+
+
+def test_a_patch_of_the_users_is_applied_to_every_source(past, tmp_path):
+    patch = tmp_path / "one.patch"
+    patch.write_text(
+        f"--- a/{MAIN_C}\n+++ b/{MAIN_C}\n@@ -1 +1 @@\n-int main() {{}}\n+int main() {{ }}\n"
+    )
+    scope = survey(ask(grown(past)))
+    tree = tree_of(scope.repository, past["begin"])
+    (made,) = patches_of(ask(past, patches=(patch,)))(tree)
+    assert tree.patched(made.name, made.text).read(MAIN_C) == "int main() { }\n"
+
+
+def test_an_edit_that_does_not_fit_says_so(past):
+    scope = survey(ask(grown(past)))
+    patches = patches_of(ask(past, edits=("rust-rounds=10000",)))
+    with pytest.raises(EditError):
+        patches(tree_of(scope.repository, past["begin"]))
