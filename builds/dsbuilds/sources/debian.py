@@ -128,7 +128,8 @@ def refusal(done: Completed, what: str, log: Path) -> DsbisectError:
     if unreachable is not None:
         return RegistryError(
             f"{what} cannot be fetched: {unreachable[0].strip()}",
-            hint="check the network and its proxy, and that the archive keeps sources",
+            hint="check the network and its proxy; an archive that has let go of its sources: name "
+            "a snapshot of it in packages.sources",
             log=log,
         )
     errors = [line for line in said.splitlines() if line.startswith("E:")]
