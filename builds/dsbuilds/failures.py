@@ -24,7 +24,9 @@ STAGE = re.compile(r"^dsbisect-stage\t(\w+)$", re.MULTILINE)
 # Before make, it is the toolchain that does not fit rather than the commit that is broken.
 SURROUNDINGS = frozenset({"autoreconf", "configure"})
 CRATES = re.compile(
-    r"no matching package|failed to select a version|lock file version", re.IGNORECASE
+    r"no matching package|failed to select a version|lock file version"
+    r"|rustc [0-9.]+ is not supported",
+    re.IGNORECASE,
 )
 STALE = re.compile(
     r"No rule to make target|undefined reference|file format not recognized|file truncated"
