@@ -77,6 +77,11 @@ class Column(Value):
     def of(self, candidate: str) -> Observed | None:
         return next((one for one in self.observed if one.candidate == candidate), None)
 
+    def only(self, candidates: tuple[str, ...]) -> Column:
+        """The column without the other candidates."""
+        kept = tuple(one for one in self.observed if one.candidate in candidates)
+        return self.model_copy(update={"observed": kept})
+
     def verdict_word(self, observed: Observed) -> str:
         """The verdict as people read it: where nothing differs, nobody is fast or slow."""
         if not observed.valid:
@@ -122,6 +127,7 @@ class Comparison(Value):
             update={
                 "line": kept,
                 "candidates": tuple(each for each in self.candidates if each.id in kept),
+                "columns": tuple(column.only(kept) for column in self.columns),
                 "unseen": len(self.line) - len(kept),
             }
         )

@@ -17,7 +17,7 @@ from dsharness.containers import Options, running
 from dsharness.engine import Engine
 from dsharness.errors import ExitCode
 
-MAIN = ("-c", "from dsbisect.cli import main; main()")
+MAIN = ("-c", "from dsbisect.command import main; main()")
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ def test_mirror_that_cannot_be_reached(engine, unlocked, monkeypatch):
 def command(unlocked: Matrix, row_id: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [
-            sys.executable, "-c", "from dsbisect.cli import main; main()",
+            sys.executable, "-c", "from dsbisect.command import main; main()",
             "image", "build", row_id, "--json", "--matrix", str(unlocked.file),
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

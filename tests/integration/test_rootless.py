@@ -20,7 +20,7 @@ from dsimages.building import build_image
 
 pytestmark = pytest.mark.rootless
 
-MAIN = ("-c", "from dsbisect.cli import main; main()")
+MAIN = ("-c", "from dsbisect.command import main; main()")
 PODMAN = ("-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)")
 ROW = "debian-12"
 STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{0}/graph"\nrunroot = "{0}/run"\n'

@@ -67,7 +67,7 @@ class Running:
 
 
 def argv(*args: str) -> list[str]:
-    return [sys.executable, "-c", "from dsbisect.cli import main; main()", *args]
+    return [sys.executable, "-c", "from dsbisect.command import main; main()", *args]
 
 
 def start(folder: Path, *args: str) -> Running:

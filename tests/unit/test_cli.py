@@ -309,7 +309,7 @@ def test_a_reader_that_goes_away_is_no_error(
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-c", "from dsbisect.cli import main; main()", *args],
+            [sys.executable, "-c", "from dsbisect.command import main; main()", *args],
             stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
     finally:

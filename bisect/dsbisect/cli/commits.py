@@ -107,5 +107,6 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     path = write_findings(checked, outcome, output)
     findings = outcome.findings
     typer.echo(findings.model_dump_json(indent=2) if as_json else f"{told(findings)}\n{path}")
-    if findings.whole.direction == "unknown":
+    contradicted = any(culprit.proved is False for culprit in findings.culprits)
+    if contradicted or findings.whole.direction == "unknown":
         raise typer.Exit(ExitCode.INCONCLUSIVE)

@@ -12,7 +12,14 @@ MARK = {True: "speaks for it", False: "SPEAKS AGAINST IT", None: "says nothing"}
 
 def told(findings: CommitFindings) -> str:
     """Everything on a screen, the culprit first."""
-    return "\n".join(_lines(findings))
+    return "\n".join(_printable(line) for line in _lines(findings))
+
+
+def _printable(line: str) -> str:
+    """What a commit says never drives the terminal."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
+    )
 
 
 def _lines(findings: CommitFindings) -> Iterator[str]:
@@ -29,6 +36,8 @@ def _lines(findings: CommitFindings) -> Iterator[str]:
 
 def _culprit(culprit: Culprit) -> Iterator[str]:
     boundary = culprit.boundary
+    if culprit.proved is False:
+        yield "NOT PROVED: what was compared at the end contradicts what the search found"
     if len(culprit.suspects) > 1:
         yield (
             f"one of {len(culprit.suspects)} commits made it {boundary.direction}; "
@@ -69,7 +78,7 @@ def _comparison(each: Comparison) -> Iterator[str]:
     )
     yield f"    {each.title}: {verdict}{size}; {MARK[each.confirms]}"
     if each.note:
-        yield f"      {each.note}"
+        yield from (f"      {line}" for line in each.note.splitlines())
 
 
 def _range(findings: CommitFindings) -> Iterator[str]:

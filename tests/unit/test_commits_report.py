@@ -1,0 +1,130 @@
+"""What a search over commits tells: text, page and JSON of one and the same findings."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from goldens import assert_golden
+from lab import ROOT
+from worlds import World
+
+from dsbisect.commits.reporting import write_findings
+from dsbisect.commits.study import Outcome
+from dsbisect.commits.telling import told
+from dsbisect.halving import Halving
+from dsharness.matrix import load_matrix
+from dsharness.model import AppliedPatch, Campaign, DriverName, Image, Provenance
+from dsresults.commits import CommitFindings, Comparison, Culprit, EqualCommits
+
+MATRIX = load_matrix(ROOT / "matrix.yaml")
+LINE = tuple(f"{number:012x}" for number in range(16))
+HASH = "0123456789abcdef0123456789abcdef01234567"
+STORY = {
+    "hash": HASH,
+    "author": "A. Author <author@example.org>",
+    "date": "2022-11-18T10:00:00+00:00",
+    "subject": "Issue 1 - more <rounds> & more",
+    "files": [f"src/{number}.rs" for number in range(12)],
+    "kinds": ["server"],
+    "merge": False,
+    "link": f"https://github.com/389ds/389-ds-base/commit/{HASH}",
+    "equivalents": ["f" * 40],
+    "releases": {"389-ds-base-2.0": "389-ds-base-2.0.17", "main": "389-ds-base-2.2.3"},
+}
+BUILD = Provenance(
+    driver=DriverName.TREE,
+    source="/src at 0123456789ab",
+    tree="a" * 40,
+    patches=(AppliedPatch(name="fix", title="repair: mend", sha256="b" * 64),),
+    toolchain="localhost/dsbisect/toolchain:1",
+    clean=True,
+    seconds=210.4,
+    built_at="2026-01-01T00:00:00+00:00",
+    log="/logs/1.log",
+)
+PROOF = (
+    Comparison(
+        title="the culprit against its parent, both built from nothing", before="a", after="b",
+        outcome="slower", effect=10.09, interval=(8.39, 12.13), confirms=True,
+        builds=(BUILD, BUILD),
+    ),
+    Comparison(
+        title="the culprit taken away from the bad end", before="b", after="b-without",
+        outcome="impossible", note="its change does not fit there: conflict in src/1.rs",
+    ),
+    Comparison(
+        title="the culprit applied to the good end", before="a", after="a-with",
+        outcome="none", effect=1.01, interval=(0.98, 1.04), confirms=False,
+        note="no difference found",
+    ),
+)  # fmt: skip
+
+
+def outcome(step, broken=(), proof=PROOF):
+    costs = {
+        name: 1.0 if step is None or number < step else 9.0 for number, name in enumerate(LINE)
+    }
+    world = World(costs, broken=frozenset(LINE[number] for number in broken))
+    boundary = world.search(Halving())
+    campaign = Campaign(
+        id="c", kind="commits", series_id="repo:a..b", workload_id="bind-one", arm_id="default",
+        started_at="2026-01-01T00:00:00+00:00", finished_at="2026-01-01T00:10:00+00:00",
+        boundary=boundary.model_copy(update={"workload_id": "bind-one"}),
+    )  # fmt: skip
+    told_of = tuple({**STORY, "subject": f"{STORY['subject']} {s}"} for s in boundary.suspects)
+    culprits = (
+        (Culprit(boundary=boundary, suspects=told_of, proof=proof),) if boundary.found else ()
+    )
+    findings = CommitFindings(
+        repository="/src/389-ds-base", good=HASH, bad="f" * 40, workload="bind-one",
+        arm="default", commits=20, whole=boundary, culprits=culprits,
+        classes=(EqualCommits(candidate=LINE[1], commits=(HASH, "e" * 40), kinds=("docs",)),),
+        notes=("good is not on the way to bad",), builds=7, samples=40, seconds=600.0,
+    )  # fmt: skip
+    samples = tuple(s.model_copy(update={"workload_id": "bind-one"}) for s in world.taken)
+    images = {
+        name: Image(row_id=name, reference="r", key="k", build=BUILD)
+        for name in (LINE[0], LINE[-1])
+    }
+    return Outcome(findings=findings, campaigns=(campaign,), samples=samples, images=images)
+
+
+CASES = {"found": outcome(9), "gap": outcome(9, broken=(7, 8)), "none": outcome(None)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_text(case):
+    assert_golden(f"commits/{case}.txt", told(CASES[case].findings) + "\n")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_page_and_its_json(case, tmp_path):
+    path = write_findings(MATRIX, CASES[case], tmp_path)
+    page = path.read_text(encoding="utf-8")
+    assert "more <rounds>" not in page  # what a commit says is never markup
+    data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    (section,) = data["sections"]
+    assert section["comparison"]["unseen"] > 0  # only what was looked at is shown
+    assert section["comparison"]["line"][0] == LINE[0]
+    assert "dsbisect commits --repo /src/389-ds-base" in page
+    if case != "none":
+        assert "more &lt;rounds&gt; &amp; more" in page
+        assert data["commits"]["culprits"][0]["proof"][0]["builds"][0]["clean"] is True
+
+
+def test_a_proof_speaks_with_one_voice_or_not_at_all():
+    (culprit,) = CASES["found"].findings.culprits
+    assert culprit.proved is False
+    only = culprit.model_copy(update={"proof": PROOF[:2]})
+    assert only.proved is True
+    assert culprit.model_copy(update={"proof": PROOF[1:2]}).proved is None
+
+
+def test_what_a_commit_says_never_drives_the_terminal():
+    (culprit,) = CASES["found"].findings.culprits
+    hostile = {**culprit.suspects[0], "subject": "\x1b[2Jgone\rover"}
+    changed = culprit.model_copy(update={"suspects": (hostile,)})
+    text = told(CASES["found"].findings.model_copy(update={"culprits": (changed,)}))
+    assert "\x1b" not in text
+    assert "\r" not in text
