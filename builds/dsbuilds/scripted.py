@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dsbuilds.confinement import Limits, bounded, confined
-from dsbuilds.failures import cause_of, passing, stage_of
+from dsbuilds.failures import cause_of, may_be_the_toolchain, passing, stage_of
 from dsbuilds.keeping import builds_home
 from dsharness.commands import writing
 from dsharness.errors import BuildError, DeadlineError
@@ -19,18 +19,20 @@ HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal s
 INSIDE = "/usr/libexec/dsbisect-build/script"
 
 
-class PackageBuildError(BuildError):
-    """A package that does not build; says whether another time may help."""
+class UnbuildableError(BuildError):
+    """What does not build; says whether another time or another toolchain may help."""
 
     lasting = True
+    toolchain_may_be_wrong = False
 
 
-def unbuildable(said: str, log: Path) -> PackageBuildError:
+def unbuildable(said: str, log: Path) -> UnbuildableError:
     """The error that what the tools said stands for."""
-    error = PackageBuildError(
+    error = UnbuildableError(
         f"unbuildable: {cause_of(said)} (while it ran {stage_of(said)})", log=log
     )
     error.lasting = not passing(said)
+    error.toolchain_may_be_wrong = may_be_the_toolchain(said)
     return error
 
 
@@ -52,7 +54,7 @@ def confined_run(
     ) as (box, disk):  # fmt: skip
         done = box.execute(*bounded(limits, INSIDE, *args), limit_s=limit_s)
     if disk.exceeded:
-        raise PackageBuildError(
+        raise UnbuildableError(
             f"unbuildable: it filled more than {limits.disk_bytes >> 30} GiB of disk", log=at.log
         )
     if done.timed_out:
@@ -61,7 +63,7 @@ def confined_run(
         return None
     said = f"{done.stdout}\n{done.stderr}"
     if done.status > HIGHEST:
-        error = PackageBuildError(f"the build was ended: {cause_of(said)}", log=at.log)
+        error = UnbuildableError(f"the build was ended: {cause_of(said)}", log=at.log)
         error.lasting = False
         raise error
     return said

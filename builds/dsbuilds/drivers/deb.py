@@ -9,7 +9,7 @@ from dsbuilds.drivers.changelog import headed, with_entry, with_patches
 from dsbuilds.drivers.dependencies import dependencies_shop
 from dsbuilds.drivers.packages import LIBEXEC, PackageOrder, Progress
 from dsbuilds.failures import cause_of
-from dsbuilds.scripted import PackageBuildError, confined_run, work_folder
+from dsbuilds.scripted import UnbuildableError, confined_run, work_folder
 from dsbuilds.sources.fields import paragraphs
 from dsbuilds.sources.record import recorded
 from dsbuilds.toolchains.images import Shop
@@ -50,7 +50,7 @@ class DebDriver:
                     build=build, volumes=((source.folder, "/source", "ro"),), limits=order.limits,
                 )  # fmt: skip
                 if said is not None:
-                    raise PackageBuildError(
+                    raise UnbuildableError(
                         f"{source.origin} cannot be unpacked: {cause_of(said)}", log=at.log
                     )
                 return imported(build / "unpacked", source.origin)

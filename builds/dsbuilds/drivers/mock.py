@@ -11,7 +11,7 @@ from pathlib import Path
 from dsbuilds.drivers.chroot import Chroot, Commands, config
 from dsbuilds.drivers.packages import INDEX, PackageOrder, Progress, found_or_made, provenance_of
 from dsbuilds.drivers.rpm import lay_out_sources
-from dsbuilds.scripted import PackageBuildError, unbuildable, work_folder
+from dsbuilds.scripted import UnbuildableError, unbuildable, work_folder
 from dsharness.commands import Completed, append_log, atomic_write, run, writing
 from dsharness.content import content_key
 from dsharness.errors import DeadlineError, ToolMissingError
@@ -125,7 +125,7 @@ class _Mock:
                 lines.append(f"{line}\t{path.name}\n")
             self._run("collect", ["createrepo_c", "--quiet", str(target)])
         if not lines:
-            raise PackageBuildError("unbuildable: mock made no package", log=self.at.log)
+            raise UnbuildableError("unbuildable: mock made no package", log=self.at.log)
         atomic_write(target / INDEX, "".join(lines))
         append_log(self.at.log, f"{len(lines)} packages\n")
 
@@ -143,5 +143,5 @@ def _build_log(result: Path | None) -> str:
 def _only(found: Iterable[Path], log: Path) -> Path:
     paths = list(found)
     if len(paths) != 1:
-        raise PackageBuildError(f"unbuildable: mock made {len(paths)} source RPMs", log=log)
+        raise UnbuildableError(f"unbuildable: mock made {len(paths)} source RPMs", log=log)
     return paths[0]

@@ -17,7 +17,7 @@ from dsbuilds import keeping
 from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
 from dsbuilds.keeping import builds_home
-from dsbuilds.scripted import PackageBuildError, confined_run, unbuildable, work_folder
+from dsbuilds.scripted import UnbuildableError, confined_run, unbuildable, work_folder
 from dsbuilds.sources.package import SourcePackage
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree
@@ -146,7 +146,7 @@ def found_or_made(
             repository = draft / PACKAGES
             try:
                 made = make(repository)
-            except PackageBuildError as error:
+            except UnbuildableError as error:
                 if error.lasting:
                     keeping.remember_failure(key, error)
                 raise
@@ -212,7 +212,7 @@ def _run(driver: PackageDriver, at: Workshop, order: PackageOrder, shop: Shop, b
     if said is not None:
         raise unbuildable(said, at.log)
     if not index_of(build / PACKAGES):
-        raise PackageBuildError("unbuildable: it made no package", log=at.log)
+        raise UnbuildableError("unbuildable: it made no package", log=at.log)
 
 
 def _compiler_cache(shop: Shop) -> Path:

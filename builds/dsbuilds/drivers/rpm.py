@@ -11,7 +11,7 @@ from dsbuilds.drivers.dependencies import dependencies_shop
 from dsbuilds.drivers.packages import LIBEXEC, PackageOrder, Progress
 from dsbuilds.drivers.spec import with_patches, with_release
 from dsbuilds.failures import cause_of
-from dsbuilds.scripted import PackageBuildError, confined_run, work_folder
+from dsbuilds.scripted import UnbuildableError, confined_run, work_folder
 from dsbuilds.sources.record import recorded
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree, imported
@@ -53,7 +53,7 @@ class RpmDriver:
                     build=build, limits=order.limits,
                 )  # fmt: skip
                 if said is not None:
-                    raise PackageBuildError(
+                    raise UnbuildableError(
                         f"{source.origin} cannot be unpacked: {cause_of(said)}", log=at.log
                     )
                 return imported(_unpacked(build / "BUILD", source.origin), source.origin)

@@ -13,29 +13,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dsbuilds import keeping
-from dsbuilds.confinement import Limits, bounded, confined
+from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
 from dsbuilds.crates import crates_for
 from dsbuilds.edits.contract import Expectation
-from dsbuilds.failures import cause_of, may_be_stale, may_be_the_toolchain, passing, stage_of
+from dsbuilds.failures import may_be_stale
 from dsbuilds.keeping import builds_home
 from dsbuilds.relevance import server_key
+from dsbuilds.scripted import UnbuildableError, confined_run, unbuildable
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.toolchains.needs import Crates, Needs
 from dsbuilds.trees import Tree
 from dsharness.commands import writing
 from dsharness.content import content_key
 from dsharness.engine import Engine
-from dsharness.errors import BuildError, DeadlineError
 from dsharness.model import AppliedPatch, Build, DriverName, Provenance
 from dsharness.paths import logs_home
 from dsharness.waiting import Deadline
+from dsimages.buildah import Workshop
 from dsimages.exclusive import exclusive
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "build-tree"
-INSIDE = "/usr/libexec/dsbisect-build/build-tree"
 REVISION = 1  # raise when a build of the same source comes out differently
-HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal speaks
 SLOT_WAIT_S = 7200.0
 
 Progress = Callable[[str], None]
@@ -81,8 +80,8 @@ def build_tree(engine: Engine, order: Order, *, progress: Progress) -> Build:
         progress("building" + (" from nothing" if order.clean else ""))
         try:
             installed = _Making(engine=engine, order=order, slot=slot, log=log).make(progress)
-        except BuildError as error:
-            if getattr(error, "lasting", False):
+        except UnbuildableError as error:
+            if error.lasting:
                 keeping.remember_failure(key, error)
             raise
         with writing(draft):
@@ -112,12 +111,7 @@ class _Making:
             shutil.rmtree(self.slot, ignore_errors=True)
             said = self._run(progress)
         if said is not None:
-            error = UnbuildableError(
-                f"unbuildable: {cause_of(said)} (while it ran {stage_of(said)})", log=self.log
-            )
-            error.toolchain_may_be_wrong = may_be_the_toolchain(said)
-            error.lasting = not passing(said)
-            raise error
+            raise unbuildable(said, self.log)
         installed = self.slot / "build" / "install"
         if installed.is_symlink() or not (installed / "opt" / "dirsrv" / "sbin").is_dir():
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)
@@ -134,46 +128,17 @@ class _Making:
             build.mkdir(parents=True, exist_ok=True)
         order.tree.write_out(build / "source", self.slot / "index")
         locked = order.needs.crates is Crates.LOCKED
-        volumes = [(build, "/build", "rw"), (SCRIPT, INSIDE, "ro")]
-        if locked:
-            volumes.append((self._crates(progress), "/build/crates", "ro"))
+        volumes = [(self._crates(progress), "/build/crates", "ro")] if locked else []
         if not order.clean:
             volumes.append((_compiler_cache(order.shop), "/build/ccache", "rw"))
-        with confined(
-            self.engine, order.shop.reference,
-            folder=build, volumes=tuple(volumes), purpose="build",
-            log=self.log, limits=order.limits,
-        ) as (box, disk):  # fmt: skip
-            done = box.execute(
-                *bounded(
-                    order.limits, INSIDE, _configure_key(order), str(_jobs()), *order.needs.flags
-                ),
-                limit_s=order.limits.time_s,
-            )  # fmt: skip
-        if disk.exceeded:
-            raise UnbuildableError(
-                f"unbuildable: it filled more than {order.limits.disk_bytes >> 30} GiB of disk",
-                log=self.log,
-            )
-        if done.timed_out:
-            raise DeadlineError(
-                f"the build took longer than {order.limits.time_s / 60:.0f} minutes", log=self.log
-            )
-        if done.ok:
-            return None
-        said = f"{done.stdout}\n{done.stderr}"
-        if done.status > HIGHEST:
-            error = UnbuildableError(f"the build was ended: {cause_of(said)}", log=self.log)
-            error.lasting = False
-            raise error
-        return said
-
-
-class UnbuildableError(BuildError):
-    """A tree that does not build; says whether another toolchain or another time may help."""
-
-    toolchain_may_be_wrong = False
-    lasting = True
+        at = Workshop(
+            engine=self.engine, deadline=Deadline.after(order.limits.time_s), log=self.log
+        )
+        return confined_run(
+            at, order.shop.reference, SCRIPT,
+            _configure_key(order), str(_jobs()), *order.needs.flags,
+            build=build, volumes=tuple(volumes), limits=order.limits,
+        )  # fmt: skip
 
 
 @contextmanager
