@@ -14,10 +14,10 @@ CAUSES = tuple(
         r"^configure(\.ac)?(:\d+)?: error: .*$",
         r"^.*undefined reference to .*$",
         r"^make(\[\d+\])?: \*\*\* No rule to make target .*$",
+        r"^.*(Read-only file system|Permission denied|Connection refused|File too large).*$",
         r"^.*(failure in name resolution|Could not resolve host|Network is unreachable).*$",
         r"^.*(Killed|Cannot allocate memory|virtual memory exhausted|Out of memory).*$",
         r"^.*: (command not found|not found)$",
-        r"^make(\[\d+\])?: \*\*\* .*$",
     )
 )
 STAGE = re.compile(r"^dsbisect-stage\t(\w+)$", re.MULTILINE)
@@ -51,6 +51,11 @@ def cause_of(said: str) -> str:
         found = cause.search(said)
         if found is not None:
             return found[0].strip()[:300]
+    if re.search(r"\bError 153$", said, re.MULTILINE):  # 128 and SIGXFSZ
+        return "a file grew beyond the limit (File too large)"
+    failed = re.search(r"^make(\[\d+\])?: \*\*\* .*$", said, re.MULTILINE)
+    if failed is not None:
+        return failed[0].strip()[:300]
     lines = [line for line in said.splitlines() if line.strip()]
     return lines[-1].strip()[:300] if lines else "it said nothing"
 
