@@ -14,6 +14,7 @@ from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.installing import installed
 from dsbuilds.drivers.mock import build_mock, refuse_missing_tools
 from dsbuilds.drivers.packages import PackageDriver, PackageOrder, build_packages
+from dsbuilds.drivers.repository import repository_order
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.drivers.tree import Order, build_tree
 from dsbuilds.edits.contract import Expectation, Patch
@@ -87,7 +88,12 @@ class Making:
 
     def _packages(self, driver: PackageDriver) -> tuple[Build, Image]:
         at = self.at
-        order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
+        if self.spec.driver is DriverName.RPM and isinstance(self.spec.source, GitSource):
+            driver, order = repository_order(
+                at, self.row, self.base, self._sources(), progress=self.progress
+            )
+        else:
+            order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
         if self.spec.edits or self.spec.patches:
             shop = driver.shop(at, order, progress=self.progress)
             order = self._patched(order, driver.source_tree(at, order, shop))
@@ -149,7 +155,7 @@ class Making:
             case GitSource() | TarballSource():
                 raise MatrixError(
                     f"{self.row.id}: the {self.spec.driver} driver builds source packages",
-                    hint="source: {kind: distribution} or srpm; for a repository, driver: tree",
+                    hint="source: {kind: distribution} or srpm; a repository: driver tree or rpm",
                 )
 
     def _sources(self) -> Tree:

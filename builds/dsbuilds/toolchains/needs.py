@@ -41,7 +41,7 @@ def needs_of(files: Files) -> Needs:
             hint="name a repository of 389-ds-base",
         )
     checks = "\n".join([configure, *(files(path) or "" for path in M4)])
-    rust = re.search(r"\bRUSTC\b|enable[_-]rust\b", checks) is not None
+    rust = re.search(r"\bRUSTC\b|enable[_-]rust\b|AC_ARG_ENABLE\(\s*\[?rust\b", checks) is not None
     lock = files(CARGO_LOCK)
     crates = Crates.NONE if not rust else Crates.SYSTEM if lock is None else Crates.LOCKED
     words = {"gcc", "pcre2" if "libpcre2" in checks else "pcre1"}

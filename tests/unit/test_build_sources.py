@@ -1,0 +1,403 @@
+"""Trees, what counts in them, what they need, and why they do not build."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsbuilds import keeping
+from dsbuilds.confinement import Limits, bounded, options
+from dsbuilds.contents import content_of
+from dsbuilds.failures import (
+    cause_of,
+    may_be_stale,
+    may_be_the_toolchain,
+    passing,
+    stage_of,
+)
+from dsbuilds.relevance import kind_of, kinds_of, server_key
+from dsbuilds.toolchains.choosing import fitting, for_all, named
+from dsbuilds.toolchains.images import render
+from dsbuilds.toolchains.needs import Crates, needs_of
+from dsbuilds.trees import Tree, imported
+from dsharness.engine import Engine
+from dsharness.errors import BuildError, EditError, InstanceError, MatrixError
+from dsharness.model import AppliedPatch, Build, DriverName, Family, Provenance, Toolchain
+from dsharness.servers.tree import TreeServer, filled
+
+FILES = {
+    "configure.ac": "AC_INIT\n",
+    "ldap/servers/slapd/main.c": "int main(void)\n{\n    return 0;\n}\n",
+    "src/cockpit/one.jsx": "one\n",
+    "README.md": "389\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    place = tmp_path / "source"
+    for path, text in FILES.items():
+        target = place / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    (place / "autogen.sh").write_text("#!/bin/sh\n")
+    (place / "autogen.sh").chmod(0o755)
+    (place / "link").symlink_to("README.md")
+    return place
+
+
+@pytest.fixture
+def tree(folder) -> Tree:
+    return imported(folder, "a folder")
+
+
+class TestTrees:
+    def test_equal_folders_are_equal_trees(self, folder, tree):
+        os.utime(folder / "README.md", (1, 1))
+        assert imported(folder, "again").id == tree.id
+        (folder / "README.md").write_text("390\n")
+        assert imported(folder, "changed").id != tree.id
+
+    def test_a_file_is_read_or_is_not_there(self, tree):
+        assert tree.read("README.md") == "389\n"
+        assert tree.read("none") is None
+
+    def test_with_files_is_another_tree(self, tree):
+        other = tree.with_files({"README.md": "390\n", "new/one": "1\n"})
+        assert (other.read("README.md"), other.read("new/one")) == ("390\n", "1\n")
+        assert tree.read("new/one") is None
+
+    def test_a_patch_is_applied_whole(self, tree):
+        patch = "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-389\n+390\n"
+        assert tree.patched("fix", patch).read("README.md") == "390\n"
+
+    def test_a_patch_that_does_not_fit_names_its_hunk(self, tree):
+        path = "ldap/servers/slapd/main.c"
+        patch = (
+            f"--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-389\n+390\n"
+            f"--- a/{path}\n+++ b/{path}\n@@ -1,3 +1,3 @@\n int main(void)\n {{\n"
+            "-    return 7;\n+    return 8;\n"
+        )
+        with pytest.raises(EditError) as caught:
+            tree.patched("fix.patch", patch)
+        assert "fix.patch does not fit a folder" in caught.value.message
+        assert path in caught.value.message
+        assert "-    return 7;" in caught.value.message
+
+    def test_writing_out_touches_only_what_differs(self, tree, tmp_path):
+        out, index = tmp_path / "out", tmp_path / "index"
+        tree.write_out(out, index)
+        assert (out / "autogen.sh").stat().st_mode & 0o111
+        assert (out / "link").readlink() == Path("README.md")
+        (out / "main.o").write_text("an object")
+        old = (out / "configure.ac").stat().st_mtime_ns
+        tree.with_files({"README.md": "390\n"}).write_out(out, index)
+        assert (out / "README.md").read_text() == "390\n"
+        assert (out / "configure.ac").stat().st_mtime_ns == old
+        assert (out / "main.o").exists()
+
+    def test_a_file_that_went_goes_and_what_was_spoilt_comes_back(self, tree, tmp_path):
+        out, index = tmp_path / "out", tmp_path / "index"
+        tree.with_files({"new/one": "1\n"}).write_out(out, index)
+        (out / "README.md").write_text("spoilt by a build\n")
+        tree.write_out(out, index)
+        assert not (out / "new").exists()
+        assert (out / "README.md").read_text() == "389\n"
+
+
+class TestWhatCounts:
+    @pytest.mark.parametrize(
+        ("path", "kind"),
+        [
+            ("ldap/servers/slapd/pw.c", "server"),
+            ("src/plugins/pwdchan/src/lib.rs", "server"),
+            ("src/Cargo.lock", "server"),
+            ("Makefile.am", "server"),
+            ("configure.ac", "server"),
+            ("VERSION.sh", "server"),
+            ("nobody/knows.this", "server"),
+            ("debian/vendor/concread/src/lib.rs", "server"),
+            ("debian/rules", "packaging"),
+            ("rpm/389-ds-base.spec.in", "packaging"),
+            ("src/cockpit/389-console/src/ds.jsx", "web UI"),
+            ("src/lib389/lib389/__init__.py", "lib389"),
+            ("dirsrvtests/tests/suites/one_test.py", "tests"),
+            ("man/man8/ns-slapd.8", "docs"),
+            ("README.md", "docs"),
+            ("LICENSE.GPLv3+", "docs"),
+        ],
+    )
+    def test_kinds(self, path, kind):
+        assert kind_of(path) == kind
+
+    @given(
+        listing=st.dictionaries(st.text(min_size=1), st.text(), max_size=6),
+        path=st.sampled_from(["README.md", "src/cockpit/a", "dirsrvtests/a", "man/a", "docs/a"]),
+        text=st.text(),
+    )
+    def test_what_is_beside_the_server_changes_nothing(self, listing, path, text):
+        assert server_key({**listing, path: text}) == server_key(
+            {name: what for name, what in listing.items() if name != path}
+        )
+
+    @given(listing=st.dictionaries(st.text(min_size=1), st.text(), max_size=6), text=st.text())
+    def test_what_is_of_the_server_does(self, listing, text):
+        path = "ldap/a.c"
+        before = {**listing, path: text}
+        assert server_key(before) != server_key({**before, path: text + "x"})
+        assert server_key(before) == server_key(dict(reversed(before.items())))
+
+    def test_the_kinds_of_a_change_are_told_once(self):
+        assert kinds_of(["README.md", "docs/a", "ldap/a.c"]) == ("docs", "server")
+
+
+def files(**known):
+    base = {"configure.ac": "PKG_CHECK_MODULES([PCRE], [libpcre2-8])", "main": ""}
+    named_files = {**base, **known}
+    paths = {"main": "ldap/servers/slapd/main.c", "lock": "src/Cargo.lock", "m4": "m4/pcre.m4"}
+    table = {paths.get(name, name): text for name, text in named_files.items()}
+    return table.get
+
+
+class TestNeeds:
+    @pytest.mark.parametrize(
+        ("known", "words", "crates"),
+        [
+            ({}, {"gcc", "pcre2"}, Crates.NONE),
+            (
+                {"configure.ac": "AC_ARG_ENABLE(rust, [x])\nAC_ARG_WITH(x)", "m4": "libpcre"},
+                {"gcc", "pcre1", "rust", "system-crates"}, Crates.SYSTEM,
+            ),
+            (
+                {"configure.ac": "libpcre2-8 AC_CHECK_PROG(RUSTC, [rustc])", "lock": "version = 3"},
+                {"gcc", "pcre2", "rust"}, Crates.LOCKED,
+            ),
+            (
+                {"configure.ac": "libpcre2-8 RUSTC lmdb json-c", "lock": "#\nversion = 4\n"},
+                {"gcc", "pcre2", "rust", "lmdb", "json-c", "cargo-lock-4"}, Crates.LOCKED,
+            ),
+        ],
+    )  # fmt: skip
+    def test_eras(self, known, words, crates):
+        needs = needs_of(files(**known))
+        assert (needs.words, needs.crates) == (frozenset(words), crates)
+
+    def test_only_flags_that_the_source_knows_are_passed(self):
+        known = "libpcre2 AC_ARG_ENABLE(rust, [x])\nAC_ARG_ENABLE([cockpit], [x])"
+        flags = needs_of(files(**{"configure.ac": known})).flags
+        assert {"--enable-rust", "--disable-cockpit", "--prefix=/opt/dirsrv"} <= set(flags)
+        assert "--disable-perl" not in flags
+
+    @pytest.mark.parametrize("missing", ["configure.ac", "ldap/servers/slapd/main.c"])
+    def test_what_is_no_389_ds_cannot_be_built(self, missing):
+        table = {"configure.ac": "", "ldap/servers/slapd/main.c": ""}
+        del table[missing]
+        with pytest.raises(BuildError, match="no 389-ds source"):
+            needs_of(table.get)
+
+
+def toolchain(name, *offers, packages=("gcc",)):
+    return Toolchain(id=name, row=name, packages=packages, offers=offers)
+
+
+NEW = toolchain("new", "gcc", "pcre2", "rust", "system-crates")
+OLD = toolchain("old", "gcc", "pcre1", "pcre2", "rust")
+
+
+class TestToolchains:
+    def test_the_first_that_offers_everything(self):
+        needs = needs_of(files())
+        assert fitting(needs, (NEW, OLD)) == (NEW, OLD)
+        old = needs_of(files(**{"configure.ac": "nothing", "m4": "libpcre"}))
+        assert fitting(old, (NEW, OLD)) == (OLD,)
+
+    def test_what_is_lacking_is_told(self):
+        needs = needs_of(files(**{"configure.ac": "libpcre2 lmdb"}))
+        with pytest.raises(BuildError, match="new lacks lmdb; old lacks lmdb"):
+            fitting(needs, (NEW, OLD))
+        with pytest.raises(BuildError, match="the matrix has none"):
+            fitting(needs, ())
+
+    def test_one_for_all_where_there_is_one(self):
+        new, old = needs_of(files()), needs_of(files(**{"configure.ac": "x", "m4": "libpcre"}))
+        assert for_all((new, old), (NEW, OLD)) == (OLD, OLD)
+        assert for_all((new, new), (NEW, OLD)) == (NEW, NEW)
+        assert for_all((new, old), (NEW, OLD), "new") == (NEW, NEW)
+
+    def test_a_wrong_name_is_told_with_a_near_one(self):
+        with pytest.raises(MatrixError, match="Perhaps you meant 'new'"):
+            named("neww", (NEW, OLD))
+
+    def test_the_image_is_the_rows_and_its_packages(self):
+        assert render(NEW, Family.APT).splitlines()[-1].endswith('install-apt", "gcc"]')
+        assert "install-dnf" in render(NEW, Family.DNF)
+        with pytest.raises(MatrixError):
+            render(toolchain("bad", packages=("gcc; rm -rf /",)), Family.APT)
+
+
+STAGES = "dsbisect-stage\tautoreconf\ndsbisect-stage\tconfigure\n"
+MAKE = STAGES + "dsbisect-stage\tmake\n"
+GCC = "ldap/servers/slapd/pw.c:101:33: error: expected expression before '}' token"
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("said", "cause", "stage"),
+        [
+            (f"{MAKE}gcc -c\n{GCC}\nmake: *** [Makefile:1: x] Error 1\n", GCC, "make"),
+            (
+                f"{MAKE}pw.c:1:10: fatal error: nss.h: No such file or directory\n",
+                "pw.c:1:10: fatal error: nss.h: No such file or directory", "make",
+            ),
+            (
+                f"{MAKE}error[E0425]: cannot find value `x`\nerror: could not compile `pwdchan`\n",
+                "error[E0425]: cannot find value `x`", "make",
+            ),
+            (
+                f"{STAGES}configure: error: nss not found\n",
+                "configure: error: nss not found", "configure",
+            ),
+            (f"{MAKE}make: *** No rule to make target 'x.h', needed by 'y.o'.  Stop.\n",
+             "make: *** No rule to make target 'x.h', needed by 'y.o'.  Stop.", "make"),
+            (f"{MAKE}make: *** [Makefile:3: all] Error 1\n",
+             "make: *** [Makefile:3: all] Error 1", "make"),
+            ("", "it said nothing", "start"),
+        ],
+    )  # fmt: skip
+    def test_the_cause_is_the_first_line_that_says_why(self, said, cause, stage):
+        assert (cause_of(said), stage_of(said)) == (cause, stage)
+
+    def test_a_syntax_error_is_the_commits_own(self):
+        said = f"{MAKE}{GCC}\n"
+        assert not may_be_stale(said)
+        assert not may_be_the_toolchain(said)
+        assert not passing(said)
+
+    @pytest.mark.parametrize("said", ["No rule to make target 'x'", "undefined reference to `x'"])
+    def test_leftovers_of_an_earlier_build_may_be_the_cause(self, said):
+        assert may_be_stale(MAKE + said)
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            STAGES + "configure: error: x",
+            MAKE + "error: no matching package named `concread` found",
+        ],
+    )
+    def test_another_toolchain_may_do(self, said):
+        assert may_be_the_toolchain(said)
+
+    @pytest.mark.parametrize(
+        "said", ["Killed", "No space left on device", "Cannot allocate memory"]
+    )
+    def test_the_surroundings_are_not_remembered(self, said):
+        assert passing(MAKE + said)
+
+    def test_a_container_that_said_nothing_was_never_a_build(self):
+        assert passing("Error: no such container")
+
+
+def a_build(key="k1"):
+    made = Provenance(
+        driver=DriverName.TREE, source="s", tree="t", toolchain="c", clean=False, seconds=1.0,
+        built_at="2026-01-01T00:00:00+00:00", log="/l",
+        patches=(AppliedPatch(name="n", title="t", sha256="0" * 64),),
+    )  # fmt: skip
+    return Build(key=key, folder="", content="c", provenance=made)
+
+
+class TestKeeping:
+    def test_a_build_is_found_by_its_key(self):
+        with keeping.draft() as draft:
+            (draft / "install").mkdir()
+            kept = keeping.keep(draft, a_build())
+        assert keeping.find("k1") == kept
+        assert Path(kept.folder, "install").is_dir()
+        assert keeping.all_builds() == [kept]
+        assert keeping.find("k2") is None
+
+    def test_a_draft_that_was_left_is_gone(self):
+        with pytest.raises(KeyboardInterrupt), keeping.draft() as draft:
+            raise KeyboardInterrupt
+        assert not draft.exists()
+
+    def test_a_record_that_cannot_be_read_is_no_build(self, cache):
+        (cache / "builds" / "k1").mkdir(parents=True)
+        (cache / "builds" / "k1" / keeping.RECORD).write_text("{")
+        assert keeping.find("k1") is None
+
+    def test_a_failure_is_remembered_with_its_log(self, tmp_path):
+        keeping.refuse_known_failure("k1")
+        keeping.remember_failure("k1", BuildError("unbuildable: x", log=tmp_path / "log"))
+        with pytest.raises(BuildError, match="unbuildable: x") as caught:
+            keeping.refuse_known_failure("k1")
+        assert caught.value.log == tmp_path / "log"
+        assert "clean --builds" in caught.value.hint
+
+
+class TestContents:
+    def test_times_and_owners_do_not_count_but_modes_and_links_do(self, folder):
+        before = content_of(folder)
+        os.utime(folder / "README.md", (1, 1))
+        assert content_of(folder) == before
+        (folder / "README.md").chmod(0o755)
+        changed = content_of(folder)
+        assert changed != before
+        (folder / "link").unlink()
+        (folder / "link").symlink_to("configure.ac")
+        assert content_of(folder) != changed
+
+    def test_no_link_is_followed(self, folder, tmp_path):
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (folder / "out").symlink_to(outside)
+        before = content_of(folder)
+        (outside / "file").write_text("x")
+        assert content_of(folder) == before
+
+
+class TestConfinement:
+    ENGINE = Engine(podman_version="5", rootless=True, cgroups="v2", runtime="crun",
+                    pins_cpus=True, limits_memory=True)  # fmt: skip
+
+    def test_how_a_build_is_confined(self):
+        found = options(Limits(), ((Path("/b"), "/build", "rw"),), self.ENGINE)
+        assert found.network == "none"
+        assert found.capabilities == ()
+        assert found.memory == "6g"
+        assert {"--read-only", "--pids-limit", "--memory-swap"} <= set(found.extra)
+
+    def test_no_memory_limit_where_the_engine_has_none(self):
+        engine = Engine(**{**self.ENGINE.__dict__, "limits_memory": False})
+        found = options(Limits(), (), engine)
+        assert found.memory is None
+        assert "--memory-swap" not in found.extra
+
+    def test_files_are_bounded_by_the_shell(self):
+        command = bounded(Limits(file_bytes=1024), "make", "a b")
+        assert command[:3] == ("sh", "-c", 'ulimit -f "$1"; shift; exec "$@"')
+        assert command[4:] == ("2", "make", "a b")
+
+
+class TestTreeServer:
+    def test_the_template_is_filled_in(self):
+        text = "dn: cn=config\nnsslapd-port: %ds_port%\nnsslapd-rootdn: %rootdn%\n"
+        assert "nsslapd-port: 3389" in filled(text, TreeServer().tokens())
+
+    def test_what_a_template_asks_and_nobody_knows_is_told(self):
+        with pytest.raises(InstanceError, match="%mystery%"):
+            filled("x: %mystery%\n", TreeServer().tokens())
+
+    def test_the_first_cache_is_small(self):
+        text = "dn: cn=config,cn=ldbm database,cn=plugins,cn=config\ncn: config\n"
+        assert "nsslapd-cache-autosize: 0\n" in filled(text, {})
