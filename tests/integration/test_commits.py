@@ -115,8 +115,6 @@ def test_a_culprit_inside_a_merged_branch(lab: Path) -> None:
     history = made(lab, history_with_side_culprit)
     findings = search(lab, history, "import 3.1.2", "main", "--no-proof")
     assert blamed(findings) == [["side: more rounds"]]
-    stopped = search(lab, history, "import 3.1.2", "main", "--no-proof", "--first-parent")
-    assert blamed(stopped) == [["merge side"]]
 
 
 def test_a_known_repair_is_picked_onto_what_does_not_build(lab: Path) -> None:
