@@ -1,0 +1,36 @@
+"""What is believed before anything is measured. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belief:
+    """Chances of each kind of history, and the sizes of effects and noise that are plausible.
+
+    Effects and noise are on a log scale, so a constant factor on all values changes nothing.
+    """
+
+    none: float = 0.5  # most ranges that are asked about hold no step
+    two: float = 0.06
+    drift: float = 0.02
+    smallest_effect: float = 1.05  # less than this is no effect
+    largest_effect: float = 1000.0
+    noise: float = 0.07  # FACTS: 3 to 5 % when calibrated, 10 to 25 % when not
+    noise_doubt: float = 0.7  # and it may as well be half or twice that
+    least_noise: float = 0.004  # no machine is more quiet
+    tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
+
+    @property
+    def one(self) -> float:
+        return 1 - self.none - self.two - self.drift
+
+    @property
+    def least_log(self) -> float:
+        return math.log(self.smallest_effect)
+
+    @property
+    def most_log(self) -> float:
+        return math.log(self.largest_effect)

@@ -1,0 +1,42 @@
+"""A line of candidates with the prior chance of each to be the step. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Track:
+    """Candidate k is the step when it is the first that differs from k - 1; so 0 never is."""
+
+    names: tuple[str, ...]
+    index: Mapping[str, int]
+    weights: Floats
+    sums: Floats  # sums[k]: the weight of the steps up to k
+    squares: Floats
+
+    def mass(self, low: int, high: int) -> float:
+        """The prior weight of a step after ``low`` and not after ``high``."""
+        return float(self.sums[high] - self.sums[low])
+
+
+def track(names: Sequence[str], prior: Mapping[str, float]) -> Track:
+    """Weights are relative; a candidate without one has 1."""
+    weights = np.ones(len(names))
+    if prior:
+        weights = np.array([max(0.0, prior.get(name, 1.0)) for name in names])
+    weights[0] = 0.0
+    return Track(
+        names=tuple(names),
+        index={name: at for at, name in enumerate(names)},
+        weights=weights,
+        sums=np.cumsum(weights),
+        squares=np.cumsum(weights**2),
+    )
