@@ -25,7 +25,7 @@ def found(view: View, before: str, after: str) -> Boundary:
         skipped = ", ".join(suspects[:-1])
         summary = f"between {before} and {after}: {summary}, but {skipped} could not be judged"
     if not view.slower:
-        summary += "; the first end is the slow one: are good and bad swapped?"
+        summary += "; the first end is the slow one"
     return _boundary(
         view,
         before=before,

@@ -29,7 +29,9 @@ class Benches(Protocol):
     @property
     def environment(self) -> dict[str, object]: ...
 
-    def sample(self, row: str, workload: Workload, *, campaign_id: str, turn: int) -> Sample: ...
+    def sample(
+        self, candidate: str, workload: Workload, *, campaign_id: str, turn: int
+    ) -> Sample: ...
 
     def ahead(self, candidates: Sequence[str]) -> None:
         """These may be wanted next."""

@@ -54,10 +54,10 @@ def test_no_difference_names_no_culprit_and_says_what_it_could_have_seen():
     assert {verdict.outcome for verdict in boundary.verdicts} == {Outcome.INCONCLUSIVE}
 
 
-def test_an_improvement_is_found_and_the_swap_is_said():
+def test_an_improvement_is_found_and_said_to_be_one():
     boundary = World(line(20, 20, 1, 1)).search(Halving())
     assert (boundary.direction, boundary.before, boundary.after) == ("faster", "r1", "r2")
-    assert "swapped" in boundary.summary
+    assert "the first end is the slow one" in boundary.summary
     outcomes = {verdict.candidate: verdict.outcome for verdict in boundary.verdicts}
     assert outcomes["r0"] is Outcome.SLOW
     assert outcomes["r3"] is Outcome.FAST

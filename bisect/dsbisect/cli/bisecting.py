@@ -87,27 +87,44 @@ def reproduce(
     study(request, store, output, as_json=as_json)
 
 
-def study(request: Request, store_place: str | None, output: Path | None, *, as_json: bool) -> None:
+def study(
+    request: Request,
+    store_place: str | None,
+    output: Path | None,
+    *,
+    as_json: bool,
+    command: str = "",
+) -> None:
     """Run a study and tell what it found; a status of its own when that is nothing."""
     _ = request.lines  # a wrong --good or --bad is told before anything is started
     engine = detect()
     with Store.open(store_place) as store, Watch() as watch:
         findings = run_study(request, engine=engine, store=store, watcher=watch)
     try:
-        _tell(request, findings, output, as_json=as_json)
+        _tell(request, findings, output, as_json=as_json, command=command)
     except KeyboardInterrupt as error:
         raise StoppedError(
             "interrupted while the report was written; every sample and answer is stored",
             hint="`dsbisect report` writes it",
         ) from error
+    if (request.good or request.bad) and _improved(findings):
+        typer.echo("note: good is the slow end: are --good and --bad swapped?", err=True)
     if not _conclusive(findings):
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
-def _tell(request: Request, findings: Findings, output: Path | None, *, as_json: bool) -> None:
+def _tell(
+    request: Request, findings: Findings, output: Path | None, *, as_json: bool, command: str
+) -> None:
     data = report_data(request.matrix, findings.campaigns, findings.samples, findings.images)
+    if command:
+        data = data.asked_by(command)
     path = write_report(output or default_folder(request.series.id), data)
     typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
+
+
+def _improved(findings: Findings) -> bool:
+    return any(c.boundary and c.boundary.direction == "faster" for c in findings.campaigns)
 
 
 def _conclusive(findings: Findings) -> bool:

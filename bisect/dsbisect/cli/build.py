@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,7 +69,7 @@ def build(  # noqa: PLR0913 - each is an option
     built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
     if measure:
         request = _comparison(checked, known, built, workload, arm, relock=relock)
-        study(request, store, output, as_json=as_json)
+        study(request, store, output, as_json=as_json, command=_again())
         return
     engine = detect()
     base = build_image(
@@ -134,6 +136,11 @@ def _comparison(
         arm=find_arm(both, arm),
         relock=relock,
     )
+
+
+def _again() -> str:
+    """The command as it was given."""
+    return shlex.join(["dsbisect", *sys.argv[1:]])
 
 
 def _export(made: Build, folder: Path) -> None:

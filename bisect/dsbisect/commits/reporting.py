@@ -20,13 +20,10 @@ def write_findings(matrix: Matrix, outcome: Outcome, output: Path | None) -> Pat
         "--bad", findings.bad, "--workload", findings.workload, "--arm", findings.arm,
     ])  # fmt: skip
     sections = tuple(
-        section.model_copy(
-            update={
-                "comparison": section.comparison.looked_at().model_copy(update={"command": command})
-            }
-        )
+        section.model_copy(update={"comparison": section.comparison.looked_at()})
         for section in data.sections
     )
     whole = data.model_copy(update={"commits": findings, "title": title, "sections": sections})
+    whole = whole.asked_by(command)
     name = outcome.campaigns[0].series_id if outcome.campaigns else "commits"
     return write_report(output or default_folder(name), whole)

@@ -29,6 +29,8 @@ def _lines(findings: CommitFindings) -> Iterator[str]:
         yield from _culprit(culprit)
         yield ""
     yield from (f"note: {note}" for note in findings.notes)
+    if findings.whole.direction == "faster":
+        yield "note: good is the slow end: are --good and --bad swapped?"
     yield from _range(findings)
     for name, why in findings.whole.unmeasured.items():
         yield f"not measured: {name}: {why.splitlines()[0]}"

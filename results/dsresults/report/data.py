@@ -29,3 +29,13 @@ class ReportData(Value):
     environments: tuple[dict[str, Any], ...] = ()
     samples: tuple[Sample, ...] = ()
     commits: CommitFindings | None = None
+
+    def asked_by(self, command: str) -> ReportData:
+        """The report of a command that is not `bisect rows`, so that it can be given again."""
+        sections = tuple(
+            section.model_copy(
+                update={"comparison": section.comparison.model_copy(update={"command": command})}
+            )
+            for section in self.sections
+        )
+        return self.model_copy(update={"sections": sections})
