@@ -67,6 +67,29 @@ def test_the_line_through_a_merge_is_one_of_candidates(past):
     assert scope.sides(scope.line[1]) == ()
 
 
+def test_what_was_searched_is_not_searched_again_in_a_merge_within_a_merge(past):
+    past.commit("a")
+    past.switch("topic", "begin")
+    past.commit("t1")
+    past.switch("inner", "t1")
+    past.commit("i1")
+    past.switch("topic")
+    past.merge("into topic", "inner")
+    past.merge("main into topic", "main")
+    past.commit("t2")
+    past.switch("main")
+    past.commit("b")
+    past.merge("merge", "topic")
+    scope = survey(ask(past))
+    (line,) = scope.sides(scope.line[-1])
+    inner = ["t1", "into topic", "main into topic", "t2"]
+    assert names(past, scope, line) == ["b", *inner, "merge"]
+    by_name = dict(zip(names(past, scope, line), line, strict=True))
+    (deeper,) = scope.sides(by_name["into topic"])
+    assert names(past, scope, deeper) == ["t1", "i1"]  # which makes the same server as the merge
+    assert scope.sides(by_name["main into topic"]) == ()  # main's commits are on the line already
+
+
 def test_an_unmeasured_suspect_stands_for_all_of_its_class(past):
     scope = survey(ask(grown(past)))
     begin, _, merge = scope.line
@@ -75,8 +98,8 @@ def test_an_unmeasured_suspect_stands_for_all_of_its_class(past):
 
 
 def test_only_commits_that_touch_the_paths_are_candidates(past):
-    scope = survey(ask(grown(past), paths=("ldap/side",)))
-    assert names(past, scope) == ["begin", "merge"]
+    scope = survey(ask(grown(past), paths=("ldap/side.c",)))
+    assert names(past, scope) == ["begin", "merge", "tests"]  # both ends stay
 
 
 def test_a_range_in_which_nothing_changes_the_server(past):

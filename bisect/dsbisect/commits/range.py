@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from dsbisect.commits.asking import SHORT, Ask, tree_of
 from dsbuilds.history.classes import Class, collapse
-from dsbuilds.history.lines import count, line, side_lines
+from dsbuilds.history.lines import Line, count, line, side_lines
 from dsbuilds.history.repository import Repository
-from dsbuilds.relevance import kinds_of, server_key
+from dsbuilds.history.steps import server_keys
+from dsbuilds.relevance import kinds_of
 from dsbuilds.trees import Tree
-from dsharness.content import content_key
 from dsresults.commits import EqualCommits
 
 
@@ -28,7 +28,7 @@ class Range:
     trees: dict[str, Tree] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     classes: dict[str, Class] = field(default_factory=dict)
-    _keys: dict[str, str] = field(default_factory=dict)
+    _known: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -64,34 +64,28 @@ class Range:
 
     def sides(self, candidate: str) -> tuple[tuple[str, ...], ...]:
         """The lines through a merge's side branches, as candidates."""
-        merge = self.hashes[candidate]
-        lines = side_lines(self.repository, merge, self.good)
-        return tuple(self.collapsed(each.commits) for each in lines)
+        known = self._known.get(candidate, (self.good,))
+        lines = side_lines(self.repository, self.hashes[candidate], *known)
+        return tuple(self.collapsed(each) for each in lines)
 
-    def collapsed(self, commits: tuple[str, ...]) -> tuple[str, ...]:
+    def collapsed(self, whole: Line) -> tuple[str, ...]:
         """A line of commits as a line of candidates; both ends stay."""
-        classes = collapse(commits, self._key)
+        commits = whole.commits
+        keys = server_keys(self.repository, commits, paths=self.paths)
         names = []
-        for each in classes:
+        for each in collapse(commits, keys.__getitem__):
             name = each.first[:SHORT]
             self.hashes[name] = each.first
             self.classes.setdefault(name, each)
+            self._known.setdefault(name, whole.known)
             names.append(name)
-        if len(names) == 1:  # equal from end to end: there is no difference to be found
+        # With --paths the last class may differ elsewhere; and where all is equal from end to end,
+        # both ends are still needed to say so.
+        if self.paths or len(names) == 1:
             last = commits[-1][:SHORT]
             self.hashes[last] = commits[-1]
-            names.append(last)
+            names = [*dict.fromkeys([*names, last])]
         return tuple(names)
-
-    def _key(self, commit: str) -> str:
-        if commit not in self._keys:
-            listing = tree_of(self.repository, commit).listing()
-            if self.paths:
-                listing = {
-                    path: what for path, what in listing.items() if path.startswith(self.paths)
-                }
-            self._keys[commit] = content_key([server_key(listing)])
-        return self._keys[commit]
 
 
 def survey(ask: Ask) -> Range:
@@ -109,7 +103,7 @@ def survey(ask: Ask) -> Range:
         commits=count(repository, whole.commits[0], bad),
         notes=whole.notes,
     )
-    scope.line = scope.collapsed(whole.commits)
+    scope.line = scope.collapsed(whole)
     for candidate in (scope.line[0], scope.line[-1]):
         scope.tree(candidate)
     return scope
