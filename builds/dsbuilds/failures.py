@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import re
 
+from dsharness.errors import BuildError
+
+
+class UnbuildableError(BuildError):
+    """What does not build; says whether another time or another toolchain may help."""
+
+    lasting = True
+    toolchain_may_be_wrong = False
+
+
 # The first line that matches is the cause; what follows is mostly its consequence.
 CAUSES = tuple(
     re.compile(pattern, re.MULTILINE)

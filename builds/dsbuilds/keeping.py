@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dsbuilds.failures import UnbuildableError
 from dsharness.commands import atomic_write, writing
-from dsharness.errors import BuildError
 from dsharness.model import Build
 from dsharness.paths import cache_home
 
@@ -31,10 +31,11 @@ def find(key: str) -> Build | None:
     return found.model_copy(update={"folder": str(folder)})
 
 
-def remember_failure(key: str, error: BuildError) -> None:
+def remember_failure(key: str, error: UnbuildableError) -> None:
     """So that an unattended search does not try again what cannot be built."""
     log = str(error.log) if error.log else ""
-    text = json.dumps({"message": error.message, "log": log})
+    toolchain = error.toolchain_may_be_wrong
+    text = json.dumps({"message": error.message, "log": log, "toolchain": toolchain})
     atomic_write(builds_home() / f"{key}.failed", text)
 
 
@@ -45,11 +46,13 @@ def refuse_known_failure(key: str) -> None:
         known = json.loads(text)
     except (OSError, ValueError):
         return
-    raise BuildError(
+    error = UnbuildableError(
         known["message"],
         hint="tried before; `dsbisect clean --builds` forgets it",
         log=Path(known["log"]) if known["log"] else None,
     )
+    error.toolchain_may_be_wrong = known.get("toolchain", False)
+    raise error
 
 
 def all_builds() -> list[Build]:

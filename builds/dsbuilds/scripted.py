@@ -9,21 +9,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dsbuilds.confinement import Limits, bounded, confined
-from dsbuilds.failures import cause_of, may_be_the_toolchain, passing, stage_of
+from dsbuilds.failures import (
+    UnbuildableError,
+    cause_of,
+    may_be_the_toolchain,
+    passing,
+    stage_of,
+)
 from dsbuilds.keeping import builds_home
 from dsharness.commands import writing
-from dsharness.errors import BuildError, DeadlineError
+from dsharness.errors import DeadlineError
 from dsimages.buildah import Workshop
 
 HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal speaks
 INSIDE = "/usr/libexec/dsbisect-build/script"
-
-
-class UnbuildableError(BuildError):
-    """What does not build; says whether another time or another toolchain may help."""
-
-    lasting = True
-    toolchain_may_be_wrong = False
 
 
 def unbuildable(said: str, log: Path) -> UnbuildableError:

@@ -14,7 +14,7 @@ from small_trees import small_tree
 
 from dsbuilds.confinement import Limits
 from dsbuilds.drivers.tree import Order, build_tree
-from dsbuilds.scripted import UnbuildableError
+from dsbuilds.failures import UnbuildableError
 from dsbuilds.toolchains.choosing import fitting
 from dsbuilds.toolchains.images import Shop, shop_of
 from dsbuilds.toolchains.needs import needs_of

@@ -13,6 +13,7 @@ from dsbuilds import keeping
 from dsbuilds.confinement import Limits, bounded, options
 from dsbuilds.contents import content_of
 from dsbuilds.failures import (
+    UnbuildableError,
     cause_of,
     may_be_stale,
     may_be_the_toolchain,
@@ -338,8 +339,8 @@ class TestKeeping:
 
     def test_a_failure_is_remembered_with_its_log(self, tmp_path):
         keeping.refuse_known_failure("k1")
-        keeping.remember_failure("k1", BuildError("unbuildable: x", log=tmp_path / "log"))
-        with pytest.raises(BuildError, match="unbuildable: x") as caught:
+        keeping.remember_failure("k1", UnbuildableError("unbuildable: x", log=tmp_path / "log"))
+        with pytest.raises(UnbuildableError, match="unbuildable: x") as caught:
             keeping.refuse_known_failure("k1")
         assert caught.value.log == tmp_path / "log"
         assert "clean --builds" in caught.value.hint

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from dsbisect.supply import Told
 from dsbuilds.drivers.tree import Order, build_tree
 from dsbuilds.edits.contract import Patch
+from dsbuilds.failures import UnbuildableError
 from dsbuilds.layering import layered
 from dsbuilds.relevance import server_key
 from dsbuilds.rows import check_promise, promise, promising
-from dsbuilds.scripted import UnbuildableError
 from dsbuilds.toolchains.choosing import fitting
 from dsbuilds.toolchains.images import Shop, shop_of
 from dsbuilds.toolchains.needs import needs_of

@@ -8,8 +8,8 @@ from pathlib import Path
 from dsbuilds.drivers.changelog import headed, with_entry, with_patches
 from dsbuilds.drivers.dependencies import dependencies_shop
 from dsbuilds.drivers.packages import LIBEXEC, PackageOrder, Progress
-from dsbuilds.failures import cause_of
-from dsbuilds.scripted import UnbuildableError, confined_run, work_folder
+from dsbuilds.failures import UnbuildableError, cause_of
+from dsbuilds.scripted import confined_run, work_folder
 from dsbuilds.sources.fields import paragraphs
 from dsbuilds.sources.record import recorded
 from dsbuilds.toolchains.images import Shop

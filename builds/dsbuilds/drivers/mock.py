@@ -11,7 +11,8 @@ from pathlib import Path
 from dsbuilds.drivers.chroot import Chroot, Commands, config
 from dsbuilds.drivers.packages import INDEX, PackageOrder, Progress, found_or_made, provenance_of
 from dsbuilds.drivers.rpm import lay_out_sources
-from dsbuilds.scripted import UnbuildableError, unbuildable, work_folder
+from dsbuilds.failures import UnbuildableError
+from dsbuilds.scripted import unbuildable, work_folder
 from dsharness.commands import Completed, append_log, atomic_write, run, writing
 from dsharness.content import content_key
 from dsharness.errors import DeadlineError, ToolMissingError

@@ -16,8 +16,9 @@ from typing import Protocol
 from dsbuilds import keeping
 from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
+from dsbuilds.failures import UnbuildableError
 from dsbuilds.keeping import builds_home
-from dsbuilds.scripted import UnbuildableError, confined_run, unbuildable, work_folder
+from dsbuilds.scripted import confined_run, unbuildable, work_folder
 from dsbuilds.sources.package import SourcePackage
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree

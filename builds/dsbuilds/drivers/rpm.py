@@ -10,8 +10,8 @@ from dsbuilds.drivers.changelog import headed
 from dsbuilds.drivers.dependencies import dependencies_shop
 from dsbuilds.drivers.packages import LIBEXEC, PackageOrder, Progress
 from dsbuilds.drivers.spec import with_patches, with_release
-from dsbuilds.failures import cause_of
-from dsbuilds.scripted import UnbuildableError, confined_run, work_folder
+from dsbuilds.failures import UnbuildableError, cause_of
+from dsbuilds.scripted import confined_run, work_folder
 from dsbuilds.sources.record import recorded
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree, imported

@@ -17,10 +17,10 @@ from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
 from dsbuilds.crates import crates_for
 from dsbuilds.edits.contract import Expectation
-from dsbuilds.failures import may_be_stale
+from dsbuilds.failures import UnbuildableError, may_be_stale
 from dsbuilds.keeping import builds_home
 from dsbuilds.relevance import server_key
-from dsbuilds.scripted import UnbuildableError, confined_run, unbuildable
+from dsbuilds.scripted import confined_run, unbuildable
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.toolchains.needs import Crates, Needs
 from dsbuilds.trees import Tree
