@@ -45,7 +45,6 @@ def test_a_build_ahead_is_frozen_and_ended(
         return len(ticks.read_text(encoding="utf-8").split()) if ticks.exists() else 0
 
     ahead = Ahead(engine, make)
-    before = {box.name for box in found(engine)}
     try:
         ahead.want(["one"])
         ahead.want(["one"])  # asked for once is enough
@@ -62,7 +61,7 @@ def test_a_build_ahead_is_frozen_and_ended(
         begun = time.monotonic()
         ahead.close()
     assert time.monotonic() - begun < 20  # nobody waits for what nobody wants
-    assert {box.name for box in found(engine)} - before == set()
+    assert not [box.name for box in found(engine) if "dsbisect-build-" in box.name]
     assert len(failures) == 1
     # It was ended, which says nothing of the source: nothing is remembered against it.
     assert list(builds_home().glob("*.failed")) == []
