@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from dsbisect.searches import PLAIN, as_recorded, recorded
 from dsbisect.searching import Answer, History, Measure, Question, Search
 from dsharness.content import content_key
 from dsharness.errors import CandidateError
@@ -63,9 +64,10 @@ def run_campaign(
     kind: Kind = "rows",
 ) -> Campaign:
     """Search until the answer; an interrupted campaign of the same question goes on."""
-    campaign, samples = _open_campaign(question, workload, benches, store, kind)
+    campaign, samples = _open_campaign(question, workload, search, benches, store, kind)
     if samples:
         listener.resumed(campaign, len(samples))
+        search = as_recorded(search, campaign)
     unmeasurable = dict(benches.unmeasurable)
     while True:
         history = History(samples=grouped(samples), unmeasurable=unmeasurable)
@@ -93,6 +95,7 @@ def run_campaign(
 def unfinished(
     question: Question,
     workload: Workload,
+    search: Search,
     benches: Benches,
     store: Store,
     kind: Kind = "rows",
@@ -103,15 +106,20 @@ def unfinished(
         series_id=question.series_id,
         workload_id=question.workload_id,
         arm_id=question.arm_id,
-        fingerprint=_environment(question, workload, benches)["fingerprint"],
+        fingerprint=_environment(question, workload, search, benches)["fingerprint"],
     )
 
 
 def answered_before(
-    moment: str, question: Question, workload: Workload, benches: Benches, store: Store
+    moment: str,
+    question: Question,
+    workload: Workload,
+    search: Search,
+    benches: Benches,
+    store: Store,
 ) -> Campaign | None:
     """The newest answer to this that was there at that moment, from this very environment."""
-    environment = _environment(question, workload, benches)
+    environment = _environment(question, workload, search, benches)
     finished = store.campaigns(
         series_id=question.series_id,
         workload_id=question.workload_id,
@@ -128,10 +136,14 @@ def answered_before(
 
 
 def _open_campaign(
-    question: Question, workload: Workload, benches: Benches, store: Store, kind: Kind
+    question: Question,
+    workload: Workload,
+    search: Search,
+    benches: Benches,
+    store: Store,
+    kind: Kind,
 ) -> tuple[Campaign, list[Sample]]:
-    environment = _environment(question, workload, benches)
-    known = unfinished(question, workload, benches, store, kind)
+    known = unfinished(question, workload, search, benches, store, kind)
     if known is not None:
         return known, store.samples(campaign_id=known.id)
     campaign = Campaign(
@@ -143,17 +155,25 @@ def _open_campaign(
         workload_id=question.workload_id,
         arm_id=question.arm_id,
         started_at=_now(),
-        environment=environment,
+        environment=_environment(question, workload, search, benches),
     )
     store.add_campaign(campaign)
     return campaign, []
 
 
-def _environment(question: Question, workload: Workload, benches: Benches) -> dict[str, str]:
-    """Everything that must be the same for old samples to count."""
+def _environment(
+    question: Question, workload: Workload, search: Search, benches: Benches
+) -> dict[str, Any]:
+    """Everything that must be the same for old samples to count, and how they were searched.
+
+    What was ready before the search may have changed when it goes on.
+    """
     identities = {each: benches.identities.get(each) for each in question.line}
     inputs = [question.line, workload.model_dump(mode="json"), identities, benches.environment]
-    return {"fingerprint": content_key(inputs)}
+    how = recorded(search)
+    if how["name"] != PLAIN:
+        inputs.append({name: value for name, value in how.items() if name != "costs"})
+    return {"fingerprint": content_key(inputs), "search": how}
 
 
 def _now() -> str:

@@ -35,6 +35,27 @@ class History:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Share:
+    """Part of what is believed: the first changed candidate is one of these."""
+
+    after: str  # the last candidate that is not
+    last: str
+    candidates: int
+    chance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What a search believes before its next step, to be shown; chances from 0 to 1."""
+
+    shares: tuple[Share, ...]  # the likeliest first
+    none: float
+    drift: float
+    two: float
+    noise_pct: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Measure:
     """Measure these candidates in this order, all as one turn."""
 
@@ -43,6 +64,7 @@ class Measure:
     why: str
     remaining: int  # samples still expected after this turn, for the ETA
     likely: tuple[str, ...] = ()  # what may be measured next, the most probable first
+    outlook: Outlook | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +75,6 @@ class Answer:
 
 
 class Search(Protocol):
-    """The place where a statistical search will stand."""
+    """A way to search: a value, so that equal ones decide alike."""
 
     def next_step(self, question: Question, history: History) -> Measure | Answer: ...

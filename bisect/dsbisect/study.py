@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dsbisect.campaign import Benches, Listener, answered_before, run_campaign, unfinished
-from dsbisect.halving import Halving
 from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.manner import Manner
 from dsbisect.request import Request
 from dsbisect.searching import Question, Search
 from dsbisect.supply import RowSupply
 from dsharness.engine import Engine
 from dsharness.host import available_cpus, plan_cpus
-from dsharness.model import Campaign, Image, Sample
+from dsharness.model import Campaign, Image, Sample, Workload
 from dsresults.store import Store
+
+SURVEY = 6  # rows of a short line are all measured: a report has a figure for each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,7 @@ def run_study(
     engine: Engine,
     store: Store,
     watcher: Watcher,
-    search: Search | None = None,
+    manner: Manner | None = None,
 ) -> Findings:
     """Prepare every row once, then search each line with each workload."""
     lines = request.lines
@@ -63,7 +65,7 @@ def run_study(
             watcher.unmeasurable(row, why)
         for image in laboratory.images.values():
             store.add_image(image)
-        campaigns = _answer_all(request, laboratory, store, watcher, search or Halving())
+        campaigns = _answer_all(request, laboratory, store, watcher, manner or Manner())
         images = laboratory.images
     samples = [
         sample for campaign in campaigns for sample in store.samples(campaign_id=campaign.id)
@@ -72,10 +74,10 @@ def run_study(
 
 
 def _answer_all(
-    request: Request, benches: Benches, store: Store, watcher: Watcher, search: Search
+    request: Request, benches: Benches, store: Store, watcher: Watcher, manner: Manner
 ) -> list[Campaign]:
     """One campaign for each question; those that an interrupted study had answered stand."""
-    asked = [
+    asked: list[tuple[Question, Workload, Search]] = [
         (
             Question(
                 series_id=request.series.id,
@@ -84,16 +86,19 @@ def _answer_all(
                 arm_id=request.arm.id,
             ),
             workload,
+            manner.search(workload, survey_up_to=SURVEY),
         )
         for workload in request.workloads
         for line in request.lines
     ]
     campaigns: list[Campaign] = []
-    for number, (question, workload) in enumerate(asked):
+    for number, (question, workload, search) in enumerate(asked):
         later = (unfinished(*one, benches, store) for one in asked[number + 1 :])
         left = next((campaign for campaign in later if campaign is not None), None)
-        known = left and answered_before(left.started_at, question, workload, benches, store)
-        if known and known.boundary and not unfinished(question, workload, benches, store):
+        known = left and answered_before(
+            left.started_at, question, workload, search, benches, store
+        )
+        if known and known.boundary and not unfinished(question, workload, search, benches, store):
             watcher.resumed(known, len(store.samples(campaign_id=known.id)))
             watcher.answered(known.boundary)
             campaigns.append(known)

@@ -9,6 +9,7 @@ from worlds import World
 
 from dsbisect.commits.hunting import hunt
 from dsbisect.halving import Halving
+from dsbisect.statistical import Bayes
 
 NAMES = [f"c{number:02}" for number in range(32)]
 
@@ -16,19 +17,18 @@ NAMES = [f"c{number:02}" for number in range(32)]
 class Laboratory:
     """Searches any line of a world with the real search, and remembers which."""
 
+    searches = (Halving(), Bayes())
+
     def __init__(self, costs, broken=()):
         self.costs, self.broken, self.lines = costs, frozenset(broken), []
 
     def search(self, line):
         self.lines.append(line)
         world = World({name: self.costs[name] for name in line}, broken=self.broken & {*line})
-        return world.search(Halving())
+        return world.search(Bayes())
 
     def hunt(self, line, sides=None):
-        return hunt(
-            tuple(line), self.search, lambda commit: (sides or {}).get(commit, ()),
-            smallest_effect=1.1,
-        )  # fmt: skip
+        return hunt(tuple(line), self.search, lambda commit: (sides or {}).get(commit, ()))
 
 
 def blamed(found):

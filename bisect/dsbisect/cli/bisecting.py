@@ -7,8 +7,24 @@ from typing import Annotated
 
 import typer
 
-from dsbisect.cli.options import ArmId, AsJson, Keep, MatrixFile, Relock, ReportFolder, StorePlace
+from dsbisect.cli.events import Events
+from dsbisect.cli.options import (
+    ArmId,
+    AsJson,
+    EventLines,
+    Keep,
+    Level,
+    MatrixFile,
+    MostBuilds,
+    MostHours,
+    MostRuns,
+    Relock,
+    ReportFolder,
+    SearchRule,
+    StorePlace,
+)
 from dsbisect.cli.watching import Watch
+from dsbisect.manner import Manner
 from dsbisect.request import Request
 from dsbisect.study import Findings, run_study
 from dsharness.errors import ExitCode, StoppedError
@@ -40,6 +56,12 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     output: ReportFolder = None,
     relock: Relock = False,
     keep: Keep = False,
+    search: SearchRule = "statistical",
+    level: Level = Manner.level,
+    most_runs: MostRuns = Manner.most_runs,
+    most_builds: MostBuilds = None,
+    most_hours: MostHours = None,
+    events: EventLines = False,
     as_json: AsJson = False,
 ) -> None:
     """Find where fast turns slow along a series of rows.
@@ -47,6 +69,10 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
     --workload bind-one
     """
+    manner = Manner(
+        name=search, level=level, most_runs=most_runs, most_builds=most_builds,
+        most_hours=most_hours,
+    )  # fmt: skip
     checked = load_matrix(matrix)
     request = Request(
         matrix=checked,
@@ -60,7 +86,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         relock=relock,
         keep=keep,
     )
-    study(request, store, output, as_json=as_json)
+    study(request, store, output, as_json=as_json, manner=manner, events=events)
 
 
 def reproduce(
@@ -94,12 +120,14 @@ def study(
     *,
     as_json: bool,
     command: str = "",
+    manner: Manner | None = None,
+    events: bool = False,
 ) -> None:
     """Run a study and tell what it found; a status of its own when that is nothing."""
     _ = request.lines  # a wrong --good or --bad is told before anything is started
     engine = detect()
-    with Store.open(store_place) as store, Watch() as watch:
-        findings = run_study(request, engine=engine, store=store, watcher=watch)
+    with Store.open(store_place) as store, Events() if events else Watch() as watch:
+        findings = run_study(request, engine=engine, store=store, watcher=watch, manner=manner)
     try:
         _tell(request, findings, output, as_json=as_json, command=command)
     except KeyboardInterrupt as error:

@@ -7,14 +7,30 @@ from typing import Annotated
 
 import typer
 
-from dsbisect.cli.options import ArmId, AsJson, Keep, MatrixFile, ReportFolder, StorePlace
+from dsbisect.cli.events import Events
+from dsbisect.cli.options import (
+    ArmId,
+    AsJson,
+    EventLines,
+    Keep,
+    Level,
+    MatrixFile,
+    MostBuilds,
+    MostHours,
+    MostRuns,
+    ReportFolder,
+    SearchRule,
+    StorePlace,
+)
 from dsbisect.cli.watching import Watch
 from dsbisect.commits.asking import Ask
 from dsbisect.commits.expecting import expected, expected_text
+from dsbisect.commits.prior import prior_table
 from dsbisect.commits.range import survey
 from dsbisect.commits.reporting import write_findings
 from dsbisect.commits.study import run_commits
 from dsbisect.commits.telling import told
+from dsbisect.manner import Manner
 from dsharness.errors import ExitCode
 from dsharness.matrix import find_arm, find_workload, load_matrix
 from dsharness.probing import detect
@@ -70,6 +86,19 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     store: StorePlace = None,
     output: ReportFolder = None,
     keep: Keep = False,
+    search: SearchRule = "statistical",
+    level: Level = Manner.level,
+    most_runs: MostRuns = Manner.most_runs,
+    most_builds: MostBuilds = None,
+    most_hours: MostHours = None,
+    events: EventLines = False,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option("--prior", help="PATTERN=WEIGHT: how suspicious files are; repeatable."),
+    ] = None,
+    no_prior: Annotated[
+        bool, typer.Option("--no-prior", help="Suspect every commit alike, whatever it changes.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the commit that made the server slow, and prove it.
@@ -77,6 +106,10 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     Example: dsbisect commits --repo ~/389-ds-base --good 389-ds-base-2.0.16
     --bad 389-ds-base-2.0.17 --workload bind-one
     """
+    manner = Manner(
+        name=search, level=level, most_runs=most_runs, most_builds=most_builds,
+        most_hours=most_hours,
+    )  # fmt: skip
     checked = load_matrix(matrix)
     ask = Ask(
         matrix=checked,
@@ -93,6 +126,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         toolchain=toolchain,
         proof=not no_proof,
         keep=keep,
+        prior=prior_table(prior or ()),
+        flat=no_prior,
     )
     scope = survey(ask)
     forecast = expected(ask, scope)
@@ -101,9 +136,9 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         typer.echo(text)
         return
     engine = detect()
-    with Store.open(store) as opened, Watch() as watch:
+    with Store.open(store) as opened, Events() if events else Watch() as watch:
         watch.note(expected_text(forecast).splitlines()[0])
-        outcome = run_commits(ask, scope, engine=engine, store=opened, watcher=watch)
+        outcome = run_commits(ask, scope, engine=engine, store=opened, watcher=watch, manner=manner)
     path = write_findings(checked, outcome, output)
     findings = outcome.findings
     typer.echo(findings.model_dump_json(indent=2) if as_json else f"{told(findings)}\n{path}")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dsbisect.manner import SearchName
+
 MatrixFile = Annotated[
     Path | None,
     typer.Option(
@@ -34,4 +36,24 @@ Relock = Annotated[
 ReportFolder = Annotated[
     Path | None,
     typer.Option("--output", help="Folder for the report. Default: results/runs/TIME-SERIES."),
+]
+SearchRule = Annotated[
+    SearchName,
+    typer.Option("--search", help="statistical: weighs every run; plain: halves by thresholds."),
+]
+Level = Annotated[
+    float, typer.Option("--level", help="How sure the answer must be: a chance below 1.")
+]
+MostRuns = Annotated[int, typer.Option("--most-runs", help="Give the best answer after so many.")]
+MostBuilds = Annotated[
+    int | None,
+    typer.Option("--most-builds", help="Measure no more candidates than that.", show_default=False),
+]
+MostHours = Annotated[
+    float | None,
+    typer.Option("--most-hours", help="Give the best answer after so long.", show_default=False),
+]
+EventLines = Annotated[
+    bool,
+    typer.Option("--events", help="Tell what happens as JSON lines on standard error."),
 ]

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from dsbisect.cli.options import AsJson, StorePlace
-from dsbisect.halving import Halving
 from dsbisect.replaying import Replay, replay
+from dsbisect.searches import search_of
 from dsharness.errors import ExitCode, StoreError, UsageError
 from dsharness.model import Campaign, Sample
 from dsresults.store import Store
@@ -35,7 +35,7 @@ def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = Fa
         write_log(sys.stdout, recorded)
         return
     for campaign, samples in recorded:
-        typer.echo(_told(replay(campaign, samples, Halving())))
+        typer.echo(_told(replay(campaign, samples, search_of(campaign))))
 
 
 def replay_log(
@@ -54,7 +54,7 @@ def replay_log(
             f"cannot read {file}: {error}", hint="name a log, or - for a pipe"
         ) from error
     recorded = parse_log(text.split("\n"), source=file)
-    done = [replay(campaign, samples, Halving()) for campaign, samples in recorded]
+    done = [replay(campaign, samples, search_of(campaign)) for campaign, samples in recorded]
     if as_json:
         typer.echo(json.dumps([_facts(each) for each in done], indent=2))
     else:

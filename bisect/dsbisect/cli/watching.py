@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
-from dsbisect.searching import Measure, Question
+from dsbisect.searching import Measure, Outlook, Question, Share
 from dsharness.model import Boundary, Campaign, Sample
 
 TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing of it is here; until one is ready
@@ -30,9 +32,11 @@ class Watch:
             TextColumn("{task.fields[left]}"),
             TimeElapsedColumn(),
             console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
         )
+        self._live = Live(
+            get_renderable=self._shown, console=self._console, transient=True, refresh_per_second=4
+        )
+        self._outlook: Outlook | None = None
         self._task: TaskID | None = None
         self._prepared = 0
         self._rows = 0
@@ -45,7 +49,8 @@ class Watch:
         self._question: Question | None = None
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        if self._console.is_terminal:
+            self._live.start()
         return self
 
     def __exit__(
@@ -54,7 +59,7 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        self._live.stop()
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self._rows, self._questions = len(rows), questions
@@ -92,9 +97,12 @@ class Watch:
         if question != self._question:
             self._question = question
             self._begun += 1
-            self._say(f"workload [bold]{question.workload_id}[/] on {_shown(question.line)}")
+            self._say(f"workload [bold]{question.workload_id}[/] on {_line_of(question.line)}")
         self._expected = self._taken + len(step.candidates) + step.remaining
+        self._outlook = step.outlook
         self._say(f"turn {step.turn}: {escape(step.why)}")
+        if step.outlook and not self._console.is_terminal:
+            self._say(f"  {escape(_believed(step.outlook))}")
 
     def sampled(self, sample: Sample) -> None:
         self._taken += 1
@@ -111,7 +119,13 @@ class Watch:
 
     def answered(self, boundary: Boundary) -> None:
         self._answered += 1
+        self._outlook = None
         self._say(f"[bold green]{boundary.workload_id}[/]: {escape(boundary.summary)}")
+
+    def _shown(self) -> RenderableType:
+        """What stands below the lines: what is believed now, and the bar."""
+        parts = [_table(self._outlook)] if self._outlook else []
+        return Group(*parts, self._bar)
 
     @property
     def _elapsed(self) -> float:
@@ -125,7 +139,34 @@ class Watch:
         self._console.print(f"[dim]{self._elapsed:5.0f} s[/] {text}", soft_wrap=True)
 
 
-def _shown(line: Sequence[str]) -> str:
+def _believed(outlook: Outlook) -> str:
+    """On one line, where no table can stand."""
+    shares = (f"{_place(share)} {share.chance:.0%}" for share in outlook.shares[:3])
+    parts = [*shares, f"no step {outlook.none:.0%}"]
+    if outlook.drift >= 0.005:
+        parts.append(f"a slope {outlook.drift:.0%}")
+    return f"believed: {', '.join(parts)}; a run varies by {outlook.noise_pct:.1f} %"
+
+
+def _table(outlook: Outlook) -> Table:
+    table = Table("the step is", "candidates", "chance", "", title="believed so far", expand=False)
+    for share in outlook.shares:
+        table.add_row(_place(share), str(share.candidates), *_chance(share.chance))
+    table.add_row("nowhere", "", *_chance(outlook.none))
+    if outlook.drift >= 0.005:
+        table.add_row("a slope, no step", "", *_chance(outlook.drift))
+    return table
+
+
+def _chance(chance: float) -> tuple[str, str]:
+    return f"{chance:.1%}", "█" * round(20 * chance)
+
+
+def _place(share: Share) -> str:
+    return share.last if share.candidates == 1 else f"after {share.after}, up to {share.last}"
+
+
+def _line_of(line: Sequence[str]) -> str:
     """A line of candidates; the middle of a long one is counted."""
     if len(line) > 8:
         return f"{line[0]} → … {len(line) - 2} more … → {line[-1]}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from dsbisect.commits.prior import HOT
 from dsbisect.commits.supply import Patches, Repair
 from dsbuilds.edits.contract import Patch
 from dsbuilds.edits.patching import patch_of
@@ -38,6 +40,8 @@ class Ask:
     patches: tuple[Path, ...] = ()
     toolchain: str | None = None
     proof: bool = True
+    prior: Mapping[str, float] = field(default_factory=lambda: HOT)
+    flat: bool = False  # every commit as likely as any other
     keep: bool = False
 
 

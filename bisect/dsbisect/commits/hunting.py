@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from dsharness.model import Boundary, Outcome, Verdict
 
+SMALLEST_EFFECT = 1.10  # less than this is not followed any further
+
 Line = tuple[str, ...]
 Search = Callable[[Line], Boundary]
 Sides = Callable[[str], Sequence[Line]]  # the lines through a merge's side branches
@@ -28,7 +30,7 @@ class Hunt:
         return self.boundaries[0]
 
 
-def hunt(line: Line, search: Search, sides: Sides, *, smallest_effect: float) -> Hunt:
+def hunt(line: Line, search: Search, sides: Sides) -> Hunt:
     """Search the line, what a found step leaves unexplained, and what a merge brought in."""
     boundaries: list[Boundary] = []
     culprits: list[Boundary] = []
@@ -39,7 +41,7 @@ def hunt(line: Line, search: Search, sides: Sides, *, smallest_effect: float) ->
         if not boundary.found or boundary.after is None:
             continue
         culprits.append(_innermost(boundary, search, sides, boundaries))
-        lines += _unexplained(boundary, smallest_effect)
+        lines += _unexplained(boundary)
     return Hunt(boundaries=tuple(boundaries), culprits=tuple(culprits))
 
 
@@ -68,7 +70,7 @@ def _through(
     return None
 
 
-def _unexplained(boundary: Boundary, smallest_effect: float) -> list[Line]:
+def _unexplained(boundary: Boundary) -> list[Line]:
     """The parts of a line, beside the step, over which the cost still changes."""
     line = boundary.line
     if boundary.before is None or boundary.after is None:
@@ -84,17 +86,15 @@ def _unexplained(boundary: Boundary, smallest_effect: float) -> list[Line]:
         (line[high:], known.get(line[high]), known.get(line[-1])),
     )
     return [
-        part
-        for part, begin, end in ends
-        if len(part) > 1 and begin and end and _apart(begin, end, smallest_effect)
+        part for part, begin, end in ends if len(part) > 1 and begin and end and _apart(begin, end)
     ]
 
 
-def _apart(begin: Verdict, end: Verdict, smallest_effect: float) -> bool:
+def _apart(begin: Verdict, end: Verdict) -> bool:
     """Whether two verdicts' intervals, seen from the line's first end, surely differ."""
     if begin.interval is None or end.interval is None:
         return False
     return (
-        end.interval[0] > begin.interval[1] * smallest_effect
-        or end.interval[1] * smallest_effect < begin.interval[0]
+        end.interval[0] > begin.interval[1] * SMALLEST_EFFECT
+        or end.interval[1] * SMALLEST_EFFECT < begin.interval[0]
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dsbisect.campaign import run_campaign
 from dsbisect.commits.asking import SHORT, Ask, patches_of, repairs_of, toolchains_of, tree_of
 from dsbisect.commits.supply import SourceSupply
-from dsbisect.halving import Halving
 from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.manner import Manner
 from dsbisect.searching import Question
 from dsbisect.study import Watcher
 from dsbuilds.history.repository import Repository
@@ -54,7 +54,8 @@ def judge_commit(
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         laboratory.prepare(question.line, watcher.prepared)
         campaign = run_campaign(
-            question, ask.workload, search=Halving(), benches=laboratory, store=store,
+            question, ask.workload, search=Manner().search(ask.workload, survey_up_to=3),
+            benches=laboratory, store=store,
             listener=watcher, kind="commits",
         )  # fmt: skip
     assert campaign.boundary is not None  # noqa: S101 - a finished campaign has an answer
@@ -63,8 +64,8 @@ def judge_commit(
 
 def side_of(candidate: str, boundary: Boundary) -> tuple[bool | None, str]:
     """On which side of the boundary a candidate was measured to be."""
-    verdict = next(each for each in boundary.verdicts if each.candidate == candidate)
-    if not boundary.found or candidate in boundary.unmeasured:
+    verdict = next((each for each in boundary.verdicts if each.candidate == candidate), None)
+    if verdict is None or not boundary.found or candidate in boundary.unmeasured:
         return None, boundary.unmeasured.get(candidate, boundary.summary)
     if boundary.after == candidate:
         return True, verdict.why

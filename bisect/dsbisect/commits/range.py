@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dsbisect.commits.asking import SHORT, Ask, tree_of
 from dsbuilds.history.classes import Class, collapse
 from dsbuilds.history.lines import Line, count, line, side_lines
 from dsbuilds.history.repository import Repository
-from dsbuilds.history.steps import server_keys
+from dsbuilds.history.steps import server_keys, steps_along
 from dsbuilds.relevance import kinds_of
 from dsbuilds.trees import Tree
 from dsresults.commits import EqualCommits
@@ -54,6 +55,14 @@ class Range:
         if candidate not in self.trees:
             self.trees[candidate] = tree_of(self.repository, self.hashes[candidate])
         return self.trees[candidate]
+
+    def changed(self, line: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The files by which each candidate differs from the one before it on this line."""
+        names = {self.hashes[name]: name for name in line}
+        steps = steps_along(self.repository, tuple(names))
+        return {
+            names[commit]: tuple(step.path for step in changes) for commit, changes in steps.items()
+        }
 
     def members(self, candidate: str, answer: str | None) -> tuple[str, ...]:
         """The commits a suspect stands for: an unmeasured one for all of its class."""

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from dsbisect.campaign import run_campaign
 from dsbisect.commits.asking import Ask, patches_of, repairs_of, toolchains_of
+from dsbisect.commits.expecting import GOLDEN_S, NEXT_BUILD_S
 from dsbisect.commits.hunting import hunt
+from dsbisect.commits.prior import prior_of
 from dsbisect.commits.proving import Case, prove
 from dsbisect.commits.range import Range
 from dsbisect.commits.supply import SourceSupply
-from dsbisect.halving import Halving
-from dsbisect.judging import Policy
 from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.manner import Manner
 from dsbisect.searching import Question, Search
 from dsbisect.study import Watcher
 from dsbuilds.history.changes import picked
@@ -25,6 +26,8 @@ from dsharness.host import available_cpus, plan_cpus
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.commits import CommitFindings, Comparison, Culprit
 from dsresults.store import Store
+
+LOOKED_AT = 200  # candidates: to know what is built, each one's files are listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +47,7 @@ def run_commits(
     engine: Engine,
     store: Store,
     watcher: Watcher,
-    search: Search | None = None,
-    policy: Policy | None = None,
+    manner: Manner | None = None,
 ) -> Outcome:
     """Search the range, follow merges and further steps, prove every culprit."""
     begun = time.monotonic()
@@ -68,8 +70,7 @@ def run_commits(
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         chase = _Chase(
             ask=ask, scope=scope, supply=supply, laboratory=laboratory, store=store,
-            watcher=watcher, search=search or Halving(policy=policy or Policy()),
-            policy=policy or Policy(),
+            watcher=watcher, manner=manner or Manner(),
         )  # fmt: skip
         chase.prepare(ends)
         findings = chase.run()
@@ -101,8 +102,7 @@ class _Chase:
     laboratory: Laboratory
     store: Store
     watcher: Watcher
-    search: Search
-    policy: Policy
+    manner: Manner
     campaigns: list[Campaign] = field(default_factory=list)
 
     def prepare(self, ends: Sequence[str]) -> None:
@@ -112,10 +112,7 @@ class _Chase:
         self.laboratory.prepare(ends, self.watcher.prepared)
 
     def run(self) -> CommitFindings:
-        found = hunt(
-            self.scope.line, self._boundary, self._sides,
-            smallest_effect=self.policy.smallest_effect,
-        )  # fmt: skip
+        found = hunt(self.scope.line, self._boundary, self._sides)
         culprits = tuple(self._culprit(boundary) for boundary in found.culprits)
         return CommitFindings(
             repository=self.ask.repository,
@@ -141,7 +138,7 @@ class _Chase:
             arm_id=self.ask.arm.id,
         )
         campaign = run_campaign(
-            question, self.ask.workload, search=self.search, benches=self.laboratory,
+            question, self.ask.workload, search=self._search(line), benches=self.laboratory,
             store=self.store, listener=self.watcher, kind="commits",
         )  # fmt: skip
         for candidate in line:
@@ -150,6 +147,21 @@ class _Chase:
         if campaign.boundary is None:
             raise AssertionError("a finished campaign has an answer")
         return campaign.boundary
+
+    def _search(self, line: tuple[str, ...]) -> Search:
+        ready = (name for name in line if len(line) <= LOOKED_AT and self.supply.ready(name))
+        return self.manner.search(
+            self.ask.workload,
+            prepare_s=NEXT_BUILD_S + GOLDEN_S,
+            ready=frozenset(ready),
+            prior=self._prior(line),
+        )
+
+    def _prior(self, line: tuple[str, ...]) -> dict[str, float]:
+        """None for what has no commits to look at, such as a culprit on another tree."""
+        if self.ask.flat or not all(name in self.scope.hashes for name in line):
+            return {}
+        return prior_of(self.scope.changed(line), self.ask.prior)
 
     def _sides(self, commit: str) -> tuple[tuple[str, ...], ...]:
         return () if self.ask.first_parent else self.scope.sides(commit)

@@ -9,12 +9,13 @@ from dsbisect.supply import Told
 from dsbuilds.drivers.tree import Order, build_tree
 from dsbuilds.edits.contract import Patch
 from dsbuilds.failures import UnbuildableError
+from dsbuilds.keeping import find
 from dsbuilds.layering import layered
 from dsbuilds.relevance import server_key
 from dsbuilds.rows import check_promise, promise, promising
 from dsbuilds.toolchains.choosing import fitting
 from dsbuilds.toolchains.images import Shop, shop_of
-from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.needs import Needs, needs_of
 from dsbuilds.trees import Tree
 from dsharness.content import content_key
 from dsharness.engine import Engine
@@ -76,6 +77,18 @@ class SourceSupply:
         """Build a candidate that may be wanted soon."""
         self.build(candidate, lambda _: None)
 
+    def ready(self, candidate: str) -> bool:
+        """Whether its build is here already, in a toolchain that was used."""
+        specimen = self.specimens[candidate]
+        try:
+            _, order = self._order(specimen, specimen.tree, ())
+        except (UnbuildableError, EditError, SourceError):
+            return False
+        return any(
+            each.id in self._shops and find(order(self._shops[each.id]).key) is not None
+            for each in self.toolchains
+        )
+
     def check(self, candidate: str, golden: Golden) -> None:
         """What the server stores is what the edits promised, or the build is not what it says."""
         del candidate
@@ -99,6 +112,22 @@ class SourceSupply:
         self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], told: Told
     ) -> tuple[Build, Shop]:
         """In the first toolchain that fits, or the next when the toolchain was to blame."""
+        needs, order = self._order(specimen, tree, applied)
+        choices = fitting(needs, self.toolchains)
+        for number, toolchain in enumerate(choices):
+            shop = self._shop(toolchain, told)
+            try:
+                return build_tree(self.engine, order(shop), progress=told), shop
+            except UnbuildableError as error:
+                if not error.toolchain_may_be_wrong or number == len(choices) - 1:
+                    raise
+                told(f"{error.message}; trying the toolchain {choices[number + 1].id}")
+        raise AssertionError("fitting() gives at least one")
+
+    def _order(
+        self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...]
+    ) -> tuple[Needs, Callable[[Shop], Order]]:
+        """What a source with all that is applied to it needs, and its order in a toolchain."""
         patches = self.patches(tree)
         for patch in patches:
             tree = tree.patched(patch.name, patch.text)
@@ -107,10 +136,9 @@ class SourceSupply:
             for patch in patches
         )
         needs = needs_of(tree.read)
-        choices = fitting(needs, self.toolchains)
-        for number, toolchain in enumerate(choices):
-            shop = self._shop(toolchain, told)
-            order = Order(
+
+        def order(shop: Shop) -> Order:
+            return Order(
                 tree=tree,
                 needs=needs,
                 shop=shop,
@@ -118,13 +146,8 @@ class SourceSupply:
                 expect=promise(patches),
                 clean=specimen.clean,
             )
-            try:
-                return build_tree(self.engine, order, progress=told), shop
-            except UnbuildableError as error:
-                if not error.toolchain_may_be_wrong or number == len(choices) - 1:
-                    raise
-                told(f"{error.message}; trying the toolchain {choices[number + 1].id}")
-        raise AssertionError("fitting() gives at least one")
+
+        return needs, order
 
     def _repaired(self, tree: Tree) -> tuple[Tree, tuple[AppliedPatch, ...]]:
         applied: list[AppliedPatch] = []

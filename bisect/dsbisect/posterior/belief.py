@@ -13,9 +13,9 @@ class Belief:
     Effects and noise are on a log scale, so a constant factor on all values changes nothing.
     """
 
-    none: float = 0.5  # most ranges that are asked about hold no step
-    two: float = 0.06
-    drift: float = 0.02
+    none: float = 0.3  # that a range holds no step at all is common
+    two: float = 0.03
+    drift: float = 0.01
     smallest_effect: float = 1.05  # less than this is no effect
     largest_effect: float = 1000.0
     noise: float = 0.07  # FACTS: 3 to 5 % when calibrated, 10 to 25 % when not

@@ -9,8 +9,10 @@ from dsbisect.posterior.evidence import Evidence
 from dsbisect.posterior.lattice import Lattice
 from dsbisect.posterior.track import Floats
 
-KNOWN = 8.0  # pairs of samples it takes to believe in a speed that samples share
-SHARED = 0.2  # less correlation than this is none
+TINY = 1e-300
+
+PACES = np.geomspace(0.003, 1.0, 6)  # variance of the speed's steps, in variances of the noise
+BELIEVED = 4.0  # by so many nats a changing speed must explain the values better
 
 
 def log_likelihood(seen: Evidence, grid: Lattice) -> Floats:
@@ -29,35 +31,42 @@ def log_likelihood(seen: Evidence, grid: Lattice) -> Floats:
 
 
 def without_shared_speed(seen: Evidence, expected: Floats) -> Evidence:
-    """Take from each sample what the one before it says about the speed they share.
+    """Take from each sample what those before it say about the machine's speed.
 
-    ``expected`` is the level of each candidate as it looks so far. Samples of one turn share the
-    machine's speed, and those of two turns that follow each other may: each has its correlation,
-    and one that was not seen on enough pairs counts as none.
+    ``expected`` is the level of each candidate as it looks so far; what is left over wanders like
+    the speed does, if it wanders at all. What each sample is expected to be after those before it
+    (Kalman's filter) makes the samples independent again.
     """
-    if len(seen.values) < 4:
+    if len(seen.values) < 6:
         return seen
     rest = seen.values - expected[seen.owner]
-    size = 1.5 * float(np.median(np.abs(rest)))
+    size = 1.4826 * float(np.median(np.abs(rest)))
     if size <= 0:
         return seen
-    rest = np.clip(rest, -2 * size, 2 * size)
-    together = seen.turns[1:] == seen.turns[:-1]
-    carried = np.zeros(len(rest))
-    scales = np.ones(len(rest))
-    for kind in (together, ~together):
-        correlation = _correlation(rest[:-1][kind], rest[1:][kind])
-        if correlation > SHARED:
-            later = np.flatnonzero(kind) + 1
-            carried[later] = correlation * rest[later - 1]
-            scales[later] = np.sqrt(1 - correlation**2)
-    return seen.shifted(seen.values - carried, scales) if np.any(carried) else seen
+    rest = np.clip(rest / size, -3, 3)
+    predicted, doubt = _filtered(rest, PACES)
+    surprise = _surprise(rest[:, None] - predicted, doubt)
+    best = int(np.argmin(surprise))
+    if surprise[best] + BELIEVED > float(_surprise(rest[:, None], np.ones((len(rest), 1)))[0]):
+        return seen
+    return seen.shifted(seen.values - size * predicted[:, best], np.sqrt(doubt[:, best]))
 
 
-def _correlation(one: Floats, other: Floats) -> float:
-    if len(one) < 2:
-        return 0.0
-    square = float(np.mean(np.concatenate([one, other]) ** 2))
-    if square <= 0:
-        return 0.0
-    return float(min(0.97, np.sum(one * other) / square / (len(one) + KNOWN)))
+def _filtered(rest: Floats, paces: Floats) -> tuple[Floats, Floats]:
+    """For each sample and pace: the speed as foreseen, and the variance of what is left."""
+    speed, unsure = np.zeros(len(paces)), np.zeros(len(paces))
+    predicted, doubt = np.empty((len(rest), len(paces))), np.empty((len(rest), len(paces)))
+    for at, value in enumerate(rest):
+        unsure = unsure + paces
+        predicted[at], doubt[at] = speed, 1 + unsure
+        gain = unsure / (1 + unsure)
+        speed = speed + gain * (value - speed)
+        unsure = unsure * (1 - gain)
+    return predicted, doubt
+
+
+def _surprise(rest: Floats, doubt: Floats) -> Floats:
+    """Minus the log-likelihood, with the size of the noise that fits best."""
+    fit = np.mean(rest**2 / doubt, axis=0)
+    surprise: Floats = 0.5 * len(rest) * np.log(np.maximum(fit, TINY)) + 0.5 * np.log(doubt).sum(0)
+    return surprise

@@ -48,6 +48,7 @@ class Posterior:
     chain: Chain
     steps: Floats  # prior of a step between two levels
     one_noise: Floats  # noise, gap: the share of each noise within ``one``
+    any_noise: Floats  # the share of each noise in all
     noise: float  # of one sample, as far as it hides a level
 
     @property
@@ -123,7 +124,9 @@ def _normalised(
     total = sum(float(table.sum()) for table in weights.values())
     weights = {kind: table / total for kind, table in weights.items()}
     one = weights["one"].sum(0)
-    by_noise = sum(table.reshape(len(grid.noises), -1).sum(1) for table in weights.values())
+    by_noise = np.sum(
+        [table.reshape(len(grid.noises), -1).sum(1) for table in weights.values()], axis=0
+    )
     hides = grid.noises**2 * (grid.tails + 3) / (grid.tails + 1)
     return Posterior(
         none=float(weights["none"].sum()),
@@ -135,6 +138,7 @@ def _normalised(
         chain=chain,
         steps=steps,
         one_noise=weights["one"] / np.maximum(one, TINY),
+        any_noise=by_noise,
         noise=float(np.sqrt(by_noise @ hides)),
     )
 

@@ -147,6 +147,11 @@ class Boundary(Value):
         default=(), description="every difference between neighbours, the boundary's among them"
     )
     verdicts: tuple[Verdict, ...] = ()
+    confidence: float | None = Field(
+        default=None, description="chance that what is said is so; None from the plain search"
+    )
+    chances: dict[str, float] = Field(default_factory=dict, description="of each suspect")
+    also: tuple[str, ...] = Field(default=(), description="suspects of a second step")
 
 
 class Campaign(Value):

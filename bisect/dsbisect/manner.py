@@ -1,0 +1,75 @@
+"""How a user wants a search to be done: by which rule, how sure, and for how much. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from dsbisect.halving import Halving
+from dsbisect.searching import Search
+from dsbisect.statistical import Bayes, Budget, Certainty, Costs
+from dsharness.errors import UsageError
+from dsharness.model import Workload
+
+SearchName = Literal["statistical", "plain"]
+
+# Measured on two cores (docs/search.md); figures to choose by, no promise.
+RUN_OVERHEAD_S = 1.3  # around the load itself
+START_S = 1.5  # a server whose directory is ready
+LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """Everything about a search that is not what it searches."""
+
+    name: SearchName = "statistical"
+    level: float = Certainty.level
+    most_runs: int = Budget.runs
+    most_builds: int | None = None
+    most_hours: float | None = None
+
+    def __post_init__(self) -> None:
+        if not LEAST_LEVEL <= self.level <= MOST_LEVEL:
+            raise UsageError(
+                f"--level {self.level:g}: must be from {LEAST_LEVEL:g} to {MOST_LEVEL:g}",
+                hint="0.95 is right 19 times out of 20",
+            )
+        for option, value in (
+            ("--most-runs", self.most_runs),
+            ("--most-builds", self.most_builds),
+            ("--most-hours", self.most_hours),
+        ):
+            if value is not None and not value > 0:
+                raise UsageError(f"{option} {value:g}: must be above 0", hint="leave it out")
+
+    def search(
+        self,
+        workload: Workload,
+        *,
+        prepare_s: float = 0.0,
+        ready: frozenset[str] = frozenset(),
+        prior: Mapping[str, float] | None = None,
+        survey_up_to: int = 0,
+    ) -> Search:
+        """The search to be used for candidates that take so long to be prepared."""
+        if self.name == "plain":
+            return Halving()
+        return Bayes(
+            certainty=Certainty(level=self.level, real=max(Certainty.real, self.level)),
+            costs=Costs(
+                run_s=workload.warmup_s + workload.duration_s + RUN_OVERHEAD_S,
+                start_s=START_S,
+                prepare_s=prepare_s,
+                ready=ready,
+            ),
+            budget=Budget(
+                runs=self.most_runs,
+                builds=self.most_builds,
+                seconds=math.inf if self.most_hours is None else 3600 * self.most_hours,
+            ),
+            prior=prior or {},
+            survey_up_to=survey_up_to,
+        )

@@ -1,0 +1,165 @@
+"""What a search believes after all that was measured. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dsbisect.judging import Policy, View
+from dsbisect.posterior import Belief, Posterior, Track, evidence, track, weigh
+from dsbisect.posterior.effects import odds_of_unseen
+from dsbisect.posterior.splitting import Split, split
+from dsbisect.posterior.track import Floats
+from dsbisect.searching import History, Question
+
+SLOPE = 6  # candidates: two equal steps look like a slope to three of them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certainty:
+    """When it is enough."""
+
+    level: float = 0.95
+    real: float = 0.99  # that there is a step at all, before one is named
+    none: float = 0.985  # that there is no step, before that is said
+    unseen_odds: float = 0.02  # of a step of any one size, before none is believed
+    visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
+    least_runs: int = 2  # of both neighbours of what is named, however clear it is
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Beliefs:
+    """A posterior with the line it is about."""
+
+    question: Question
+    history: History
+    line: Track
+    low: int  # the ends that can be measured
+    high: int
+    failed: Mapping[str, str]  # what cannot be measured -> why
+    posterior: Posterior
+
+    def failures(self, gap: int) -> list[int]:
+        low, high = self.posterior.ends(gap)
+        places = (self.line.index[name] for name in self.failed)
+        return sorted(at for at in places if low < at < high)
+
+    def split(self, gap: int) -> Split | None:
+        return split(self.line, gap, self.posterior.ends(gap), self.failures(gap))
+
+    def names(self, gap: int) -> tuple[str, ...]:
+        """The candidates of which one is the step when it is in this gap."""
+        low, high = self.posterior.ends(gap)
+        return self.line.names[low + 1 : high + 1]
+
+    @property
+    def top(self) -> int:
+        return int(np.argmax(self.posterior.stepped))
+
+    @property
+    def pair(self) -> float:
+        """The chance of two steps in different gaps."""
+        return float(np.triu(self.posterior.two, 1).sum())
+
+    def settled(self, certainty: Certainty) -> bool:
+        """A gap that holds a step for all we know, and within which nothing is left to measure.
+
+        Whether there is a second step elsewhere is another question, and is asked after this one.
+        """
+        found, top = self.posterior, self.top
+        if found.none > 1 - certainty.real or found.stepped[top] < certainty.level:
+            return False
+        return self.split(top) is None
+
+    def refuted(self, certainty: Certainty) -> bool:
+        """No step, and none of any size that is looked for could have hidden."""
+        found = self.posterior
+        least = certainty.visible * found.noise
+        return (
+            found.none >= certainty.none and odds_of_unseen(found, least) <= certainty.unseen_odds
+        )
+
+    def drifts(self, certainty: Certainty) -> bool:
+        """A slope through so many candidates that a few steps would not look like it."""
+        places = len(self.posterior.seen.positions)
+        return places >= SLOPE and self.posterior.drift >= certainty.level
+
+    def certain(self, certainty: Certainty) -> bool:
+        return self.settled(certainty) or self.drifts(certainty) or self.refuted(certainty)
+
+    def mass(self) -> Floats:
+        """Of each candidate; with ``none`` and ``drift`` of the posterior they sum to 1."""
+        found, line = self.posterior, self.line
+        pairs = found.two + found.two.T
+        shares = found.one + np.diag(found.two) + (pairs.sum(1) - 2 * np.diag(found.two)) / 2
+        masses = np.zeros(len(line.names))
+        for gap, share in enumerate(shares):
+            low, high = found.ends(gap)
+            weights = line.weights[low + 1 : high + 1]
+            total = weights.sum()
+            masses[low + 1 : high + 1] = share * (weights / total if total > 0 else 0.0)
+        return masses
+
+    def credible(self, level: float) -> tuple[str, ...]:
+        """The fewest candidates that hold ``level`` of the mass of all steps, in line order."""
+        masses = self.mass()
+        wanted = level * masses.sum()
+        order = np.argsort(-masses, kind="stable")
+        count = int(np.searchsorted(np.cumsum(masses[order]), wanted - 1e-12)) + 1
+        return tuple(self.line.names[at] for at in sorted(order[:count]) if masses[at] > 0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lines:
+    """The tracks of the lines asked about: a line of 100,000 is laid out once."""
+
+    prior: Mapping[str, float] = field(default_factory=dict)
+    known: dict[int, Track] = field(default_factory=dict)
+
+    def of(self, names: Sequence[str]) -> Track:
+        found = self.known.get(id(names))
+        if found is None or found.names is not names:
+            self.known.clear()
+            found = self.known[id(names)] = track(names, self.prior)
+        return found
+
+
+def why_not(question: Question, history: History) -> dict[str, str]:
+    """The candidates that cannot be measured, and why."""
+    view = View(question=question, history=history, policy=Policy())
+    asked = [*history.unmeasurable, *history.samples]
+    reasons = {name: view.why_not(name) for name in dict.fromkeys(asked)}
+    return {name: why for name, why in reasons.items() if why is not None}
+
+
+def ends(line: Track, failed: Mapping[str, str]) -> tuple[int, int] | None:
+    """An end that cannot be measured moves inwards; None when no two are left."""
+    low, high = 0, len(line.names) - 1
+    while low < high and line.names[low] in failed:
+        low += 1
+    while high > low and line.names[high] in failed:
+        high -= 1
+    return (low, high) if low < high else None
+
+
+def believe(
+    question: Question, history: History, line: Track, belief: Belief, failed: Mapping[str, str]
+) -> Beliefs | None:
+    """None before both ends were measured."""
+    bounds = ends(line, failed)
+    if bounds is None:
+        return None
+    seen = evidence(history, line, *bounds)
+    if seen is None or (seen.positions[0], seen.positions[-1]) != bounds:
+        return None
+    return Beliefs(
+        question=question,
+        history=history,
+        line=line,
+        low=bounds[0],
+        high=bounds[1],
+        failed={name: why for name, why in failed.items() if name in line.index},
+        posterior=weigh(seen, line, belief),
+    )

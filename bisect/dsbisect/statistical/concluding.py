@@ -1,0 +1,198 @@
+"""From what is believed to the answer, in words that carry the figures. Core pure logic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from dsbisect.posterior import Belief, weigh, witness
+from dsbisect.posterior.effects import effects
+from dsbisect.searching import Question
+from dsbisect.statistical.believing import Beliefs, Certainty
+from dsbisect.statistical.figures import steps, unsteady, verdicts, visible_pct
+from dsharness.model import Boundary
+
+MOST_TOLD = 50  # a set of thousands of suspects is told by its ends
+
+
+def conclude(beliefs: Beliefs, certainty: Certainty, belief: Belief, stop: str = "") -> Boundary:
+    """The best answer so far; ``stop`` says why the search ended before it was certain."""
+    if beliefs.settled(certainty):
+        return _named(beliefs, certainty, belief)
+    if beliefs.drifts(certainty):
+        return _drifting(beliefs, certainty)
+    if beliefs.refuted(certainty) or (stop and beliefs.posterior.none >= certainty.none):
+        return _none(beliefs)
+    return _undecided(beliefs, certainty, stop)
+
+
+def hopeless(question: Question, failed: Mapping[str, str]) -> Boundary:
+    """Fewer than two candidates can be measured."""
+    reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+    summary = f"fewer than two candidates can be measured: {reasons}"
+    return _boundary(question, failed, found=False, direction="unknown", summary=summary)
+
+
+def _named(beliefs: Beliefs, certainty: Certainty, belief: Belief) -> Boundary:
+    top, found, names = beliefs.top, beliefs.posterior, beliefs.line.names
+    low, high = found.ends(top)
+    before, after = names[low], names[high]
+    chance = float(found.stepped[top])
+    effect = effects(found, top)
+    slower = effect.middle > 1
+    word = "slower" if slower else "faster"
+    size, (least, most) = effect.middle, effect.interval(certainty.level)
+    if not slower:
+        size, least, most = 1 / size, 1 / most, 1 / least
+    summary = (
+        f"{after} is the first {word} one: {_times(size)} {word} than {before} "
+        f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%})"
+    )
+    suspects = beliefs.names(top)
+    if len(suspects) > 1:
+        skipped = ", ".join(suspects[:-1])
+        summary = f"between {before} and {after}: {summary}, but {skipped} could not be judged"
+    if not slower:
+        summary += "; the first end is the slow one"
+    also = _also(beliefs, certainty)
+    if also:
+        summary += f"; there may be a second step at {_listed(also)}"
+    summary += _canary(beliefs)
+    doubt = _contradicted(beliefs, belief, certainty, top)
+    return _boundary(
+        beliefs.question,
+        beliefs.failed,
+        before=before,
+        after=after,
+        suspects=suspects,
+        found=not doubt,
+        direction="unknown" if doubt else word,
+        effect=size,
+        effect_interval=(least, most),
+        summary=f"inconclusive: {doubt}. By CPU time {summary}" if doubt else summary,
+        steps=steps(beliefs, certainty),
+        verdicts=verdicts(beliefs, certainty, slower=slower),
+        confidence=chance,
+        chances=_chances(beliefs, (*suspects, *also)),
+        also=also,
+    )
+
+
+def _contradicted(beliefs: Beliefs, belief: Belief, certainty: Certainty, top: int) -> str | None:
+    """What the rate, which alone sees locks and queues, says against the CPU time."""
+    seen = witness(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
+    if seen is None:
+        return None
+    rate = weigh(seen, beliefs.line, belief)
+    if rate.none >= certainty.level:
+        return "the rate shows no step"
+    elsewhere = int(np.argmax(rate.stepped))
+    if elsewhere != top and rate.stepped[top] < 1 - certainty.level:
+        low, high = rate.ends(elsewhere)
+        return f"the rate has its step from {beliefs.line.names[low]} to {beliefs.line.names[high]}"
+    return None
+
+
+def _drifting(beliefs: Beliefs, certainty: Certainty) -> Boundary:
+    names, seen = beliefs.line.names, beliefs.posterior.seen
+    chance = beliefs.posterior.drift
+    first, last = (
+        float(np.median(seen.values[seen.owner == end])) for end in (0, len(seen.positions) - 1)
+    )
+    word = "slower" if last > first else "faster"
+    size = math.exp(abs(last - first))
+    return _boundary(
+        beliefs.question,
+        beliefs.failed,
+        found=False,
+        direction=word,
+        effect=size,
+        summary=f"a steady drift from {names[beliefs.low]} to {names[beliefs.high]}, "
+        f"{_times(size)} {word} in all (chance {chance:.1%}): no single candidate is the step",
+        verdicts=verdicts(beliefs, certainty, slower=None),
+        confidence=chance,
+    )
+
+
+def _none(beliefs: Beliefs) -> Boundary:
+    names, visible, chance = beliefs.line.names, visible_pct(beliefs), beliefs.posterior.none
+    return _boundary(
+        beliefs.question,
+        beliefs.failed,
+        found=False,
+        direction="none",
+        effect=1.0,
+        smallest_visible_pct=visible,
+        summary=f"no difference found between {names[beliefs.low]} and {names[beliefs.high]} with "
+        f"{beliefs.question.workload_id} (chance {chance:.1%}); "
+        f"smallest drop this run could have seen: {visible:.0f} %" + _canary(beliefs),
+        verdicts=verdicts(beliefs, Certainty(), slower=None),
+        confidence=chance,
+    )
+
+
+def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str) -> Boundary:
+    found, names = beliefs.posterior, beliefs.line.names
+    chance = 1 - found.none - found.drift
+    suspects = beliefs.credible(certainty.level)
+    return _boundary(
+        beliefs.question,
+        beliefs.failed,
+        found=False,
+        direction="unknown",
+        suspects=suspects,
+        smallest_visible_pct=visible_pct(beliefs),
+        summary=f"undecided between {names[beliefs.low]} and {names[beliefs.high]}"
+        f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {found.none:.1%}; "
+        f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
+        + _canary(beliefs),
+        steps=steps(beliefs, certainty),
+        verdicts=verdicts(beliefs, certainty, slower=None),
+        confidence=chance * certainty.level,
+        chances=_chances(beliefs, suspects),
+    )
+
+
+def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
+    """Candidates in other gaps that may hold a second step."""
+    top, stepped = beliefs.top, beliefs.posterior.stepped
+    others = [gap for gap in range(beliefs.posterior.gaps) if gap != top]
+    suspected = [gap for gap in others if stepped[gap] >= 1 - certainty.level]
+    return tuple(name for gap in suspected for name in beliefs.names(gap))
+
+
+def _chances(beliefs: Beliefs, names: tuple[str, ...]) -> dict[str, float]:
+    masses = beliefs.mass()
+    return {name: round(float(masses[beliefs.line.index[name]]), 6) for name in names[:MOST_TOLD]}
+
+
+def _canary(beliefs: Beliefs) -> str:
+    stray = unsteady(beliefs)
+    return f"; careful: {stray}" if stray else ""
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    if len(names) <= 4:
+        return ", ".join(names)
+    return f"{names[0]} to {names[-1]} ({len(names)})"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} times" if value < 100 else f"{value:.0f} times"
+
+
+def _boundary(question: Question, failed: Mapping[str, str], **facts: object) -> Boundary:
+    return Boundary.model_validate(
+        {
+            "series_id": question.series_id,
+            "line": question.line,
+            "workload_id": question.workload_id,
+            "arm_id": question.arm_id,
+            "before": None,
+            "after": None,
+            "unmeasured": dict(failed),
+            **facts,
+        }
+    )
