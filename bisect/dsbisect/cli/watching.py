@@ -11,9 +11,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from dsbisect.searching import Measure, Outlook, Question, Share
+from dsbisect.cli.believed import as_table, in_words
+from dsbisect.searching import Measure, Outlook, Question
 from dsharness.model import Boundary, Campaign, Sample
 
 TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing of it is here; until one is ready
@@ -33,10 +33,10 @@ class Watch:
             TimeElapsedColumn(),
             console=self._console,
         )
+        self._outlook: Outlook | None = None
         self._live = Live(
             get_renderable=self._shown, console=self._console, transient=True, refresh_per_second=4
         )
-        self._outlook: Outlook | None = None
         self._task: TaskID | None = None
         self._prepared = 0
         self._rows = 0
@@ -102,7 +102,7 @@ class Watch:
         self._outlook = step.outlook
         self._say(f"turn {step.turn}: {escape(step.why)}")
         if step.outlook and not self._console.is_terminal:
-            self._say(f"  {escape(_believed(step.outlook))}")
+            self._say(f"  {escape(in_words(step.outlook))}")
 
     def sampled(self, sample: Sample) -> None:
         self._taken += 1
@@ -124,7 +124,7 @@ class Watch:
 
     def _shown(self) -> RenderableType:
         """What stands below the lines: what is believed now, and the bar."""
-        parts = [_table(self._outlook)] if self._outlook else []
+        parts = [as_table(self._outlook)] if self._outlook else []
         return Group(*parts, self._bar)
 
     @property
@@ -137,33 +137,6 @@ class Watch:
 
     def _say(self, text: str) -> None:
         self._console.print(f"[dim]{self._elapsed:5.0f} s[/] {text}", soft_wrap=True)
-
-
-def _believed(outlook: Outlook) -> str:
-    """On one line, where no table can stand."""
-    shares = (f"{_place(share)} {share.chance:.0%}" for share in outlook.shares[:3])
-    parts = [*shares, f"no step {outlook.none:.0%}"]
-    if outlook.drift >= 0.005:
-        parts.append(f"a slope {outlook.drift:.0%}")
-    return f"believed: {', '.join(parts)}; a run varies by {outlook.noise_pct:.1f} %"
-
-
-def _table(outlook: Outlook) -> Table:
-    table = Table("the step is", "candidates", "chance", "", title="believed so far", expand=False)
-    for share in outlook.shares:
-        table.add_row(_place(share), str(share.candidates), *_chance(share.chance))
-    table.add_row("nowhere", "", *_chance(outlook.none))
-    if outlook.drift >= 0.005:
-        table.add_row("a slope, no step", "", *_chance(outlook.drift))
-    return table
-
-
-def _chance(chance: float) -> tuple[str, str]:
-    return f"{chance:.1%}", "█" * round(20 * chance)
-
-
-def _place(share: Share) -> str:
-    return share.last if share.candidates == 1 else f"after {share.after}, up to {share.last}"
 
 
 def _line_of(line: Sequence[str]) -> str:
