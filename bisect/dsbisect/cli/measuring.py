@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -15,12 +13,10 @@ from rich.table import Table
 
 from dsbisect.cli.options import ArmId, AsJson, Keep, MatrixFile, Relock, StorePlace
 from dsbisect.cli.watching import Watch
-from dsbisect.laboratory import Laboratory, Plan
-from dsbisect.supply import RowSupply
+from dsbisect.measuring import Look, measure_row
 from dsharness.errors import ExitCode
-from dsharness.host import available_cpus, plan_cpus
 from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
-from dsharness.model import Campaign, Sample
+from dsharness.model import Sample
 from dsharness.probing import detect
 from dsresults.store import Store
 
@@ -48,45 +44,18 @@ def measure(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     find_row(checked, row)
     workloads = [find_workload(checked, name) for name in workload or checked.defaults.workloads]
-    settings = find_arm(checked, arm)
-    engine = detect()
-    plan = Plan(
+    look = Look(
         matrix=checked,
-        arm=settings,
-        users=max(each.users for each in workloads),
-        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
+        row=row,
+        workloads=tuple(workloads),
+        arm=find_arm(checked, arm),
+        samples=samples,
+        relock=relock,
         keep=keep,
     )
-    supply = RowSupply(engine=engine, matrix=checked, relock=relock)
-    taken: list[Sample] = []
-    with (
-        Store.open(store) as opened,
-        Watch() as watch,
-        Laboratory(engine, plan, supply, watch.preparing) as laboratory,
-    ):
-        watch.begin([row], questions=1)
-        laboratory.prepare([row], watch.prepared)
-        if row in laboratory.failures:
-            raise laboratory.failures[row]
-        for image in laboratory.images.values():
-            opened.add_image(image)
-        watch.expect(len(workloads) * samples)
-        for each in workloads:
-            campaign = Campaign(
-                id=str(uuid.uuid4()),
-                kind="measure",
-                series_id=row,
-                workload_id=each.id,
-                arm_id=arm,
-                started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-                environment=laboratory.environment,
-            )
-            opened.add_campaign(campaign)
-            for turn in range(samples):
-                sample = laboratory.sample(row, each, campaign_id=campaign.id, turn=turn)
-                opened.add_sample(sample)
-                taken.append(sample)
-                watch.sampled(sample)
+    engine = detect()
+    with Store.open(store) as opened, Watch() as watch:
+        taken = measure_row(look, engine, opened, watch)
     if as_json:
         typer.echo(json.dumps([sample.model_dump(mode="json") for sample in taken], indent=2))
     else:

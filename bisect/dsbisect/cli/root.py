@@ -16,6 +16,7 @@ from dsbisect.cli.doctor import doctor
 from dsbisect.cli.ending import Group, run
 from dsbisect.cli.judge import judge
 from dsbisect.cli.measuring import measure
+from dsbisect.cli.plan import plan
 from dsbisect.cli.replay import log, replay_log
 from dsbisect.cli.reporting import report
 
@@ -37,6 +38,7 @@ app.command()(doctor)
 app.add_typer(matrix.app, name="matrix")
 app.add_typer(image.app, name="image")
 app.command()(measure)
+app.command()(plan)
 app.command()(build)
 app.command()(builds)
 app.add_typer(bisect, name="bisect")

@@ -1,0 +1,65 @@
+"""All searches that are compared, by the names the tables show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from benchmarks.search import oracle, peers_halving, peers_pinpoint, peers_votes
+from benchmarks.search.driving import drive, line_of
+from benchmarks.search.findings import Finding
+from benchmarks.search.machine import Machine
+from benchmarks.search.worlds import World
+from dsbisect.halving import Halving
+from dsbisect.statistical import Bayes
+from dsbisect.statistical.costing import Costs
+
+# One setting for all cells. A build costs less than three runs: a neighbour's build is mostly
+# there (docs/builds.md), and a run is what `--duration` makes it.
+COSTS = Costs(run_s=15.0, start_s=0.0, prepare_s=40.0)
+
+OURS, OUR_PLAIN = "dsbisect", "dsbisect --search plain"
+PLAIN, FIXED, ASV = "plain bisection", "fixed k", "asv find"
+PINPOINT, PINPOINT_TOLD = "Pinpoint", "Pinpoint, told d"
+FACF, GIT_BAYESECT = "FACF", "git_bayesect"
+ORACLE, ORACLE_FRUGAL = "oracle", "oracle, 9 builds"
+
+
+@dataclass(kw_only=True)
+class Stopwatch:
+    """Seconds of thought for each step, where a search takes steps."""
+
+    step_s: list[float] = field(default_factory=list)
+
+
+Method = Callable[[World, Machine, Stopwatch], Finding]
+
+
+def _ours(world: World, machine: Machine, watch: Stopwatch) -> Finding:
+    prior = {}
+    if world.prior is not None:
+        prior = dict(zip(line_of(world.n), world.prior.tolist(), strict=True))
+    return drive(Bayes(costs=COSTS, prior=prior), machine, watch.step_s)
+
+
+def _our_plain(_: World, machine: Machine, watch: Stopwatch) -> Finding:
+    return drive(Halving(), machine, watch.step_s)
+
+
+def _untimed(peer: Callable[[World, Machine], Finding]) -> Method:
+    return lambda world, machine, _: peer(world, machine)
+
+
+METHODS: dict[str, Method] = {
+    OURS: _ours,
+    OUR_PLAIN: _our_plain,
+    PLAIN: _untimed(peers_halving.plain),
+    FIXED: _untimed(peers_halving.fixed),
+    ASV: _untimed(peers_halving.asv_find),
+    PINPOINT: _untimed(peers_pinpoint.by_default),
+    PINPOINT_TOLD: _untimed(peers_pinpoint.told_the_size),
+    FACF: _untimed(peers_votes.facf),
+    GIT_BAYESECT: _untimed(peers_votes.git_bayesect),
+    ORACLE: _untimed(oracle.free),
+    ORACLE_FRUGAL: _untimed(oracle.frugal),
+}

@@ -1,0 +1,109 @@
+"""`plan`: what a search will take, and whether it can succeed at all."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dsbisect.cli.options import ArmId, AsJson, Level, MatrixFile, MostHours, MostRuns, StorePlace
+from dsbisect.cli.watching import Watch
+from dsbisect.commits.expecting import GOLDEN_S, NEXT_BUILD_S
+from dsbisect.manner import Manner
+from dsbisect.measuring import Look, measure_row
+from dsbisect.planning import (
+    Forecast,
+    Noise,
+    Wanted,
+    check,
+    forecast,
+    noise_of,
+    refuse_if_hopeless,
+    refuse_the_invisible,
+)
+from dsbisect.statistical import Bayes
+from dsharness.errors import UsageError
+from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
+from dsharness.probing import detect
+from dsresults.store import Store
+
+
+def plan(  # noqa: PLR0913 - each is an option
+    row: Annotated[
+        str | None,
+        typer.Argument(help="Row to measure against itself; none with --noise."),
+    ] = None,
+    *,
+    drop: Annotated[float, typer.Option("--drop", help="The slowdown to be found, in per cent.")],
+    candidates: Annotated[
+        int, typer.Option("--candidates", help="Among how many rows or commits.")
+    ] = 64,
+    noise: Annotated[
+        float | None,
+        typer.Option("--noise", help="By how many per cent a run varies; nothing is measured."),
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", min=4, help="Runs of the pilot.")] = 10,
+    built: Annotated[
+        bool, typer.Option("--built", help="The candidates are ready: rows, not commits.")
+    ] = False,
+    workload: Annotated[
+        str | None, typer.Option("--workload", help="What to drive it with. Default: the matrix's.")
+    ] = None,
+    arm: ArmId = "default",
+    level: Level = Manner.level,
+    most_runs: MostRuns = Manner.most_runs,
+    most_hours: MostHours = None,
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the noise, rehearse the search, and say what it would take.
+
+    Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
+    """
+    wanted = Wanted(
+        candidates=candidates, drop_pct=drop, most_runs=most_runs, most_hours=most_hours,
+        level=level,
+    )  # fmt: skip
+    check(wanted)
+    manner = Manner(level=level, most_runs=most_runs)
+    checked = load_matrix(matrix)
+    driven = find_workload(checked, workload or checked.defaults.workloads[0])
+    settings = find_arm(checked, arm)
+    if noise is not None:
+        known = Noise.given(noise)
+    else:
+        if row is None:
+            raise UsageError(
+                "a plan needs to know by how much a run varies: no row, no --noise",
+                hint="`dsbisect plan debian-13 --drop 10`, or --noise 5",
+            )
+        find_row(checked, row)
+        look = Look(matrix=checked, row=row, workloads=(driven,), arm=settings, samples=samples)
+        engine = detect()
+        with Store.open(store) as opened, Watch() as watch:
+            known = noise_of(measure_row(look, engine, opened, watch))
+    refuse_the_invisible(known, wanted, driven.duration_s)
+    search = manner.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
+    assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
+    told = forecast(known, wanted, search, search.costs)
+    typer.echo(told.model_dump_json(indent=2) if as_json else _text(told))
+    refuse_if_hopeless(told, wanted, driven.duration_s)
+
+
+def _text(told: Forecast) -> str:
+    low, high = told.noise_interval_pct
+    rests = (
+        f"{low:.1f} to {high:.1f} %, from {told.pilot_runs} runs" if told.pilot_runs else "given"
+    )
+    return "\n".join(
+        [
+            f"noise of one run:      {told.noise_pct:.1f} % ({rests})",
+            f"smallest drop visible: {told.smallest_visible_pct:.1f} %",
+            f"to find {told.drop_pct:g} % among {told.candidates} candidates:",
+            f"  runs:   {told.runs:.0f} (9 in 10 searches: at most {told.most_runs:.0f})",
+            f"  builds: {told.builds:.1f}",
+            f"  hours:  {told.hours:.2f}",
+            f"  right:  {told.right:.0%}; names another one: {told.wrong:.0%}",
+        ]
+    )

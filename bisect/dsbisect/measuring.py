@@ -1,0 +1,81 @@
+"""Some samples of one row, without any search: for a look, or as the pilot of a plan."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.supply import RowSupply
+from dsharness.engine import Engine
+from dsharness.host import available_cpus, plan_cpus
+from dsharness.model import Arm, Campaign, Matrix, Sample, Workload
+from dsresults.store import Store
+
+
+class Onlooker(Protocol):
+    """Who is told what happens."""
+
+    def begin(self, rows: Sequence[str], questions: int) -> None: ...
+
+    def preparing(self, row: str, what: str) -> None: ...
+
+    def prepared(self, row: str) -> None: ...
+
+    def expect(self, samples: int) -> None: ...
+
+    def sampled(self, sample: Sample) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What is to be measured, how often."""
+
+    matrix: Matrix
+    row: str
+    workloads: tuple[Workload, ...]
+    arm: Arm
+    samples: int
+    relock: bool = False
+    keep: bool = False
+
+
+def measure_row(look: Look, engine: Engine, store: Store, onlooker: Onlooker) -> list[Sample]:
+    """Prepare the row and measure it; each sample is stored at once."""
+    plan = Plan(
+        matrix=look.matrix,
+        arm=look.arm,
+        users=max(each.users for each in look.workloads),
+        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
+        keep=look.keep,
+    )
+    supply = RowSupply(engine=engine, matrix=look.matrix, relock=look.relock)
+    taken: list[Sample] = []
+    with Laboratory(engine, plan, supply, onlooker.preparing) as laboratory:
+        onlooker.begin([look.row], questions=1)
+        laboratory.prepare([look.row], onlooker.prepared)
+        if look.row in laboratory.failures:
+            raise laboratory.failures[look.row]
+        for image in laboratory.images.values():
+            store.add_image(image)
+        onlooker.expect(len(look.workloads) * look.samples)
+        for workload in look.workloads:
+            campaign = Campaign(
+                id=str(uuid.uuid4()),
+                kind="measure",
+                series_id=look.row,
+                workload_id=workload.id,
+                arm_id=look.arm.id,
+                started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                environment=laboratory.environment,
+            )
+            store.add_campaign(campaign)
+            for turn in range(look.samples):
+                sample = laboratory.sample(look.row, workload, campaign_id=campaign.id, turn=turn)
+                store.add_sample(sample)
+                taken.append(sample)
+                onlooker.sampled(sample)
+    return taken
