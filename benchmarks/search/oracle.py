@@ -14,7 +14,7 @@ LEVEL = 0.95
 MOST_BUILDS = 9
 SURE = 0.9  # of a gap's mass, before its middle is built
 
-Chooser = Callable[[Floats, set[int]], int]
+Chooser = Callable[[Floats, set[int]], int | None]
 
 
 def free(world: World, machine: Machine) -> Finding:
@@ -41,6 +41,8 @@ def _seek(world: World, machine: Machine, choose: Chooser) -> Finding:
         if masses.max() >= LEVEL:
             return step_at(int(np.argmax(masses)))
         at = choose(masses, machine.built)
+        if at is None:
+            return step_at(int(np.argmax(masses)))
         value = machine.run(at)
         if value is None:
             raise ValueError(f"the oracle knows what builds, and {at} does not")
@@ -51,15 +53,17 @@ def _halving(masses: Floats) -> int:
     return int(np.argmin(np.abs(np.cumsum(masses)[:-1] - 0.5)))
 
 
-def _reluctant(masses: Floats, built: set[int]) -> int:
+def _reluctant(masses: Floats, built: set[int]) -> int | None:
+    """None when the builds are used up and the gap that is sure cannot be halved."""
     sums = np.cumsum(masses)
     known = sorted(built)
     edges = [0, *known, len(masses) - 1]
     shares = np.diff(sums[edges])
     gap = int(np.argmax(shares))
     low, high = edges[gap], edges[gap + 1]
-    free_builds = MOST_BUILDS - len(known)
-    if not known or (shares[gap] >= SURE and high - low > 1 and free_builds > 0):
+    if not known or (shares[gap] >= SURE and high - low > 1):
+        if len(known) == MOST_BUILDS:
+            return None
         inner = sums[low:high] - sums[low]
         return low + max(1, int(np.argmin(np.abs(inner - shares[gap] / 2))))
     return min(known, key=lambda at: abs(float(sums[at]) - 0.5))

@@ -58,8 +58,10 @@ def _nearest(low: int, high: int, skipped: set[int]) -> int:
     """The candidate nearest to the middle that may be built; 0 when none is left."""
     middle = (low + high) // 2
     left = (at for at in range(low + 1, high) if at not in skipped)
-    return min(left, key=lambda at: abs(at - middle), default=0) if skipped else (
-        middle if low < middle < high else 0
+    return (
+        min(left, key=lambda at: abs(at - middle), default=0)
+        if skipped
+        else (middle if low < middle < high else 0)
     )
 
 

@@ -90,7 +90,9 @@ def _explore(job: Job) -> bool:
     """One round; False when nothing is left to do."""
     pairs = list(pairwise(sorted(job.runs)))
     halved = [(a + b) // 2 for a, b in pairs if b - a > 1 and job.differ(a, b)]
-    refined = [min(pair, key=lambda at: len(job.runs[at])) for pair in pairs if job.undecided(*pair)]
+    refined = [
+        min(pair, key=lambda at: len(job.runs[at])) for pair in pairs if job.undecided(*pair)
+    ]
     for at in (*refined, *halved):
         job.add(at)
     return bool(refined or halved)
