@@ -21,6 +21,7 @@ from dsbisect.posterior.likelihood import log_likelihood, without_shared_speed
 from dsbisect.posterior.track import Floats, Track
 
 TINY = 1e-300
+SLOPE = 6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,12 +107,14 @@ def _weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     log_none = logsumexp(tables.sum(1), axis=-1)
     masses, pairs = _prior_masses(seen, line)
     prior = grid.log_prior - logsumexp(grid.log_prior)
+    # between a few candidates a slope is as many steps, and one of them is asked for
+    slope = belief.drift if seen.positions[-1] - seen.positions[0] >= SLOPE else 0.0
     with np.errstate(divide="ignore"):
         by_noise = {
             "none": np.log(belief.none) + prior + log_none,
             "one": np.log(belief.one * masses) + prior[:, None] + log_one,
             "two": np.log(belief.two * pairs) + prior[:, None, None] + _log_two(chain, log_one),
-            "drift": np.log(belief.drift) + prior + _log_drift(tables, seen, grid, belief),
+            "drift": np.log(slope) + prior + _log_drift(tables, seen, grid, belief),
         }
     return _normalised(by_noise, seen, grid, chain, steps)
 

@@ -42,7 +42,11 @@ class Budget:
     def used_s(self, history: History, costs: Costs) -> float:
         """By the costs that were foreseen: a replay comes to the same figure."""
         runs = sum(len(group) for group in history.samples.values())
-        return runs * costs.run_s + sum(costs.first_s(name) for name in history.samples)
+        return runs * costs.run_s + sum(costs.first_s(name) for name in _measured(history))
 
     def may_build(self, history: History) -> bool:
-        return self.builds is None or len(history.samples) < self.builds
+        return self.builds is None or len(_measured(history)) < self.builds
+
+
+def _measured(history: History) -> list[str]:
+    return [name for name, group in history.samples.items() if group]

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from dsbisect.posterior import evidence
 from dsbisect.posterior.effects import effects
 from dsbisect.statistical.believing import Beliefs, Certainty
 from dsharness.model import Outcome, Step, Verdict
@@ -65,7 +66,11 @@ def visible_pct(beliefs: Beliefs) -> float:
 
 def unsteady(beliefs: Beliefs) -> str | None:
     """The canary: the same candidate early and late must cost the same."""
-    seen, worst, told = beliefs.posterior.seen, STRAY, None
+    # as it came out: the posterior has taken out by then what the machine's speed explains
+    seen = evidence(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
+    worst, told = STRAY, None
+    if seen is None:
+        return None
     for at, position in enumerate(seen.positions):
         own = seen.values[seen.owner == at]
         half = len(own) // 2

@@ -1,0 +1,75 @@
+"""Plays all cells on all cores, with progress on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from random import Random
+
+from benchmarks.search.playing import Play, play
+from benchmarks.search.scenarios import Cell
+from benchmarks.search.worlds import Kind
+
+CHUNK = 8  # worlds in one job
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+Plays = dict[tuple[Cell, str], list[Play]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    cell: Cell
+    method: str
+    seeds: range
+
+
+def jobs_of(cells: Iterable[Cell], worlds: int) -> list[Job]:
+    """Shuffled, always alike, so that the time left can be told from the time spent."""
+    made = [
+        Job(cell=cell, method=method, seeds=part)
+        for cell in cells
+        for method in cell.methods
+        for part in _parts(cell.seeds(worlds))
+    ]
+    Random(0).shuffle(made)
+    return made
+
+
+def play_all(cells: Sequence[Cell], worlds: int, workers: int) -> Plays:
+    """Every play of every cell, in the order of seeds."""
+    for name in THREADS:  # one process a core is enough
+        os.environ[name] = "1"
+    jobs = jobs_of(cells, worlds)
+    found: Plays = {}
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(_play, job.method, job.cell.kind, job.seeds): job for job in jobs}
+        started = time.monotonic()
+        for done, future in enumerate(as_completed(waiting), 1):
+            job = waiting[future]
+            found.setdefault((job.cell, job.method), []).extend(future.result())
+            _tell(done, len(jobs), time.monotonic() - started)
+    return {
+        (cell, method): sorted(found[cell, method], key=lambda each: each.seed)
+        for cell in cells
+        for method in cell.methods
+    }
+
+
+def _play(method: str, kind: Kind, seeds: range) -> list[Play]:
+    return [play(method, kind, seed) for seed in seeds]
+
+
+def _parts(seeds: range) -> Iterator[range]:
+    return (seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK))
+
+
+def _tell(done: int, total: int, spent_s: float) -> None:
+    left_s = spent_s * (total - done) / done
+    end = "\n" if done == total else ""
+    text = f"\r{done}/{total} jobs, {spent_s:.0f} s, about {left_s:.0f} s left   "
+    print(text, end=end, file=sys.stderr, flush=True)

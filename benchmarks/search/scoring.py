@@ -1,0 +1,105 @@
+"""From plays to figures, each with its statistical error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from benchmarks.search.findings import Said
+from benchmarks.search.playing import Play
+
+BINS = (0.0, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0 + 1e-9)
+ROOM = 0.5  # added to both counts, so that 100 % of a few worlds has an error too
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A cell and a search."""
+
+    worlds: int
+    right: float
+    right_error: float
+    one: float  # one of the steps was named
+    runs: float
+    runs_error: float
+    builds: float
+    most_builds: int
+    said: dict[str, float]  # shares
+    also: float  # candidates suspected of a second step
+    step_ms: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated:
+    """How sure a search said it was, and how often it was right."""
+
+    plays: int
+    stated: float
+    true: float
+    error: float
+
+    @property
+    def off(self) -> float:
+        return abs(self.stated - self.true)
+
+
+def score(plays: Sequence[Play]) -> Score:
+    steps = sum(each.steps for each in plays)
+    runs = [each.runs for each in plays]
+    return Score(
+        worlds=len(plays),
+        right=fmean(each.right for each in plays),
+        right_error=_error([each.right for each in plays]),
+        one=fmean(each.one for each in plays),
+        runs=fmean(runs),
+        runs_error=_spread(runs) / math.sqrt(len(runs)),
+        builds=fmean(each.builds for each in plays),
+        most_builds=max(each.builds for each in plays),
+        said={str(said): fmean(each.said is said for each in plays) for said in Said},
+        also=fmean(each.also for each in plays),
+        step_ms=1000 * sum(each.seconds for each in plays) / steps if steps else None,
+    )
+
+
+def stated(plays: Iterable[Play]) -> Stated | None:
+    """Of the plays that name a step; None when none does."""
+    sure = [(each.confidence, each.one) for each in plays if each.said is Said.STEP]
+    known = [(confidence, one) for confidence, one in sure if confidence is not None]
+    if not known:
+        return None
+    return Stated(
+        plays=len(known),
+        stated=fmean(confidence for confidence, _ in known),
+        true=fmean(one for _, one in known),
+        error=_error([one for _, one in known]),
+    )
+
+
+def calibration(plays: Sequence[Play]) -> list[tuple[float, float, Stated]]:
+    """Bins of stated confidence that hold any play: from, to, and what was true."""
+    made = []
+    for low, high in zip(BINS, BINS[1:], strict=False):
+        inside = [e for e in plays if e.confidence is not None and low <= e.confidence < high]
+        found = stated(inside)
+        if found is not None:
+            made.append((low, min(1.0, high), found))
+    return made
+
+
+def coverage(plays: Iterable[Play]) -> tuple[int, float, float] | None:
+    """How often the suspects hold the step: how many claims, the share, its error."""
+    known = [each.covers for each in plays if each.covers is not None]
+    return (len(known), fmean(known), _error(known)) if known else None
+
+
+def _error(hits: Sequence[bool]) -> float:
+    """One standard error of a share."""
+    share = (sum(hits) + ROOM) / (len(hits) + 2 * ROOM)
+    return math.sqrt(share * (1 - share) / len(hits))
+
+
+def _spread(values: Sequence[float]) -> float:
+    middle = fmean(values)
+    return math.sqrt(fmean((value - middle) ** 2 for value in values))

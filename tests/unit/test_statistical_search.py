@@ -1,0 +1,239 @@
+"""The search that understands noise, in worlds whose truth is known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from worlds import World
+
+from dsbisect.searches import recorded, search_of
+from dsbisect.searching import Answer, History, Question
+from dsbisect.statistical import Bayes, Budget, Certainty, Costs
+from dsbisect.statistical.believing import Lines, believe
+from dsharness.errors import StoreError
+from dsharness.model import Campaign
+
+NAMES = [f"c{number:02}" for number in range(24)]
+
+
+def world(step, noise=0.1, effect=3.0, seed=0, broken=(), names=NAMES):
+    costs = {
+        name: effect if step is not None and number >= step else 1.0
+        for number, name in enumerate(names)
+    }
+    return World(costs, noise=noise, seed=seed, broken=frozenset(names[each] for each in broken))
+
+
+@pytest.mark.parametrize("step", [1, 2, 11, 22, 23])
+@pytest.mark.parametrize("noise", [0.02, 0.15])
+def test_the_step_is_found(step, noise):
+    boundary = world(step, noise).search(Bayes())
+    assert boundary.found
+    assert boundary.suspects == (NAMES[step],)
+    assert boundary.direction == "slower"
+    assert boundary.confidence >= 0.95
+    assert boundary.chances[NAMES[step]] >= 0.9
+    low, high = boundary.effect_interval
+    assert low < 3.0 < high
+
+
+def test_an_improvement_is_found_and_said_to_be_one():
+    boundary = world(9, effect=0.3).search(Bayes())
+    assert (boundary.direction, boundary.after) == ("faster", NAMES[9])
+    assert "the first end is the slow one" in boundary.summary
+
+
+def test_no_culprit_is_named_where_there_is_none():
+    boundary = world(None).search(Bayes())
+    assert not boundary.found
+    assert boundary.direction == "none"
+    assert boundary.confidence >= 0.985
+    assert "smallest drop this run could have seen" in boundary.summary
+
+
+def test_a_slope_has_no_culprit():
+    slope = World({name: math.exp(0.08 * at) for at, name in enumerate(NAMES)}, noise=0.03)
+    boundary = slope.search(Bayes())
+    assert not boundary.found
+    assert "steady drift" in boundary.summary
+
+
+def test_of_two_culprits_one_is_named_and_the_other_suspected():
+    costs = {name: (3.0 if at >= 5 else 1.0) * (4.0 if at >= 17 else 1.0)
+             for at, name in enumerate(NAMES)}  # fmt: skip
+    boundary = World(costs, noise=0.05).search(Bayes())
+    assert boundary.after in {NAMES[5], NAMES[17]}
+    other = ({NAMES[5], NAMES[17]} - {boundary.after}).pop()
+    assert other in boundary.also
+    assert "there may be a second step" in boundary.summary
+
+
+def test_what_cannot_be_measured_stays_among_the_suspects():
+    boundary = world(9, broken=(8, 9)).search(Bayes())
+    assert boundary.found
+    assert boundary.suspects == (NAMES[8], NAMES[9], NAMES[10])
+    assert "could not be judged" in boundary.summary
+
+
+@pytest.mark.parametrize("end", [0, 23])
+def test_an_end_that_cannot_be_measured_moves_inwards(end):
+    boundary = world(9, broken=(end,)).search(Bayes())
+    assert boundary.after == NAMES[9]
+    assert NAMES[end] in boundary.unmeasured
+
+
+def test_nothing_that_can_be_measured_is_no_answer():
+    boundary = world(2, broken=range(1, 24)).search(Bayes())
+    assert boundary.direction == "unknown"
+    assert "fewer than two" in boundary.summary
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(runs=7), Budget(builds=4, runs=60), Budget(seconds=200.0)]
+)
+def test_a_spent_budget_gives_the_best_set_so_far(budget):
+    spent = world(13, noise=0.4, effect=1.5)
+    boundary = spent.search(Bayes(budget=budget))
+    assert boundary.direction == "unknown"
+    assert NAMES[13] in boundary.suspects
+    assert len(spent.taken) <= 61
+    assert len({sample.row_id for sample in spent.taken}) <= 8
+
+
+@settings(max_examples=25, deadline=None)
+@given(count=st.integers(2, 200), data=st.data(), effect=st.sampled_from([0.2, 1.3, 20.0]))
+def test_without_noise_it_builds_no_more_than_halving(count, data, effect):
+    names = [f"n{at:03}" for at in range(count)]
+    step = data.draw(st.integers(1, count - 1))
+    quiet = world(step, noise=1e-9, effect=effect, names=names)
+    boundary = quiet.search(Bayes())
+    assert boundary.after == names[step]
+    assert len({sample.row_id for sample in quiet.taken}) <= 2 + math.ceil(
+        math.log2(count - 1 or 1)
+    )
+
+
+@settings(max_examples=10, deadline=None)
+@given(step=st.integers(1, 23), seed=st.integers(0, 99), factor=st.sampled_from([1e-3, 7.0, 1e4]))
+def test_a_factor_on_all_values_changes_no_step(step, seed, factor):
+    one = world(step, noise=0.2, effect=1.6, seed=seed)
+    other = World({name: factor * cost for name, cost in one.costs.items()}, noise=0.2, seed=seed)
+    found, scaled = one.search(Bayes()), other.search(Bayes())
+    assert [each.candidates for each in one.asked] == [each.candidates for each in other.asked]
+    assert (found.after, found.direction) == (scaled.after, scaled.direction)
+
+
+@settings(max_examples=10, deadline=None)
+@given(step=st.integers(1, 23), seed=st.integers(0, 99))
+def test_what_candidates_are_called_changes_nothing(step, seed):
+    """Equal candidates may change places: only places count."""
+    one = world(step, seed=seed)
+    question = Question(series_id="s", line=tuple(NAMES), workload_id="w", arm_id="default")
+    boundary = one.search(Bayes())
+    called = dict(zip(NAMES, reversed(NAMES), strict=True))
+    samples = {
+        called[name]: tuple(
+            sample.model_copy(update={"row_id": called[name]})
+            for sample in one.taken if sample.row_id == name
+        )
+        for name in NAMES
+    }  # fmt: skip
+    renamed = Question(
+        series_id="s", line=tuple(reversed(NAMES)), workload_id="w", arm_id="default"
+    )
+    again = Bayes().next_step(renamed, History(samples=samples))
+    assert isinstance(again, Answer)
+    assert again.boundary.after == called[boundary.after]
+    assert again.boundary.confidence == boundary.confidence
+    assert question.line != renamed.line
+
+
+@settings(max_examples=15, deadline=None)
+@given(step=st.integers(1, 23), seed=st.integers(0, 99), stop=st.integers(2, 30))
+def test_mass_is_one_and_never_on_what_is_excluded(step, seed, stop):
+    one = world(step, seed=seed, noise=0.3)
+    one.search(Bayes())
+    samples = {name: tuple(s for s in one.taken[:stop] if s.row_id == name) for name in NAMES}
+    question = Question(series_id="s", line=tuple(NAMES), workload_id="w", arm_id="default")
+    line = Lines(prior={NAMES[4]: 0.0}).of(question.line)
+    found = believe(question, History(samples=samples), line, Bayes().belief, {})
+    assert found is not None
+    mass = found.mass()
+    assert mass.sum() + found.posterior.none + found.posterior.drift == pytest.approx(1.0)
+    assert mass[0] == 0.0
+    assert mass[4] == 0.0
+    assert mass.min() >= 0.0
+
+
+def test_a_prior_moves_the_first_look():
+    plain, biased = world(3, names=NAMES), world(3, names=NAMES)
+    plain.search(Bayes())
+    biased.search(Bayes(prior=dict.fromkeys(NAMES[1:5], 20.0)))
+    first = [next(each for each in one.asked if "halves" in each.why) for one in (plain, biased)]
+    assert NAMES.index(first[1].candidates[0]) < NAMES.index(first[0].candidates[0])
+
+
+def test_a_wrong_prior_costs_runs_but_no_wrong_answer():
+    wrong = world(20)
+    boundary = wrong.search(Bayes(prior=dict.fromkeys(NAMES[1:5], 5.0)))
+    assert boundary.after == NAMES[20]
+
+
+def test_a_short_line_is_surveyed_whole():
+    short = world(2, names=NAMES[:5])
+    short.search(Bayes(survey_up_to=6))
+    counts = {name: sum(s.row_id == name for s in short.taken) for name in NAMES[:5]}
+    assert min(counts.values()) >= Certainty().least_runs
+
+
+def test_a_machine_that_changed_is_told():
+    """The canary: the same end, early and late."""
+    steady = world(None, noise=0.02)
+    for turn in range(24):
+        for name in (NAMES[0], NAMES[23]):
+            sample = steady.sample(name, turn)
+            if turn >= 12:
+                cost = sample.server_cpu_us_per_op
+                sample = sample.model_copy(update={"server_cpu_us_per_op": cost * 1.5})
+            steady.taken.append(sample)
+    assert "the machine has changed" in steady.search(Bayes()).summary
+
+
+def test_every_step_says_what_is_believed():
+    one = world(13)
+    one.search(Bayes())
+    shown = [each.outlook for each in one.asked[1:]]
+    assert all(outlook is not None for outlook in shown)
+    assert shown[-1].shares[0].last == NAMES[13]
+    assert 0 <= shown[0].none <= 1
+
+
+def test_a_search_is_what_it_was_recorded_as():
+    search = Bayes(
+        certainty=Certainty(level=0.9), costs=Costs(ready=frozenset({"a"})),
+        budget=Budget(runs=9), prior={"a": 2.0}, survey_up_to=3,
+    )  # fmt: skip
+    campaign = Campaign(
+        id="c", series_id="s", workload_id="w", arm_id="a", started_at="",
+        environment={"search": recorded(search)},
+    )  # fmt: skip
+    again = search_of(campaign)
+    assert isinstance(again, Bayes)
+    assert recorded(again) == recorded(search)
+
+
+@pytest.mark.parametrize("facts", [{"name": "oracle"}, {"name": "statistical", "costs": 3}])
+def test_a_search_that_nobody_knows_is_told(facts):
+    campaign = Campaign(
+        id="c", series_id="s", workload_id="w", arm_id="a", started_at="",
+        environment={"search": facts},
+    )  # fmt: skip
+    with pytest.raises(StoreError):
+        search_of(campaign)
+
+
+def test_the_same_samples_give_the_same_answer():
+    assert world(5, seed=3).search(Bayes()) == world(5, seed=3).search(Bayes())
