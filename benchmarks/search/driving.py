@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import count
+from typing import Any
 
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
 from dsbisect.searching import Answer, History, Question, Search
 from dsharness.model import Boundary, Sample
 
-CONSTANT = {
+CONSTANT: dict[str, Any] = {
     "campaign_id": "c",
     "arm_id": "a",
     "workload_id": "w",

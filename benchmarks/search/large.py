@@ -1,6 +1,6 @@
 """Time and memory at 100,000 candidates, measured in a process of its own.
 
-    python -m benchmarks.search.large     prints JSON
+python -m benchmarks.search.large     prints JSON
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Rep
     question = question_of(campaign)
     stored = {(turn_of(sample), sample.row_id): sample for sample in samples}
     broken = dict(campaign.boundary.unmeasured if campaign.boundary else {})
+    latest = max((turn for turn, _ in stored), default=-1)
     shown: list[Sample] = []
     unmeasurable = dict(campaign.unmeasured)
     steps: list[tuple[Measure, tuple[Sample, ...]]] = []
@@ -63,6 +64,8 @@ def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Rep
             elif candidate in broken:
                 unmeasurable[candidate] = broken[candidate]
                 break
+            elif taken and step.turn < latest:
+                break  # interrupted within this turn, and gone on with the next
             else:
                 return Replay(campaign=campaign, steps=tuple(steps), boundary=None, wanted=step)
         shown += taken

@@ -10,7 +10,9 @@ from worlds import World
 from dsbisect.campaign import run_campaign
 from dsbisect.halving import Halving
 from dsbisect.replaying import replay
+from dsbisect.searches import search_of
 from dsbisect.searching import Question
+from dsbisect.statistical import Bayes, Costs
 from dsharness.errors import InstanceError
 from dsharness.model import Workload
 from dsresults.store import Store
@@ -54,20 +56,21 @@ def world(step):
     return World({name: 1 if number < step else 9 for number, name in enumerate(LINE)})
 
 
-def run(store, benches):
+def run(store, benches, search=None):
     workload = Workload(id="w", title="binds")
     return run_campaign(
-        QUESTION, workload, search=Halving(), benches=benches, store=store, listener=Ear(),
-        kind="commits",
+        QUESTION, workload, search=search or Halving(), benches=benches, store=store,
+        listener=Ear(), kind="commits",
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("search", [Halving(), Bayes(), Bayes(survey_up_to=9)])
 @pytest.mark.parametrize("step", [1, 4, 7])
 @pytest.mark.parametrize("refuses", [(), ("d",), ("c", "d", "e")])
 @pytest.mark.parametrize("known", [{}, {"b": "no such package"}])
-def test_the_same_answer_bit_for_bit(store, step, refuses, known):
-    done = run(store, Benches(world(step), refuses, known))
-    again = replay(done, store.samples(campaign_id=done.id), Halving())
+def test_the_same_answer_bit_for_bit(store, search, step, refuses, known):
+    done = run(store, Benches(world(step), refuses, known), search)
+    again = replay(done, store.samples(campaign_id=done.id), search_of(done))
     assert again.boundary == done.boundary
     assert again.same is True
     taken = [sample.id for _, samples in again.steps for sample in samples]
@@ -91,3 +94,21 @@ def test_an_answer_that_was_edited_is_seen(store):
     edited = done.model_copy(update={"boundary": other})
     again = replay(edited, store.samples(campaign_id=done.id), Halving())
     assert again.same is False
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 3, 4, 5])
+def test_an_interrupted_search_that_went_on_gives_its_answer_again(store, stop_after):
+    """Also when other candidates were ready by then, and when a turn was cut in two."""
+    with pytest.raises(KeyboardInterrupt):
+        run(store, Benches(world(4), stop_after=stop_after), Bayes())
+    done = run(store, Benches(world(4)), Bayes(costs=Costs(ready=frozenset("abcd"))))
+    assert len(store.campaigns()) == 1
+    again = replay(done, store.samples(campaign_id=done.id), search_of(done))
+    assert again.same is True
+
+
+def test_a_log_from_before_there_were_two_searches_replays_with_the_plain_one(store):
+    done = run(store, Benches(world(4)))
+    environment = {"fingerprint": done.environment["fingerprint"]}
+    old = done.model_copy(update={"environment": environment})
+    assert replay(old, store.samples(campaign_id=done.id), search_of(old)).same is True

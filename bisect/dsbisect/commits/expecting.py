@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dsbisect.commits.asking import Ask
 from dsbisect.commits.range import Range
-from dsbisect.judging import Policy
+from dsbisect.manner import RUN_OVERHEAD_S
 from dsharness.model import Value
 from dsresults.commits import EqualCommits
 
@@ -17,7 +17,7 @@ FIRST_BUILD_S = 210.0
 NEXT_BUILD_S = 25.0
 CLEAN_BUILD_S = 240.0
 GOLDEN_S = 25.0
-SAMPLE_OVERHEAD_S = 0.6
+RUNS_EACH = 3  # of one candidate, when the difference is large; `dsbisect plan` knows more
 
 
 class Forecast(Value):
@@ -36,21 +36,20 @@ class Forecast(Value):
     notes: tuple[str, ...] = ()
 
 
-def expected(ask: Ask, scope: Range, policy: Policy | None = None) -> Forecast:
-    """A forecast for one culprit on a line of which every commit builds."""
-    rules = policy or Policy()
+def expected(ask: Ask, scope: Range) -> Forecast:
+    """A forecast for one large culprit on a line of which every commit builds."""
     steps = math.ceil(math.log2(max(1, len(scope.line) - 1)))
     clean = 2 if ask.proof else 0
     further = 2 if ask.proof else 0  # with and without the culprit
-    turns = rules.least_turns * (1 + steps) + rules.boundary_turns * (2 + further) // 2
-    run_s = ask.workload.warmup_s + ask.workload.duration_s + SAMPLE_OVERHEAD_S
+    run_s = ask.workload.warmup_s + ask.workload.duration_s + RUN_OVERHEAD_S
     builds = 2 + steps + further
+    samples = RUNS_EACH * (2 + steps + clean + 2 * further)
     seconds = (
         FIRST_BUILD_S
         + (builds - 1) * NEXT_BUILD_S
         + clean * CLEAN_BUILD_S
         + (builds + clean) * GOLDEN_S
-        + 2 * turns * run_s
+        + samples * run_s
     )
     repository = scope.repository
     return Forecast(
@@ -62,7 +61,7 @@ def expected(ask: Ask, scope: Range, policy: Policy | None = None) -> Forecast:
         classes=scope.equal,
         builds=builds,
         clean_builds=clean,
-        samples=2 * turns,
+        samples=samples,
         hours=round(seconds / 3600, 2),
         notes=scope.notes,
     )

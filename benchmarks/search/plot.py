@@ -1,0 +1,64 @@
+"""The figure of the report; the same plays give the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from benchmarks.search.methods import METHODS, OURS
+from benchmarks.search.playing import Play
+from benchmarks.search.running import Plays
+from benchmarks.search.scenarios import MAIN
+from benchmarks.search.scoring import calibration, score
+
+MARKERS = {0.5: "v", 1.0: "o", 2.0: "s", 4.0: "^"}
+SHOWN_FROM = 0.93  # stated confidence
+
+
+def draw_to(path: Path, plays: Plays) -> None:
+    settings = {"svg.hashsalt": "dsbisect", "svg.fonttype": "none", "font.size": 9}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(13, 4.6), layout="constrained")
+        accuracy, builds, truth = figure.subplots(1, 3)
+        _against_runs(accuracy, builds, plays)
+        _calibrated(truth, [e for (_, name), found in plays.items() if name == OURS for e in found])
+        handles, labels = accuracy.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=8, frameon=False)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+
+
+def _against_runs(accuracy: Any, builds: Any, plays: Plays) -> None:  # noqa: ANN401 - untyped axes
+    colours = mpl.colormaps["tab20"]
+    for (cell, method), found in plays.items():
+        if cell.group != MAIN:
+            continue
+        one, d = score(found), cell.kind.d
+        style = {
+            "color": "black" if method == OURS else colours(list(METHODS).index(method)),
+            "marker": MARKERS[d],
+            "linestyle": "none",
+            "markersize": 9 if method == OURS else 6,
+        }
+        accuracy.plot(one.runs, one.right, label=method if d == 1 else None, **style)
+        builds.plot(one.runs, one.builds, **style)
+    for d, marker in MARKERS.items():
+        accuracy.plot([], [], color="grey", marker=marker, linestyle="none", label=f"d = {d:g}")
+    accuracy.axhline(0.95, color="grey", linewidth=0.6)
+    accuracy.set(xscale="log", xlabel="runs", ylabel="right", title="One step among 128")
+    builds.set(xscale="log", xlabel="runs", ylabel="builds", title="One step among 128")
+
+
+def _calibrated(axes: Any, plays: list[Play]) -> None:  # noqa: ANN401 - untyped axes
+    found = [each for _, _, each in calibration(plays) if each.stated >= SHOWN_FROM]
+    axes.plot([SHOWN_FROM, 1], [SHOWN_FROM, 1], color="grey", linewidth=0.6)
+    axes.errorbar(
+        [each.stated for each in found],
+        [each.true for each in found],
+        yerr=[2 * each.error for each in found],
+        fmt="o",
+        color="black",
+    )
+    axes.set(xlabel="stated confidence", ylabel="true (2 standard errors)", title="All histories")
