@@ -53,6 +53,11 @@ golden: develop ## write the golden files anew; look at the difference before a 
 bench-builds: develop ## time builds against clean ones; BENCH=--bisection for a whole search
 	@$(BIN)/python benchmarks/builds.py $(BENCH)
 
+.PHONY: bench-search
+bench-search: develop ## the search against its peers, into docs/; BENCH=--quick for a glance
+	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --group bench
+	@$(BIN)/python -m benchmarks.search $(BENCH)
+
 .PHONY: schema
 schema: develop ## write the JSON Schema that editors use for matrix.yaml
 	@$(BIN)/dsbisect matrix schema >matrix.schema.json.new

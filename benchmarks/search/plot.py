@@ -19,7 +19,7 @@ SHOWN_FROM = 0.93  # stated confidence
 
 
 def draw_to(path: Path, plays: Plays) -> None:
-    settings = {"svg.hashsalt": "dsbisect", "svg.fonttype": "none", "font.size": 9}
+    settings: Any = {"svg.hashsalt": "dsbisect", "svg.fonttype": "none", "font.size": 9}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(13, 4.6), layout="constrained")
         accuracy, builds, truth = figure.subplots(1, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from benchmarks.search.findings import Said
@@ -80,7 +81,7 @@ def stated(plays: Iterable[Play]) -> Stated | None:
 def calibration(plays: Sequence[Play]) -> list[tuple[float, float, Stated]]:
     """Bins of stated confidence that hold any play: from, to, and what was true."""
     made = []
-    for low, high in zip(BINS, BINS[1:], strict=False):
+    for low, high in pairwise(BINS):
         inside = [e for e in plays if e.confidence is not None and low <= e.confidence < high]
         found = stated(inside)
         if found is not None:
