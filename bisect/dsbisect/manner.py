@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dsbisect.halving import Halving
+from dsbisect.posterior import Belief
 from dsbisect.searching import Search
 from dsbisect.statistical import Bayes, Budget, Certainty, Costs
 from dsharness.errors import UsageError
@@ -53,6 +54,7 @@ class Manner:
         ready: frozenset[str] = frozenset(),
         prior: Mapping[str, float] | None = None,
         survey_up_to: int = 0,
+        belief: Belief | None = None,
     ) -> Search:
         """The search to be used for candidates that take so long to be prepared."""
         if self.name == "plain":
@@ -71,5 +73,6 @@ class Manner:
                 seconds=math.inf if self.most_hours is None else 3600 * self.most_hours,
             ),
             prior=prior or {},
+            belief=belief or Belief(),
             survey_up_to=survey_up_to,
         )

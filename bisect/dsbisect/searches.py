@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dsbisect.halving import Halving
+from dsbisect.posterior import Belief
 from dsbisect.searching import Search
 from dsbisect.statistical import Bayes, Budget, Certainty, Costs
 from dsharness.errors import StoreError
@@ -24,6 +25,7 @@ def recorded(search: Search) -> dict[str, Any]:
         budget = {name: value for name, value in asdict(search.budget).items() if value != _NEVER}
         return {
             "name": STATISTICAL,
+            "belief": asdict(search.belief) | {"tails": list(search.belief.tails)},
             "certainty": asdict(search.certainty),
             "costs": costs,
             "budget": budget,
@@ -51,7 +53,9 @@ def search_of(campaign: Campaign) -> Search:
         )
     try:
         costs: dict[str, Any] = dict(facts["costs"])
+        belief: dict[str, Any] = dict(facts["belief"])
         return Bayes(
+            belief=Belief(**{**belief, "tails": tuple(belief["tails"])}),
             certainty=Certainty(**facts["certainty"]),
             costs=Costs(**{**costs, "ready": frozenset(costs["ready"])}),
             budget=Budget(**facts["budget"]),

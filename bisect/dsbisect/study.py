@@ -9,6 +9,7 @@ from typing import Protocol
 from dsbisect.campaign import Benches, Listener, answered_before, run_campaign, unfinished
 from dsbisect.laboratory import Laboratory, Plan
 from dsbisect.manner import Manner
+from dsbisect.posterior import Belief
 from dsbisect.request import Request
 from dsbisect.searching import Question, Search
 from dsbisect.supply import RowSupply
@@ -17,6 +18,8 @@ from dsharness.host import available_cpus, plan_cpus
 from dsharness.model import Campaign, Image, Sample, Workload
 from dsresults.store import Store
 
+# Rows come from different compilers and libraries: a few per cent apart is no step.
+ROWS = Belief(smallest_effect=1.25, strays=0.05, two=0.2, none=0.25)
 SURVEY = 6  # rows of a short line are all measured: a report has a figure for each
 
 
@@ -86,7 +89,7 @@ def _answer_all(
                 arm_id=request.arm.id,
             ),
             workload,
-            manner.search(workload, survey_up_to=SURVEY),
+            manner.search(workload, survey_up_to=SURVEY, belief=ROWS),
         )
         for workload in request.workloads
         for line in request.lines

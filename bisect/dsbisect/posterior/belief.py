@@ -21,6 +21,7 @@ class Belief:
     noise: float = 0.07  # FACTS: 3 to 5 % when calibrated, 10 to 25 % when not
     noise_doubt: float = 0.7  # and it may as well be half or twice that
     least_noise: float = 0.004  # no machine is more quiet
+    strays: float = 0.01  # two builds of one source differ by as much, however often they are run
     tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
 
     @property

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsbisect.posterior.track import Floats
+from dsbisect.posterior.track import Floats, Ints
 from dsbisect.posterior.weighing import TINY, Posterior
+
+LEAST = 1e-3  # pairs of steps less likely than this weigh nothing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,15 +44,10 @@ class Effects:
 
 
 def effects(found: Posterior, gap: int | None = None) -> Effects:
-    """Given one step: in that gap, or wherever it may be."""
-    weights = found.one_noise * found.one
-    gaps = np.arange(found.gaps) if gap is None else np.array([gap])
-    chain = found.chain
-    likely = np.maximum(TINY, (chain.arrive * chain.after).sum(-1))
-    joint = np.zeros_like(found.steps)
-    for at in gaps:
-        scale = (weights[:, at] / likely[:, at])[:, None]
-        joint += (chain.before[:, at] * scale).T @ chain.after[:, at]
+    """Of a step in that gap, alone or with another; or of a single one wherever it may be."""
+    joint = _alone(found, np.arange(found.gaps) if gap is None else np.array([gap]))
+    if gap is not None:
+        joint += _beside(found, gap)
     joint *= found.steps
     differences = found.grid.ticks[None, :] - found.grid.ticks[:, None]
     ticks, place = np.unique(differences, return_inverse=True)
@@ -64,6 +61,36 @@ def effects(found: Posterior, gap: int | None = None) -> Effects:
         prior=before[possible],
         posterior=after[possible] / max(TINY, after[possible].sum()),
     )
+
+
+def _alone(found: Posterior, gaps: Ints) -> Floats:
+    """How likely each two levels are before and after a step in one of these gaps."""
+    weights, chain = found.one_noise * found.one, found.chain
+    likely = np.maximum(TINY, (chain.arrive * chain.after).sum(-1))
+    joint = np.zeros_like(found.steps)
+    for at in gaps:
+        scale = (weights[:, at] / likely[:, at])[:, None]
+        joint += (chain.before[:, at] * scale).T @ chain.after[:, at]
+    return joint
+
+
+def _beside(found: Posterior, gap: int) -> Floats:
+    """The same where there is a second step in another gap."""
+    chain, joint = found.chain, np.zeros_like(found.steps)
+    for other in range(found.gaps):
+        first, second = min(gap, other), max(gap, other)
+        chance = float(found.two[first, second])
+        if other == gap or chance < LEAST:
+            continue
+        between = chain.sums[:, second] - chain.sums[:, first]
+        middle = np.exp(between - between.max(-1, keepdims=True))
+        if gap == first:
+            one, two = chain.before[:, gap], middle * chain.leave[:, second]
+        else:
+            one, two = chain.arrive[:, first] * middle, chain.after[:, gap]
+        part = (one * found.any_noise[:, None]).T @ two
+        joint += chance * part / max(TINY, float((part * found.steps).sum()))
+    return joint
 
 
 def odds_of_unseen(found: Posterior, least: float) -> float:

@@ -30,6 +30,18 @@ def log_likelihood(seen: Evidence, grid: Lattice) -> Floats:
     return tables
 
 
+def with_strays(tables: Floats, grid: Lattice, strays: float) -> Floats:
+    """Each candidate's own level lies a little off that of its segment: no runs can tell why."""
+    if strays <= 0:
+        return tables
+    distance = np.subtract.outer(grid.levels, grid.levels) / strays
+    kernel = np.exp(-0.5 * distance**2)
+    kernel /= kernel.sum(1, keepdims=True)
+    peak = tables.max(-1, keepdims=True)
+    mixed: Floats = np.log(np.maximum(TINY, np.exp(tables - peak) @ kernel.T)) + peak
+    return mixed
+
+
 def without_shared_speed(seen: Evidence, expected: Floats) -> Evidence:
     """Take from each sample what those before it say about the machine's speed.
 

@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from dsbisect.posterior.belief import Belief
 from dsbisect.posterior.evidence import Evidence
 from dsbisect.posterior.lattice import Lattice, lattice, step_prior
-from dsbisect.posterior.likelihood import log_likelihood, without_shared_speed
+from dsbisect.posterior.likelihood import log_likelihood, with_strays, without_shared_speed
 from dsbisect.posterior.track import Floats, Track
 
 TINY = 1e-300
@@ -101,7 +101,7 @@ def _share(weights: Floats) -> Floats:
 def _weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     grid = lattice(seen, belief)
     steps = step_prior(grid, belief)
-    tables = log_likelihood(seen, grid)
+    tables = with_strays(log_likelihood(seen, grid), grid, belief.strays)
     chain = _chain(tables, steps)
     log_one = chain.log_scale + np.log(np.maximum(TINY, (chain.arrive * chain.after).sum(-1)))
     log_none = logsumexp(tables.sum(1), axis=-1)

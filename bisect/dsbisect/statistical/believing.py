@@ -14,6 +14,7 @@ from dsbisect.posterior.splitting import Split, split
 from dsbisect.posterior.track import Floats
 from dsbisect.searching import History, Question
 
+SURE = 0.9
 SLOPE = 6  # candidates: two equal steps look like a slope to three of them
 
 
@@ -56,7 +57,26 @@ class Beliefs:
 
     @property
     def top(self) -> int:
-        return int(np.argmax(self.posterior.stepped))
+        """The gap to be named: the likeliest.
+
+        Of several sure ones it is the first that goes the way of the whole line.
+        """
+        stepped = self.posterior.stepped
+        sure = np.flatnonzero(stepped >= SURE)
+        if len(sure) < 2:
+            return int(np.argmax(stepped))
+        levels = self.levels
+        whole = levels[-1] - levels[0]
+        along = [gap for gap in sure if (levels[gap + 1] - levels[gap]) * whole > 0]
+        return int(along[0] if along else sure[0])
+
+    @property
+    def levels(self) -> Floats:
+        """Of each measured candidate, by its own runs alone."""
+        seen = self.posterior.seen
+        return np.array(
+            [np.median(seen.values[seen.owner == c]) for c in range(self.posterior.gaps + 1)]
+        )
 
     @property
     def pair(self) -> float:

@@ -14,7 +14,7 @@ from dsbisect.statistical.believing import Beliefs
 from dsbisect.statistical.costing import Budget, Costs
 
 CANARY = 16  # runs after which an end is measured again, whatever else is promising
-LEAST_BITS = 1e-5
+LEAST_BITS = 1e-3  # by as many runs as are ever thought ahead
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ def conclude(beliefs: Beliefs, certainty: Certainty, belief: Belief, stop: str =
         return _named(beliefs, certainty, belief)
     if beliefs.drifts(certainty):
         return _drifting(beliefs, certainty)
-    if beliefs.refuted(certainty) or (stop and beliefs.posterior.none >= certainty.none):
+    if beliefs.refuted(certainty) or (stop and beliefs.posterior.none >= certainty.level):
         return _none(beliefs)
     return _undecided(beliefs, certainty, stop)
 
