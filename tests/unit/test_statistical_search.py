@@ -50,7 +50,7 @@ def test_no_culprit_is_named_where_there_is_none():
     boundary = world(None).search(Bayes())
     assert not boundary.found
     assert boundary.direction == "none"
-    assert boundary.confidence >= 0.985
+    assert boundary.confidence >= 0.95
     assert "smallest drop this run could have seen" in boundary.summary
 
 

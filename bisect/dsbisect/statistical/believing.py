@@ -14,7 +14,7 @@ from dsbisect.posterior.splitting import Split, split
 from dsbisect.posterior.track import Floats
 from dsbisect.searching import History, Question
 
-SURE = 0.9
+SURE = 0.9  # that there is a step: more than one gap may be
 SLOPE = 6  # candidates: two equal steps look like a slope to three of them
 
 
@@ -59,16 +59,17 @@ class Beliefs:
     def top(self) -> int:
         """The gap to be named: the likeliest.
 
-        Of several sure ones it is the first that goes the way of the whole line.
+        Of several sure ones within which nothing is left to measure it is the first that goes the
+        way of the whole line.
         """
         stepped = self.posterior.stepped
-        sure = np.flatnonzero(stepped >= SURE)
-        if len(sure) < 2:
+        sure = [int(gap) for gap in np.flatnonzero(stepped >= SURE) if self.split(int(gap)) is None]
+        if not sure:
             return int(np.argmax(stepped))
         levels = self.levels
         whole = levels[-1] - levels[0]
-        along = [gap for gap in sure if (levels[gap + 1] - levels[gap]) * whole > 0]
-        return int(along[0] if along else sure[0])
+        along = (gap for gap in sure if (levels[gap + 1] - levels[gap]) * whole > 0)
+        return next(along, sure[0])
 
     @property
     def levels(self) -> Floats:

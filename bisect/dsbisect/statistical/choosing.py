@@ -14,7 +14,8 @@ from dsbisect.statistical.believing import Beliefs
 from dsbisect.statistical.costing import Budget, Costs
 
 CANARY = 16  # runs after which an end is measured again, whatever else is promising
-LEAST_BITS = 1e-3  # by as many runs as are ever thought ahead
+LEAST_BITS = 1e-6
+IDLE_BITS = 5e-4  # where no step is likely anyway
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,8 @@ def choose(beliefs: Beliefs, costs: Costs, budget: Budget) -> Choice | None:
     seconds = first[:, None] + np.array(BATCHES)[None, :] * costs.run_s
     worth = gains / seconds
     best, batch = np.unravel_index(int(np.argmax(worth)), worth.shape)
-    if gains[best, batch] < LEAST_BITS:
+    least = IDLE_BITS if beliefs.posterior.none > 0.5 else LEAST_BITS
+    if gains[best, batch] < least:
         return None
     option = options[int(best)]
     rate = float(gains[best, batch]) / BATCHES[int(batch)]
