@@ -26,7 +26,7 @@ ROW = {
     "packages": {"kind": "apt", "install": ["389-ds-base"]},
 }
 COMMANDS = (
-    "doctor", "measure", "build", "builds", "commits", "judge", "reproduce", "report", "log",
+    "doctor", "measure", "plan", "build", "builds", "commits", "judge", "reproduce", "report", "log",
     "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
     "results list", "results show", "results export", "results import",
