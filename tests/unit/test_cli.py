@@ -26,8 +26,8 @@ ROW = {
     "packages": {"kind": "apt", "install": ["389-ds-base"]},
 }
 COMMANDS = (
-    "doctor", "measure", "plan", "build", "builds", "commits", "judge", "reproduce", "report", "log",
-    "replay", "clean", "matrix show", "matrix check",
+    "doctor", "measure", "plan", "build", "builds", "commits", "judge", "reproduce", "report",
+    "log", "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
     "results list", "results show", "results export", "results import",
 )  # fmt: skip
