@@ -26,6 +26,7 @@ class Machine:
         self.world = world
         self.runs = 0
         self.built: set[int] = set()  # with those that failed: they were paid for too
+        self._tries = 0  # with those that did not build
         self._rng = np.random.default_rng([world.seed, 1])
 
     @property
@@ -34,7 +35,8 @@ class Machine:
 
     def run(self, at: int) -> float | None:
         """The log of the cost of one run; None when the candidate cannot be built."""
-        if self.runs >= MOST_RUNS:
+        self._tries += 1
+        if self._tries > MOST_RUNS:
             raise Spent
         world = self.world
         self.built.add(at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from benchmarks.search.findings import Finding, Said, step_at
@@ -39,6 +40,15 @@ def facf(world: World, machine: Machine) -> Finding:
     return Finding(said=Said.NONE) if best == world.n else step_at(best)
 
 
+def _usable(usable: NDArray[np.bool_], index: int, turn: int) -> int:
+    if usable[index]:
+        return index
+    places = np.flatnonzero(usable)
+    at = int(np.searchsorted(places, index))
+    sides = places[max(0, at - 1) : at + 1]
+    return int(sides[turn % len(sides)])
+
+
 class _Bisector(Protocol):
     """What is used of git_bayesect."""
 
@@ -53,16 +63,30 @@ class _Bisector(Protocol):
 def git_bayesect(world: World, machine: Machine) -> Finding:
     """The published package itself; its index 0 is the newest candidate.
 
-    Its oldest index says that all of the range fails, so naming it is taken for "none".
+    Its oldest index says that all of the range fails, so naming it is taken for "none". It goes
+    on asking for a candidate that was skipped; its nearest neighbours are run in its place, the
+    newer and the older in turn.
     """
     newest = world.n - 1
     bisector = _bisector(world)
-    while bisector.distribution.max() < LEVEL:
-        index = bisector.select()
+    usable = np.ones(world.n, dtype=np.bool_)
+    while _highest(bisector) < LEVEL:
+        index = _usable(usable, _asked(bisector), machine.runs)
         value = machine.run(newest - index)
+        usable[index] = value is not None
         bisector.record(index, None if value is None else value > world.threshold)
     named = newest - int(np.argmax(bisector.distribution))
     return step_at(named) if named else Finding(said=Said.NONE)
+
+
+def _highest(bisector: _Bisector) -> float:
+    with np.errstate(divide="ignore"):  # the log of a prior of nothing, after a skip
+        return float(bisector.distribution.max())
+
+
+def _asked(bisector: _Bisector) -> int:
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 log 0, which it then drops
+        return bisector.select()
 
 
 def _bisector(world: World) -> _Bisector:

@@ -94,8 +94,9 @@ def test_a_machine_counts_what_it_runs_and_builds() -> None:
 
 
 def test_a_search_without_end_is_called_off() -> None:
-    machine = Machine(world_with(SILENT, 20))
-    machine.runs = MOST_RUNS
+    machine = Machine(world_with(SILENT, 20, broken=frozenset({5})))
+    for at in (0, 5) * (MOST_RUNS // 2):
+        machine.run(at)
     with pytest.raises(Spent):
         machine.run(0)
 
