@@ -39,6 +39,9 @@ class Culprit(Value):
     boundary: Boundary
     suspects: tuple[dict[str, Any], ...] = Field(description="all that is known of each commit")
     proof: tuple[Comparison, ...] = ()
+    backports: tuple[Comparison, ...] = Field(
+        default=(), description="the same change on other branches, measured there"
+    )
 
     @property
     def proved(self) -> bool | None:

@@ -113,8 +113,12 @@ def test_a_commit_that_mends_the_build_is_not_blamed_alone(lab: Path) -> None:
 
 def test_a_culprit_inside_a_merged_branch(lab: Path) -> None:
     history = made(lab, history_with_side_culprit)
-    findings = search(lab, history, "import 3.1.2", "main", "--no-proof")
+    findings = search(lab, history, "import 3.1.2", "main", "--no-proof", "--backports")
     assert blamed(findings) == [["side: more rounds"]]
+    (culprit,) = findings["culprits"]
+    assert culprit["suspects"][0]["equivalents"] == [history.commits["stable: more rounds"]]
+    (backport,) = culprit["backports"]
+    assert (backport["outcome"], backport["confirms"]) == ("slower", True)
 
 
 def test_a_known_repair_is_picked_onto_what_does_not_build(lab: Path) -> None:

@@ -163,8 +163,10 @@ def history_with_gap(folder: Path, tree: Path) -> History:
 
 
 def history_with_side_culprit(folder: Path, tree: Path) -> History:
-    """The culprit came in with a merge."""
+    """The culprit came in with a merge, and was picked onto a stable branch."""
     history = beginning(folder, tree)
+    history.branch("stable", "import 3.1.2")
+    history.commit("stable: more rounds", rust=rounds(SLOW_ROUNDS))
     history.branch("side", "a function nobody calls")
     history.commit("side: one function", search=harmless_c("side"))
     history.commit("side: more rounds", rust=rounds(SLOW_ROUNDS))

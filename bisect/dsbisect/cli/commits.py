@@ -79,6 +79,9 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     no_proof: Annotated[
         bool, typer.Option("--no-proof", help="Leave out clean builds and counterfactuals.")
     ] = False,
+    backports: Annotated[
+        bool, typer.Option("--backports", help="Also measure the culprit's like on other branches.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show candidates, builds, runs and hours; do nothing.")
     ] = False,
@@ -125,6 +128,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         patches=tuple(patch or ()),
         toolchain=toolchain,
         proof=not no_proof,
+        backports=backports,
         keep=keep,
         prior=prior_table(prior or ()),
         flat=no_prior,

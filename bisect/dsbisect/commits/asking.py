@@ -40,6 +40,7 @@ class Ask:
     patches: tuple[Path, ...] = ()
     toolchain: str | None = None
     proof: bool = True
+    backports: bool = False  # also measure what was picked of a culprit onto other branches
     prior: Mapping[str, float] = field(default_factory=lambda: HOT)
     flat: bool = False  # every commit as likely as any other
     keep: bool = False

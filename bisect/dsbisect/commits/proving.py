@@ -52,7 +52,7 @@ def _clean(case: Case, supply: SourceSupply, compare: Compare) -> Comparison:
     supply.add(before, case.trees[case.parent], clean=True)
     supply.add(after, case.trees[case.culprit], clean=True)
     title = "the culprit against its parent, both built from nothing"
-    return _judged(title, before, after, supply, compare, expected=case.direction)
+    return judged(title, before, after, supply, compare, expected=case.direction)
 
 
 def _counterfactual(
@@ -76,12 +76,13 @@ def _counterfactual(
     supply.add(after, tree)
     opposite = "faster" if case.direction == "slower" else "slower"
     expected = opposite if reverse else case.direction
-    return _judged(title, onto, after, supply, compare, expected=expected)
+    return judged(title, onto, after, supply, compare, expected=expected)
 
 
-def _judged(
+def judged(
     title: str, before: str, after: str, supply: SourceSupply, compare: Compare, *, expected: str
 ) -> Comparison:
+    """Two candidates side by side, and whether that is what was expected of them."""
     boundary = compare(before, after)
     builds = tuple(
         supply.builds[name].provenance for name in (before, after) if name in supply.builds

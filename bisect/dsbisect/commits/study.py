@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dsbisect.campaign import run_campaign
-from dsbisect.commits.asking import Ask, patches_of, repairs_of, toolchains_of
+from dsbisect.commits.asking import SHORT, Ask, patches_of, repairs_of, toolchains_of
 from dsbisect.commits.expecting import GOLDEN_S, NEXT_BUILD_S
 from dsbisect.commits.hunting import hunt
 from dsbisect.commits.prior import prior_of
-from dsbisect.commits.proving import Case, prove
+from dsbisect.commits.proving import Case, judged, prove
 from dsbisect.commits.range import Range
 from dsbisect.commits.supply import SourceSupply
 from dsbisect.laboratory import Laboratory, Plan
@@ -177,7 +178,32 @@ class _Chase:
             for commit in self.scope.members(suspect, boundary.after)
         ]
         told = tuple(story(self.scope.repository, commit) for commit in suspects)
-        return Culprit(boundary=boundary, suspects=told, proof=self._proof(boundary))
+        return Culprit(
+            boundary=boundary,
+            suspects=told,
+            proof=self._proof(boundary),
+            backports=tuple(self._backports(boundary, told)),
+        )
+
+    def _backports(
+        self, boundary: Boundary, told: Sequence[Mapping[str, Any]]
+    ) -> Iterator[Comparison]:
+        """What was picked of a single culprit onto other branches, each against its parent."""
+        if not self.ask.backports or len(told) != 1:
+            return
+        repository = self.scope.repository
+        for commit in told[0]["equivalents"]:
+            parents = repository.commit(commit).parents
+            if not parents:
+                continue
+            before, after = parents[0][:SHORT], commit[:SHORT]
+            for name, whole in ((before, parents[0]), (after, commit)):
+                self.scope.hashes[name] = whole
+                self._add(name)
+            yield judged(
+                f"its backport {after} against its parent", before, after, self.supply,
+                lambda one, other: self._boundary((one, other)), expected=boundary.direction,
+            )  # fmt: skip
 
     def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:
         if not self.ask.proof or boundary.after is None or boundary.before is None:

@@ -51,6 +51,9 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     if culprit.proof:
         yield "  proof:"
         yield from (line for each in culprit.proof for line in _comparison(each))
+    if culprit.backports:
+        yield "  backports:"
+        yield from (line for each in culprit.backports for line in _comparison(each))
 
 
 def _commit(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -74,7 +77,7 @@ def _comparison(each: Comparison) -> Iterator[str]:
     if each.effect is not None and each.outcome in {"slower", "faster"}:
         size = f" {each.effect:.2f} times"
         if each.interval is not None:
-            size += f" (99 % interval {each.interval[0]:.2f} to {each.interval[1]:.2f})"
+            size += f" (interval {each.interval[0]:.2f} to {each.interval[1]:.2f})"
     verdict = {"none": "no difference", "impossible": "not possible"}.get(
         each.outcome, each.outcome
     )
