@@ -17,6 +17,8 @@ from dsresults.store import Store
 
 Kind = Literal["rows", "commits"]
 
+TAKEN_OVER = ("costs", "prior")  # of a search that goes on, whatever they would be now
+
 
 class Benches(Protocol):
     """Where samples come from."""
@@ -166,13 +168,13 @@ def _environment(
 ) -> dict[str, Any]:
     """Everything that must be the same for old samples to count, and how they were searched.
 
-    What was ready before the search may have changed when it goes on.
+    What was ready or suspected before it may have changed when it goes on.
     """
     identities = {each: benches.identities.get(each) for each in question.line}
     inputs = [question.line, workload.model_dump(mode="json"), identities, benches.environment]
     how = recorded(search)
     if how["name"] != PLAIN:
-        inputs.append({name: value for name, value in how.items() if name != "costs"})
+        inputs.append({name: value for name, value in how.items() if name not in TAKEN_OVER})
     return {"fingerprint": content_key(inputs), "search": how}
 
 

@@ -20,6 +20,7 @@ from dsresults.store import Store
 
 # Rows come from different compilers and libraries: a few per cent apart is no step.
 ROWS = Belief(smallest_effect=1.25, strays=0.05, two=0.2, none=0.25)
+LEARNED = 20.0  # so many times likelier than others is what was the step on another branch
 SURVEY = 6  # rows of a short line are all measured: a report has a figure for each
 
 
@@ -80,7 +81,7 @@ def _answer_all(
     request: Request, benches: Benches, store: Store, watcher: Watcher, manner: Manner
 ) -> list[Campaign]:
     """One campaign for each question; those that an interrupted study had answered stand."""
-    asked: list[tuple[Question, Workload, Search]] = [
+    asked: list[tuple[Question, Workload]] = [
         (
             Question(
                 series_id=request.series.id,
@@ -89,14 +90,14 @@ def _answer_all(
                 arm_id=request.arm.id,
             ),
             workload,
-            manner.search(workload, survey_up_to=SURVEY, belief=ROWS),
         )
         for workload in request.workloads
         for line in request.lines
     ]
     campaigns: list[Campaign] = []
-    for number, (question, workload, search) in enumerate(asked):
-        later = (unfinished(*one, benches, store) for one in asked[number + 1 :])
+    for number, (question, workload) in enumerate(asked):
+        search = _search(manner, workload, campaigns)
+        later = (unfinished(*one, search, benches, store) for one in asked[number + 1 :])
         left = next((campaign for campaign in later if campaign is not None), None)
         known = left and answered_before(
             left.started_at, question, workload, search, benches, store
@@ -112,3 +113,16 @@ def _answer_all(
             )
         )
     return campaigns
+
+
+def _search(manner: Manner, workload: Workload, answered: Sequence[Campaign]) -> Search:
+    """What turned slow on one branch is where to look first on the others that hold it too."""
+    suspects = {
+        boundary.after: LEARNED
+        for campaign in answered
+        if (boundary := campaign.boundary) is not None
+        and boundary.found
+        and boundary.after is not None
+        and campaign.workload_id == workload.id
+    }
+    return manner.search(workload, survey_up_to=SURVEY, belief=ROWS, prior=suspects)
