@@ -75,11 +75,9 @@ def new_row(folder: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> It
     add_twin(folder / "matrix.yaml", "debian-12", TWIN, "tree")
     monkeypatch.setenv("DSBISECT_CACHE", str(folder / "cache"))
     yield TWIN
-    for kind in ("golden", "image"):
-        labels = (f"label=dsbisect.row={TWIN}", f"label=dsbisect.kind={kind}")
-        filters = [part for label in labels for part in ("--filter", label)]
-        for image in engine.images("--quiet", *filters).split():
-            engine.podman("rmi", "--force", image, cleanup=True)
+    # One label alone: podman takes several for "any of them", and would name everybody's images.
+    for image in engine.images("--quiet", "--filter", f"label=dsbisect.row={TWIN}").split():
+        engine.podman("rmi", "--force", image, cleanup=True)
 
 
 def test_while_an_image_is_built(engine: Engine, folder: Path, new_row: str) -> None:
