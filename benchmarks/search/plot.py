@@ -16,6 +16,7 @@ from benchmarks.search.scoring import calibration, score
 
 MARKERS = {0.5: "v", 1.0: "o", 2.0: "s", 4.0: "^"}
 SHOWN_FROM = 0.93  # stated confidence
+TRUE = (0.85, 1.01)
 
 
 def draw_to(path: Path, plays: Plays) -> None:
@@ -61,4 +62,9 @@ def _calibrated(axes: Any, plays: list[Play]) -> None:  # noqa: ANN401 - untyped
         fmt="o",
         color="black",
     )
-    axes.set(xlabel="stated confidence", ylabel="true (2 standard errors)", title="All histories")
+    axes.set(
+        xlabel="stated confidence",
+        ylabel="true (2 standard errors)",
+        title="All histories",
+        ylim=TRUE,
+    )

@@ -21,8 +21,8 @@ from benchmarks.search.methods import (
 from benchmarks.search.worlds import Hint, Kind, Noise, Truth
 
 LAST_SEED = 1000  # from here on, seeds were used while the search was tuned
-WORLDS = 300
-QUICK_WORLDS = 24
+WORLDS = 160
+QUICK_WORLDS = 12
 
 PEERS = (PLAIN, FIXED, ASV, PINPOINT, PINPOINT_TOLD, FACF, GIT_BAYESECT)
 BOUNDS = (ORACLE, ORACLE_FRUGAL)
@@ -67,7 +67,7 @@ def cells() -> tuple[Cell, ...]:
 def _main() -> Sequence[Cell]:
     every = (OURS, *PEERS, *BOUNDS)
     return [
-        Cell(group=MAIN, kind=Kind(d=0.5), methods=every, share=0.15),
+        Cell(group=MAIN, kind=Kind(d=0.5), methods=every, share=0.1),
         *(Cell(group=MAIN, kind=Kind(d=d), methods=every) for d in (1.0, 2.0, 4.0)),
     ]
 
@@ -75,7 +75,7 @@ def _main() -> Sequence[Cell]:
 def _noises() -> Sequence[Cell]:
     methods = (OURS, FIXED, ASV, PINPOINT, FACF, GIT_BAYESECT)
     return [
-        Cell(group=NOISES, kind=Kind(d=d, noise=noise), methods=methods, share=0.3)
+        Cell(group=NOISES, kind=Kind(d=d, noise=noise), methods=methods, share=0.2)
         for noise in (Noise.HEAVY, Noise.BIMODAL)
         for d in (1.0, 2.0, 4.0)
     ]
@@ -86,17 +86,17 @@ def _troubles() -> Sequence[Cell]:
     hinted = [Kind(hint=Hint.NOTHING), Kind(hint=Hint.RIGHT), Kind(hint=Hint.WRONG)]
     return [
         *(
-            Cell(group=TROUBLES, kind=Kind(d=d, wanders=True), methods=wandering, share=0.3)
+            Cell(group=TROUBLES, kind=Kind(d=d, wanders=True), methods=wandering, share=0.15)
             for d in (1.0, 2.0, 4.0)
         ),
         Cell(
             group=TROUBLES,
             kind=Kind(gaps=True),
             methods=(OURS, PLAIN, FIXED, GIT_BAYESECT),
-            share=0.5,
+            share=0.25,
         ),
         *(
-            Cell(group=TROUBLES, kind=kind, methods=(OURS, GIT_BAYESECT, ORACLE), share=0.5)
+            Cell(group=TROUBLES, kind=kind, methods=(OURS, GIT_BAYESECT, ORACLE), share=0.25)
             for kind in hinted
         ),
     ]
@@ -107,14 +107,14 @@ def _truths() -> Sequence[Cell]:
         group=TRUTHS,
         kind=Kind(truth=Truth.NONE),
         methods=(OURS, PLAIN, PINPOINT, PINPOINT_TOLD, FACF, GIT_BAYESECT),
-        share=1.5,
+        share=1.0,
     )
-    some = replace(whole, methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT), share=0.4)
+    some = replace(whole, methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT), share=0.3)
     return [
         whole,
         *(replace(some, kind=Kind(truth=Truth.TWO, d=d)) for d in (1.0, 2.0, 4.0)),
         replace(some, kind=Kind(truth=Truth.BACK, d=4.0), share=0.2),
-        *(replace(some, kind=Kind(truth=Truth.DRIFT, d=d), share=0.2) for d in (2.0, 4.0)),
+        *(replace(some, kind=Kind(truth=Truth.DRIFT, d=d), share=0.1) for d in (2.0, 4.0)),
     ]
 
 
@@ -122,7 +122,7 @@ def _sizes() -> Sequence[Cell]:
     methods = (OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT, ORACLE)
     return [
         *(
-            Cell(group=SIZES, kind=Kind(n=n, d=d), methods=methods, share=0.3)
+            Cell(group=SIZES, kind=Kind(n=n, d=d), methods=methods, share=0.15)
             for n in (16, 1024)
             for d in (1.0, 2.0, 4.0)
         ),
