@@ -1,0 +1,37 @@
+"""Progress for programs: every line is one JSON object."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from worlds import World
+
+from dsbisect.cli.events import Events
+from dsbisect.searching import Question
+from dsbisect.statistical import Bayes
+
+
+def test_every_line_is_json_and_tells_what_is_believed():
+    stream = io.StringIO()
+    world = World({f"c{number}": 1.0 if number < 5 else 3.0 for number in range(8)})
+    boundary = world.search(Bayes())
+    question = Question(series_id="s", line=tuple(world.costs), workload_id="w", arm_id="a")
+    with Events(stream) as events:
+        events.begin(question.line, 1)
+        events.preparing("c0", "building")
+        events.prepared("c0")
+        for step in world.asked:
+            events.step(question, step)
+        for sample in world.taken:
+            events.sampled(sample)
+        events.unmeasurable("c3", "unbuildable")
+        events.note("a note")
+        events.answered(boundary)
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [each["event"] for each in told[:3]] == ["begin", "preparing", "prepared"]
+    assert told[-1]["answer"]["after"] == "c5"
+    last = [each for each in told if each["event"] == "step"][-1]
+    assert last["outlook"]["shares"][0]["last"] == "c5"
+    assert last["why"].startswith("confirm")
+    assert all(each["at"] >= 0 for each in told)

@@ -1,0 +1,106 @@
+"""What a search will take, from the noise of a pilot."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from worlds import World, sample_of
+
+from dsbisect.manner import Manner
+from dsbisect.planning import (
+    Noise,
+    Wanted,
+    check,
+    forecast,
+    noise_of,
+    refuse_if_hopeless,
+    refuse_the_invisible,
+    smallest_visible,
+)
+from dsbisect.rehearsal import rehearse
+from dsbisect.statistical import Bayes, Costs
+from dsharness.errors import InconclusiveError, UsageError
+from dsharness.model import Workload
+
+DRIVEN = Workload(id="w", title="w", users=10)
+
+
+def wanted(**changes):
+    facts = {
+        "candidates": 16, "drop_pct": 50.0, "most_runs": 500, "most_hours": None, "level": 0.95
+    }  # fmt: skip
+    return Wanted(**{**facts, **changes})
+
+
+def test_a_pilot_tells_the_noise_with_its_doubt():
+    world = World({"a": 1.0}, noise=0.05)
+    noise = noise_of([world.sample("a", turn) for turn in range(200)])
+    assert noise.size == pytest.approx(0.05, rel=0.2)
+    assert noise.low < noise.size < noise.high
+    assert noise.runs == 200
+
+
+def test_a_pilot_of_failed_runs_is_no_pilot():
+    failed = [sample_of("a", 1.0, turn, invalid=("refused",)) for turn in range(9)]
+    with pytest.raises(InconclusiveError, match="the pilot has 0; refused: refused"):
+        noise_of(failed)
+
+
+def test_a_plain_step_is_found_in_few_runs():
+    told = forecast(Noise.given(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
+    assert told.right >= 0.9
+    assert 6 <= told.builds <= 7
+    assert told.runs < 20
+    assert told.hours == pytest.approx((told.runs * 10 + told.builds * 90) / 3600, rel=0.05)
+    refuse_if_hopeless(told, wanted(), 1.0)
+
+
+def test_what_takes_too_long_is_refused_with_what_would_help():
+    told = forecast(Noise.given(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
+    with pytest.raises(InconclusiveError, match="hours are more than") as caught:
+        refuse_if_hopeless(told, wanted(most_hours=0.01), 1.0)
+    assert "more hours" in str(caught.value)
+
+
+@pytest.mark.parametrize(("noise", "drop", "help_"), [(20, 5.5, "runs of"), (1, 2, "look for 5 %")])
+def test_what_cannot_be_seen_is_refused_before_any_rehearsal(noise, drop, help_):
+    with pytest.raises(InconclusiveError, match="too small to be seen") as caught:
+        refuse_the_invisible(Noise.given(noise), wanted(drop_pct=drop), 1.0)
+    assert help_ in str(caught.value)
+
+
+def test_more_runs_see_smaller_steps_down_to_what_is_looked_for():
+    few, many, most = (smallest_visible(0.1, runs) for runs in (20, 200, 10**6))
+    assert few > many >= most > 0
+
+
+@pytest.mark.parametrize("changes", [{"drop_pct": 0}, {"candidates": 1}])
+def test_wrong_words(changes):
+    with pytest.raises(UsageError):
+        check(wanted(**changes))
+    with pytest.raises(UsageError):
+        Noise.given(-1)
+
+
+@pytest.mark.parametrize(
+    "words", [{"level": 1.0}, {"level": 0.2}, {"most_runs": 0}, {"most_hours": -1.0}]
+)
+def test_a_manner_that_cannot_be_is_refused(words):
+    with pytest.raises(UsageError):
+        Manner(**words)
+
+
+def test_a_manner_becomes_a_search():
+    search = Manner(level=0.99, most_builds=5, most_hours=2).search(DRIVEN, prepare_s=60)
+    assert isinstance(search, Bayes)
+    assert search.certainty.level == 0.99
+    assert (search.budget.builds, search.budget.seconds) == (5, 7200)
+    assert search.costs.first_s("a") > 60
+    assert not isinstance(Manner(name="plain").search(DRIVEN), Bayes)
+
+
+def test_a_rehearsal_is_the_same_each_time():
+    one, other = (rehearse(Bayes(), 16, math.log(1.5), 0.05, seed=3) for _ in range(2))
+    assert one == other
+    assert one.right
