@@ -13,6 +13,7 @@ from dsbisect.posterior.track import Floats
 from dsbisect.statistical.believing import Beliefs
 from dsbisect.statistical.costing import Budget, Costs
 
+MANY = 4  # runs of one candidate: then those of another come between them
 CANARY = 16  # runs after which an end is measured again, whatever else is promising
 LEAST_BITS = 1e-6
 IDLE_BITS = 5e-4  # where no step is likely anyway
@@ -41,10 +42,11 @@ def choose(beliefs: Beliefs, costs: Costs, budget: Budget) -> Choice | None:
     if gains[best, batch] < least:
         return None
     option = options[int(best)]
+    many = BATCHES[int(batch)] >= MANY
     rate = float(gains[best, batch]) / BATCHES[int(batch)]
     return Choice(
         candidate=_name(beliefs, option),
-        reference=_reference(beliefs, option, options, worth) if _shared(beliefs) else None,
+        reference=_reference(beliefs, option, options, worth) if many or _shared(beliefs) else None,
         gain=rate,
         why=_why(beliefs, option, rate),
         likely=_likely(beliefs, option, options, worth),
