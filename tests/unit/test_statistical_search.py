@@ -199,7 +199,8 @@ def test_a_machine_that_changed_is_told():
                 cost = sample.server_cpu_us_per_op
                 sample = sample.model_copy(update={"server_cpu_us_per_op": cost * 1.5})
             steady.taken.append(sample)
-    assert "the machine has changed" in steady.search(Bayes()).summary
+    spent = Bayes(budget=Budget(runs=48))
+    assert "the machine has changed" in steady.search(spent).summary
 
 
 def test_every_step_says_what_is_believed():

@@ -17,6 +17,7 @@ class Belief:
     two: float = 0.03
     drift: float = 0.01
     smallest_effect: float = 1.05  # less than this is no effect
+    least_in_noise: float = 0.5  # nor is less than this many times the noise of one run
     largest_effect: float = 1000.0
     noise: float = 0.07  # FACTS: 3 to 5 % when calibrated, 10 to 25 % when not
     noise_doubt: float = 0.7  # and it may as well be half or twice that

@@ -27,6 +27,7 @@ class Lattice:
     """Levels are whole multiples of ``width``; each way of being noisy has a prior."""
 
     width: float
+    noise: float  # as it looks before anything is weighed
     ticks: Ints
     noises: Floats
     tails: Floats
@@ -55,6 +56,7 @@ def lattice(seen: Evidence, belief: Belief) -> Lattice:
     ]
     return Lattice(
         width=width,
+        noise=noise,
         ticks=ticks,
         noises=np.array([one for one, _, _ in grid]),
         tails=np.array([tail for _, tail, _ in grid]),
@@ -65,7 +67,9 @@ def lattice(seen: Evidence, belief: Belief) -> Lattice:
 def step_prior(grid: Lattice, belief: Belief) -> Floats:
     """For two levels, the chance that a step leads from one to the other: alike on a log scale."""
     differences: Floats = np.abs(grid.ticks[:, None] - grid.ticks[None, :]) * grid.width
-    low, high = belief.least_log, belief.most_log
+    # a step far below the noise could be told from none by hundreds of runs only
+    low = max(belief.least_log, belief.least_in_noise * grid.noise)
+    high = max(belief.most_log, 2 * low)
 
     def share(size: Floats) -> Floats:
         inside: Floats = np.log(np.clip(size, low, high) / low) / (2 * math.log(high / low))

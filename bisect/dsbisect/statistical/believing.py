@@ -25,7 +25,7 @@ class Certainty:
     level: float = 0.95
     real: float = 0.99  # that there is a step at all, before one is named
     none: float = 0.985  # that there is no step, before that is said
-    unseen_odds: float = 0.02  # of a step of any one size, before none is believed
+    unseen_odds: float = 0.04  # of a step of any one size, before none is believed
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
     least_runs: int = 2  # of both neighbours of what is named, however clear it is
 

@@ -16,7 +16,7 @@ from dsbisect.statistical.costing import Budget, Costs
 MANY = 4  # runs of one candidate: then those of another come between them
 CANARY = 16  # runs after which an end is measured again, whatever else is promising
 LEAST_BITS = 1e-6
-IDLE_BITS = 5e-4  # where no step is likely anyway
+IDLE_BITS = 1e-3  # where no step is likely anyway
 
 
 @dataclass(frozen=True, kw_only=True)
