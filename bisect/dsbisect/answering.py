@@ -74,20 +74,11 @@ def hopeless(view: View) -> Boundary:
 
 
 def _boundary(view: View, **facts: object) -> Boundary:
-    question = view.question
-    return Boundary.model_validate(
-        {
-            "series_id": question.series_id,
-            "line": question.line,
-            "workload_id": question.workload_id,
-            "arm_id": question.arm_id,
-            "before": None,
-            "after": None,
-            **facts,
-            "unmeasured": _unmeasured(view),
-            "steps": tuple(_steps(view)),
-            "verdicts": tuple(_verdicts(view)),
-        }
+    return view.question.boundary(
+        **facts,
+        unmeasured=_unmeasured(view),
+        steps=tuple(_steps(view)),
+        verdicts=tuple(_verdicts(view)),
     )
 
 

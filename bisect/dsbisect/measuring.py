@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.study import Watcher
 from dsbisect.supply import RowSupply
 from dsharness.engine import Engine
 from dsharness.host import available_cpus, plan_cpus
@@ -16,18 +16,10 @@ from dsharness.model import Arm, Campaign, Matrix, Sample, Workload
 from dsresults.store import Store
 
 
-class Onlooker(Protocol):
-    """Who is told what happens."""
-
-    def begin(self, rows: Sequence[str], questions: int) -> None: ...
-
-    def preparing(self, row: str, what: str) -> None: ...
-
-    def prepared(self, row: str) -> None: ...
+class Onlooker(Watcher, Protocol):
+    """A watcher that also hears how many samples are taken where nothing is searched."""
 
     def expect(self, samples: int) -> None: ...
-
-    def sampled(self, sample: Sample) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
 from dsbisect.searching import Answer, History, Question, Search
-from dsharness.model import Sample
+from dsharness.model import Boundary, Sample
 
 WORKLOAD = "rehearsed"
 
@@ -32,28 +34,47 @@ def rehearse(search: Search, candidates: int, drop: float, noise: float, seed: i
     chance = np.random.default_rng([seed, candidates])
     line = tuple(f"c{number}" for number in range(candidates))
     step = int(chance.integers(1, candidates))
-    question = Question(series_id="plan", line=line, workload_id=WORKLOAD, arm_id="default")
     index = {name: at for at, name in enumerate(line)}
-    taken: dict[str, tuple[Sample, ...]] = {}
-    runs = 0
-    while not isinstance(found := search.next_step(question, History(samples=taken)), Answer):
-        for name in found.candidates:
-            value = drop * (index[name] >= step) + noise * chance.normal()
-            sample = _sample(name, math.exp(value), found.turn, runs)
-            taken[name] = (*taken.get(name, ()), sample)
-            runs += 1
-    boundary = found.boundary
+
+    def run(name: str) -> float:
+        return drop * (index[name] >= step) + noise * float(chance.normal())
+
+    boundary, taken = walk(search, line, run)
     named = boundary.found and boundary.after is not None
     return Rehearsed(
-        runs=runs, builds=len(taken), named=named, right=named and line[step] in boundary.suspects
+        runs=sum(len(group) for group in taken.values()),
+        builds=len(taken),
+        named=named,
+        right=named and line[step] in boundary.suspects,
     )
+
+
+def walk(
+    search: Search, line: tuple[str, ...], run: Callable[[str], float | None]
+) -> tuple[Boundary, Mapping[str, tuple[Sample, ...]]]:
+    """Let a search have its way; ``run`` gives the log of a cost, or None: it cannot be built."""
+    question = Question(series_id="made up", line=line, workload_id=WORKLOAD, arm_id="default")
+    taken: dict[str, tuple[Sample, ...]] = {}
+    unmeasurable: dict[str, str] = {}
+    serial = count()
+    while True:
+        found = search.next_step(question, History(samples=taken, unmeasurable=unmeasurable))
+        if isinstance(found, Answer):
+            return found.boundary, taken
+        for name in found.candidates:
+            value = run(name)
+            if value is None:
+                unmeasurable[name] = "does not build"
+                break
+            sample = _sample(name, math.exp(value), found.turn, next(serial))
+            taken[name] = (*taken.get(name, ()), sample)
 
 
 def _sample(name: str, value: float, turn: int, number: int) -> Sample:
     """Made without validation: a rehearsal takes thousands."""
     return Sample.model_construct(
         id=f"{name}/{number}",
-        campaign_id="plan",
+        campaign_id="made up",
         row_id=name,
         arm_id="default",
         workload_id=WORKLOAD,

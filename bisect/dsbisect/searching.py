@@ -22,6 +22,20 @@ class Question:
     workload_id: str
     arm_id: str
 
+    def boundary(self, **facts: object) -> Boundary:
+        """An answer to this; without a candidate on either side unless ``facts`` name them."""
+        return Boundary.model_validate(
+            {
+                "series_id": self.series_id,
+                "line": self.line,
+                "workload_id": self.workload_id,
+                "arm_id": self.arm_id,
+                "before": None,
+                "after": None,
+                **facts,
+            }
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class History:

@@ -149,6 +149,9 @@ class _Chase:
             raise AssertionError("a finished campaign has an answer")
         return campaign.boundary
 
+    def _compare(self, before: str, after: str) -> Boundary:
+        return self._boundary((before, after))
+
     def _search(self, line: tuple[str, ...]) -> Search:
         ready = (name for name in line if len(line) <= LOOKED_AT and self.supply.ready(name))
         return self.manner.search(
@@ -202,7 +205,7 @@ class _Chase:
                 self._add(name)
             yield judged(
                 f"its backport {after} against its parent", before, after, self.supply,
-                lambda one, other: self._boundary((one, other)), expected=boundary.direction,
+                self._compare, expected=boundary.direction,
             )  # fmt: skip
 
     def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:
@@ -227,7 +230,7 @@ class _Chase:
             trees={name: self.scope.tree(name) for name in (culprit, parent, *ends)},
             changed=changed,
         )
-        return prove(case, self.supply, lambda one, other: self._boundary((one, other)))
+        return prove(case, self.supply, self._compare)
 
 
 def _in_order(suspects: tuple[str, ...], *, reverse: bool) -> tuple[str, ...]:

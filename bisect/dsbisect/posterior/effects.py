@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsbisect.posterior.track import Floats, Ints
-from dsbisect.posterior.weighing import TINY, Posterior
+from dsbisect.posterior.track import TINY, Floats, Ints
+from dsbisect.posterior.weighing import Posterior
 
 LEAST = 1e-3  # pairs of steps less likely than this weigh nothing
 
@@ -82,8 +82,7 @@ def _beside(found: Posterior, gap: int) -> Floats:
         chance = float(found.two[first, second])
         if other == gap or chance < LEAST:
             continue
-        between = chain.sums[:, second] - chain.sums[:, first]
-        middle = np.exp(between - between.max(-1, keepdims=True))
+        middle = chain.middle(first, second)
         if gap == first:
             one, two = chain.before[:, gap], middle * chain.leave[:, second]
         else:

@@ -30,6 +30,12 @@ class Evidence:
     def counts(self) -> Ints:
         return np.bincount(self.owner, minlength=len(self.positions)).astype(np.int64)
 
+    @property
+    def middles(self) -> Floats:
+        """The median value of each measured candidate: what its own runs alone say."""
+        places = range(len(self.positions))
+        return np.array([np.median(self.values[self.owner == at]) for at in places])
+
     def shifted(self, values: Floats, scales: Floats) -> Evidence:
         return replace(self, values=values, scales=scales)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsbisect.posterior.splitting import Split
-from dsbisect.posterior.track import Floats
-from dsbisect.posterior.weighing import TINY, Posterior
+from dsbisect.posterior.track import TINY, Floats
+from dsbisect.posterior.weighing import Posterior
 
 BATCHES = (1, 2, 4, 8, 16, 32)
 LEAST = 1e-4  # hypotheses less likely than this decide nothing
@@ -126,8 +126,7 @@ def _one(found: Posterior) -> tuple[Floats, Floats]:
 
 def _two(found: Posterior, first: int, second: int) -> Floats:
     chain, share = found.chain, found.any_noise
-    between = chain.sums[:, second] - chain.sums[:, first]
-    middle = np.exp(between - between.max(-1, keepdims=True))
+    middle = chain.middle(first, second)
     arrive, leave = chain.arrive[:, first], chain.leave[:, second]
     parts = (
         chain.before[:, first] * ((middle * leave) @ found.steps),

@@ -40,9 +40,7 @@ class Lattice:
 
 
 def lattice(seen: Evidence, belief: Belief) -> Lattice:
-    middles = np.array(
-        [np.median(seen.values[seen.owner == c]) for c in range(len(seen.positions))]
-    )
+    middles = seen.middles
     noise = _noise(seen, middles, belief)
     width = noise / FINENESS
     ticks = _ticks(middles, width)

@@ -7,9 +7,7 @@ from scipy.special import gammaln
 
 from dsbisect.posterior.evidence import Evidence
 from dsbisect.posterior.lattice import Lattice
-from dsbisect.posterior.track import Floats
-
-TINY = 1e-300
+from dsbisect.posterior.track import TINY, Floats
 
 PACES = np.geomspace(0.003, 1.0, 6)  # variance of the speed's steps, in variances of the noise
 BELIEVED = 4.0  # by so many nats a changing speed must explain the values better

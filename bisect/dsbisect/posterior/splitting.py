@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsbisect.posterior.track import Floats, Track
+from dsbisect.posterior.track import Floats, Ints, Track
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def _middle(line: Track, low: int, high: int) -> int:
     return before if abs(line.sums[before] - half) <= abs(line.sums[at] - half) else at
 
 
-def _hope(inner: np.ndarray[tuple[int], np.dtype[np.int64]], failed: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:  # fmt: skip  # noqa: E501
+def _hope(inner: Ints, failed: Ints) -> Floats:
     """Nought for what failed; near it little, the less the longer its stretch already is."""
     after = np.searchsorted(failed, inner)
     left = inner - failed[np.maximum(after - 1, 0)]

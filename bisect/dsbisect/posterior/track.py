@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+TINY = 1e-300  # in place of a nought that something is divided by, or whose log is taken
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Track:

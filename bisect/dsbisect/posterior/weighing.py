@@ -18,10 +18,9 @@ from dsbisect.posterior.belief import Belief
 from dsbisect.posterior.evidence import Evidence
 from dsbisect.posterior.lattice import Lattice, lattice, step_prior
 from dsbisect.posterior.likelihood import log_likelihood, with_strays, without_shared_speed
-from dsbisect.posterior.track import Floats, Track
+from dsbisect.posterior.track import TINY, Floats, Track
 
-TINY = 1e-300
-SLOPE = 6
+SLOPE = 6  # candidates: two equal steps look like a slope to three of them
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,6 +33,12 @@ class Chain:
     arrive: Floats  # noise, gap, level: one step led here
     leave: Floats  # one step leads from here to all that follows
     sums: Floats  # noise, gap, level: logs
+
+    def middle(self, first: int, second: int) -> Floats:
+        """Noise, level: all between two gaps is at this level, scaled like the rest."""
+        between = self.sums[:, second] - self.sums[:, first]
+        scaled: Floats = np.exp(between - between.max(-1, keepdims=True))
+        return scaled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,11 +89,8 @@ def expected_levels(found: Posterior) -> Floats:
     levels = found.grid.levels
     low, high = lower @ levels, upper @ levels
     rest = max(0.0, 1 - float(found.one.sum()))
-    own = np.array(
-        [np.median(found.seen.values[found.seen.owner == c]) for c in range(found.gaps + 1)]
-    )
     parts = np.cumsum(np.append(0.0, high)) + np.append(np.cumsum(low[::-1])[::-1], 0.0)
-    levels_now: Floats = parts + rest * own
+    levels_now: Floats = parts + rest * found.seen.middles
     return levels_now
 
 

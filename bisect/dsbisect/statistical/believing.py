@@ -12,10 +12,10 @@ from dsbisect.posterior import Belief, Posterior, Track, evidence, track, weigh
 from dsbisect.posterior.effects import odds_of_unseen
 from dsbisect.posterior.splitting import Split, split
 from dsbisect.posterior.track import Floats
+from dsbisect.posterior.weighing import SLOPE
 from dsbisect.searching import History, Question
 
 SURE = 0.9  # that there is a step: more than one gap may be
-SLOPE = 6  # candidates: two equal steps look like a slope to three of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,18 +66,10 @@ class Beliefs:
         sure = [int(gap) for gap in np.flatnonzero(stepped >= SURE) if self.split(int(gap)) is None]
         if not sure:
             return int(np.argmax(stepped))
-        levels = self.levels
+        levels = self.posterior.seen.middles
         whole = levels[-1] - levels[0]
         along = (gap for gap in sure if (levels[gap + 1] - levels[gap]) * whole > 0)
         return next(along, sure[0])
-
-    @property
-    def levels(self) -> Floats:
-        """Of each measured candidate, by its own runs alone."""
-        seen = self.posterior.seen
-        return np.array(
-            [np.median(seen.values[seen.owner == c]) for c in range(self.posterior.gaps + 1)]
-        )
 
     @property
     def pair(self) -> float:

@@ -32,7 +32,9 @@ def hopeless(question: Question, failed: Mapping[str, str]) -> Boundary:
     """Fewer than two candidates can be measured."""
     reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
     summary = f"fewer than two candidates can be measured: {reasons}"
-    return _boundary(question, failed, found=False, direction="unknown", summary=summary)
+    return question.boundary(
+        unmeasured=dict(failed), found=False, direction="unknown", summary=summary
+    )
 
 
 def _named(beliefs: Beliefs, certainty: Certainty, belief: Belief) -> Boundary:
@@ -61,9 +63,8 @@ def _named(beliefs: Beliefs, certainty: Certainty, belief: Belief) -> Boundary:
         summary += f"; there may be a second step at {_listed(also)}"
     summary += _canary(beliefs)
     doubt = _contradicted(beliefs, belief, certainty, top)
-    return _boundary(
-        beliefs.question,
-        beliefs.failed,
+    return beliefs.question.boundary(
+        unmeasured=dict(beliefs.failed),
         before=before,
         after=after,
         suspects=suspects,
@@ -96,16 +97,13 @@ def _contradicted(beliefs: Beliefs, belief: Belief, certainty: Certainty, top: i
 
 
 def _drifting(beliefs: Beliefs, certainty: Certainty) -> Boundary:
-    names, seen = beliefs.line.names, beliefs.posterior.seen
+    names, levels = beliefs.line.names, beliefs.posterior.seen.middles
     chance = beliefs.posterior.drift
-    first, last = (
-        float(np.median(seen.values[seen.owner == end])) for end in (0, len(seen.positions) - 1)
-    )
+    first, last = float(levels[0]), float(levels[-1])
     word = "slower" if last > first else "faster"
     size = math.exp(abs(last - first))
-    return _boundary(
-        beliefs.question,
-        beliefs.failed,
+    return beliefs.question.boundary(
+        unmeasured=dict(beliefs.failed),
         found=False,
         direction=word,
         effect=size,
@@ -118,9 +116,8 @@ def _drifting(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 def _none(beliefs: Beliefs) -> Boundary:
     names, visible, chance = beliefs.line.names, visible_pct(beliefs), beliefs.posterior.none
-    return _boundary(
-        beliefs.question,
-        beliefs.failed,
+    return beliefs.question.boundary(
+        unmeasured=dict(beliefs.failed),
         found=False,
         direction="none",
         effect=1.0,
@@ -137,9 +134,8 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str) -> Boundary:
     found, names = beliefs.posterior, beliefs.line.names
     chance = 1 - found.none - found.drift
     suspects = beliefs.credible(certainty.level)
-    return _boundary(
-        beliefs.question,
-        beliefs.failed,
+    return beliefs.question.boundary(
+        unmeasured=dict(beliefs.failed),
         found=False,
         direction="unknown",
         suspects=suspects,
@@ -181,18 +177,3 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _times(value: float) -> str:
     return f"{value:.2f} times" if value < 100 else f"{value:.0f} times"
-
-
-def _boundary(question: Question, failed: Mapping[str, str], **facts: object) -> Boundary:
-    return Boundary.model_validate(
-        {
-            "series_id": question.series_id,
-            "line": question.line,
-            "workload_id": question.workload_id,
-            "arm_id": question.arm_id,
-            "before": None,
-            "after": None,
-            "unmeasured": dict(failed),
-            **facts,
-        }
-    )

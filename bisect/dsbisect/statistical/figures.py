@@ -89,10 +89,9 @@ def unsteady(beliefs: Beliefs) -> str | None:
 
 def _to_first(beliefs: Beliefs, at: int) -> tuple[float, tuple[float, float] | None]:
     """The cost over that of the first end, with what the noise makes of so many runs."""
-    seen = beliefs.posterior.seen
-    own, first = seen.values[seen.owner == at], seen.values[seen.owner == 0]
     if at == 0:
         return 1.0, (1.0, 1.0)
-    middle = float(np.median(own) - np.median(first))
-    half = WIDE * beliefs.posterior.noise * math.sqrt(1 / len(own) + 1 / len(first))
+    levels, runs = beliefs.posterior.seen.middles, beliefs.posterior.seen.counts
+    middle = float(levels[at] - levels[0])
+    half = WIDE * beliefs.posterior.noise * math.sqrt(1 / runs[at] + 1 / runs[0])
     return math.exp(middle), (math.exp(middle - half), math.exp(middle + half))
