@@ -29,18 +29,24 @@ class Ahead:
         self._engine = engine
         self._make = make
         self._wanted: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._known: set[str] = set()
         self._quiet = threading.Lock()  # held while something is measured
+        self._asked: tuple[str, ...] = ()
         self._worker: threading.Thread | None = None
         self._freezes = True
 
     def want(self, candidates: Sequence[str]) -> None:
-        """Build these when there is time; what was asked for once is not asked for again."""
-        new = [each for each in candidates[:MOST] if each not in self._known]
-        if not new or not self._freezes:
+        """Build these when there is time, and nothing any more of what was wanted before.
+
+        What was begun already goes on: whoever needs a build waits for this one at most.
+        """
+        asked = tuple(candidates[:MOST])
+        if asked == self._asked:
             return
-        self._known.update(new)
-        for candidate in new:
+        self._asked = asked
+        self._forget()
+        if not asked or not self._freezes:
+            return
+        for candidate in asked:
             self._wanted.put(candidate)
         if self._worker is None:
             self._worker = threading.Thread(target=self._work, name="ahead", daemon=True)
@@ -61,16 +67,17 @@ class Ahead:
         """Begin nothing more, and end what is being built: nobody wants it any more."""
         if self._worker is None:
             return
-        while True:
-            try:
-                self._wanted.get_nowait()
-            except queue.Empty:
-                break
+        self._forget()
         self._wanted.put(None)
         while self._worker.is_alive():
             for name in self._building():
                 remove(self._engine, name)
             self._worker.join(timeout=1.0)
+
+    def _forget(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._wanted.get_nowait()
 
     def _work(self) -> None:
         while (candidate := self._wanted.get()) is not None:

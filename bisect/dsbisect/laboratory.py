@@ -40,7 +40,7 @@ class Plan:
 
     @property
     def seed(self) -> Seed:
-        return Seed(users=self.users, salts=self.users, arm=self.arm)
+        return Seed(users=self.users, arm=self.arm)
 
 
 class Laboratory:
@@ -53,6 +53,7 @@ class Laboratory:
         self._progress = progress
         self._resources = ExitStack()
         self._ahead = Ahead(engine, supply.ahead)
+        self._next: tuple[str, ...] = ()  # what may be wanted after what is wanted now
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._loader: Image | None = None
         self.goldens: dict[str, Golden] = {}
@@ -118,6 +119,7 @@ class Laboratory:
         A server that died gets a new one.
         """
         at = self._bench(candidate)
+        self._ahead.want(self._next)
         with self._ahead.quiet():
             sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
         if not at.instance.alive:
@@ -125,8 +127,9 @@ class Laboratory:
         return sample
 
     def ahead(self, candidates: Sequence[str]) -> None:
-        """Build these while nothing is measured: they may be wanted next."""
-        self._ahead.want([each for each in candidates if each not in self.goldens])
+        """Build these while nothing is measured, but never before what is wanted now."""
+        self._next = tuple(each for each in candidates if each not in self.goldens)
+        self._ahead.want(())
 
     def retire(self, candidate: str) -> None:
         """Stop a candidate's servers; the next sample starts them anew."""
@@ -143,9 +146,11 @@ class Laboratory:
         def told(what: str) -> None:
             self._progress(candidate, what)
 
+        image = self._supply.image(candidate, told)
+        self._ahead.want(self._next)
         golden = golden_state(
             self._engine,
-            self._supply.image(candidate, told),
+            image,
             self._supply.server(candidate),
             self._plan.seed,
             progress=told,
