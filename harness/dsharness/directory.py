@@ -155,19 +155,12 @@ def close_quietly(connection: Any) -> None:  # noqa: ANN401
         connection.socket.close()
 
 
-def hash_people(socket: Path, site: Site, count: int, *, workers: int) -> tuple[str, ...]:
-    """Let the server hash ``count`` passwords and return the values it stored.
+def add_people(socket: Path, site: Site, numbers: range, *, workers: int) -> None:
+    """Add users over several connections at once: the hashing is what takes the time.
 
     Each user gets a salt of his own. NSS remembers PBKDF2 results by password, salt and rounds,
     so users who shared one stored value would all be the same user to that cache.
     """
-    add_people(socket, site, range(count), workers=workers)
-    with connect(socket, site) as directory:
-        return tuple(directory.stored_value(number) for number in range(count))
-
-
-def add_people(socket: Path, site: Site, numbers: range, *, workers: int) -> None:
-    """Add users over several connections at once: the hashing is what takes the time."""
     step = max(1, -(-len(numbers) // workers))
     shares = [numbers[begin : begin + step] for begin in range(0, len(numbers), step)]
 

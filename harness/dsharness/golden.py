@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dsharness.containers import Container, running
 from dsharness.content import content_key
-from dsharness.directory import connect, hash_people
+from dsharness.directory import add_people, connect
 from dsharness.engine import Engine
 from dsharness.errors import InstanceError
 from dsharness.model import Image, Server, StoredPassword
@@ -19,7 +19,7 @@ from dsharness.servers import DRIVERS, Seed, ServerDriver
 
 LABEL_SCHEME = "dsbisect.scheme"
 LABEL_ROUNDS = "dsbisect.rounds"
-HASH_WORKERS = 4
+WORKERS = 4
 
 Progress = Callable[[str], None]
 
@@ -39,7 +39,7 @@ class Golden:
 def golden_key(image: Image, server: Server, seed: Seed) -> str:
     """The name of the state; an arm's title changes nothing, its settings do."""
     arm = seed.arm.model_dump(mode="json", exclude={"id", "title"})
-    return content_key([image.key, server, DRIVERS[server].revision, seed.users, seed.hashed, arm])
+    return content_key([image.key, server, DRIVERS[server].revision, seed.users, arm])
 
 
 def golden_state(
@@ -94,10 +94,9 @@ class _Maker:
             self.driver.create(box)
             socket = self._started(box, shared)
             self.driver.settle(socket, self.seed.arm)
-            self.progress(f"hashing {self.seed.hashed} passwords under this version")
-            values = hash_people(socket, self.driver.site, self.seed.hashed, workers=HASH_WORKERS)
-            self.progress(f"importing {self.seed.users} users")
-            self.driver.fill(box, socket, values, self.seed)
+            self.progress(f"adding {self.seed.users} users; this version hashes their passwords")
+            add_people(socket, self.driver.site, range(self.seed.users), workers=WORKERS)
+            self.driver.stop(box)
             stored = self._checked(box, shared)
             self.progress("keeping the golden state")
             labels = {

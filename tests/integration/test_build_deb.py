@@ -104,7 +104,7 @@ def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched)
     others = {name for name, version in own.packages.items() if image.packages[name] != version}
     assert others == {"389-ds-base", "389-ds-base-libs", "python3-lib389"}
 
-    seed = Seed(users=20, salts=20, arm=Arm(id="default"))
+    seed = Seed(users=20, arm=Arm(id="default"))
     golden = golden_state(engine, own, ROW.server, seed, progress=print)
     assert golden.stored.scheme == patched.expected_scheme
 

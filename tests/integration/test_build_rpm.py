@@ -111,7 +111,7 @@ def test_built_installed_by_dnf_served_and_measured(engine, at, image, patched):
     assert own.packages["389-ds-base"] == f"{VERSION}-3.dsbisect1"
     assert own.packages["389-ds-base-libs"] == f"{VERSION}-3.dsbisect1", "as it is required"
 
-    seed = Seed(users=20, salts=20, arm=Arm(id="default"))
+    seed = Seed(users=20, arm=Arm(id="default"))
     golden = golden_state(engine, own, ROW.server, seed, progress=print)
     assert golden.stored.scheme == patched.expected_scheme
     workload = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})

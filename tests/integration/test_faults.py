@@ -125,7 +125,7 @@ def image(engine: Engine) -> Image:
 
 def make(engine: Engine, image: Image, progress: Callable[[str], None] = print) -> Golden:
     """A golden state that is made anew: no other test has this number of users."""
-    seed = Seed(users=23, salts=23, arm=Arm(id="full", password_scheme="SSHA512"))
+    seed = Seed(users=23, arm=Arm(id="full", password_scheme="SSHA512"))
     return golden_state(engine, image, MATRIX.row(ROW).server, seed, progress=progress)
 
 

@@ -32,7 +32,7 @@ from dsimages.building import build_image
 ROOT = Path(__file__).parents[2]
 CONTEXT = Path(__file__).with_name("freeipa")
 ROW = "debian-12"
-SEED = Seed(users=60, salts=40, arm=Arm(id="default"))
+SEED = Seed(users=60, arm=Arm(id="default"))
 MACHINE = ("hypervisor", "bottleneck", "on the same CPUs")  # what a busy machine may object to
 
 

@@ -54,7 +54,7 @@ def image_of(engine: Engine, row: str) -> Image:
 
 
 def golden_of(engine: Engine, row: str, scheme: str | None = None) -> Golden:
-    seed = Seed(users=USERS, salts=USERS, arm=Arm(id="test", password_scheme=scheme))
+    seed = Seed(users=USERS, arm=Arm(id="test", password_scheme=scheme))
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).server, seed, progress=print)
 
 

@@ -36,7 +36,7 @@ engine.must("load", "--quiet", "--input", archive)
 image = Image(row_id="debian-12", reference=reference, key="handed-over")
 golden = Golden(
     reference=reference, key="handed-over", server=Server.DIRSRV, image=image,
-    seed=Seed(users=200, salts=200, arm=Arm(id="test")),
+    seed=Seed(users=200, arm=Arm(id="test")),
     stored=StoredPassword(scheme="PBKDF2-SHA512", rounds=10000),
 )
 cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
@@ -56,7 +56,7 @@ def test_an_ordinary_user_takes_a_sample(tmp_path: Path) -> None:
     engine = detect()
     row = MATRIX.row("debian-12")
     image = build_image(engine, MATRIX, row, on_progress=print)
-    seed = Seed(users=200, salts=200, arm=Arm(id="test"))
+    seed = Seed(users=200, arm=Arm(id="test"))
     golden = golden_state(engine, image, row.server, seed, progress=print)
     with unprivileged_user() as user:
         archive = user.folder / "golden.tar"

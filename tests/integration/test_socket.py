@@ -58,7 +58,7 @@ def service(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_testcontainers_serves_a_golden_state(engine: Engine, service: str) -> None:
     row = MATRIX.row("debian-12")
     image = build_image(engine, MATRIX, row, on_progress=print)
-    seed = Seed(users=200, salts=200, arm=Arm(id="test"))
+    seed = Seed(users=200, arm=Arm(id="test"))
     golden = golden_state(engine, image, row.server, seed, progress=print)
     driver = DRIVERS[row.server]
     with shared_folder() as shared:

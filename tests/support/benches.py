@@ -29,7 +29,7 @@ def image_of(engine: Engine, row: str) -> Image:
 
 
 def golden_of(engine: Engine, row: str, arm: Arm = DEFAULT, users: int = USERS) -> Golden:
-    seed = Seed(users=users, salts=users, arm=arm)
+    seed = Seed(users=users, arm=arm)
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).server, seed, progress=print)
 
 

@@ -20,7 +20,6 @@ from dsharness.golden import golden_key
 from dsharness.model import Arm, Image, Server
 from dsharness.servers import DRIVERS, Seed, ServerDriver, aldpro, dirsrv, ipa, slapd
 from dsharness.servers.aldpro import AldPro
-from dsharness.servers.dirsrv import people_ldif
 from dsharness.servers.freeipa import FreeIpa
 
 SHARED = Path("/shared")
@@ -232,25 +231,6 @@ def test_a_machine_with_cgroup_v2_is_not_told_about_v1(tmp_path: Path) -> None:
     assert "cgroup" not in caught.value.hint
 
 
-@pytest.mark.parametrize(("users", "hashed"), [(10, 10), (10, 4), (1, 1)])
-def test_freeipa_s_users_are_all_added_in_the_clear(
-    users: int, hashed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    host, driver, added = Host(tmp_path), freeipa(), set(range(hashed))
-
-    def add(socket: Path, site: Site, numbers: range, *, workers: int) -> None:
-        assert host.memory is not None, "the server has to run"
-        assert not added & set(numbers), "these are there already"
-        added.update(numbers)
-
-    monkeypatch.setattr(ipa, "add_people", add)
-    driver.create(host)
-    driver.start(host)
-    driver.fill(host, tmp_path / "ldapi", ("{X}1",) * hashed, Seed(users=users, arm=ARM))
-    assert added == set(range(users))
-    assert host.memory is None, "fill returns with the directory stopped"
-
-
 class Settings:
     """A directory's configuration that knows its manager's order of doing things."""
 
@@ -290,23 +270,6 @@ def test_a_directory_is_settled_for_measuring(
     assert int(settings.entries[ipa.POLICY]["krbMaxPwdLife"]) > 9 * 365 * 24 * 3600
 
 
-@pytest.mark.parametrize(("users", "salts"), [(3, 3), (5, 2), (1, 1)])
-def test_plain_users_are_imported_with_stored_values(users: int, salts: int) -> None:
-    site = DRIVERS[Server.DIRSRV].site
-    hashed = tuple(f"{{SSHA512}}{n}" for n in range(salts))
-    entries = "".join(people_ldif(site, hashed, users)).strip().split("\n\n")
-    assert len(entries) == users + 2, "the suffix and the people's own entry come first"
-    for number, entry in enumerate(entries[2:]):
-        lines = entry.splitlines()
-        assert lines[0] == f"dn: {site.user_dn(number)}"
-        assert lines[-1] == f"userPassword: {{SSHA512}}{number % salts}"
-
-
-def test_users_without_a_value_are_an_error() -> None:
-    with pytest.raises(InstanceError, match="no hashed password"):
-        list(people_ldif(DRIVERS[Server.DIRSRV].site, (), 3))
-
-
 def key(**changes: object) -> str:
     """A golden state's name; ``image``, ``server`` and a seed's parts may be changed."""
     image = Image(row_id="r", reference="x", key=str(changes.pop("image", "k")))
@@ -320,7 +283,6 @@ def key(**changes: object) -> str:
         {"image": "other"},
         {"server": "freeipa"},
         {"users": 999},
-        {"salts": 1},
         {"arm": Arm(id="default", password_scheme="SSHA512")},
     ],
 )
@@ -330,6 +292,5 @@ def test_what_changes_a_directory_changes_its_golden_state_s_name(
     assert key(**change) != key()
 
 
-@pytest.mark.parametrize("change", [{"arm": Arm(id="x", title="other words")}, {"salts": 5000}])
-def test_what_changes_nothing_keeps_the_name(change: dict[str, object]) -> None:
-    assert key(**change) == key()
+def test_an_arm_s_title_keeps_the_name() -> None:
+    assert key(arm=Arm(id="x", title="other words")) == key()

@@ -19,12 +19,7 @@ class Seed:
     """What a directory is filled with; part of its golden state's name."""
 
     users: int = 1000
-    salts: int = 1000  # distinct stored values; never more than users
     arm: Arm
-
-    @property
-    def hashed(self) -> int:
-        return min(self.users, self.salts)
 
 
 class ServerDriver(Protocol):
@@ -60,10 +55,6 @@ class ServerDriver(Protocol):
 
     def settle(self, socket: Path, arm: Arm) -> None:
         """Apply the lab's settings and the arm's to the running directory."""
-        ...
-
-    def fill(self, box: Container, socket: Path, values: tuple[str, ...], seed: Seed) -> None:
-        """Store all users; returns with the directory stopped."""
         ...
 
     def error_log(self) -> str:

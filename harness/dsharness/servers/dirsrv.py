@@ -1,17 +1,14 @@
-"""389-ds alone, from 1.4.4 on: an instance made by dscreate, users imported offline."""
+"""389-ds alone, from 1.4.4 on: an instance made by dscreate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from dsharness.commands import writing
 from dsharness.containers import Container, Options
 from dsharness.directory import Site, connect
-from dsharness.errors import InstanceError
 from dsharness.model import Arm
 from dsharness.servers import slapd
-from dsharness.servers.contract import SOCKET_FOLDER, Seed
+from dsharness.servers.contract import SOCKET_FOLDER
 
 INSTANCE = "lab"
 CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
@@ -23,7 +20,7 @@ CREATE = "umask 077; cat > /tmp/lab.inf && dscreate -v from-file /tmp/lab.inf &&
 class Dirsrv:
     """The driver of a plain 389-ds."""
 
-    revision = 3
+    revision = 4
     program = "ns-slapd"
     config_folder = CONFIG_FOLDER
     creating = "creating the directory"
@@ -67,19 +64,6 @@ class Dirsrv:
             slapd.settle(directory, arm)
             directory.connection.add(self.site.people, "organizationalUnit")
 
-    def fill(self, box: Container, socket: Path, values: tuple[str, ...], seed: Seed) -> None:
-        self.stop(box)
-        ldif = socket.parent / "people.ldif"
-        with writing(ldif), ldif.open("w", encoding="utf-8") as stream:
-            stream.writelines(people_ldif(self.site, values, seed.users))
-        ldif.chmod(0o644)
-        box.must(
-            self.program, "ldif2db", "-D", self.config_folder, "-n", "userroot",
-            "-i", f"{SOCKET_FOLDER}/{ldif.name}",
-            what=f"import {seed.users} users offline",
-        )  # fmt: skip
-        ldif.unlink()
-
     def error_log(self) -> str:
         return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"
 
@@ -110,16 +94,3 @@ inf=/usr/share/dirsrv/inf/defaults.inf
 mkdir -p /run/dirsrv /run/lock/dirsrv
 chown dirsrv: /run/dirsrv /run/lock/dirsrv
 """
-
-
-def people_ldif(site: Site, values: tuple[str, ...], users: int) -> Iterator[str]:
-    """The whole tree as LDIF; the values go round when there are more users than values."""
-    if not values:
-        raise InstanceError("no hashed password to give to the users")
-    yield f"dn: {site.suffix}\nobjectClass: top\nobjectClass: domain\ndc: lab\n\n"
-    yield f"dn: {site.people}\nobjectClass: top\nobjectClass: organizationalUnit\nou: people\n\n"
-    for number in range(users):
-        lines = [f"dn: {site.user_dn(number)}"]
-        for name, several in site.user_attributes(number).items():
-            lines += [f"{name}: {value}" for value in several]
-        yield "\n".join([*lines, f"userPassword: {values[number % len(values)]}", "", ""])

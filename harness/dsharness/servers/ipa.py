@@ -11,11 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from dsharness.containers import Container, Options
-from dsharness.directory import Site, add_people, connect
+from dsharness.directory import Site, connect
 from dsharness.errors import InstanceError
 from dsharness.model import Arm
 from dsharness.servers import slapd
-from dsharness.servers.contract import SOCKET_FOLDER, Seed
+from dsharness.servers.contract import SOCKET_FOLDER
 
 HOST, DOMAIN, REALM = "ipa", "lab.test", "LAB.TEST"
 HOSTNAME = f"{HOST}.{DOMAIN}"
@@ -30,7 +30,6 @@ POLICY = f"cn=global_policy,cn={REALM},cn=kerberos,{SUFFIX}"
 TEN_YEARS_S = str(10 * 365 * 24 * 3600)
 
 INSTALL_LIMIT_S = 2400.0
-HASH_WORKERS = 4
 
 # What podman grants by default, and NET_ADMIN for an address on the container's own loopback.
 INSTALLING = (
@@ -99,15 +98,6 @@ class IpaDirectory:
             slapd.settle(directory, arm)
             # Passwords set by the manager would expire after 90 days, the golden state with them.
             directory.modify(POLICY, {"krbMaxPwdLife": TEN_YEARS_S})
-
-    def fill(self, box: Container, socket: Path, values: tuple[str, ...], seed: Seed) -> None:
-        """The first users are there already; FreeIPA takes no hashed value for the others.
-
-        It wants each password in the clear, to make the Kerberos keys of it, so every user is
-        added online and has a salt of his own.
-        """
-        add_people(socket, self.site, range(len(values), seed.users), workers=HASH_WORKERS)
-        self.stop(box)
 
     def error_log(self) -> str:
         return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"

@@ -42,7 +42,7 @@ SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {slapd.CACHE_BYT
 class TreeServer(Dirsrv):
     """The driver of a 389-ds that was built and only laid into its image."""
 
-    revision = 2
+    revision = 3
     creating = "creating the directory from the tree's template"
     program = f"{PREFIX}/sbin/ns-slapd"
     config_folder = CONFIG_FOLDER
