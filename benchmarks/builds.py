@@ -1,7 +1,7 @@
 """How fast a neighbour is built, and how fast a bisection is, against clean builds in one run.
 
     make bench-builds                     the ratios of single builds (about ten minutes)
-    make bench-builds BENCH=--bisection   and a whole bisection over 64 commits (about an hour)
+    make bench-builds BENCH=--bisection   and a whole bisection over 64 commits (half an hour)
 
 Uses a cache folder of its own, so that nothing that was built before helps; images are warm.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -95,7 +96,10 @@ def bisection(folder: Path, source: Path, clean_s: float) -> dict[str, float]:
     found = json.loads(done.stdout)
     assert found["culprits"][0]["suspects"][0]["subject"] == "culprit"
     script = lab / "judge-clean"
-    script.write_text(CLEAN_JUDGE.format(python=sys.executable, here=__file__), encoding="utf-8")
+    each = math.ceil(found["samples"] / math.log2(COMMITS))  # as many in all as the lab took
+    script.write_text(
+        CLEAN_JUDGE.format(python=sys.executable, here=__file__, samples=each), encoding="utf-8"
+    )
     script.chmod(0o755)
     begun = time.monotonic()
     git = ["git", "-C", str(repository)]
@@ -110,11 +114,12 @@ def bisection(folder: Path, source: Path, clean_s: float) -> dict[str, float]:
     assert "culprit" in said
     return {
         "lab_s": round(ours), "git_bisect_run_s": round(theirs),
-        "samples": found["samples"], "builds": found["builds"], "clean_build_s": clean_s,
+        "samples": found["samples"], "samples_of_each": each, "builds": found["builds"],
+        "clean_build_s": clean_s,
     }  # fmt: skip
 
 
-def judge_clean() -> None:
+def judge_clean(samples: int) -> None:
     """What a careful person gives to git bisect run: a clean build, a few runs, a verdict."""
     from dsbisect.commits.supply import SourceSupply  # noqa: PLC0415
     from dsbisect.laboratory import Laboratory, Plan  # noqa: PLC0415
@@ -134,14 +139,15 @@ def judge_clean() -> None:
     with Laboratory(engine, plan, supply, lambda *_: None) as laboratory:
         laboratory.prepare(["here"], lambda _: None)
         taken = [
-            laboratory.sample("here", workload, campaign_id="bench", turn=turn) for turn in range(6)
+            laboratory.sample("here", workload, campaign_id="bench", turn=turn)
+            for turn in range(samples)
         ]
     costs = sorted(s.server_cpu_us_per_op for s in taken if s.server_cpu_us_per_op)
     sys.exit(1 if costs[len(costs) // 2] > 15_000 else 0)
 
 
 CLEAN_JUDGE = """#!/bin/sh
-exec {python} -c 'import runpy; runpy.run_path("{here}")["judge_clean"]()'
+exec {python} -c 'import runpy; runpy.run_path("{here}")["judge_clean"]({samples})'
 """
 
 
@@ -177,7 +183,8 @@ def _lines(figures: dict[str, Any]) -> list[str]:
         share = both["git_bisect_run_s"] / both["lab_s"]
         lines.append(
             f"{COMMITS} commits: {both['lab_s']} s; git bisect run with clean builds: "
-            f"{both['git_bisect_run_s']} s: 1/{share:.1f}"
+            f"{both['git_bisect_run_s']} s: 1/{share:.1f} "
+            f"({both['samples']} samples; {both['samples_of_each']} of each commit)"
         )
     return lines
 
