@@ -68,7 +68,8 @@ def test_of_two_culprits_one_is_named_and_the_other_suspected():
     assert boundary.after in {NAMES[5], NAMES[17]}
     other = ({NAMES[5], NAMES[17]} - {boundary.after}).pop()
     assert other in boundary.also
-    assert "there may be a second step" in boundary.summary
+    assert "a second step is not excluded (" in boundary.summary
+    assert boundary.chances[other] > 0
 
 
 def test_what_cannot_be_measured_stays_among_the_suspects():
@@ -186,7 +187,7 @@ def test_a_short_line_is_surveyed_whole():
     short = world(2, names=NAMES[:5])
     short.search(Bayes(survey_up_to=6))
     counts = {name: sum(s.row_id == name for s in short.taken) for name in NAMES[:5]}
-    assert min(counts.values()) >= Certainty().least_runs
+    assert min(counts.values()) >= 2
 
 
 def test_a_machine_that_changed_is_told():
@@ -208,7 +209,8 @@ def test_every_step_says_what_is_believed():
     one.search(Bayes())
     shown = [each.outlook for each in one.asked[1:]]
     assert all(outlook is not None for outlook in shown)
-    assert shown[-1].shares[0].last == NAMES[13]
+    likely = shown[-1].shares[0]
+    assert NAMES.index(likely.after) < 13 <= NAMES.index(likely.last)
     assert 0 <= shown[0].none <= 1
 
 

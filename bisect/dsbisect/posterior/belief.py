@@ -14,7 +14,7 @@ class Belief:
     """
 
     none: float = 0.3  # that a range holds no step at all is common
-    two: float = 0.03
+    two: float = 0.15
     drift: float = 0.01
     smallest_effect: float = 1.05  # less than this is no effect
     least_in_noise: float = 0.5  # nor is less than this many times the noise of one run

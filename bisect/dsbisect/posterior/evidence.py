@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,9 +35,6 @@ class Evidence:
         """The median value of each measured candidate: what its own runs alone say."""
         places = range(len(self.positions))
         return np.array([np.median(self.values[self.owner == at]) for at in places])
-
-    def shifted(self, values: Floats, scales: Floats) -> Evidence:
-        return replace(self, values=values, scales=scales)
 
 
 def evidence(history: History, line: Track, low: int, high: int) -> Evidence | None:

@@ -70,8 +70,24 @@ def bits(found: Posterior, wanted: Expectations, options: Sequence[int | Split])
         known = _entropy(each / np.maximum(TINY, chance)[:, :, None])
         result[:, at] = _entropy(each.sum(1)) - (chance * known).sum(1)
     hope = np.array([option.hope if isinstance(option, Split) else 1.0 for option in options])
-    useful: Floats = np.maximum(0.0, result) * hope[:, None]
+    useful: Floats = _worn(found, options, np.maximum(0.0, result)) * hope[:, None]
     return useful
+
+
+def _worn(found: Posterior, options: Sequence[int | Split], fresh: Floats) -> Floats:
+    """What is left of that where a candidate was measured before.
+
+    How far its own build strays from the level of its segment is not known, and no number of its
+    runs will tell: each is worth less than the one before.
+    """
+    taken = np.array([0 if isinstance(o, Split) else found.seen.counts[o] for o in options])
+    runs, share = np.array(BATCHES), (found.strays / found.noise) ** 2
+    before, after = taken[:, None], taken[:, None] + runs[None, :]
+    worth = runs[None, :] / ((1 + share * before) * (1 + share * after))
+    # linear below one run
+    known = np.concatenate([np.zeros((len(options), 1)), fresh], axis=1)
+    at = np.array([0, *BATCHES])
+    return np.array([np.interp(x, at, y) for x, y in zip(worth, known, strict=True)])
 
 
 def _answers(found: Posterior, wanted: Expectations) -> list[int]:

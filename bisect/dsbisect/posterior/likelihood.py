@@ -9,9 +9,6 @@ from dsbisect.posterior.evidence import Evidence
 from dsbisect.posterior.lattice import Lattice
 from dsbisect.posterior.track import TINY, Floats
 
-PACES = np.geomspace(0.003, 1.0, 6)  # variance of the speed's steps, in variances of the noise
-BELIEVED = 4.0  # by so many nats a changing speed must explain the values better
-
 
 def log_likelihood(seen: Evidence, grid: Lattice) -> Floats:
     """For each noise, measured candidate and level; Student's t, so an outlier weighs little."""
@@ -38,45 +35,3 @@ def with_strays(tables: Floats, grid: Lattice, strays: float) -> Floats:
     peak = tables.max(-1, keepdims=True)
     mixed: Floats = np.log(np.maximum(TINY, np.exp(tables - peak) @ kernel.T)) + peak
     return mixed
-
-
-def without_shared_speed(seen: Evidence, expected: Floats) -> Evidence:
-    """Take from each sample what those before it say about the machine's speed.
-
-    ``expected`` is the level of each candidate as it looks so far; what is left over wanders like
-    the speed does, if it wanders at all. What each sample is expected to be after those before it
-    (Kalman's filter) makes the samples independent again.
-    """
-    if len(seen.values) < 6:
-        return seen
-    rest = seen.values - expected[seen.owner]
-    size = 1.4826 * float(np.median(np.abs(rest)))
-    if size <= 0:
-        return seen
-    rest = np.clip(rest / size, -3, 3)
-    predicted, doubt = _filtered(rest, PACES)
-    surprise = _surprise(rest[:, None] - predicted, doubt)
-    best = int(np.argmin(surprise))
-    if surprise[best] + BELIEVED > float(_surprise(rest[:, None], np.ones((len(rest), 1)))[0]):
-        return seen
-    return seen.shifted(seen.values - size * predicted[:, best], np.sqrt(doubt[:, best]))
-
-
-def _filtered(rest: Floats, paces: Floats) -> tuple[Floats, Floats]:
-    """For each sample and pace: the speed as foreseen, and the variance of what is left."""
-    speed, unsure = np.zeros(len(paces)), np.zeros(len(paces))
-    predicted, doubt = np.empty((len(rest), len(paces))), np.empty((len(rest), len(paces)))
-    for at, value in enumerate(rest):
-        unsure = unsure + paces
-        predicted[at], doubt[at] = speed, 1 + unsure
-        gain = unsure / (1 + unsure)
-        speed = speed + gain * (value - speed)
-        unsure = unsure * (1 - gain)
-    return predicted, doubt
-
-
-def _surprise(rest: Floats, doubt: Floats) -> Floats:
-    """Minus the log-likelihood, with the size of the noise that fits best."""
-    fit = np.mean(rest**2 / doubt, axis=0)
-    surprise: Floats = 0.5 * len(rest) * np.log(np.maximum(fit, TINY)) + 0.5 * np.log(doubt).sum(0)
-    return surprise

@@ -17,7 +17,8 @@ from scipy.special import logsumexp
 from dsbisect.posterior.belief import Belief
 from dsbisect.posterior.evidence import Evidence
 from dsbisect.posterior.lattice import Lattice, lattice, step_prior
-from dsbisect.posterior.likelihood import log_likelihood, with_strays, without_shared_speed
+from dsbisect.posterior.likelihood import log_likelihood, with_strays
+from dsbisect.posterior.steadying import steadied
 from dsbisect.posterior.track import TINY, Floats, Track
 
 SLOPE = 6  # candidates: two equal steps look like a slope to three of them
@@ -56,6 +57,7 @@ class Posterior:
     one_noise: Floats  # noise, gap: the share of each noise within ``one``
     any_noise: Floats  # the share of each noise in all
     noise: float  # of one sample, as far as it hides a level
+    strays: float  # of a candidate's own level, whatever its runs
 
     @property
     def gaps(self) -> int:
@@ -76,31 +78,7 @@ class Posterior:
 
 def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     """At least two candidates were measured; the first and last of them are the ends."""
-    found = _weigh(seen, line, belief)
-    steady = without_shared_speed(seen, expected_levels(found))
-    return found if steady is seen else _weigh(steady, line, belief)
-
-
-def expected_levels(found: Posterior) -> Floats:
-    """Of each measured candidate, over the hypotheses without and with one step."""
-    weights = found.one_noise * found.one
-    lower = (weights[:, :, None] * _share(found.chain.before * found.chain.leave)).sum(0)
-    upper = (weights[:, :, None] * _share(found.chain.arrive * found.chain.after)).sum(0)
-    levels = found.grid.levels
-    low, high = lower @ levels, upper @ levels
-    rest = max(0.0, 1 - float(found.one.sum()))
-    parts = np.cumsum(np.append(0.0, high)) + np.append(np.cumsum(low[::-1])[::-1], 0.0)
-    levels_now: Floats = parts + rest * found.seen.middles
-    return levels_now
-
-
-def _share(weights: Floats) -> Floats:
-    total = weights.sum(axis=-1, keepdims=True)
-    part: Floats = weights / np.maximum(total, TINY)
-    return part
-
-
-def _weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
+    seen = steadied(seen)
     grid = lattice(seen, belief)
     steps = step_prior(grid, belief)
     tables = with_strays(log_likelihood(seen, grid), grid, belief.strays)
@@ -118,11 +96,16 @@ def _weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
             "two": np.log(belief.two * pairs) + prior[:, None, None] + _log_two(chain, log_one),
             "drift": np.log(slope) + prior + _log_drift(tables, seen, grid, belief),
         }
-    return _normalised(by_noise, seen, grid, chain, steps)
+    return _normalised(by_noise, seen, grid, chain, steps, belief)
 
 
 def _normalised(
-    logs: dict[str, Floats], seen: Evidence, grid: Lattice, chain: Chain, steps: Floats
+    logs: dict[str, Floats],
+    seen: Evidence,
+    grid: Lattice,
+    chain: Chain,
+    steps: Floats,
+    belief: Belief,
 ) -> Posterior:
     peak = max(float(table.max()) for table in logs.values())
     weights = {kind: np.exp(table - peak) for kind, table in logs.items()}
@@ -145,6 +128,7 @@ def _normalised(
         one_noise=weights["one"] / np.maximum(one, TINY),
         any_noise=by_noise,
         noise=float(np.sqrt(by_noise @ hides)),
+        strays=belief.strays,
     )
 
 

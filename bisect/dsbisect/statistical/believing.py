@@ -27,7 +27,6 @@ class Certainty:
     none: float = 0.985  # that there is no step, before that is said
     unseen_odds: float = 0.04  # of a step of any one size, before none is believed
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
-    least_runs: int = 2  # of both neighbours of what is named, however clear it is
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,6 +71,18 @@ class Beliefs:
         return next(along, sure[0])
 
     @property
+    def beside(self) -> Floats:
+        """For each gap the chance that it holds a second step, the named one being the first."""
+        both = self.posterior.two + self.posterior.two.T
+        chances: Floats = both[self.top].copy()
+        chances[self.top] = 0.0
+        return chances
+
+    @property
+    def second(self) -> float:
+        return float(self.beside.sum())
+
+    @property
     def pair(self) -> float:
         """The chance of two steps in different gaps."""
         return float(np.triu(self.posterior.two, 1).sum())
@@ -104,16 +115,25 @@ class Beliefs:
 
     def mass(self) -> Floats:
         """Of each candidate; with ``none`` and ``drift`` of the posterior they sum to 1."""
-        found, line = self.posterior, self.line
+        found = self.posterior
         pairs = found.two + found.two.T
-        shares = found.one + np.diag(found.two) + (pairs.sum(1) - 2 * np.diag(found.two)) / 2
-        masses = np.zeros(len(line.names))
+        shares: Floats = found.one + np.diag(found.two)
+        return self._spread(shares + (pairs.sum(1) - 2 * np.diag(found.two)) / 2)
+
+    def chances(self) -> Floats:
+        """Of each candidate, that it is a step, alone or with another."""
+        return self._spread(self.posterior.stepped)
+
+    def _spread(self, shares: Floats) -> Floats:
+        """What each gap has, over its candidates."""
+        line = self.line
+        spread = np.zeros(len(line.names))
         for gap, share in enumerate(shares):
-            low, high = found.ends(gap)
+            low, high = self.posterior.ends(gap)
             weights = line.weights[low + 1 : high + 1]
             total = weights.sum()
-            masses[low + 1 : high + 1] = share * (weights / total if total > 0 else 0.0)
-        return masses
+            spread[low + 1 : high + 1] = share * (weights / total if total > 0 else 0.0)
+        return spread
 
     def credible(self, level: float) -> tuple[str, ...]:
         """The fewest candidates that hold ``level`` of the mass of all steps, in line order."""

@@ -85,7 +85,7 @@ def _first_s(beliefs: Beliefs, costs: Costs, option: int | Split) -> float:
 
 
 def _shared(beliefs: Beliefs) -> bool:
-    return bool(np.any(beliefs.posterior.seen.scales < 1))
+    return bool(np.any(beliefs.posterior.seen.scales > 1))
 
 
 def _reference(

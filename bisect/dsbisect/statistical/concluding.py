@@ -60,7 +60,7 @@ def _named(beliefs: Beliefs, certainty: Certainty, belief: Belief) -> Boundary:
         summary += "; the first end is the slow one"
     also = _also(beliefs, certainty)
     if also:
-        summary += f"; there may be a second step at {_listed(also)}"
+        summary += f"; a second step is not excluded ({beliefs.second:.0%}): {_listed(also)}"
     summary += _canary(beliefs)
     doubt = _contradicted(beliefs, belief, certainty, top)
     return beliefs.question.boundary(
@@ -152,16 +152,21 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str) -> Boundary:
 
 
 def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
-    """Candidates in other gaps that may hold a second step."""
-    top, stepped = beliefs.top, beliefs.posterior.stepped
-    others = [gap for gap in range(beliefs.posterior.gaps) if gap != top]
-    suspected = [gap for gap in others if stepped[gap] >= 1 - certainty.level]
-    return tuple(name for gap in suspected for name in beliefs.names(gap))
+    """Where a second step would be, with the level of certainty, if there is one.
+
+    Nobody, while the chance that there is one is below what the level leaves open.
+    """
+    chances = beliefs.beside
+    if beliefs.second < 1 - certainty.level:
+        return ()
+    order = np.argsort(-chances, kind="stable")
+    count = 1 + int(np.searchsorted(np.cumsum(chances[order]), certainty.level * beliefs.second))
+    return tuple(name for gap in sorted(order[:count]) for name in beliefs.names(int(gap)))
 
 
 def _chances(beliefs: Beliefs, names: tuple[str, ...]) -> dict[str, float]:
-    masses = beliefs.mass()
-    return {name: round(float(masses[beliefs.line.index[name]]), 6) for name in names[:MOST_TOLD]}
+    chances = beliefs.chances()
+    return {name: round(float(chances[beliefs.line.index[name]]), 6) for name in names[:MOST_TOLD]}
 
 
 def _canary(beliefs: Beliefs) -> str:
