@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from benchmarks.search.findings import Finding
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import World
 from dsbisect.halving import Halving
+from dsbisect.posterior import Belief
 from dsbisect.statistical import Bayes
 from dsbisect.statistical.costing import Costs
 
@@ -19,6 +21,7 @@ from dsbisect.statistical.costing import Costs
 COSTS = Costs(run_s=15.0, start_s=0.0, prepare_s=40.0)
 
 OURS, OUR_PLAIN = "dsbisect", "dsbisect --search plain"
+OURS_TOLD = "dsbisect, told noise and d"
 PLAIN, FIXED, ASV = "plain bisection", "fixed k", "asv find"
 PINPOINT, PINPOINT_TOLD = "Pinpoint", "Pinpoint, told d"
 FACF, GIT_BAYESECT = "FACF", "git_bayesect"
@@ -42,6 +45,20 @@ def _ours(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     return drive(Bayes(costs=COSTS, prior=prior), machine, watch.step_s)
 
 
+def _ours_told(world: World, machine: Machine, watch: Stopwatch) -> Finding:
+    """Neither the level nor whether there is a step: what that costs is what is left."""
+    told = Belief(
+        noise=max(world.sigma, 1e-9),
+        noise_doubt=0.05,
+        strays=0.0,
+        tails=(100.0,),
+        smallest_effect=math.exp(0.9 * world.size),
+        largest_effect=math.exp(1.1 * world.size),
+        least_in_noise=0.0,
+    )
+    return drive(Bayes(costs=COSTS, belief=told), machine, watch.step_s)
+
+
 def _our_plain(_: World, machine: Machine, watch: Stopwatch) -> Finding:
     return drive(Halving(), machine, watch.step_s)
 
@@ -52,6 +69,7 @@ def _untimed(peer: Callable[[World, Machine], Finding]) -> Method:
 
 METHODS: dict[str, Method] = {
     OURS: _ours,
+    OURS_TOLD: _ours_told,
     OUR_PLAIN: _our_plain,
     PLAIN: _untimed(peers_halving.plain),
     FIXED: _untimed(peers_halving.fixed),

@@ -38,8 +38,9 @@ used while the search was tuned.
 - Costs as dsbisect is told them, the same for all: {run_s:.0f} s a run, {prepare_s:.0f} s a build.
 - Peers are given what dsbisect has to find out: *fixed k* its k for each d, *FACF* and
   *git_bayesect* the true threshold half-way up, FACF the true flake rates as well, and
-  *Pinpoint, told d* the size of the step. The oracles know both levels, the noise, and that there
-  is one step. git_bayesect is the package from PyPI; the others are written after what is
+  *Pinpoint, told d* the size of the step. *dsbisect, told noise and d* is the search if it knew
+  these, but not the level nor whether there is a step. The oracles know both levels, the noise,
+  and that there is one step. git_bayesect is the package from PyPI; the others are written after what is
   published, one run at a time, without the runs ahead that some of them spend on speed.
 """
 

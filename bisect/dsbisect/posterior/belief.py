@@ -20,7 +20,7 @@ class Belief:
     least_in_noise: float = 0.5  # nor is less than this many times the noise of one run
     largest_effect: float = 1000.0
     noise: float = 0.07  # FACTS: 3 to 5 % when calibrated, 10 to 25 % when not
-    noise_doubt: float = 0.7  # and it may as well be half or twice that
+    noise_doubt: float = 0.6  # and it may as well be half or twice that
     least_noise: float = 0.004  # no machine is more quiet
     strays: float = 0.01  # two builds of one source differ by as much, however often they are run
     tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian

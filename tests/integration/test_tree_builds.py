@@ -1,0 +1,76 @@
+"""A tree built upon another: few links, and yet what a whole build would have installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benches import MATRIX
+from debian_sources import debian_source
+from seed_history import harmless_c
+
+from dsbuilds.drivers.tree import Order, build_tree
+from dsbuilds.toolchains.images import shop_of
+from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.trees import Tree, imported
+from dsharness.engine import Engine
+from dsharness.model import Build
+from dsharness.probing import detect
+
+C_FILE = "ldap/servers/slapd/pw.c"
+FOLDER = b"/build/source/"
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return detect()
+
+
+@pytest.fixture(scope="module")
+def source() -> Tree:
+    return imported(debian_source("debian-13"), "Debian's 389-ds")
+
+
+def built(engine: Engine, tree: Tree) -> Build:
+    toolchain = next(each for each in MATRIX.toolchains if each.id == "debian-13")
+    needs = needs_of(tree.read)
+    shop = shop_of(engine, MATRIX, toolchain, progress=print)
+    return build_tree(engine, Order(tree=tree, needs=needs, shop=shop), progress=print)
+
+
+def changed(tree: Tree, name: str) -> Tree:
+    text = tree.read(C_FILE)
+    assert text is not None
+    return tree.with_files({C_FILE: harmless_c(name)(text)})
+
+
+def libraries(build: Build) -> dict[str, Path]:
+    folder = Path(build.folder) / "install"
+    return {str(path.relative_to(folder)): path for path in folder.rglob("*.so*") if path.is_file()}
+
+
+def links(build: Build) -> int:
+    assert build.provenance is not None
+    log = Path(build.provenance.log).read_text(encoding="utf-8", errors="replace")
+    return sum("--mode=link" in line for line in log.splitlines())
+
+
+def test_a_change_of_one_file_installs_the_same_libraries(engine: Engine, source: Tree) -> None:
+    whole, one = built(engine, source), built(engine, changed(source, "one"))
+    assert libraries(one).keys() == libraries(whole).keys()
+    server = [path for name, path in libraries(one).items() if "libslapd.so" in name]
+    assert any(b"lab_one" in path.read_bytes() for path in server)
+    assert not any(b"lab_one" in path.read_bytes() for path in libraries(whole).values())
+
+
+def test_nothing_is_looked_for_where_it_was_built(engine: Engine, source: Tree) -> None:
+    for name, path in libraries(built(engine, changed(source, "one"))).items():
+        words = path.read_bytes().split(b"\0")
+        paths = [word for word in words if word.startswith(FOLDER) and b".libs" in word]
+        assert paths == [], name
+
+
+def test_what_no_other_library_sees_links_no_other(engine: Engine, source: Tree) -> None:
+    """One name is gone and another is new, and nothing but libslapd cares."""
+    built(engine, changed(source, "two"))
+    assert links(built(engine, changed(source, "three"))) < 5
