@@ -40,8 +40,8 @@ used while the search was tuned.
   *git_bayesect* the true threshold half-way up, FACF the true flake rates as well, and
   *Pinpoint, told d* the size of the step. *dsbisect, told noise and d* is the search if it knew
   these, but not the level nor whether there is a step. The oracles know both levels, the noise,
-  and that there is one step. git_bayesect is the package from PyPI; the others are written after what is
-  published, one run at a time, without the runs ahead that some of them spend on speed.
+  and that there is one step. git_bayesect is the package from PyPI; the others are written after
+  what is published, one run at a time, without the runs ahead that some of them spend on speed.
 """
 
 

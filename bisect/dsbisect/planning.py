@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from pydantic import Field
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from dsbisect.posterior import Belief
 from dsbisect.rehearsal import Rehearsed, rehearse
@@ -92,7 +92,7 @@ def noise_of(samples: Sequence[Sample]) -> Noise:
     size = statistics.stdev(math.log(value) for value in values)
     freedom = len(values) - 1
     tail = (1 - SURE) / 2
-    low, high = (size * math.sqrt(freedom / chi2.ppf(p, freedom)) for p in (1 - tail, tail))
+    low, high = (size * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (tail, 1 - tail))
     return Noise(size=size, low=low, high=high, runs=len(values))
 
 
