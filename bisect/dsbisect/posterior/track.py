@@ -37,7 +37,7 @@ def track(names: Sequence[str], prior: Mapping[str, float]) -> Track:
     weights[0] = 0.0
     return Track(
         names=tuple(names),
-        index={name: at for at, name in enumerate(names)},
+        index=dict(zip(names, range(len(names)), strict=True)),
         weights=weights,
         sums=np.cumsum(weights),
         squares=np.cumsum(weights**2),
