@@ -122,7 +122,7 @@ def test_interrupted_while_the_directory_is_made(tmp_path: Path) -> None:
     small_matrix(tmp_path, users=USERS + 1 + hash(str(tmp_path)) % 700)
     folder = tmp_path
     lab = start(folder, "measure", "debian-12", "--workload", "bind-one", "--samples", "1")
-    lab.until("hashing")
+    lab.until("hashes their passwords")
     status, rest = lab.end()
     assert status == ExitCode.INTERRUPTED, rest
     assert samples(folder) == 0
