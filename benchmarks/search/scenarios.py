@@ -113,7 +113,12 @@ def _truths() -> Sequence[Cell]:
     some = replace(whole, methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT), share=0.3)
     return [
         whole,
-        *(replace(some, kind=Kind(truth=Truth.TWO, d=d)) for d in (1.0, 2.0, 4.0)),
+        *(
+            replace(
+                some, kind=Kind(truth=Truth.TWO, d=d), methods=(OURS, OURS_TOLD, *some.methods[1:])
+            )
+            for d in (1.0, 2.0, 4.0)
+        ),
         replace(some, kind=Kind(truth=Truth.BACK, d=4.0), share=0.2),
         *(replace(some, kind=Kind(truth=Truth.DRIFT, d=d), share=0.1) for d in (2.0, 4.0)),
     ]

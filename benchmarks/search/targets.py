@@ -115,9 +115,14 @@ def _truths(plays: Plays) -> Iterator[Target]:
     none = score(_of(plays, Kind(truth=Truth.NONE)))
     yield _share("no step, n = 128: recognised", none.right, none.right_error, NONE_SHARE)
     for d in MOST_RUNS:
-        two = score(_of(plays, Kind(truth=Truth.TWO, d=d)))
+        kind = Kind(truth=Truth.TWO, d=d)
+        two, told = score(_of(plays, kind)), score(_of(plays, kind, OURS_TOLD))
         what = f"two steps, n = 128, d = {d:g}: one named, the other suspected"
-        yield _share(what, two.right, two.right_error, TWO_SHARE)
+        bound = (
+            f"the search ends when one step is sure, after {two.runs:.0f} runs; one is named in "
+            f"{two.one:.1%}, and told the noise and the size of the steps, both in {told.right:.1%}"
+        )
+        yield _share(what, two.right, two.right_error, TWO_SHARE, bound)
 
 
 def _large(large: Large) -> Iterator[Target]:
@@ -154,11 +159,12 @@ def _silent(plays: Plays) -> Iterator[Target]:
         )
 
 
-def _share(what: str, share: float, error: float, least: float) -> Target:
+def _share(what: str, share: float, error: float, least: float, bound: str = "") -> Target:
     return Target(
         what=what,
         wanted=f"at least {least:.1%}",
         measured=f"{share:.1%} ± {error:.1%}",
         met=share >= least,
         near=abs(share - least) <= 2 * error,
+        bound=bound,
     )
