@@ -19,6 +19,7 @@ SearchName = Literal["statistical", "plain"]
 # Measured on two cores (docs/search.md); figures to choose by, no promise.
 RUN_OVERHEAD_S = 1.3  # around the load itself
 START_S = 1.5  # a server whose directory is ready
+CONFIRMED = 2  # runs of both neighbours: effects, and what is left beside them, rest on these
 LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
 
 
@@ -60,7 +61,9 @@ class Manner:
         if self.name == "plain":
             return Halving()
         return Bayes(
-            certainty=Certainty(level=self.level, real=max(Certainty.real, self.level)),
+            certainty=Certainty(
+                level=self.level, real=max(Certainty.real, self.level), least_runs=CONFIRMED
+            ),
             costs=Costs(
                 run_s=workload.warmup_s + workload.duration_s + RUN_OVERHEAD_S,
                 start_s=START_S,

@@ -185,7 +185,7 @@ def test_a_wrong_prior_costs_runs_but_no_wrong_answer():
 
 def test_a_short_line_is_surveyed_whole():
     short = world(2, names=NAMES[:5])
-    short.search(Bayes(survey_up_to=6))
+    short.search(Bayes(survey_up_to=6, certainty=Certainty(least_runs=2)))
     counts = {name: sum(s.row_id == name for s in short.taken) for name in NAMES[:5]}
     assert min(counts.values()) >= 2
 
@@ -240,3 +240,11 @@ def test_a_search_that_nobody_knows_is_told(facts):
 
 def test_the_same_samples_give_the_same_answer():
     assert world(5, seed=3).search(Bayes()) == world(5, seed=3).search(Bayes())
+
+
+def test_the_neighbours_get_as_many_runs_as_the_figures_need():
+    one = world(13)
+    boundary = one.search(Bayes(certainty=Certainty(least_runs=3)))
+    for name in (boundary.before, boundary.after):
+        assert sum(sample.row_id == name for sample in one.taken) >= 3
+    assert one.asked[-1].why.startswith("confirm")

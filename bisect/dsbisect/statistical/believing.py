@@ -27,6 +27,7 @@ class Certainty:
     none: float = 0.985  # that there is no step, before that is said
     unseen_odds: float = 0.04  # of a step of any one size, before none is believed
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
+    least_runs: int = 1  # of the neighbours of what is named, and of a line that is surveyed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dsbisect.statistical.believing import Beliefs
-
-RUNS = 2  # of each candidate of a line that is surveyed
+from dsbisect.statistical.believing import Beliefs, Certainty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,14 +15,19 @@ class Last:
     why: str
 
 
-def left_to_measure(beliefs: Beliefs, survey_up_to: int) -> Last | None:
-    """All of a line that is short, beside its first end."""
+def left_to_measure(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> Last | None:
+    """The neighbours of what is named, side by side; all of a line that is short."""
     line = beliefs.line
+    if beliefs.settled(certainty):
+        low, high = beliefs.posterior.ends(beliefs.top)
+        before, after = line.names[low], line.names[high]
+        if min(_runs(beliefs, before), _runs(beliefs, after)) < certainty.least_runs:
+            return Last(names=(before, after), why=f"confirm {before} against {after}")
     if len(line.names) > survey_up_to:
         return None
     first = line.names[beliefs.low]
     for name in line.names:
-        if name not in beliefs.failed and _runs(beliefs, name) < RUNS:
+        if name not in beliefs.failed and _runs(beliefs, name) < certainty.least_runs:
             names = (name, first) if name != first else (name,)
             return Last(names=names, why=f"survey {name}: what does it cost?")
     return None

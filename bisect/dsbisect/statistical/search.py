@@ -57,7 +57,7 @@ class Bayes:
         if spent is not None:
             return self._answer(beliefs, spent)
         if beliefs.certain(self.certainty):
-            last = left_to_measure(beliefs, self.survey_up_to)
+            last = left_to_measure(beliefs, self.certainty, self.survey_up_to)
             if last is None:
                 return self._answer(beliefs)
             return _turn(beliefs.history, last.names, last.why, 0, shown=outlook(beliefs))
