@@ -22,7 +22,7 @@ from dsbisect.laboratory import Laboratory, Plan
 from dsbisect.supply import RowSupply
 from dsharness.engine import Engine
 from dsharness.errors import DiskFullError, ExitCode, InstanceError
-from dsharness.golden import Golden, golden_state
+from dsharness.golden import Golden, golden_key, golden_state
 from dsharness.model import Arm, Image, Order, Workload
 from dsharness.ownership import found, remove
 from dsharness.sampling import Bench
@@ -126,13 +126,22 @@ def image(engine: Engine) -> Image:
 def make(engine: Engine, image: Image, progress: Callable[[str], None] = print) -> Golden:
     """A golden state that is made anew: no other test has this number of users."""
     seed = Seed(users=23, arm=Arm(id="full", password_scheme="SSHA512"))
-    return golden_state(engine, image, MATRIX.row(ROW).server, seed, progress=progress)
+    server = MATRIX.row(ROW).server
+    engine.podman("image", "rm", f"localhost/dsbisect/golden:{golden_key(image, server, seed)}")
+    return golden_state(engine, image, server, seed, progress=progress)
 
 
-# What a tmpfs can run out of: room for data, and room for one file or folder more.
-@pytest.mark.parametrize("options", ["size=4k", "nr_inodes=2", "nr_inodes=1"])
+# What a tmpfs can run out of: room for data (the folder that is shared with a server holds none),
+# and room for one file or folder more.
 @pytest.mark.parametrize(
-    "variable", ["DSBISECT_CACHE", "XDG_RUNTIME_DIR"], ids=["logs", "shared folder"]
+    ("variable", "options"),
+    [
+        pytest.param("DSBISECT_CACHE", "size=4k", id="logs, data"),
+        pytest.param("DSBISECT_CACHE", "nr_inodes=2", id="logs, a file"),
+        pytest.param("DSBISECT_CACHE", "nr_inodes=1", id="logs, a folder"),
+        pytest.param("XDG_RUNTIME_DIR", "nr_inodes=2", id="shared folder, the inner one"),
+        pytest.param("XDG_RUNTIME_DIR", "nr_inodes=1", id="shared folder, the outer one"),
+    ],
 )
 def test_a_full_disk_under_the_labs_own_files(
     engine: Engine, image: Image, monkeypatch: pytest.MonkeyPatch, variable: str, options: str

@@ -22,7 +22,7 @@ class Belief:
     noise: float = 0.07  # FACTS: 3 to 5 % when calibrated, 10 to 25 % when not
     noise_doubt: float = 0.6  # and it may as well be half or twice that
     least_noise: float = 0.004  # no machine is more quiet
-    strays: float = 0.005  # two builds of one source differ by as much, however often they are run
+    strays: float = 0.01  # two builds of one source differ by as much, however often they are run
     tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
 
     @property
