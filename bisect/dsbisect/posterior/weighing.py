@@ -68,11 +68,16 @@ class Posterior:
         return int(self.seen.positions[gap]), int(self.seen.positions[gap + 1])
 
     @property
+    def pairs(self) -> Floats:
+        """For each two gaps the chance that both hold a step; nought on the diagonal."""
+        both: Floats = self.two + self.two.T
+        np.fill_diagonal(both, 0.0)
+        return both
+
+    @property
     def stepped(self) -> Floats:
         """For each gap the chance that a step is in it."""
-        both = self.two + self.two.T
-        np.fill_diagonal(both, np.diag(self.two))
-        chance: Floats = self.one + both.sum(axis=1)
+        chance: Floats = self.one + np.diag(self.two) + self.pairs.sum(axis=1)
         return chance
 
 

@@ -74,9 +74,7 @@ class Beliefs:
     @property
     def beside(self) -> Floats:
         """For each gap the chance that it holds a second step, the named one being the first."""
-        both = self.posterior.two + self.posterior.two.T
-        chances: Floats = both[self.top].copy()
-        chances[self.top] = 0.0
+        chances: Floats = self.posterior.pairs[self.top]
         return chances
 
     @property
@@ -117,9 +115,7 @@ class Beliefs:
     def mass(self) -> Floats:
         """Of each candidate; with ``none`` and ``drift`` of the posterior they sum to 1."""
         found = self.posterior
-        pairs = found.two + found.two.T
-        shares: Floats = found.one + np.diag(found.two)
-        return self._spread(shares + (pairs.sum(1) - 2 * np.diag(found.two)) / 2)
+        return self._spread(found.one + np.diag(found.two) + found.pairs.sum(1) / 2)
 
     def chances(self) -> Floats:
         """Of each candidate, that it is a step, alone or with another."""
@@ -139,10 +135,14 @@ class Beliefs:
     def credible(self, level: float) -> tuple[str, ...]:
         """The fewest candidates that hold ``level`` of the mass of all steps, in line order."""
         masses = self.mass()
-        wanted = level * masses.sum()
-        order = np.argsort(-masses, kind="stable")
-        count = int(np.searchsorted(np.cumsum(masses[order]), wanted - 1e-12)) + 1
-        return tuple(self.line.names[at] for at in sorted(order[:count]) if masses[at] > 0)
+        return tuple(self.line.names[at] for at in fewest(masses, level) if masses[at] > 0)
+
+
+def fewest(shares: Floats, part: float) -> list[int]:
+    """The fewest places that hold that part of all shares, in their own order."""
+    order = np.argsort(-shares, kind="stable")
+    count = int(np.searchsorted(np.cumsum(shares[order]), part * shares.sum() - 1e-12)) + 1
+    return [int(at) for at in sorted(order[:count])]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

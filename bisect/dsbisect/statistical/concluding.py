@@ -10,7 +10,7 @@ import numpy as np
 from dsbisect.posterior import Belief, weigh, witness
 from dsbisect.posterior.effects import effects
 from dsbisect.searching import Question
-from dsbisect.statistical.believing import Beliefs, Certainty
+from dsbisect.statistical.believing import Beliefs, Certainty, fewest
 from dsbisect.statistical.figures import steps, unsteady, verdicts, visible_pct
 from dsharness.model import Boundary
 
@@ -156,12 +156,10 @@ def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
 
     Nobody, while the chance that there is one is below what the level leaves open.
     """
-    chances = beliefs.beside
     if beliefs.second < 1 - certainty.level:
         return ()
-    order = np.argsort(-chances, kind="stable")
-    count = 1 + int(np.searchsorted(np.cumsum(chances[order]), certainty.level * beliefs.second))
-    return tuple(name for gap in sorted(order[:count]) for name in beliefs.names(int(gap)))
+    gaps = fewest(beliefs.beside, certainty.level)
+    return tuple(name for gap in gaps for name in beliefs.names(gap))
 
 
 def _chances(beliefs: Beliefs, names: tuple[str, ...]) -> dict[str, float]:
