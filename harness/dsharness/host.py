@@ -61,6 +61,13 @@ def read_ticks(cpus: tuple[int, ...]) -> CpuTicks:
     return parse_ticks(Path("/proc/stat").read_text(encoding="utf-8"), cpus)
 
 
+# What `fingerprint` tells; a sample records more, of its image and its server.
+MACHINE_FACTS = (
+    "machine", "cpu_model", "kernel", "server_cpus", "load_cpus", "pinned", "cgroups", "rootless",
+    "runtime", "podman",
+)  # fmt: skip
+
+
 def fingerprint(engine: Engine, cpus: CpuPlan) -> dict[str, Any]:
     """What a sample must carry to be compared with another one."""
     return {

@@ -10,19 +10,22 @@ def cache_home() -> Path:
     """Images' inputs, golden states, manifests, logs: all of it can be made again."""
     override = os.environ.get("DSBISECT_CACHE")
     if override:
-        return Path(override)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "dsbisect"
+        return Path(override).absolute()
+    return _xdg("XDG_CACHE_HOME", ".cache")
 
 
 def config_home() -> Path:
     """The containers configuration that the lab writes for itself."""
     override = os.environ.get("DSBISECT_CONFIG")
     if override:
-        return Path(override)
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "dsbisect"
+        return Path(override).absolute()
+    return _xdg("XDG_CONFIG_HOME", ".config")
 
 
 def logs_home() -> Path:
     return cache_home() / "logs"
+
+
+def _xdg(variable: str, usual: str) -> Path:
+    base = os.environ.get(variable)
+    return (Path(base) if base else Path.home() / usual).absolute() / "dsbisect"

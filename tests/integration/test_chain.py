@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from lab import USERS, dsbisect, small_matrix, start
+from reported import DEBIAN, environment_of
 
 from dsharness.errors import ExitCode
+from dsharness.host import MACHINE_FACTS
 from dsharness.ownership import found
 from dsharness.probing import detect
 from dsresults.store import Store
@@ -56,6 +58,11 @@ def test_reproduce_finds_both_boundaries_and_says_why_they_differ(folder: Path) 
     }
     told = " ".join(finding["text"] for finding in section["findings"])
     assert "NSS" in told
+    (machine,) = report["environments"]  # both workloads ran on one
+    assert {*machine} >= {*MACHINE_FACTS}
+    # The unit tests' campaigns carry what real ones do, so that their golden files are true.
+    like = environment_of("debian-12", DEBIAN["debian-12"])
+    assert all({*sample["environment"]} == {*like} for sample in report["samples"])
     html = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "debian-12" in html
     again = dsbisect(folder, "report", "--output", str(folder / "again"))

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+from dsbisect.campaign import run_campaign
 from dsbisect.halving import Halving
-from dsbisect.searching import Answer, History, Question
-from dsharness.model import Campaign, Image, Matrix, Sample, StoredPassword
+from dsbisect.searching import Question
+from dsharness.model import Campaign, Image, Matrix, Sample, StoredPassword, Workload
 from dsresults.report import ReportData, report_data
+from dsresults.store import Store
 
 C_SCHEME = StoredPassword(scheme="PBKDF2_SHA256", rounds=2048)
 RUST_10K = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
 RUST_100K = StoredPassword(scheme="PBKDF2-SHA512", rounds=100_000)
 
+# Exactly what `dsharness.host.fingerprint` tells of a machine: tests compare the two.
 MACHINE = {
     "machine": "x86_64",
     "cpu_model": "Example CPU @ 2.00GHz",
@@ -23,6 +28,10 @@ MACHINE = {
     "server_cpus": [0],
     "load_cpus": [1],
     "pinned": True,
+    "cgroups": "v2",
+    "rootless": False,
+    "runtime": "crun",
+    "podman": "5.2.0",
 }
 
 
@@ -120,6 +129,19 @@ def image_of(name: str, truth: Truth) -> Image:
     )
 
 
+def environment_of(name: str, truth: Truth) -> dict[str, object]:
+    """What a bench writes into each of its samples; an integration test holds them together."""
+    return {
+        **MACHINE,
+        "image": f"key-{name}",
+        "golden": f"golden-{name}",
+        "loader": "key-loader",
+        "notable": image_of(name, truth).notable,
+        "server_says": f"389-Directory/{truth.dirsrv} B2026.001.0000",
+        "cpu_meter": "cgroup-v2",
+    }
+
+
 def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -> Sample:
     """One run with 2 % of noise, the same at each call."""
     chance = random.Random(f"{name}/{workload}/{turn}")
@@ -147,9 +169,43 @@ def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -
         invalid=(truth.failing,) if truth.failing else (),
         stored=truth.stored,
         workload={"operation": "bind", "threads": 4, "warmup_s": 1, "duration_s": 3, "turn": turn},
-        environment={**MACHINE, "notable": image_of(name, truth).notable},
+        environment=environment_of(name, truth),
         log=f"/cache/logs/{name}.log",
     )
+
+
+@dataclass(kw_only=True)
+class Benches:
+    """A laboratory that answers from a known truth."""
+
+    rows: Mapping[str, Truth]
+    unmeasurable: Mapping[str, str]
+    begin: datetime
+    taken: int = 0
+    environment: dict[str, object] = field(default_factory=lambda: dict(MACHINE))
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        return {name: f"golden-{name}" for name in self.rows}
+
+    def ahead(self, candidates: Sequence[str]) -> None:
+        """There is nothing to build."""
+
+    def sample(self, candidate: str, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
+        at = self.begin + timedelta(seconds=6 * self.taken)
+        self.taken += 1
+        sample = sample_of(candidate, self.rows[candidate], workload.id, turn, at)
+        return sample.model_copy(update={"campaign_id": campaign_id})
+
+
+class Deaf:
+    """Hears everything and tells nobody."""
+
+    def __getattr__(self, name: str):
+        return lambda *facts: None
+
+
+SEARCHED: dict[str, tuple[Campaign, list[Sample]]] = {}
 
 
 def searched(
@@ -159,31 +215,45 @@ def searched(
     unmeasurable: Mapping[str, str] | None = None,
     begin: datetime = datetime(2026, 11, 21, 9, 0, tzinfo=UTC),
 ) -> tuple[Campaign, list[Sample]]:
-    """Let the search ask, answer from the truth, and keep both."""
+    """Let the real campaign ask and keep, and a known truth answer; once for equal questions."""
+    asked = repr((rows, workload, unmeasurable, begin))
+    if asked not in SEARCHED:
+        SEARCHED[asked] = _searched(rows, workload, unmeasurable or {}, begin)
+    campaign, samples = SEARCHED[asked]
+    return campaign, list(samples)
+
+
+def _searched(
+    rows: Mapping[str, Truth], workload: str, unmeasurable: Mapping[str, str], begin: datetime
+) -> tuple[Campaign, list[Sample]]:
+    """With names and times that are always the same."""
     question = Question(
         series_id="debian", line=tuple(rows), workload_id=workload, arm_id="default"
     )
-    taken: list[Sample] = []
-    broken = dict(unmeasurable or {})
-    while True:
-        groups = {name: tuple(s for s in taken if s.row_id == name) for name in rows}
-        step = Halving().next_step(question, History(samples=groups, unmeasurable=broken))
-        if isinstance(step, Answer):
-            break
-        for name in step.candidates:
-            at = begin + timedelta(seconds=6 * len(taken))
-            taken.append(sample_of(name, rows[name], workload, step.turn, at))
-    campaign = Campaign(
-        id=f"campaign-{workload}",
-        series_id="debian",
-        workload_id=workload,
-        arm_id="default",
-        started_at=begin.isoformat(),
-        finished_at=(begin + timedelta(seconds=6 * len(taken))).isoformat(),
-        boundary=step.boundary,
-        environment=dict(MACHINE),
+    known = matrix_of(rows, (workload,))
+    benches = Benches(rows=rows, unmeasurable=unmeasurable, begin=begin)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store.open(Path(folder) / "store.db") as store,
+    ):
+        kept = run_campaign(
+            question,
+            next(each for each in known.workloads if each.id == workload),
+            search=Halving(),
+            benches=benches,
+            store=store,
+            listener=Deaf(),
+        )
+        taken = store.samples(campaign_id=kept.id)
+    fixed = f"campaign-{workload}"
+    campaign = kept.model_copy(
+        update={
+            "id": fixed,
+            "started_at": begin.isoformat(),
+            "finished_at": (begin + timedelta(seconds=6 * len(taken))).isoformat(),
+        }
     )
-    return campaign, taken
+    return campaign, [sample.model_copy(update={"campaign_id": fixed}) for sample in taken]
 
 
 def reported(

@@ -39,3 +39,13 @@ def test_homes(
     assert paths.cache_home() == Path(cache)
     assert paths.config_home() == Path(config)
     assert paths.logs_home() == Path(cache) / "logs"
+
+
+def test_a_relative_folder_is_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Podman takes a relative path for the name of a volume."""
+    monkeypatch.chdir(tmp_path)
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "here")
+    assert (paths.cache_home(), paths.config_home()) == (tmp_path / "here", tmp_path / "here")
+    monkeypatch.delenv("DSBISECT_CACHE")
+    assert paths.cache_home() == tmp_path / "here" / "dsbisect"

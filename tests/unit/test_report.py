@@ -6,9 +6,26 @@ from dataclasses import replace
 
 import pytest
 from goldens import assert_golden
-from reported import DEBIAN, Truth, matrix_of, reported, searched, with_gaps, without_difference
+from reported import (
+    DEBIAN,
+    MACHINE,
+    Truth,
+    matrix_of,
+    reported,
+    searched,
+    with_gaps,
+    without_difference,
+)
 
+from dsharness.engine import Engine
+from dsharness.host import MACHINE_FACTS, fingerprint, plan_cpus
 from dsresults.report import ReportData, render_html, render_text, report_data
+from dsresults.report.html import utc
+
+ENGINE = Engine(
+    podman_version="5.2.0", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
+    limits_memory=True,
+)  # fmt: skip
 
 CASES = {
     "debian": lambda: reported(DEBIAN),
@@ -138,3 +155,60 @@ def test_two_machines_are_told():
     data = report_data(matrix_of(DEBIAN, ("bind-one",)), [campaign], [*moved, *samples[2:]], {})
     assert len(data.environments) == 2
     assert "figures of different machines are mixed here" in render_html(data)
+
+
+MIXED = "figures of different machines are mixed here"
+
+
+def test_one_machine_is_one_machine_whatever_was_asked_of_it():
+    data = reported(DEBIAN)
+    assert len(data.environments) == 1
+    assert MIXED not in render_html(data)
+
+
+@pytest.mark.parametrize("fact", MACHINE)
+def test_another_machine_is_told(fact):
+    data = reported(DEBIAN)
+    other = [
+        sample.model_copy(update={"environment": {**sample.environment, fact: "another"}})
+        for sample in data.samples[:3]
+    ]
+    campaigns = [searched(DEBIAN, load)[0] for load in ("bind-random", "bind-one")]
+    matrix = matrix_of(DEBIAN, ("bind-random", "bind-one"))
+    mixed = report_data(matrix, campaigns, [*other, *data.samples[3:]], {})
+    assert len(mixed.environments) == 2
+    assert MIXED in render_html(mixed)
+
+
+def test_the_reported_machine_carries_what_a_real_one_does():
+    told = fingerprint(ENGINE, plan_cpus((0, 1), can_pin=True))
+    assert tuple(told) == tuple(MACHINE) == MACHINE_FACTS
+    campaign, samples = searched(DEBIAN, "bind-one")
+    assert "fingerprint" in campaign.environment
+    assert {*MACHINE} < {*samples[0].environment}
+
+
+@pytest.mark.parametrize(
+    ("moment", "shown"),
+    [
+        ("2026-11-21T09:30:00.123+00:00", "2026-11-21 09:30:00 UTC"),
+        ("2026-11-21T09:30:00+05:30", "2026-11-21 04:00:00 UTC"),
+        ("2026-11-21T09:30:00", "2026-11-21 09:30:00 UTC"),
+        ("0001-01-01T05:30:00+05:30", "0001-01-01 00:00:00 UTC"),
+        ("0001-01-01T00:00:00+05:30", "0001-01-01T00:00:00+05:30"),
+        ("9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59-01:00"),
+        ("yesterday", "yesterday"),
+        (None, ""),
+    ],
+)
+def test_any_moment_is_shown(moment, shown):
+    assert utc(moment) == shown
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+05:30", "9999-12-31T23:59:59-01:00"])
+def test_a_campaign_of_another_millennium_is_reported(moment):
+    campaign, samples = searched(DEBIAN, "bind-one")
+    dated = campaign.model_copy(update={"started_at": moment, "finished_at": moment})
+    data = report_data(matrix_of(DEBIAN, ("bind-one",)), [dated], samples, {})
+    assert moment in render_html(data)
+    assert render_text(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,7 +45,6 @@ def test_the_scripts_are_shell(name: str) -> None:
     assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_scripts_are_clean_shell(name: str) -> None:
     checked = subprocess.run(

@@ -85,7 +85,7 @@ def machine(tmp_path: Path) -> Machine:
 
 ALL = ("podman", "buildah", "crun", "runc", "fuse-overlayfs", "netavark", "aardvark-dns")
 ALL += ("newuidmap", "slirp4netns", "pasta", "catatonit", "mmdebstrap", "git", "dnf", "rpm")
-ALL += ("rpmbuild", "createrepo_c", "chromium", "initdb", "python3")
+ALL += ("shellcheck", "rpmbuild", "createrepo_c", "chromium", "initdb", "python3")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the script would call sudo")
 PYTHON = '#!/bin/sh\necho "$0"\n'
 
@@ -104,7 +104,7 @@ def test_dnf_is_asked_by_dnf_names(machine: Machine, release: str) -> None:
     options = ["dnf", "install", "-y", "--setopt=install_weak_deps=False"]
     *before, asked = machine.record
     assert asked[:4] == options
-    assert {"podman", "buildah", "mmdebstrap", "passt", "rpm-build", "createrepo_c"} < {*asked}
+    assert {"podman", "buildah", "mmdebstrap", "passt", "rpm-build", "ShellCheck"} < {*asked}
     assert not {"uidmap", "runc", "slirp4netns", "createrepo-c", "-"} & {*asked}
     assert before == ([[*options, "epel-release"]] if release == ALMA else [])
     assert shlex.join(asked) in done.stderr, "what is run is what was shown"

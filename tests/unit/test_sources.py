@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tarfile
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from dsbuilds.sources import tarball
 from dsbuilds.sources.download import download, file_of
 from dsbuilds.sources.fields import paragraphs
+from dsbuilds.sources.naming import source_named
 from dsbuilds.sources.record import recorded
 from dsbuilds.sources.shelf import shelved
 from dsbuilds.sources.spec_tree import archive_name, rendered, spec_source, version_of
@@ -22,7 +24,7 @@ from dsbuilds.sources.srpm import location_of
 from dsbuilds.sources.tarball import objection, tarball_tree, unpack
 from dsbuilds.trees import imported
 from dsharness.errors import SourceError
-from dsharness.model import TarballSource
+from dsharness.model import DistributionSource, GitSource, SrpmSource, TarballSource
 from dsharness.paths import cache_home
 from dsharness.waiting import Deadline
 
@@ -84,6 +86,59 @@ def test_an_archive_that_means_no_good_is_refused_whole(tmp_path, wrong, reason)
         unpack(path, target)
     assert repr(wrong.name) in caught.value.message
     assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        (("389/here", "."), ("389/up", "here/../.."), "'389/up' links out"),
+        (("389/up", "here/../.."), ("389/here", "."), "'389/up' links out"),
+        (("389/etc", "sub"), ("389/etc/passwd", ""), "'389/etc' is in it twice"),
+        (("389/etc/passwd", ""), ("389/etc", "sub"), "'389/etc' is in it twice"),
+        (("389/file", ""), ("389/file/below", ""), "'389/file/below' is in it twice"),
+    ],
+)
+def test_nothing_is_written_through_links_and_no_two_lead_out(tmp_path, first, second, reason):
+    made = [
+        member(name, tarfile.SYMTYPE if link else tarfile.REGTYPE, link)
+        for name, link in (first, second)
+    ]
+    target = tmp_path / "target"
+    target.mkdir()
+    with pytest.raises(SourceError, match=reason):
+        unpack(archive(tmp_path / "evil.tar.gz", *made), target)
+    assert {path.name for path in tmp_path.iterdir()} <= {"target", "evil.tar.gz", "cache"}
+
+
+def test_a_hard_link_to_nothing_is_refused(tmp_path):
+    wrong = member("389/hard", tarfile.LNKTYPE, "389/none")
+    with pytest.raises(SourceError, match="links to '389/none', no file in it"):
+        unpack(archive(tmp_path / "a.tar.gz", wrong), tmp_path)
+
+
+def test_unpacking_needs_no_filter_of_pythons_own(tmp_path, monkeypatch):
+    """Debian 12 has Python 3.11.2, whose tarfile knows none."""
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    monkeypatch.delattr(tarfile, "tar_filter", raising=False)
+    program = member("389/build")
+    program.mode, program.uid = 0o4755, 12345
+    path = archive(
+        tmp_path / "389.tar.gz", member("389", tarfile.DIRTYPE), program, member("389/src/a.c"),
+        member("389/src/link", tarfile.SYMTYPE, "../build"),
+        member("389/same", tarfile.LNKTYPE, "389/build"),
+        member("389/circle", tarfile.SYMTYPE, "circle"),
+    )  # fmt: skip
+    target = tmp_path / "target"
+    target.mkdir()
+    unpack(path, target)
+    assert (target / "389/build").stat().st_mode & 0o7777 == 0o755
+    assert (target / "389/build").stat().st_uid == os.getuid()
+    assert (target / "389/same").read_bytes() == (target / "389/src/link").read_bytes() == b"text\n"
+    listed = tarball_tree(TarballSource(location=str(path)), SOON).listing()
+    assert {name: facts.split()[0] for name, facts in listed.items()} == {
+        "build": "100755", "same": "100755", "src/a.c": "100644", "src/link": "120000",
+        "circle": "120000",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -292,3 +347,43 @@ def test_a_placeholder_that_nobody_knows(text, reason):
 def test_an_archive_that_cannot_be_made():
     with pytest.raises(SourceError, match="Source0 is"):
         archive_name("Source0: %{url}/a.zip\n", "1")
+
+
+HERE = "https://github.com/389ds/389-ds-base"
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "revision"),
+    [
+        (HERE, HERE, "HEAD"),
+        (f"{HERE}@389-ds-base-2.0.16", HERE, "389-ds-base-2.0.16"),
+        ("https://user@host/389.git", "https://user@host/389.git", "HEAD"),
+        ("https://user@host/389.git@topic/one", "https://user@host/389.git", "topic/one"),
+        ("ssh://git@host:22/389.git@1a2b", "ssh://git@host:22/389.git", "1a2b"),
+        ("git@host:389ds/389-ds-base", "git@host:389ds/389-ds-base", "HEAD"),
+        ("git@host:389ds/389-ds-base.git@v1", "git@host:389ds/389-ds-base.git", "v1"),
+        ("host:389-ds-base@v1", "host:389-ds-base", "v1"),
+        ("/not/here@v1", "/not/here", "v1"),
+        ("/not/here@topic/one", "/not/here", "topic/one"),
+        ("not-here@", "not-here@", "HEAD"),
+    ],
+)
+def test_a_repository_and_its_revision_are_told_apart(text, url, revision):
+    assert source_named(text) == GitSource(url=url, revision=revision)
+
+
+def test_a_relative_path_becomes_a_whole_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.src.rpm", "x.tar.gz"):
+        (tmp_path / name).write_bytes(b"x")
+    for name in ("repo", "at@home"):
+        (tmp_path / name).mkdir()
+    assert source_named("x.src.rpm") == SrpmSource(location=f"{tmp_path}/x.src.rpm")
+    assert source_named("./x.tar.gz") == TarballSource(location=f"{tmp_path}/x.tar.gz")
+    assert source_named("repo@v1") == GitSource(url=f"{tmp_path}/repo", revision="v1")
+    assert source_named("at@home") == GitSource(url=f"{tmp_path}/at@home", revision="HEAD")
+    assert source_named("at@home@v1") == GitSource(url=f"{tmp_path}/at@home", revision="v1")
+    assert source_named(None) == DistributionSource()
+    nvr = "389-ds-base-2.0.16-1.fc35"
+    assert source_named(nvr) == SrpmSource(location=nvr)
+    assert file_of("x.src.rpm", None, SOON) == tmp_path / "x.src.rpm"  # as a matrix names it

@@ -26,7 +26,7 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~^-]{0,200}")
 def file_of(location: str, sha256: str | None, deadline: Deadline) -> Path:
     """The file itself, or what the URL leads to, kept by URL and digest."""
     if URL.match(location) is None:
-        path = Path(location)
+        path = Path(location).absolute()  # it may be mounted into a container
         if not path.is_file():
             raise SourceError(
                 f"{location}: there is no such file", hint="name an existing file or an https URL"

@@ -1,8 +1,9 @@
-"""How a user names a source on the command line. Core pure logic."""
+"""How a user names a source on the command line: relative paths end here."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from dsharness.model import (
     DistributionSource,
@@ -14,6 +15,8 @@ from dsharness.model import (
 
 ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2|txz)$")
 NVR = re.compile(r"389-ds-base-[^-/@]+-[^-/@]+")
+# Up to here no @ can mean a revision: scheme://user@host, or git's short form user@host:
+HOST = re.compile(r"[a-z][a-z0-9+.-]*://[^/]*|(?:[^/@:\s]+@)?[^/@:\s]+:", re.IGNORECASE)
 
 
 def source_named(text: str | None) -> SourceSpec:
@@ -21,10 +24,25 @@ def source_named(text: str | None) -> SourceSpec:
     if text is None:
         return DistributionSource()
     if text.endswith(".src.rpm") or NVR.fullmatch(text):
-        return SrpmSource(location=text)
+        return SrpmSource(location=_whole(text))
     if ARCHIVE.search(text):
-        return TarballSource(location=text)
-    url, at, revision = text.rpartition("@")
-    if not at or "/" in revision.partition("/")[0] or not url:
-        return GitSource(url=text, revision="HEAD")
-    return GitSource(url=url, revision=revision)
+        return TarballSource(location=_whole(text))
+    url, revision = _apart(text)
+    return GitSource(url=_whole(url), revision=revision)
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """A repository and its revision; a folder may have an @ in its name."""
+    host = HOST.match(text)
+    begin = host.end() if host else 0
+    path, at, revision = text[begin:].rpartition("@")
+    if not at or not path or not revision or (host is None and Path(text).exists()):
+        return text, "HEAD"
+    return text[:begin] + path, revision
+
+
+def _whole(location: str) -> str:
+    """The full path of what is here; podman reads a relative one as the name of a volume."""
+    path = Path(location).expanduser()
+    here = HOST.match(location) is None and path.exists()
+    return str(path.absolute()) if here else location

@@ -1,10 +1,16 @@
-"""A release archive as a tree: unpacked with suspicion, for it is somebody's file."""
+"""A release archive as a tree: unpacked with suspicion, for it is somebody's file.
+
+The standard library's own filter of members is not relied on: Python has it since 3.11.4 only, and
+Debian 12 has 3.11.2. Nothing is ever written through a link, because links are made last.
+"""
 
 from __future__ import annotations
 
+import io
+import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from dsbuilds.sources.download import file_of
@@ -27,22 +33,70 @@ def tarball_tree(source: TarballSource, deadline: Deadline) -> Tree:
         entries = list(unpacked.iterdir())
         if not entries:
             raise SourceError(f"{path}: the archive is empty", hint="name another archive")
-        single = entries[0] if len(entries) == 1 and entries[0].is_dir() else unpacked
-        return imported(single, f"the archive {path.name}")
+        only = entries[0]
+        single = len(entries) == 1 and only.is_dir() and not only.is_symlink()
+        return imported(only if single else unpacked, f"the archive {path.name}")
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Files, folders and links that stay inside; anything else is refused, whole or not at all."""
+    """Files, folders and links that stay inside an empty folder; anything else is refused."""
     try:
         with tarfile.open(archive) as tar:
             members = list(_checked(archive, tar))
             with writing(folder):
-                tar.extractall(folder, members=members, filter="data")
-    except (tarfile.TarError, EOFError) as error:
+                _write_out(archive, tar, members, folder)
+    except (tarfile.TarError, EOFError, ValueError) as error:
         raise SourceError(
             f"{archive}: it cannot be unpacked: {error}",
             hint="name a tar archive (.tar.gz, .tar.bz2, .tar.xz); `tar -tvf` lists what is in it",
         ) from error
+
+
+def _write_out(
+    archive: Path, tar: tarfile.TarFile, members: Sequence[tarfile.TarInfo], folder: Path
+) -> None:
+    """Owners, times and special bits of the archive are left out; git keeps none of them."""
+    links = [member for member in members if member.issym()]
+    for member in (*(each for each in members if not each.issym()), *links):
+        try:
+            _write(tar, member, folder)
+        except (FileNotFoundError, PermissionError) as error:  # of a hard link
+            raise _refused(
+                archive, member, f"links to {member.linkname!r}, no file in it"
+            ) from error
+        except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+            raise _refused(archive, member, "is in it twice, as different things") from error
+    top = folder.resolve()
+    for member in links:  # one link may lead out by way of another
+        if not _leads_to(folder / member.name).is_relative_to(top):
+            raise _refused(archive, member, "links out of the archive")
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    place = folder / member.name
+    if member.isdir():
+        place.mkdir(parents=True, exist_ok=True)
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if member.issym():
+        place.symlink_to(member.linkname)
+    elif member.islnk():
+        place.hardlink_to(folder / member.linkname)
+    else:
+        with tar.extractfile(member) or io.BytesIO() as content, place.open("wb") as out:
+            shutil.copyfileobj(content, out)
+        place.chmod(0o755 if member.mode & 0o100 else 0o644)
+
+
+def _leads_to(link: Path) -> Path:
+    try:
+        return link.resolve()
+    except (OSError, RuntimeError):  # a circle of links leads nowhere
+        return link.parent.resolve()
+
+
+def _refused(archive: Path, member: tarfile.TarInfo, reason: str) -> SourceError:
+    return SourceError(f"{archive}: {member.name!r} {reason}", hint="it is not unpacked")
 
 
 def _checked(archive: Path, tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
@@ -51,7 +105,7 @@ def _checked(archive: Path, tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         size += member.size
         reason = objection(member)
         if reason is not None:
-            raise SourceError(f"{archive}: {member.name!r} {reason}", hint="it is not unpacked")
+            raise _refused(archive, member, reason)
         if size > MOST_BYTES or count > MOST_FILES:
             raise SourceError(
                 f"{archive}: it holds more than {MOST_BYTES >> 30} GiB or {MOST_FILES:_} files",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dsharness.host import MACHINE_FACTS
 from dsharness.model import Campaign, Image, Matrix, Row, Sample
 from dsresults.explaining import explain
 from dsresults.observing import Candidate, Column, Comparison
 from dsresults.report.data import ReportData, Section
 from dsresults.report.observations import column
 
-OF_THE_IMAGE = frozenset({"image", "golden", "notable", "server_says"})
+OF_THE_SETUP = (*MACHINE_FACTS, "cpu_meter", "loader")
 
 Place = tuple[str, tuple[str, ...], str]  # series, line, arm
 
@@ -41,7 +42,7 @@ def report_data(
         measured_from=min((c.started_at for c in ordered), default=""),
         measured_until=max((c.finished_at or c.started_at for c in ordered), default=""),
         sections=tuple(Section(comparison=c, findings=tuple(explain(c))) for c in comparisons),
-        environments=_environments(ordered, used),
+        environments=_environments(used),
         samples=tuple(used),
     )
 
@@ -113,14 +114,11 @@ def _of_row(matrix: Matrix, row: Row) -> dict[str, Any]:
     }
 
 
-def _environments(
-    campaigns: Sequence[Campaign], samples: Sequence[Sample]
-) -> tuple[dict[str, Any], ...]:
+def _environments(samples: Sequence[Sample]) -> tuple[dict[str, Any], ...]:
     """The different machines and set-ups that were measured on; one, as it should be."""
     found: list[dict[str, Any]] = []
-    recorded = [*(s.environment for s in samples), *(c.environment for c in campaigns)]
-    for environment in recorded:
-        machine = {key: environment[key] for key in environment if key not in OF_THE_IMAGE}
-        if machine and not any(machine.items() <= known.items() for known in found):
-            found.append(machine)
+    for environment in (sample.environment for sample in samples):
+        setup = {fact: environment[fact] for fact in OF_THE_SETUP if fact in environment}
+        if setup and setup not in found:
+            found.append(setup)
     return tuple(found)

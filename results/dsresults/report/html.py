@@ -24,10 +24,11 @@ def utc(moment: str | None) -> str:
         return ""
     try:
         parsed = datetime.fromisoformat(moment)
-    except ValueError:
+        aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        shown = aware.astimezone(UTC)  # no UTC for a first or last hour of all time
+    except (ValueError, OverflowError):
         return moment
-    aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-    return f"{aware.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{shown.replace(tzinfo=None).isoformat(sep=' ', timespec='seconds')} UTC"
 
 
 def _environment() -> Environment:
