@@ -1,4 +1,4 @@
-"""The one door to git: argv only, bounded, and deaf to what a repository would like to run."""
+"""The one door to git: argv only, bounded, and deaf to what a tree would like to run."""
 
 from __future__ import annotations
 
@@ -20,19 +20,34 @@ DEAF = (
     "-c", "core.untrackedCache=false",
     "-c", "core.autocrlf=false",
     "-c", "core.attributesFile=/dev/null",
+    "-c", "core.excludesFile=/dev/null",
     "-c", "safe.directory=*",
     "-c", "protocol.ext.allow=never",
     "-c", "gc.auto=0",
     "-c", "advice.detachedHead=false",
 )  # fmt: skip
 ENVIRONMENT = {
-    "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_LITERAL_PATHSPECS": "1",  # a file may be called ":(top)*"
     "LC_ALL": "C.UTF-8",
     "TZ": "UTC",
 }
+# A tree's .gitattributes may name any filter, merge or diff program that a user has set up.
+NOBODYS = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_NO_LAZY_FETCH": "1",
+    "HOME": "/nonexistent",  # for git before 2.32
+    "XDG_CONFIG_HOME": "/nonexistent",
+}
+# An inherited GIT_DIR or GIT_INDEX_FILE (as inside `git bisect run`) would lead elsewhere.
+STRAYS = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_CONFIG",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +63,13 @@ class Git:
         stdin: str | None = None,
         limit_s: float = LIMIT_S,
         env: Mapping[str, str] | None = None,
+        into: Path | None = None,
+        users: bool = False,
     ) -> Completed:
         """Run git here; a failure is the caller's to judge."""
         return git(
-            "--git-dir", str(self.folder), *args,
-            stdin=stdin, limit_s=limit_s, env={**self.environment, **(env or {})},
+            "--git-dir", str(self.folder), *args, stdin=stdin, limit_s=limit_s, into=into,
+            env={**self.environment, **(env or {})}, users=users,
         )  # fmt: skip
 
     def must(
@@ -74,17 +91,22 @@ def git(
     stdin: str | None = None,
     limit_s: float = LIMIT_S,
     env: Mapping[str, str] | None = None,
+    into: Path | None = None,
+    users: bool = False,
 ) -> Completed:
-    """Run git with nothing of the caller's own git environment but credentials and proxies."""
-    # An inherited GIT_DIR or GIT_INDEX_FILE (as inside `git bisect run`) would lead elsewhere.
-    strays = {name: "" for name in os.environ if name in STRAYS}
+    """Run git with nothing of the caller's own: neither settings, filters nor environment.
+
+    With ``users``, for what talks to a server, the user's settings hold: credentials, proxies, ssh.
+    """
+    inherited = {name for name in os.environ if name.startswith("GIT_")}
+    strays = sorted(inherited & STRAYS if users else inherited)
+    own = ENVIRONMENT if users else ENVIRONMENT | NOBODYS
     return run(
-        ["env", *(f"--unset={name}" for name in strays), "git", *DEAF, *args],
-        deadline=Deadline.after(limit_s), stdin=stdin, env={**ENVIRONMENT, **(env or {})},
+        ["env", *(f"--unset={name}" for name in strays), *_spelled({**own, **(env or {})}),
+         "git", *DEAF, *args],
+        deadline=Deadline.after(limit_s), stdin=stdin, into=into,
     )  # fmt: skip
 
 
-STRAYS = frozenset({
-    "GIT_DIR", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_CONFIG", "GIT_CONFIG_COUNT",
-})  # fmt: skip
+def _spelled(environment: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in environment.items()]

@@ -19,9 +19,11 @@ from dsbuilds.failures import (
 from dsbuilds.keeping import builds_home
 from dsharness.commands import writing
 from dsharness.errors import DeadlineError
+from dsharness.plain import plain
 from dsimages.buildah import Workshop
 
 HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal speaks
+SAID_BYTES = 8 << 20  # of what a build says; its log has more
 INSIDE = "/usr/libexec/dsbisect-build/script"
 
 
@@ -51,7 +53,7 @@ def confined_run(
         at.engine, image,
         folder=build, volumes=mounted, purpose="build", log=at.log, limits=limits,
     ) as (box, disk):  # fmt: skip
-        done = box.execute(*bounded(limits, INSIDE, *args), limit_s=limit_s)
+        done = box.execute(*bounded(limits, INSIDE, *args), limit_s=limit_s, keep_bytes=SAID_BYTES)
     if disk.exceeded:
         raise UnbuildableError(
             f"unbuildable: it filled more than {limits.disk_bytes >> 30} GiB of disk", log=at.log
@@ -60,7 +62,7 @@ def confined_run(
         raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
     if done.ok:
         return None
-    said = f"{done.stdout}\n{done.stderr}"
+    said = plain(f"{done.stdout}\n{done.stderr}")
     if done.status > HIGHEST:
         error = UnbuildableError(f"the build was ended: {cause_of(said)}", log=at.log)
         error.lasting = False

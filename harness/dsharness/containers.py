@@ -61,12 +61,16 @@ class Container:
         user: str | None = None,
         stdin: str | None = None,
         limit_s: float = EXEC_LIMIT_S,
+        keep_bytes: int | None = None,
     ) -> Completed:
-        """Run a command inside; a failing command is the caller's to judge."""
+        """Run a command inside; a failing command is the caller's to judge.
+
+        ``keep_bytes`` bounds what is kept of a command that may say anything.
+        """
         flags = [*(["--user", user] if user else []), *(["--interactive"] if stdin else [])]
         return self.engine.podman(
             "exec", *flags, self.name, *command,
-            stdin=stdin, deadline=Deadline.after(limit_s), log=self.log,
+            stdin=stdin, deadline=Deadline.after(limit_s), log=self.log, keep_bytes=keep_bytes,
         )  # fmt: skip
 
     def must(self, *command: str, what: str, stdin: str | None = None) -> str:

@@ -13,6 +13,7 @@ from dsharness.waiting import Deadline
 LABEL = "dsbisect=1"
 AS_IT_IS = "podman as it is set up"
 LISTING_TRIES = 5
+BUILDAH_BYTES = 8 << 20  # packages' own scripts speak here
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,11 @@ class Engine:
         stdin: str | None = None,
         log: Path | None = None,
         cleanup: bool = False,
+        keep_bytes: int | None = None,
     ) -> Completed:
-        return self._call("podman", args, deadline, stdin, log, cleanup=cleanup)
+        return self._call(
+            "podman", args, deadline, stdin, log, cleanup=cleanup, keep_bytes=keep_bytes
+        )
 
     def buildah(
         self,
@@ -53,7 +57,9 @@ class Engine:
         log: Path | None = None,
         cleanup: bool = False,
     ) -> Completed:
-        return self._call("buildah", args, deadline, stdin, log, cleanup=cleanup)
+        return self._call(
+            "buildah", args, deadline, stdin, log, cleanup=cleanup, keep_bytes=BUILDAH_BYTES
+        )
 
     def must(self, *args: str, deadline: Deadline | None = None, log: Path | None = None) -> str:
         """Podman's standard output, or an EngineError with what it said."""
@@ -85,6 +91,7 @@ class Engine:
         log: Path | None,
         *,
         cleanup: bool,
+        keep_bytes: int | None,
     ) -> Completed:
         done = run(
             [program, *args],
@@ -93,6 +100,7 @@ class Engine:
             env=self.environment,
             log=log,
             cleanup=cleanup,
+            keep_bytes=keep_bytes,
         )
         # A clean-up's own want of space would take the place of the error that it cleans up after.
         if not done.ok and not cleanup and says_disk_full(done.stderr):
@@ -109,6 +117,8 @@ def last_line(done: Completed) -> str:
     """The line of a failed command that most likely says why."""
     if done.timed_out:
         return "it ran out of time"
+    if done.overflowed:
+        return "it said more than can be read"
     lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("Error", "error", "E:"))]
     return (errors or lines or [f"exit status {done.status}"])[-1]

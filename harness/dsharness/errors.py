@@ -5,6 +5,10 @@ from __future__ import annotations
 from enum import IntEnum
 from pathlib import Path
 
+from dsharness.plain import plain
+
+MESSAGE_CHARACTERS = 8000  # what a build or a server says has no bound of its own
+
 
 class ExitCode(IntEnum):
     """Every status the command can end with; docs/exit-codes.md repeats this table."""
@@ -37,9 +41,9 @@ class DsbisectError(Exception):
     exit_code = ExitCode.INTERNAL
 
     def __init__(self, message: str, *, hint: str = "", log: Path | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = plain(message[:MESSAGE_CHARACTERS])
+        super().__init__(self.message)
+        self.hint = plain(hint)
         self.log = log
 
     def __str__(self) -> str:

@@ -177,3 +177,53 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
         atomic_write(path, "half \udc80")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path], "no half-written file is left"
+
+
+LOUD = ["sh", "-c", "echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last"]
+
+
+def test_what_says_too_much_takes_no_memory_and_little_log(tmp_path: Path) -> None:
+    """200 MB are said by a command; the lab that runs it stays as small as it was."""
+    code = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from dsharness.commands import run\n"
+        f"done = run({LOUD!r}, log=Path(sys.argv[1]), keep_bytes=1 << 20)\n"
+        "lines = done.stdout.splitlines()\n"
+        "print(done.ok, lines[0], lines[-1], len(done.stdout) >> 20,\n"
+        "      resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)\n"
+    )
+    log = tmp_path / "log"
+    *told, mebibytes = run(python(code, str(log))).stdout.split()
+    assert told == ["True", "first", "last", "1"]
+    assert int(mebibytes) < 100
+    assert log.stat().st_size < 70 << 20
+    assert log.read_text().endswith("xxx\nlast\n[exit status 0]\n")
+
+
+def test_an_answer_that_is_not_whole_is_none() -> None:
+    done = run(LOUD)
+    assert (done.status, done.ok) == (0, False)
+    assert "said too much" in str(done)[-200:]
+
+
+def test_a_log_can_be_shown_on_a_terminal(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    run(["printf", r"\033[31mred\033[0m \007\n"], log=log)
+    assert "\x1b" not in log.read_text()
+    assert "\x07" not in log.read_text()
+
+
+def test_output_goes_to_a_file_byte_for_byte(tmp_path: Path) -> None:
+    done = run(["printf", r"a\r\n\377"], into=tmp_path / "out")
+    assert done.stdout == ""
+    assert (tmp_path / "out").read_bytes() == b"a\r\n\xff"
+
+
+def test_much_is_fed_to_a_command_that_says_much() -> None:
+    text = "line\n" * 500_000
+    assert run(["cat"], stdin=text).stdout == text
+
+
+def test_a_command_that_does_not_listen_is_not_waited_for() -> None:
+    assert run(["true"], stdin="x" * 10**6).ok

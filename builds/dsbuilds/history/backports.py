@@ -8,6 +8,7 @@ from dsbuilds.history.repository import Repository
 
 PICKED = re.compile(r"cherry[- ]picked from(?: commit)?:? ([0-9a-f]{7,40})\b", re.IGNORECASE)
 # What comes before the release it leads to, for git's order of versions.
+MOST_NAMED = 100_000  # characters of file names: what changes more is picked nowhere
 PREVIEWS = ("-alpha", ".alpha", ".a", "-beta", ".beta", ".b", "-rc", ".rc")
 
 
@@ -43,7 +44,7 @@ def _same_patch(repository: Repository, commit: str) -> set[str]:
     """Commits of any branch whose change of the same files has the same patch-id."""
     files = repository.files(commit)
     parents = repository.commit(commit).parents
-    if not files or commit in repository.border:
+    if not files or commit in repository.border or _characters(files) > MOST_NAMED:
         return set()
     # Without --full-history git leaves out a branch whose merge changed nothing.
     candidates = repository.git.must(
@@ -53,6 +54,10 @@ def _same_patch(repository: Repository, commit: str) -> set[str]:
     own = _patch_ids(repository, " ".join([commit, *parents[:1]]) + "\n", files).get(commit)
     others = _patch_ids(repository, candidates, files)
     return {other for other, patch in others.items() if patch == own}
+
+
+def _characters(names: tuple[str, ...]) -> int:
+    return sum(len(name.encode()) + 1 for name in names)
 
 
 def _patch_ids(repository: Repository, commits: str, files: tuple[str, ...]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dsbuilds.git import Git
+from dsharness.plain import plain
 
 # No text of a commit can hold a NUL, whatever else somebody wrote into it.
 FIELDS = ("%H", "%T", "%P", "%an <%ae>", "%aI", "%s")
@@ -37,7 +38,7 @@ def _commit(told: list[str]) -> Commit:
         hash=header.rpartition("\n")[2],  # git's own "commit HASH" line comes before it
         tree=tree,
         parents=tuple(parents.split()),
-        author=author,
-        date=date,
-        subject=subject,
+        author=plain(author),
+        date=plain(date),
+        subject=plain(subject),
     )

@@ -95,8 +95,8 @@ def _fetch(copy: Git, source: str, limit: Deadline) -> None:
     for head in ([f"+HEAD:{HEAD}"], []):  # the origin's HEAD may lead nowhere
         done = copy.call(
             "fetch", "--quiet", "--no-auto-maintenance", "--prune", "--force", "--no-tags",
-            "--no-write-fetch-head", "--update-shallow", *whole, "--", source,
-            *head, *everything, limit_s=limit.left_s,
+            "--no-write-fetch-head", "--no-recurse-submodules", "--update-shallow", *whole,
+            "--", source, *head, *everything, limit_s=limit.left_s, users=True,
         )  # fmt: skip
         if done.ok or "remote ref HEAD" not in done.stderr:
             break

@@ -8,6 +8,7 @@ from typing import Any
 from dsbuilds.history.backports import equivalents, releases
 from dsbuilds.history.repository import Repository
 from dsbuilds.relevance import kinds_of
+from dsharness.plain import plain
 
 # How a remote is spelled, and how its host spells the page of a commit. Credentials stay out.
 REMOTE = re.compile(
@@ -31,7 +32,7 @@ def story(repository: Repository, commit: str) -> dict[str, Any]:
         "author": facts.author,
         "date": facts.date,
         "subject": facts.subject,
-        "files": list(files),
+        "files": [plain(name) for name in files],
         "kinds": list(kinds_of(files)),
         "merge": len(facts.parents) > 1,
         "link": link(repository.remotes, facts.hash),
