@@ -121,6 +121,7 @@ def bisection(folder: Path, source: Path, clean_s: float) -> dict[str, float]:
 
 def judge_clean(samples: int) -> None:
     """What a careful person gives to git bisect run: a clean build, a few runs, a verdict."""
+    from dsbisect.cli.watching import Watch  # noqa: PLC0415
     from dsbisect.commits.supply import SourceSupply  # noqa: PLC0415
     from dsbisect.laboratory import Laboratory, Plan  # noqa: PLC0415
     from dsharness.host import available_cpus, plan_cpus  # noqa: PLC0415
@@ -137,7 +138,7 @@ def judge_clean(samples: int) -> None:
         cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
     )  # fmt: skip
     with Laboratory(engine, plan, supply, lambda *_: None) as laboratory:
-        laboratory.prepare(["here"], lambda _: None)
+        laboratory.prepare(["here"], Watch())
         taken = [
             laboratory.sample("here", workload, campaign_id="bench", turn=turn)
             for turn in range(samples)

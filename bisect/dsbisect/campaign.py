@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
+from dsbisect.failure_row import FailureRow
 from dsbisect.searches import PLAIN, as_recorded, recorded
 from dsbisect.searching import Answer, History, Measure, Question, Search
 from dsharness.content import content_key
@@ -71,6 +72,8 @@ def run_campaign(
         listener.resumed(campaign, len(samples))
         search = as_recorded(search, campaign)
     unmeasurable = dict(benches.unmeasurable)
+    tried = {sample.row_id for sample in samples}
+    failures = FailureRow.after(unmeasurable.items() if kind == "commits" else ())
     while True:
         history = History(samples=grouped(samples), unmeasurable=unmeasurable)
         step = search.next_step(question, history)
@@ -84,7 +87,11 @@ def run_campaign(
             except CandidateError as error:
                 unmeasurable[row] = str(error)
                 listener.unmeasurable(row, str(error))
+                failures.failed(row, error)
                 break
+            if row not in tried:
+                tried.add(row)
+                failures.worked()
             store.add_sample(sample)
             samples.append(sample)
             listener.sampled(sample)

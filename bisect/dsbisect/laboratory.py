@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from dsbisect.ahead import Ahead
 from dsbisect.supply import RowSupply, Supply
@@ -25,7 +25,14 @@ from dsharness.servers import Seed
 WORKERS = 2
 
 Progress = Callable[[str, str], None]  # (candidate, what is happening)
-Finished = Callable[[str], None]
+
+
+class Preparation(Protocol):
+    """Who is told how each candidate's preparation ended."""
+
+    def prepared(self, row: str) -> None: ...
+
+    def failed(self, row: str, why: str) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +99,11 @@ class Laboratory:
     def images(self) -> dict[str, Image]:
         return {golden.image.key: golden.image for golden in self.goldens.values()}
 
-    def prepare(self, candidates: Iterable[str], finished: Finished) -> None:
-        """Build images and golden states, two at a time; a candidate that fails is noted."""
+    def prepare(self, candidates: Iterable[str], told: Preparation) -> None:
+        """Build images and golden states, two at a time; a candidate that fails is noted.
+
+        What is wrong with more than one candidate ends it all.
+        """
         pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="prepare")
         try:
             # The load generator's image comes first: no row can be measured without it.
@@ -105,7 +115,9 @@ class Laboratory:
                     self.goldens[candidate] = future.result()
                 except CandidateError as error:
                     self.failures[candidate] = error
-                finished(candidate)
+                    told.failed(candidate, str(error))
+                else:
+                    told.prepared(candidate)
             self._loader = loader.result()
         except BaseException:
             stop_all()

@@ -48,7 +48,7 @@ def measure_row(look: Look, engine: Engine, store: Store, onlooker: Onlooker) ->
     taken: list[Sample] = []
     with Laboratory(engine, plan, supply, onlooker.preparing) as laboratory:
         onlooker.begin([look.row], questions=1)
-        laboratory.prepare([look.row], onlooker.prepared)
+        laboratory.prepare([look.row], onlooker)
         if look.row in laboratory.failures:
             raise laboratory.failures[look.row]
         for image in laboratory.images.values():

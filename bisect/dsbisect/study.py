@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dsbisect.campaign import Benches, Listener, answered_before, run_campaign, unfinished
-from dsbisect.laboratory import Laboratory, Plan
+from dsbisect.laboratory import Laboratory, Plan, Preparation
 from dsbisect.manner import Manner
 from dsbisect.posterior import Belief
 from dsbisect.request import Request
@@ -33,12 +33,10 @@ class Findings:
     images: dict[str, Image]
 
 
-class Watcher(Listener, Protocol):
+class Watcher(Listener, Preparation, Protocol):
     """A listener that also hears of preparations."""
 
     def preparing(self, row: str, what: str) -> None: ...
-
-    def prepared(self, row: str) -> None: ...
 
     def begin(self, rows: Sequence[str], questions: int) -> None: ...
 
@@ -64,9 +62,7 @@ def run_study(
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     watcher.begin(rows, len(lines) * len(request.workloads))
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
-        laboratory.prepare(rows, watcher.prepared)
-        for row, why in laboratory.unmeasurable.items():
-            watcher.unmeasurable(row, why)
+        laboratory.prepare(rows, watcher)
         for image in laboratory.images.values():
             store.add_image(image)
         campaigns = _answer_all(request, laboratory, store, watcher, manner or Manner())

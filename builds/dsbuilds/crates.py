@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from dsbuilds.failures import cause_of
+from dsbuilds.failures import unfetched
 from dsbuilds.keeping import builds_home
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree
@@ -16,7 +16,6 @@ from dsharness.commands import writing
 from dsharness.containers import Options, running
 from dsharness.content import content_key
 from dsharness.engine import Engine
-from dsharness.errors import RegistryError
 from dsharness.waiting import Deadline
 from dsimages.exclusive import exclusive
 
@@ -61,11 +60,7 @@ def _fetch(engine: Engine, tree: Tree, shop: Shop, folder: Path, log: Path) -> N
         ) as box:  # fmt: skip
             done = box.execute(INSIDE, limit_s=LIMIT_S)
         if not done.ok:
-            raise RegistryError(
-                f"the crates of {tree.origin} cannot be fetched: {cause_of(done.stderr)}",
-                hint="cargo's own configuration is used: check the network, proxy and mirrors",
-                log=log,
-            )
+            raise unfetched(done.stderr, tree.origin, log)
         (build / "out" / "crates").rename(folder)
 
 

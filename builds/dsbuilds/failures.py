@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from dsharness.errors import BuildError
+from dsharness.errors import BuildError, DsbisectError, UnreachableError
 
 
 class UnbuildableError(BuildError):
@@ -36,6 +37,13 @@ SURROUNDINGS = frozenset({"autoreconf", "configure"})
 CRATES = re.compile(
     r"no matching package|failed to select a version|lock file version"
     r"|rustc [0-9.]+ is not supported",
+    re.IGNORECASE,
+)
+# What cargo says of a source or a lock that no network could help.
+UNFIT = re.compile(
+    CRATES.pattern
+    + r"|failed to (parse|load) (manifest|lock file)|checksum for .* (changed|failed)"
+    r"|lock file .* needs to be updated|not found in registry|HTTP 40[34]|response code:? 40[34]",
     re.IGNORECASE,
 )
 STALE = re.compile(
@@ -78,6 +86,20 @@ def may_be_the_toolchain(said: str) -> bool:
 def may_be_stale(said: str) -> bool:
     """Whether what an earlier build left in the folder may be the cause."""
     return bool(STALE.search(said)) or stage_of(said) in SURROUNDINGS
+
+
+def unfetched(said: str, origin: str, log: Path) -> DsbisectError:
+    """Why a source's crates are not here: its own doing, or the network's."""
+    what = f"the crates of {origin} cannot be fetched: {cause_of(said)}"
+    if UNFIT.search(said) is None:
+        return UnreachableError(
+            what, hint="cargo's own configuration is used: check the network, proxy and mirrors",
+            log=log,
+        )  # fmt: skip
+    error = UnbuildableError(f"unbuildable: {what}", log=log)
+    error.lasting = False  # the registry may have changed by then
+    error.toolchain_may_be_wrong = CRATES.search(said) is not None
+    return error
 
 
 def passing(said: str) -> bool:

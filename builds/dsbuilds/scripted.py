@@ -17,13 +17,14 @@ from dsbuilds.failures import (
     stage_of,
 )
 from dsbuilds.keeping import builds_home
-from dsharness.commands import writing
+from dsharness.commands import disk_full, says_disk_full, writing
 from dsharness.errors import DeadlineError
 from dsharness.plain import plain
 from dsimages.buildah import Workshop
 
 HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal speaks
 SAID_BYTES = 8 << 20  # of what a build says; its log has more
+FULL_BYTES = 64 << 20  # less than this is left: the machine's disk is full, not a limit reached
 INSIDE = "/usr/libexec/dsbisect-build/script"
 
 
@@ -63,6 +64,8 @@ def confined_run(
     if done.ok:
         return None
     said = plain(f"{done.stdout}\n{done.stderr}")
+    if says_disk_full(said) and shutil.disk_usage(build).free < FULL_BYTES:
+        raise disk_full(build)
     if done.status > HIGHEST:
         error = UnbuildableError(f"the build was ended: {cause_of(said)}", log=at.log)
         error.lasting = False

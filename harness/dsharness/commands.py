@@ -209,11 +209,15 @@ def writing(where: Path) -> Iterator[None]:
 def disk_error(error: OSError, where: Path) -> Exception:
     """ENOSPC as the lab's own error; anything else unchanged."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return DiskFullError(
-            f"no space left while writing {where}",
-            hint="`dsbisect clean --images` frees what the lab made; then start again: it resumes",
-        )
+        return disk_full(where)
     return error
+
+
+def disk_full(where: Path) -> DiskFullError:
+    return DiskFullError(
+        f"no space left while writing {where}",
+        hint="`dsbisect clean --images` frees what the lab made; then start again: it resumes",
+    )
 
 
 def says_disk_full(text: str) -> bool:

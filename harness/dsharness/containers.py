@@ -13,10 +13,19 @@ from pathlib import Path
 
 from dsharness.commands import Completed, append_log
 from dsharness.engine import LABEL, Engine, last_line
-from dsharness.errors import DeadlineError, EngineError, ImageError
+from dsharness.errors import (
+    DeadlineError,
+    DsbisectError,
+    EngineError,
+    ImageError,
+    InstanceError,
+)
 from dsharness.ownership import KEPT, OWNER, PREFIX, owner_tag, remove
 from dsharness.waiting import Deadline
 
+# Podman's own statuses; any other is that of the command inside.
+PODMAN_FAILED = 125
+NO_COMMAND = (126, 127)
 START_LIMIT_S = 120.0
 EXEC_LIMIT_S = 300.0
 
@@ -74,12 +83,13 @@ class Container:
         )  # fmt: skip
 
     def must(self, *command: str, what: str, stdin: str | None = None) -> str:
-        """Run a command that has to succeed; EngineError names ``what`` was being done."""
+        """Run a command that has to succeed; the error names ``what`` was being done."""
         done = self.execute(*command, stdin=stdin)
         if done.timed_out:
             raise DeadlineError(f"{what}: {command[0]} ran out of time", log=self.log)
         if not done.ok:
-            raise EngineError(f"{what}: {last_line(done)}", log=self.log)
+            kind = EngineError if done.status == PODMAN_FAILED else InstanceError
+            raise kind(f"{what}: {last_line(done)}", log=self.log)
         return done.stdout
 
     def start(self, *command: str) -> None:
@@ -169,18 +179,25 @@ def running(
             deadline=Deadline.after(START_LIMIT_S), log=log,
         )  # fmt: skip
         if not done.ok:
-            raise _start_error(image, last_line(done), log)
+            raise _start_error(image, done, log)
         yield Container(engine=engine, name=name, log=log)
     finally:
         if not keep:
             remove(engine, name)
 
 
-def _start_error(image: str, said: str, log: Path) -> EngineError | ImageError:
+def _start_error(image: str, done: Completed, log: Path) -> DsbisectError:
+    said = last_line(done)
     if "image not known" in said or "no such image" in said.lower():
         return ImageError(
             f"image {image} is not here: {said}",
             hint="`dsbisect image build` makes it again",
+            log=log,
+        )
+    if done.status in NO_COMMAND:
+        return InstanceError(
+            f"a container of {image} did not start: {said}",
+            hint="the image lacks the command, or a library that it needs",
             log=log,
         )
     return EngineError(

@@ -71,7 +71,11 @@ class CandidateError(DsbisectError):
     """Wrong with one candidate while the others may be fine; the campaign goes on without it."""
 
 
-class EngineError(CandidateError):
+class SurroundingsError(DsbisectError):
+    """Wrong with the machine, its engine, disk or network: no candidate would fare better."""
+
+
+class EngineError(SurroundingsError):
     exit_code = ExitCode.ENGINE
 
 
@@ -83,8 +87,18 @@ class PackageError(CandidateError):
     exit_code = ExitCode.PACKAGE
 
 
-class RegistryError(CandidateError):
+class RegistryError(DsbisectError):
+    """One of the two below."""
+
     exit_code = ExitCode.REGISTRY
+
+
+class UnreachableError(RegistryError, SurroundingsError):
+    """No answer: a matter of the network."""
+
+
+class RefusedError(RegistryError, CandidateError):
+    """It answered, but it has not, or does not give, what this candidate names."""
 
 
 class InstanceError(CandidateError):
@@ -99,7 +113,7 @@ class StoreError(DsbisectError):
     exit_code = ExitCode.STORE
 
 
-class DiskFullError(DsbisectError):
+class DiskFullError(SurroundingsError):
     exit_code = ExitCode.DISK
 
 
@@ -129,6 +143,14 @@ class BuildError(CandidateError):
 
 class InconclusiveError(DsbisectError):
     exit_code = ExitCode.INCONCLUSIVE
+
+
+class SystematicError(DsbisectError):
+    """One candidate after the other fails alike; it ends with the status of that failure."""
+
+    def __init__(self, message: str, *, hint: str, of: DsbisectError) -> None:
+        super().__init__(message, hint=hint, log=of.log)
+        self.exit_code = of.exit_code
 
 
 class StoppedError(DsbisectError):

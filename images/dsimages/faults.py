@@ -14,7 +14,8 @@ from dsharness.errors import (
     DsbisectError,
     ImageError,
     PackageError,
-    RegistryError,
+    RefusedError,
+    UnreachableError,
 )
 
 REFUSED = re.compile(
@@ -32,6 +33,14 @@ UNREACHABLE = re.compile(
     r").*$",
     re.IGNORECASE | re.MULTILINE,
 )
+# Of what the pattern above finds: no answer at all, or none but "later".
+SILENT = re.compile(
+    r"could not resolve|temporary failure|no such host|could not connect|cannot initiate"
+    r"|connection (refused|timed out|reset)|no route to host|network is unreachable"
+    r"|i/o timeout|tls handshake|x509:|certificate verif|status: 50\d|\b50[0234] "
+    r"|curl error \((?!22\b|37\b)",
+    re.IGNORECASE,
+)
 UNMET = re.compile(
     r"^.*(nothing provides|but it is not (installable|going to be installed)"
     r"|unmet dependencies|conflicts with file from).*$",
@@ -41,6 +50,11 @@ UNMET = re.compile(
 REPEATED = re.compile(
     r"^error: (error )?building at step .*", re.IGNORECASE | re.MULTILINE | re.DOTALL
 )
+
+
+def no_answer_or_a_refusal(said: str) -> type[UnreachableError | RefusedError]:
+    """Whether a fetch failed for the network, which would fail others as well."""
+    return UnreachableError if SILENT.search(said) else RefusedError
 
 
 def fault(done: Completed, what: str, log: Path) -> DsbisectError:
@@ -67,7 +81,7 @@ def fault(done: Completed, what: str, log: Path) -> DsbisectError:
         )
     unreachable = UNREACHABLE.search(said)
     if unreachable is not None:
-        return RegistryError(
+        return no_answer_or_a_refusal(said)(
             f"{what}: a package source or registry cannot be used: {unreachable[0].strip()}",
             hint="check the network and its proxy; another mirror: base.mirror or "
             "DSBISECT_MIRROR_<SUITE>",

@@ -14,7 +14,7 @@ from rpm_world import missing_tools, rpm_world
 from toy_registry import Registry, serving
 
 from dsharness.engine import Engine
-from dsharness.errors import PackageError, RegistryError
+from dsharness.errors import PackageError, UnreachableError
 from dsharness.matrix import load_matrix
 from dsharness.model import Image, Matrix, Row
 from dsharness.probing import detect
@@ -151,7 +151,7 @@ def test_module_stream(engine, matrix, base, site):
 
 def test_repository_that_cannot_be_reached(engine, matrix, base):
     packages = {"kind": "dnf", "repositories": {"gone": "http://127.0.0.1:9/gone/"}}
-    with pytest.raises(RegistryError, match="toy-dnf"):
+    with pytest.raises(UnreachableError, match="toy-dnf"):
         build(engine, matrix, row_of(DNF, base=base, packages=packages))
 
 
@@ -207,5 +207,5 @@ def test_registry_image_is_pulled_once_and_locked_by_digest(engine, matrix, dnf_
 
 def test_registry_that_cannot_be_reached(engine, matrix):
     row = row_of(DNF, base={"kind": "registry", "image": "127.0.0.1:9/toy:1"})
-    with pytest.raises(RegistryError, match=r"127\.0\.0\.1:9"):
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:9"):
         build(engine, matrix, row)

@@ -15,7 +15,7 @@ from own_storage import host_root, own_storage
 from dsharness.cgroups import meter_for
 from dsharness.containers import Container, Options, running
 from dsharness.engine import Engine
-from dsharness.errors import EngineError, ImageError
+from dsharness.errors import ImageError, InstanceError
 from dsharness.host import available_cpus
 from dsharness.ownership import found, reap
 from dsharness.waiting import Deadline, wait_until
@@ -112,7 +112,7 @@ def test_a_start_that_fails_half_way_leaves_nothing(
 ) -> None:
     """Podman has made the container when the runtime refuses its command."""
     with (
-        pytest.raises(EngineError, match="did not start"),
+        pytest.raises(InstanceError, match="did not start"),
         running(
             engine, root[0], "/no/such/program", purpose="half", log=tmp_path / "log",
             options=Options(extra=root[1], init=False),
@@ -185,7 +185,7 @@ def test_standard_input_reaches_a_command_inside(
         options=Options(extra=root[1]),
     ) as box:  # fmt: skip
         assert box.must("/usr/bin/cat", what="echo", stdin="a\nb") == "a\nb"
-        with pytest.raises(EngineError, match="a list: "):
+        with pytest.raises(InstanceError, match="a list: "):
             box.must("/usr/bin/ls", "/none", what="a list")
         assert box.execute("/usr/bin/false").status == 1
 

@@ -68,6 +68,16 @@ def when_loaded(at: Bench, act: Callable[[], None]) -> Iterator[None]:
     assert not failed, failed
 
 
+class Ear:
+    """Hears of preparations, which go well."""
+
+    def prepared(self, row: str) -> None:
+        del row
+
+    def failed(self, row: str, why: str) -> None:
+        raise AssertionError(f"{row}: {why}")
+
+
 def slapd_pid(at: Bench) -> int:
     """The host's id of the server below its init."""
     first = at.instance.container.state().pid
@@ -78,7 +88,7 @@ def slapd_pid(at: Bench) -> int:
 def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Engine) -> None:
     plan = Plan(matrix=MATRIX, arm=DEFAULT, users=USERS, cpus=cpus_of(engine))
     with Laboratory(engine, plan, RowSupply(engine=engine, matrix=MATRIX), print) as laboratory:
-        laboratory.prepare([ROW], print)
+        laboratory.prepare([ROW], Ear())
         assert laboratory.failures == {}
         first = laboratory.sample(ROW, REPEAT, campaign_id="test", turn=0)
         assert machine_only(first.invalid), first.invalid

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dsharness.engine import Engine
-from dsharness.errors import PackageError, RegistryError
+from dsharness.errors import PackageError, UnreachableError
 from dsharness.matrix import load_matrix
 from dsharness.model import Bootstrap, Image, Matrix, Versions
 from dsharness.probing import detect
@@ -127,7 +127,7 @@ def test_mirror_that_cannot_be_reached(engine, unlocked, monkeypatch):
     monkeypatch.setenv("DSBISECT_MIRROR_BOOKWORM", "http://127.0.0.1:9/debian")
     row = unlocked.row("debian-12")
     assert isinstance(row.base, Bootstrap)
-    with pytest.raises(RegistryError, match="bootstrap bookworm") as caught:
+    with pytest.raises(UnreachableError, match="bootstrap bookworm") as caught:
         build_image(engine, unlocked, row, on_progress=silent)
     assert caught.value.log.exists()
 

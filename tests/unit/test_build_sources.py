@@ -19,6 +19,7 @@ from dsbuilds.failures import (
     may_be_the_toolchain,
     passing,
     stage_of,
+    unfetched,
 )
 from dsbuilds.relevance import kind_of, kinds_of, server_key
 from dsbuilds.toolchains.choosing import fitting, for_all, named
@@ -26,7 +27,7 @@ from dsbuilds.toolchains.images import render
 from dsbuilds.toolchains.needs import Crates, needs_of
 from dsbuilds.trees import Tree, imported
 from dsharness.engine import Engine
-from dsharness.errors import BuildError, EditError, InstanceError, MatrixError
+from dsharness.errors import BuildError, EditError, InstanceError, MatrixError, UnreachableError
 from dsharness.model import AppliedPatch, Build, DriverName, Family, Provenance, Toolchain
 from dsharness.servers.tree import TreeServer, filled
 
@@ -402,3 +403,25 @@ class TestTreeServer:
     def test_the_first_cache_is_small(self):
         text = "dn: cn=config,cn=ldbm database,cn=plugins,cn=config\ncn: config\n"
         assert "nsslapd-cache-autosize: 0\n" in filled(text, {})
+
+
+@pytest.mark.parametrize(
+    ("said", "toolchain"),
+    [
+        ("error: failed to get `x`\nCaused by:\n  Could not resolve host: crates.invalid", None),
+        ("warning: spurious network error (3 tries remaining): [28] Timeout was reached", None),
+        ("error: failed to parse lock file at: /build/source/src/Cargo.lock", False),
+        ("error: lock file version `4` was found, but this version of Cargo does not", True),
+        ("error: no matching package named `x` found", True),
+        ("  failed to download from `https://x/y`\n  got HTTP 404", False),
+    ],
+)
+def test_whose_fault_it_is_that_crates_cannot_be_fetched(said: str, toolchain: bool | None) -> None:
+    error = unfetched(said, "here at 0123", Path("/l"))
+    assert "the crates of here at 0123 cannot be fetched" in error.message
+    if toolchain is None:
+        assert isinstance(error, UnreachableError)
+        return
+    assert isinstance(error, UnbuildableError)
+    assert error.toolchain_may_be_wrong is toolchain
+    assert not error.lasting

@@ -8,7 +8,13 @@ from worlds import World
 from dsbisect.campaign import run_campaign
 from dsbisect.halving import Halving
 from dsbisect.searching import Question
-from dsharness.errors import DiskFullError, InstanceError
+from dsharness.errors import (
+    DiskFullError,
+    ExitCode,
+    InstanceError,
+    SystematicError,
+    UnreachableError,
+)
 from dsharness.model import Workload
 from dsresults.store import Store
 
@@ -123,6 +129,43 @@ def test_a_full_disk_ends_the_campaign_and_the_next_run_resumes(store):
     with pytest.raises(DiskFullError):
         run(store, benches)
     assert len(store.samples()) == 3
+    assert run(store, Benches(WORLD)).boundary.after == "c"
+
+
+@pytest.mark.parametrize(("kind", "taken"), [("rows", 3), ("commits", 1)])
+def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken):
+    line = tuple(f"c{number}" for number in range(20))
+    benches = Benches(World(dict.fromkeys(line, 1)), refuses=set(line))
+    asked = []
+    original = benches.sample
+
+    def counting(row, *args, **kwargs):
+        asked.append(row)
+        return original(row, *args, **kwargs)
+
+    benches.sample = counting
+    if kind == "commits":
+        benches.unmeasurable = {each: f"{each} did not become ready" for each in ("c0", "c19")}
+    with pytest.raises(SystematicError, match="did not become ready") as caught:
+        run_campaign(
+            Question(series_id="s", line=line, workload_id="w", arm_id="default"), WORKLOAD,
+            search=Halving(), benches=benches, store=store, listener=Ear(), kind=kind,
+        )  # fmt: skip
+    assert caught.value.exit_code == ExitCode.INSTANCE
+    assert len([row for row in asked if row in benches.refuses]) == taken
+
+
+def test_what_is_wrong_with_the_surroundings_is_held_against_nobody(store):
+    benches, ear = Benches(WORLD), Ear()
+
+    def unreachable(*args, **kwargs):
+        raise UnreachableError("the crates cannot be fetched: could not resolve host")
+
+    benches.sample = unreachable
+    with pytest.raises(UnreachableError) as caught:
+        run(store, benches, ear)
+    assert caught.value.exit_code == ExitCode.REGISTRY
+    assert "unmeasurable" not in [name for name, *_ in ear.heard]
     assert run(store, Benches(WORLD)).boundary.after == "c"
 
 

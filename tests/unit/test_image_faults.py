@@ -10,7 +10,8 @@ from dsharness.errors import (
     DiskFullError,
     ImageError,
     PackageError,
-    RegistryError,
+    RefusedError,
+    UnreachableError,
 )
 from dsimages.faults import fault
 
@@ -27,13 +28,17 @@ def failed(stdout: str = "", stderr: str = "", *, timed_out: bool = False) -> Co
     [
         (REFUSED, PackageError, "389-ds-base: wanted 2.9.9; available: 2.3.1+dfsg1-1, 2.0.15-1"),
         ("dsbisect-package\tx\t1\t\n", PackageError, "available: none"),
-        ("E: Failed to fetch http://x  404  Not Found", RegistryError, "404"),
-        ("Temporary failure resolving 'x'", RegistryError, "resolving 'x'"),
-        ("E: Release file for http://x is expired (invalid since 2d)", RegistryError, "expired"),
+        ("E: Failed to fetch http://x  404  Not Found", RefusedError, "404"),
+        ("Temporary failure resolving 'x'", UnreachableError, "resolving 'x'"),
+        ("E: Release file for http://x is expired (invalid since 2d)", RefusedError, "expired"),
         ("Error: initializing source: pinging container registry x: no such host",
-         RegistryError, "no such host"),
+         UnreachableError, "no such host"),
         ("Errors during downloading metadata\nCurl error (6): Couldn't resolve host name",
-         RegistryError, "Curl error (6)"),
+         UnreachableError, "Curl error (6)"),
+        ("Errors during downloading metadata\nCurl error (22): 404 for http://x/repomd.xml",
+         RefusedError, "Curl error (22)"),
+        ("E: Failed to fetch http://x  503  Service Unavailable", UnreachableError, "503"),
+        ("Error: reading manifest 9 in x: manifest unknown", RefusedError, "manifest unknown"),
         ("tar: write error: No space left on device", DiskFullError, "no space left"),
         ("dpkg: error\nError: building at STEP: exit status 100", ImageError, "exit status 100"),
         ('dpkg: bad\nError: building at STEP "RUN sh -c\nE: no": exit status 100',

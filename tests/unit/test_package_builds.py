@@ -34,7 +34,7 @@ from dsharness.errors import (
     BuildError,
     DeadlineError,
     ImageError,
-    RegistryError,
+    RefusedError,
     SourceError,
 )
 from dsharness.model import Build, DriverName, Family, Image, Provenance
@@ -193,7 +193,7 @@ def test_another_version_in_the_image_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("said", "timed_out", "kind", "words"),
     [
-        ("E: Failed to fetch http://a.invalid/b  404  Not Found", False, RegistryError, "404"),
+        ("E: Failed to fetch http://a.invalid/b  404  Not Found", False, RefusedError, "404"),
         ("W: x\nE: Unable to find a source package for c", False, SourceError, "E: Unable to find"),
         ("", True, DeadlineError, "ran out of time"),
         ("", False, SourceError, "it said nothing"),

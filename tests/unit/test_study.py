@@ -56,10 +56,13 @@ class Laboratory:
     def ahead(self, candidates):
         pass
 
-    def prepare(self, rows, finished):
+    def prepare(self, rows, told):
         self.unmeasurable = {row: "no such version" for row in rows if row in self.refuses}
         for row in rows:
-            finished(row)
+            if row in self.refuses:
+                told.failed(row, "no such version")
+            else:
+                told.prepared(row)
 
     def sample(self, row, workload, *, campaign_id, turn):
         if type(self).taken >= self.stop_after:
@@ -125,7 +128,7 @@ def test_a_branching_series_gives_one_answer_for_each_line(laboratory, store):
 def test_what_cannot_be_prepared_is_told_and_stays_suspect(laboratory, store):
     laboratory.refuses = frozenset({"debian-12"})
     findings, ear = study(store, request(workloads=LOADS[:1]))
-    assert ("unmeasurable", "debian-12", "no such version") in ear.heard
+    assert ("failed", "debian-12", "no such version") in ear.heard
     (campaign,) = findings.campaigns
     assert campaign.boundary.suspects == ("debian-12", "debian-13")
 

@@ -74,13 +74,13 @@ def test_preparing_tells_what_it_may_take_and_then_what_it_takes(watch, clock, s
     clock.now += 20
     watch.prepared("a")
     clock.now += 20
-    watch.prepared("b")
+    watch.failed("b", "no such version [/x]")
     watch.prepared("c")
     assert said() == [
         "preparing 3 rows: a, b, c (about 3 min left if nothing of it is here yet)",
         "a: installing 389-ds [1.4]",
         "a: ready (1 of 3, about 40 s left)",
-        "b: ready (2 of 3, about 20 s left)",
+        "b: failed (2 of 3, about 20 s left): no such version [/x]",
         "c: ready (3 of 3, almost done)",
     ]
 

@@ -44,6 +44,9 @@ class Events:
     def prepared(self, row: str) -> None:
         self._tell("prepared", candidate=row)
 
+    def failed(self, row: str, why: str) -> None:
+        self._tell("failed", candidate=row, why=why)
+
     def resumed(self, campaign: Campaign, samples: int) -> None:
         self._tell("resumed", campaign=campaign.id, samples=samples)
 

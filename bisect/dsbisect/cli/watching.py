@@ -74,11 +74,18 @@ class Watch:
         self._say(f"[bold]{escape(row)}[/]: {escape(what)}")
 
     def prepared(self, row: str) -> None:
+        self._ended(row, "ready", "")
+
+    def failed(self, row: str, why: str) -> None:
+        self._ended(row, "[bold yellow]failed[/]", f": {escape(why)}")
+
+    def _ended(self, row: str, how: str, why: str) -> None:
         self._prepared += 1
         each = self._elapsed / self._prepared
         left = _spell((self._rows - self._prepared) * each)
         self._advance("prepare", self._prepared, self._rows, left)
-        self._say(f"[bold]{escape(row)}[/]: ready ({self._prepared} of {self._rows}, {left})")
+        counted = f"({self._prepared} of {self._rows}, {left})"
+        self._say(f"[bold]{escape(row)}[/]: {how} {counted}{why}")
 
     def resumed(self, campaign: Campaign, samples: int) -> None:
         self._say(f"resuming {campaign.workload_id}: {samples} samples are in the store already")

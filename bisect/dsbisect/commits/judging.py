@@ -52,7 +52,7 @@ def judge_commit(
     )
     watcher.begin(question.line, 1)
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
-        laboratory.prepare(question.line, watcher.prepared)
+        laboratory.prepare(question.line, watcher)
         campaign = run_campaign(
             question, ask.workload, search=Manner().search(ask.workload, survey_up_to=3),
             benches=laboratory, store=store,

@@ -110,7 +110,7 @@ class _Chase:
         """The load generator, and both ends: without them there is nothing to search."""
         for end in ends:
             self._add(end)
-        self.laboratory.prepare(ends, self.watcher.prepared)
+        self.laboratory.prepare(ends, self.watcher)
 
     def run(self) -> CommitFindings:
         found = hunt(self.scope.line, self._boundary, self._sides)

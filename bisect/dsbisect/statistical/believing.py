@@ -14,6 +14,7 @@ from dsbisect.posterior.splitting import Split, split
 from dsbisect.posterior.track import Floats
 from dsbisect.posterior.weighing import SLOPE
 from dsbisect.searching import History, Question
+from dsbisect.statistical.ends import ends
 
 SURE = 0.9  # that there is a step: more than one gap may be
 
@@ -168,21 +169,11 @@ def why_not(question: Question, history: History) -> dict[str, str]:
     return {name: why for name, why in reasons.items() if why is not None}
 
 
-def ends(line: Track, failed: Mapping[str, str]) -> tuple[int, int] | None:
-    """An end that cannot be measured moves inwards; None when no two are left."""
-    low, high = 0, len(line.names) - 1
-    while low < high and line.names[low] in failed:
-        low += 1
-    while high > low and line.names[high] in failed:
-        high -= 1
-    return (low, high) if low < high else None
-
-
 def believe(
     question: Question, history: History, line: Track, belief: Belief, failed: Mapping[str, str]
 ) -> Beliefs | None:
     """None before both ends were measured."""
-    bounds = ends(line, failed)
+    bounds = ends(line.names, failed, history.samples)
     if bounds is None:
         return None
     seen = evidence(history, line, *bounds)

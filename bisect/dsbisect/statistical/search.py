@@ -14,10 +14,11 @@ import numpy as np
 
 from dsbisect.posterior import Belief
 from dsbisect.searching import Answer, History, Measure, Outlook, Question
-from dsbisect.statistical.believing import Beliefs, Certainty, Lines, believe, ends, why_not
+from dsbisect.statistical.believing import Beliefs, Certainty, Lines, believe, why_not
 from dsbisect.statistical.choosing import Choice, canary_due, choose
 from dsbisect.statistical.concluding import conclude, hopeless
 from dsbisect.statistical.costing import Budget, Costs
+from dsbisect.statistical.ends import ends, moved
 from dsbisect.statistical.finishing import left_to_measure
 from dsbisect.statistical.outlook import outlook
 from dsresults.comparing import turn_of
@@ -41,7 +42,7 @@ class Bayes:
     def next_step(self, question: Question, history: History) -> Measure | Answer:
         failed = why_not(question, history)
         line = self.lines.of(question.line)
-        bounds = ends(line, failed)
+        bounds = ends(line.names, failed, history.samples)
         if bounds is None:
             return Answer(boundary=hopeless(question, failed))
         spent = self.budget.spent(history, self.costs)
@@ -51,7 +52,8 @@ class Bayes:
         if spent is not None:
             return Answer(boundary=hopeless(question, {**failed, "budget": spent}))
         pair = (line.names[bounds[0]], line.names[bounds[1]])
-        return _turn(history, pair, "prove both ends", 2 * math.ceil(math.log2(len(line.names))))
+        why = moved(line.names, bounds) or "prove both ends"
+        return _turn(history, pair, why, 2 * math.ceil(math.log2(len(line.names))))
 
     def _continue(self, beliefs: Beliefs, spent: str | None) -> Measure | Answer:
         if spent is not None:

@@ -15,10 +15,10 @@ from dsbuilds.sources.shelf import shelved
 from dsharness.commands import Completed
 from dsharness.containers import Container, Options, running
 from dsharness.content import content_key
-from dsharness.errors import DeadlineError, DsbisectError, RegistryError, SourceError
+from dsharness.errors import DeadlineError, DsbisectError, SourceError
 from dsharness.model import DistributionSource, Image
 from dsimages.buildah import Workshop
-from dsimages.faults import UNREACHABLE
+from dsimages.faults import UNREACHABLE, no_answer_or_a_refusal
 from dsimages.pins import answers
 from dsimages.wording import NAME, checked
 
@@ -126,7 +126,7 @@ def refusal(done: Completed, what: str, log: Path) -> DsbisectError:
         return DeadlineError(f"{what}: fetching it ran out of time", hint="run it again", log=log)
     unreachable = UNREACHABLE.search(said)
     if unreachable is not None:
-        return RegistryError(
+        return no_answer_or_a_refusal(said)(
             f"{what} cannot be fetched: {unreachable[0].strip()}",
             hint="check the network and its proxy; an archive that has let go of its sources: name "
             "a snapshot of it in packages.sources",

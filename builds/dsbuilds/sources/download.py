@@ -12,12 +12,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dsbuilds.sources.shelf import shelved
+from dsharness.commands import disk_error
 from dsharness.content import content_key
-from dsharness.errors import DeadlineError, RegistryError, SourceError
+from dsharness.errors import (
+    DeadlineError,
+    DiskFullError,
+    RefusedError,
+    SourceError,
+    UnreachableError,
+)
 from dsharness.waiting import Deadline
 
 MOST_BYTES = 1024**3
 BLOCK = 1 << 20
+SERVER_FAILS = 500  # HTTP statuses from here on say nothing of what was asked for
 PAUSE_LIMIT_S = 60.0  # without a byte
 URL = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~^-]{0,200}")
@@ -83,7 +91,11 @@ def download(url: str, target: Path, deadline: Deadline) -> None:
         ):
             _copy(answer, out, url, deadline)
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-        raise RegistryError(
+        full = disk_error(error, target) if isinstance(error, OSError) else None
+        if isinstance(full, DiskFullError):
+            raise full from error
+        answered = isinstance(error, urllib.error.HTTPError) and error.code < SERVER_FAILS
+        raise (RefusedError if answered else UnreachableError)(
             f"{url} cannot be fetched: {getattr(error, 'reason', None) or error}",
             hint="check the network and its proxy; a file that is here can be named by its path",
         ) from error
