@@ -14,10 +14,10 @@ from dsbisect.cli.options import (
     EventLines,
     Keep,
     Level,
-    MatrixFile,
     MostBuilds,
     MostHours,
     MostRuns,
+    OutsideMatrix,
     ReportFolder,
     SearchRule,
     StorePlace,
@@ -85,7 +85,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show candidates, builds, runs and hours; do nothing.")
     ] = False,
-    matrix: MatrixFile = None,
+    matrix: OutsideMatrix = None,
     store: StorePlace = None,
     output: ReportFolder = None,
     keep: Keep = False,
@@ -113,7 +113,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         name=search, level=level, most_runs=most_runs, most_builds=most_builds,
         most_hours=most_hours,
     )  # fmt: skip
-    checked = load_matrix(matrix)
+    checked = load_matrix(matrix, folder=False)
     ask = Ask(
         matrix=checked,
         workload=find_workload(checked, workload or checked.defaults.workloads[0]),

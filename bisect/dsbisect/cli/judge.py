@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from dsbisect.cli.commits import Edits, Patches, Toolchain, WorkloadId
-from dsbisect.cli.options import ArmId, AsJson, MatrixFile, StorePlace
+from dsbisect.cli.options import ArmId, AsJson, OutsideMatrix, StorePlace
 from dsbisect.cli.watching import Watch
-from dsbisect.command import GOOD, JUDGED_BAD, SKIP
+from dsbisect.command import JUDGED_BAD, JUDGED_GOOD, SKIP
 from dsbisect.commits.asking import Ask
 from dsbisect.commits.judging import judge_commit
 from dsbuilds.git import git
@@ -21,7 +21,7 @@ from dsharness.matrix import find_arm, find_workload, load_matrix
 from dsharness.probing import detect
 from dsresults.store import Store
 
-SAID = {GOOD: "good", JUDGED_BAD: "bad", SKIP: "skip"}
+SAID = {JUDGED_GOOD: "good", JUDGED_BAD: "bad", SKIP: "skip"}
 
 
 def judge(  # noqa: PLR0913 - each is an option
@@ -39,17 +39,18 @@ def judge(  # noqa: PLR0913 - each is an option
     edit: Edits = None,
     patch: Patches = None,
     toolchain: Toolchain = None,
-    matrix: MatrixFile = None,
+    matrix: OutsideMatrix = None,
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge one commit against two references: 0 good, 1 bad, 125 skip.
 
     A script for `git bisect run`: whatever goes wrong is 125, with a warning.
+    A matrix.yaml in the working folder is not read: it belongs to the commit.
 
     Example: dsbisect judge HEAD --good 389-ds-base-2.0.16 --bad main --workload bind-one
     """
-    checked = load_matrix(matrix)
+    checked = load_matrix(matrix, folder=False)
     known = _bisecting(repo)
     ask = Ask(
         matrix=checked,
@@ -65,12 +66,14 @@ def judge(  # noqa: PLR0913 - each is an option
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         side, why = judge_commit(ask, revision, engine=engine, store=opened, watcher=watch)
-    code = {True: JUDGED_BAD, False: GOOD, None: SKIP}[side]
+    code = {True: JUDGED_BAD, False: JUDGED_GOOD, None: SKIP}[side]
     if code == SKIP:
         typer.echo(f"warning: not judged, skipped: {why}", err=True)
     facts = {"commit": revision, "verdict": SAID[code], "why": why}
-    typer.echo(json.dumps(facts) if as_json else f"{SAID[code]}: {why}")
-    raise typer.Exit(code)
+    try:
+        typer.echo(json.dumps(facts) if as_json else f"{SAID[code]}: {why}")
+    finally:
+        raise typer.Exit(code)  # what was measured stands, even when it cannot be told
 
 
 def _bisecting(repo: str) -> dict[str, str]:

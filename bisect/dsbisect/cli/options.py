@@ -17,6 +17,15 @@ MatrixFile = Annotated[
         show_default=False,
     ),
 ]
+OutsideMatrix = Annotated[
+    Path | None,
+    typer.Option(
+        "--matrix",
+        help="The matrix to use. Default: $DSBISECT_MATRIX, the embedded one; never ./matrix.yaml, "
+        "which may be the commit's.",
+        show_default=False,
+    ),
+]
 StorePlace = Annotated[
     str | None,
     typer.Option(

@@ -28,21 +28,24 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
-def find_matrix() -> Path:
-    """$DSBISECT_MATRIX, then the working folder's, then the packaged copy."""
+def find_matrix(*, folder: bool = True) -> Path:
+    """$DSBISECT_MATRIX, then the working folder's, then the packaged copy.
+
+    Without ``folder`` the working folder's is left out: in a checkout it is the commit's own.
+    """
     named = os.environ.get("DSBISECT_MATRIX")
     if named:
         return Path(named)
     here = Path(NAME)
-    if here.exists():
+    if folder and here.exists():
         return here
     packaged = Path(__file__).parents[1] / "data" / NAME
     return packaged if packaged.exists() else Path(__file__).parents[3] / NAME
 
 
-def load_matrix(path: Path | None = None) -> Matrix:
+def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:
     """The checked matrix of a file, or one MatrixError with everything that is wrong in it."""
-    document = read_document(path or find_matrix())
+    document = read_document(path or find_matrix(folder=folder))
     draft = draft_of(document.data)
     findings = [
         *document.findings,

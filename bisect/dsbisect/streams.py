@@ -1,0 +1,58 @@
+"""Standard streams that nobody reads, or that are full, and what a program does all the same.
+
+Imports nothing of the project: it must work when that is broken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class _Patient(io.FileIO):
+    """A file descriptor; what cannot be written to it is dropped."""
+
+    def write(self, data, /) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001 - a buffer
+        size = memoryview(data).nbytes
+        with contextlib.suppress(OSError):
+            return super().write(data) or size
+        return size
+
+
+def fill_gaps() -> None:
+    """Open what the caller closed of 0, 1 and 2, or a database would get such a number."""
+    with contextlib.suppress(OSError):
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(descriptor)
+
+
+def patient(stream: TextIO | None, descriptor: int) -> TextIO:
+    """A stream that goes on when its reader has gone or its disk is full."""
+    raw = _Patient(descriptor, "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=getattr(stream, "encoding", None) or "utf-8",
+        errors=getattr(stream, "errors", None) or "backslashreplace",
+        line_buffering=descriptor == 2 or raw.isatty(),
+    )
+
+
+def flush(streams: Sequence[TextIO | None]) -> None:
+    """Write out what is buffered, as far as somebody takes it."""
+    for stream in streams:
+        with contextlib.suppress(Exception):
+            if stream is not None:
+                stream.flush()
+
+
+def leave(code: int) -> None:
+    """End at once with this status: Python's own end would turn a full stream into 120."""
+    flush((sys.stdout, sys.stderr))
+    os._exit(code)
