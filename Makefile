@@ -53,6 +53,10 @@ golden: develop ## write the golden files anew; look at the difference before a 
 bench-builds: develop ## time builds against clean ones; BENCH=--bisection for a whole search
 	@$(BIN)/python benchmarks/builds.py $(BENCH)
 
+.PHONY: bench-cli
+bench-cli: develop ## how long the command line takes to answer
+	@$(BIN)/python benchmarks/cli.py $(BENCH)
+
 .PHONY: bench-search
 bench-search: develop ## the search against its peers, into docs/; BENCH=--quick for a glance
 	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --group bench

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from dsbisect.halving import Halving
-from dsbisect.posterior import Belief
-from dsbisect.searching import Search
-from dsbisect.statistical import Bayes, Budget, Certainty, Costs
 from dsharness.errors import UsageError
-from dsharness.model import Workload
+
+if TYPE_CHECKING:
+    from dsbisect.posterior import Belief
+    from dsbisect.searching import Search
+    from dsharness.model import Workload
 
 SearchName = Literal["statistical", "plain"]
 
@@ -28,8 +28,8 @@ class Manner:
     """Everything about a search that is not what it searches."""
 
     name: SearchName = "statistical"
-    level: float = Certainty.level
-    most_runs: int = Budget.runs
+    level: float = 0.95  # this and the next as the search has them: a test compares
+    most_runs: int = 2000
     most_builds: int | None = None
     most_hours: float | None = None
 
@@ -58,6 +58,11 @@ class Manner:
         belief: Belief | None = None,
     ) -> Search:
         """The search to be used for candidates that take so long to be prepared."""
+        # A command line that only asks for help has no use for what counts.
+        from dsbisect.halving import Halving  # noqa: PLC0415
+        from dsbisect.posterior import Belief  # noqa: PLC0415
+        from dsbisect.statistical import Bayes, Budget, Certainty, Costs  # noqa: PLC0415
+
         if self.name == "plain":
             return Halving()
         return Bayes(

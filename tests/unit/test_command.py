@@ -108,13 +108,14 @@ def measured(monkeypatch, side, trouble=lambda: None):
         trouble()
         return side, "because"
 
-    # The command's name hides its module.
-    module = sys.modules[judge.__module__]
+    # Where the command finds them when it runs.
     for name, fake in {
-        "judge_commit": judge_commit, "detect": lambda: None, "Store": Opened,
-        "load_matrix": lambda *_args, **_more: MATRIX,
-    }.items():  # fmt: skip
-        monkeypatch.setattr(module, name, fake)
+        "dsbisect.commits.judging.judge_commit": judge_commit,
+        "dsharness.probing.detect": lambda: None,
+        "dsresults.store.Store": Opened,
+        "dsharness.matrix.load_matrix": lambda *_args, **_more: MATRIX,
+    }.items():
+        monkeypatch.setattr(name, fake)
 
 
 def redirect(descriptor, how):

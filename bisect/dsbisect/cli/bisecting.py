@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.events import Events
 from dsbisect.cli.options import (
     ArmId,
     AsJson,
@@ -23,15 +22,14 @@ from dsbisect.cli.options import (
     SearchRule,
     StorePlace,
 )
-from dsbisect.cli.watching import Watch
 from dsbisect.manner import Manner
-from dsbisect.request import Request
-from dsbisect.study import Findings, run_study
 from dsharness.errors import ExitCode, StoppedError
-from dsharness.matrix import find_arm, find_series, find_workload, load_matrix
-from dsharness.probing import detect
-from dsresults.report import default_folder, render_text, report_data, write_report
-from dsresults.store import Store
+
+if TYPE_CHECKING:
+    from dsbisect.request import Request
+    from dsbisect.study import Findings
+
+app = typer.Typer(no_args_is_help=True, help="Search a series for its fast/slow boundary.")
 
 SeriesId = Annotated[
     str | None, typer.Option("--series", help="The series to search. Default: the matrix's.")
@@ -44,6 +42,7 @@ Good = Annotated[str | None, typer.Option("--good", help="Row to start at; defau
 Bad = Annotated[str | None, typer.Option("--bad", help="Row to end at; default: the last.")]
 
 
+@app.command("rows")
 def bisect_rows(  # noqa: PLR0913 - each is an option
     *,
     series: SeriesId = None,
@@ -69,6 +68,9 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
     --workload bind-one
     """
+    from dsbisect.request import Request
+    from dsharness.matrix import find_arm, find_series, find_workload, load_matrix
+
     manner = Manner(
         name=search, level=level, most_runs=most_runs, most_builds=most_builds,
         most_hours=most_hours,
@@ -101,6 +103,9 @@ def reproduce(
 
     Example: dsbisect reproduce --output /tmp/report
     """
+    from dsbisect.request import Request
+    from dsharness.matrix import find_arm, find_series, find_workload, load_matrix
+
     checked = load_matrix(matrix)
     defaults = checked.defaults
     request = Request(
@@ -124,6 +129,12 @@ def study(
     events: bool = False,
 ) -> None:
     """Run a study and tell what it found; a status of its own when that is nothing."""
+    from dsbisect.cli.events import Events
+    from dsbisect.cli.watching import Watch
+    from dsbisect.study import run_study
+    from dsharness.probing import detect
+    from dsresults.store import Store
+
     _ = request.lines  # a wrong --good or --bad is told before anything is started
     engine = detect()
     with Store.open(store_place) as store, Events() if events else Watch() as watch:
@@ -144,6 +155,8 @@ def study(
 def _tell(
     request: Request, findings: Findings, output: Path | None, *, as_json: bool, command: str
 ) -> None:
+    from dsresults.report import default_folder, render_text, report_data, write_report
+
     data = report_data(request.matrix, findings.campaigns, findings.samples, findings.images)
     if command:
         data = data.asked_by(command)

@@ -7,25 +7,23 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dsbisect.cli.bisecting import study
 from dsbisect.cli.commits import WorkloadId
 from dsbisect.cli.options import ArmId, AsJson, MatrixFile, Relock, ReportFolder, StorePlace
-from dsbisect.request import Request
-from dsbuilds.edits.catalogue import EDITS
-from dsbuilds.keeping import all_builds
-from dsbuilds.rows import Making
-from dsbuilds.sources.naming import source_named
 from dsharness.errors import UsageError
-from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
-from dsharness.model import Build, BuildSpec, DriverName, Family, Matrix, Row, Series
-from dsharness.probing import detect
-from dsimages.building import build_image
 
-EDIT_HELP = "Change the source by meaning: " + ", ".join(each.example for each in EDITS.values())
+if TYPE_CHECKING:
+    from dsbisect.request import Request
+    from dsharness.model import Build, BuildSpec, Matrix, Row
+
+# A test holds these to the drivers and edits there are; to ask them would take half a second.
+Driver = Literal["tree", "deb", "rpm", "mock"]
+EDIT_HELP = (
+    "Change the source by meaning: default-scheme=PBKDF2_SHA256, rust-rounds=10000, c-rounds=2048"
+)
 
 
 def build(  # noqa: PLR0913 - each is an option
@@ -39,7 +37,7 @@ def build(  # noqa: PLR0913 - each is an option
         ),
     ] = None,
     driver: Annotated[
-        DriverName | None, typer.Option(help="Default: deb or rpm, as the row; tree for git.")
+        Driver | None, typer.Option(help="Default: deb or rpm, as the row; tree for git.")
     ] = None,
     edit: Annotated[list[str] | None, typer.Option("--edit", help=EDIT_HELP)] = None,
     patch: Annotated[
@@ -63,6 +61,12 @@ def build(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect build debian-13 --edit default-scheme=PBKDF2_SHA256 --measure
     """
+    from dsbisect.cli.bisecting import study
+    from dsbuilds.rows import Making
+    from dsharness.matrix import find_row, load_matrix
+    from dsharness.probing import detect
+    from dsimages.building import build_image
+
     checked = load_matrix(matrix)
     known = find_row(checked, row)
     spec = _spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
@@ -91,6 +95,8 @@ def builds(*, as_json: AsJson = False) -> None:
 
     Example: dsbisect builds --json
     """
+    from dsbuilds.keeping import all_builds
+
     kept = all_builds()
     if as_json:
         typer.echo(json.dumps([_facts(each) for each in kept], indent=2))
@@ -106,13 +112,17 @@ def builds(*, as_json: AsJson = False) -> None:
 def _spec(
     row: Row,
     source: str | None,
-    driver: DriverName | None,
+    driver: Driver | None,
     edits: tuple[str, ...],
     patches: tuple[Path, ...],
 ) -> BuildSpec:
+    from dsbuilds.sources.naming import source_named
+    from dsharness.model import BuildSpec, DriverName, Family
+
     named = source_named(source)
     usual = DriverName.DEB if row.family is Family.APT else DriverName.RPM
-    chosen = driver or (DriverName.TREE if named.kind in {"git", "tarball"} else usual)
+    fitting = DriverName.TREE if named.kind in {"git", "tarball"} else usual
+    chosen = DriverName(driver) if driver else fitting
     missing = next((path for path in patches if not path.is_file()), None)
     if missing is not None:
         raise UsageError(f"--patch {missing}: no such file", hint="name a unified diff")
@@ -124,6 +134,10 @@ def _comparison(
     matrix: Matrix, row: Row, built: Row, workload: str | None, arm: str, *, relock: bool
 ) -> Request:
     """A study of two candidates: the row as it is, and as it was built."""
+    from dsbisect.request import Request
+    from dsharness.matrix import find_arm, find_workload
+    from dsharness.model import Series
+
     series = Series(id=built.id, title=f"{row.id} as it is, and built", rows=(row.id, built.id))
     both = matrix.model_copy(
         update={"rows": (*matrix.rows, built), "series": (*matrix.series, series)}

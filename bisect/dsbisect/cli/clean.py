@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dsbisect.cli.options import AsJson, StorePlace
-from dsharness.cleaning import Choice, Leftover, clean_up, survey
-from dsharness.engine import Engine
 from dsharness.errors import EngineError, ExitCode, ToolMissingError
-from dsharness.probing import detect
-from dsresults.store.location import locate
+
+if TYPE_CHECKING:
+    from dsharness.cleaning import Leftover
+    from dsharness.engine import Engine
 
 Images = Annotated[bool, typer.Option("--images", help="Also golden states, row images and bases.")]
 Golden = Annotated[bool, typer.Option("--golden", help="Also golden states, not the images.")]
@@ -43,6 +43,9 @@ def clean(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect clean --images --dry-run
     """
+    from dsharness.cleaning import Choice, clean_up, survey
+    from dsresults.store.location import locate
+
     choice = Choice(
         images=images, golden=golden, builds=builds, cache=cache, config=config, force=force
     )
@@ -61,6 +64,8 @@ def clean(  # noqa: PLR0913 - each is an option
 
 def _engine() -> tuple[Engine | None, str]:
     """The engine, or why containers and images are out of reach; caches can go without it."""
+    from dsharness.probing import detect
+
     try:
         return detect(), ""
     except (ToolMissingError, EngineError) as error:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from dsbisect.cli.events import Events
 from dsbisect.cli.options import (
     ArmId,
     AsJson,
@@ -22,19 +21,8 @@ from dsbisect.cli.options import (
     SearchRule,
     StorePlace,
 )
-from dsbisect.cli.watching import Watch
-from dsbisect.commits.asking import Ask
-from dsbisect.commits.expecting import expected, expected_text
-from dsbisect.commits.prior import prior_table
-from dsbisect.commits.range import survey
-from dsbisect.commits.reporting import write_findings
-from dsbisect.commits.study import run_commits
-from dsbisect.commits.telling import told
 from dsbisect.manner import Manner
 from dsharness.errors import ExitCode
-from dsharness.matrix import find_arm, find_workload, load_matrix
-from dsharness.probing import detect
-from dsresults.store import Store
 
 Repo = Annotated[
     str, typer.Option("--repo", help="Checkout, bare repository or URL; only ever read.")
@@ -109,6 +97,19 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     Example: dsbisect commits --repo ~/389-ds-base --good 389-ds-base-2.0.16
     --bad 389-ds-base-2.0.17 --workload bind-one
     """
+    from dsbisect.cli.events import Events
+    from dsbisect.cli.watching import Watch
+    from dsbisect.commits.asking import Ask
+    from dsbisect.commits.expecting import expected, expected_text
+    from dsbisect.commits.prior import prior_table
+    from dsbisect.commits.range import survey
+    from dsbisect.commits.reporting import write_findings
+    from dsbisect.commits.study import run_commits
+    from dsbisect.commits.telling import told
+    from dsharness.matrix import find_arm, find_workload, load_matrix
+    from dsharness.probing import detect
+    from dsresults.store import Store
+
     manner = Manner(
         name=search, level=level, most_runs=most_runs, most_builds=most_builds,
         most_hours=most_hours,

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dsbisect.cli.options import AsJson
-from dsharness.checks import Level
-from dsharness.doctor import Diagnosis, examine
 from dsharness.errors import ExitCode
 
+if TYPE_CHECKING:
+    from dsharness.doctor import Diagnosis
+
 PIPED_WIDTH = 160  # a pipe has no width of its own; rich would fold at 80
-STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Try the container engine anew; forget what worked.")
@@ -30,6 +28,10 @@ def doctor(*, fresh: Fresh = False, as_json: AsJson = False) -> None:
 
     Example: dsbisect doctor --fresh
     """
+    from rich.console import Console
+
+    from dsharness.doctor import examine
+
     errors = Console(stderr=True)
     with errors.status("looking", spinner="line") as status:
         diagnosis = examine(fresh=fresh, progress=lambda what: status.update(f"looking: {what}"))
@@ -54,6 +56,10 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _print(diagnosis: Diagnosis) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False)
     table.add_column("check", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -70,6 +76,8 @@ def _print(diagnosis: Diagnosis) -> None:
 
 def summary(diagnosis: Diagnosis) -> str:
     """The last line: how it stands, and what to do next."""
+    from dsharness.checks import Level
+
     failed, warned = diagnosis.count(Level.FAIL), diagnosis.count(Level.WARN)
     if failed:
         return (

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
 from dsbisect.cli.options import AsJson, MatrixFile, Relock
 from dsharness.errors import DsbisectError
-from dsharness.matrix import find_row, find_series, load_matrix
-from dsharness.model import Image, Matrix, Row
-from dsharness.probing import detect
-from dsimages.building import build_images
-from dsimages.finding import image_of, list_images
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dsharness.model import Image, Matrix, Row
 
 app = typer.Typer(no_args_is_help=True, help="Build, list and look into the rows' images.")
 
@@ -39,6 +36,13 @@ def build(
 
     Example: dsbisect image build debian-12 debian-13 --relock
     """
+    from rich.console import Console
+
+    from dsharness.matrix import load_matrix
+    from dsharness.model import Image
+    from dsharness.probing import detect
+    from dsimages.building import build_images
+
     checked = load_matrix(matrix)
     asked = _rows(checked, rows)
     made = build_images(
@@ -66,6 +70,11 @@ def show_list(*, as_json: AsJson = False) -> None:
 
     Example: dsbisect image list --json
     """
+    from rich.console import Console
+
+    from dsharness.probing import detect
+    from dsimages.finding import list_images
+
     images = list_images(detect())
     if as_json:
         typer.echo(json.dumps([_facts(image.row_id, image) for image in images], indent=2))
@@ -84,6 +93,10 @@ def manifest(
 
     Example: dsbisect image manifest debian-12 --json
     """
+    from dsharness.matrix import find_row, load_matrix
+    from dsharness.probing import detect
+    from dsimages.finding import image_of
+
     checked = load_matrix(matrix)
     known = find_row(checked, row)
     image = image_of(detect(), checked, known)
@@ -98,6 +111,8 @@ def manifest(
 
 def _rows(matrix: Matrix, names: list[str] | None) -> list[Row]:
     """Each row once; without names, those that `reproduce` measures and the load generator's."""
+    from dsharness.matrix import find_row, find_series
+
     series = find_series(matrix, matrix.defaults.series)
     asked = names or [*(series.rows or series.parents), matrix.tools.ldclt]
     return [find_row(matrix, name) for name in dict.fromkeys(asked)]
@@ -122,6 +137,9 @@ def _facts(row_id: str, result: Image | DsbisectError) -> dict[str, Any]:
 
 
 def _table(images: list[Image]) -> Table:
+    from rich.box import SIMPLE
+    from rich.table import Table
+
     table = Table(box=SIMPLE)
     for title in ("row", "389-ds", "NSS", "OpenSSL", "glibc"):
         table.add_column(title, overflow="fold")

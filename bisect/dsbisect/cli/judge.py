@@ -11,15 +11,8 @@ import typer
 
 from dsbisect.cli.commits import Edits, Patches, Toolchain, WorkloadId
 from dsbisect.cli.options import ArmId, AsJson, OutsideMatrix, StorePlace
-from dsbisect.cli.watching import Watch
 from dsbisect.command import JUDGED_BAD, JUDGED_GOOD, SKIP
-from dsbisect.commits.asking import Ask
-from dsbisect.commits.judging import judge_commit
-from dsbuilds.git import git
 from dsharness.errors import UsageError
-from dsharness.matrix import find_arm, find_workload, load_matrix
-from dsharness.probing import detect
-from dsresults.store import Store
 
 SAID = {JUDGED_GOOD: "good", JUDGED_BAD: "bad", SKIP: "skip"}
 
@@ -50,6 +43,13 @@ def judge(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect judge HEAD --good 389-ds-base-2.0.16 --bad main --workload bind-one
     """
+    from dsbisect.cli.watching import Watch
+    from dsbisect.commits.asking import Ask
+    from dsbisect.commits.judging import judge_commit
+    from dsharness.matrix import find_arm, find_workload, load_matrix
+    from dsharness.probing import detect
+    from dsresults.store import Store
+
     checked = load_matrix(matrix, folder=False)
     known = _bisecting(repo)
     ask = Ask(
@@ -78,6 +78,8 @@ def judge(  # noqa: PLR0913 - each is an option
 
 def _bisecting(repo: str) -> dict[str, str]:
     """The first good and bad commit that `git bisect` was told of, where it is under way."""
+    from dsbuilds.git import git
+
     said = git("-C", str(Path(repo)), "bisect", "log") if Path(repo).is_dir() else None
     found: dict[str, str] = {}
     for word, commit in re.findall(

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dsbisect.cli.options import AsJson, MatrixFile
-from dsharness.commands import atomic_write
-from dsharness.matrix import find_matrix, find_row, find_series, load_matrix
-from dsharness.matrix.drawing import Drawing, as_data, as_dot, as_text
-from dsharness.matrix.releases import SERIES_ID, load_releases, release_series
-from dsharness.matrix.schema import matrix_schema, schema_text
-from dsharness.matrix.series import chains, graph_of
-from dsharness.matrix.telling import row_label, told_row, told_rows
-from dsharness.model import Matrix
+
+if TYPE_CHECKING:
+    from dsharness.matrix.drawing import Drawing
+    from dsharness.model import Matrix
 
 app = typer.Typer(no_args_is_help=True, help="Show, check and draw what can be measured.")
 
@@ -39,6 +35,9 @@ def show(
 
     Example: dsbisect matrix show fedora-35-2.0.17
     """
+    from dsharness.matrix import find_row, load_matrix
+    from dsharness.matrix.telling import told_row, told_rows
+
     checked = load_matrix(matrix)
     if row is not None:
         chosen = find_row(checked, row)
@@ -58,6 +57,8 @@ def check(*, matrix: MatrixFile = None, as_json: AsJson = False) -> None:
 
     Example: dsbisect matrix check --matrix mine.yaml
     """
+    from dsharness.matrix import find_matrix, load_matrix
+
     where = matrix or find_matrix()
     checked = load_matrix(where)
     counts = {
@@ -87,6 +88,10 @@ def graph(
 
     Example: dsbisect matrix graph releases
     """
+    from dsharness.matrix import load_matrix
+    from dsharness.matrix.drawing import as_data, as_dot, as_text
+    from dsharness.matrix.releases import SERIES_ID
+
     drawing = _releases() if series == SERIES_ID else _rows(load_matrix(matrix), series)
     if as_json or form is GraphFormat.JSON:
         _print_json(as_data(drawing))
@@ -106,6 +111,9 @@ def schema(
 
     Example: dsbisect matrix schema --output matrix.schema.json
     """
+    from dsharness.commands import atomic_write
+    from dsharness.matrix.schema import matrix_schema, schema_text
+
     if output is not None:
         atomic_write(output, schema_text())
     if as_json and output is not None:
@@ -117,6 +125,10 @@ def schema(
 
 
 def _releases() -> Drawing:
+    from dsharness.matrix.drawing import Drawing
+    from dsharness.matrix.releases import load_releases, release_series
+    from dsharness.matrix.series import graph_of
+
     releases = load_releases()
     defaults = {release.version: release.default for release in releases}
     series = release_series(releases)
@@ -130,6 +142,11 @@ def _releases() -> Drawing:
 
 
 def _rows(matrix: Matrix, series_id: str | None) -> Drawing:
+    from dsharness.matrix import find_row, find_series
+    from dsharness.matrix.drawing import Drawing
+    from dsharness.matrix.series import chains, graph_of
+    from dsharness.matrix.telling import row_label
+
     series = find_series(matrix, series_id or matrix.defaults.series)
     rows = {name: find_row(matrix, name) for chain in chains(series) for name in chain}
     return Drawing(

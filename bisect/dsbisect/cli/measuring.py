@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from dsbisect.cli.options import ArmId, AsJson, Keep, MatrixFile, Relock, StorePlace
-from dsbisect.cli.watching import Watch
-from dsbisect.measuring import Look, measure_row
 from dsharness.errors import ExitCode
-from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
-from dsharness.model import Sample
-from dsharness.probing import detect
-from dsresults.store import Store
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dsharness.model import Sample
 
 
 def measure(  # noqa: PLR0913 - each is an option
@@ -41,6 +38,14 @@ def measure(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect measure debian-12 --workload bind-one --samples 10 --arm ssha512
     """
+    from rich.console import Console
+
+    from dsbisect.cli.watching import Watch
+    from dsbisect.measuring import Look, measure_row
+    from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
+    from dsharness.probing import detect
+    from dsresults.store import Store
+
     checked = load_matrix(matrix)
     find_row(checked, row)
     workloads = [find_workload(checked, name) for name in workload or checked.defaults.workloads]
@@ -65,6 +70,8 @@ def measure(  # noqa: PLR0913 - each is an option
 
 
 def _table(samples: Sequence[Sample]) -> Table:
+    from rich.table import Table
+
     table = Table("workload", "usable", "binds/s", "CPU ms/bind", "÷ calibrator", "stored as")
     for workload in dict.fromkeys(sample.workload_id for sample in samples):
         group = [sample for sample in samples if sample.workload_id == workload]

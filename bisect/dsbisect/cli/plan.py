@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dsbisect.cli.options import ArmId, AsJson, Level, MatrixFile, MostHours, MostRuns, StorePlace
-from dsbisect.cli.watching import Watch
-from dsbisect.commits.expecting import GOLDEN_S, NEXT_BUILD_S
 from dsbisect.manner import Manner
-from dsbisect.measuring import Look, measure_row
-from dsbisect.planning import (
-    Forecast,
-    Noise,
-    Wanted,
-    check,
-    forecast,
-    noise_of,
-    refuse_if_hopeless,
-    refuse_the_invisible,
-)
-from dsbisect.statistical import Bayes
 from dsharness.errors import UsageError
-from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
-from dsharness.probing import detect
-from dsresults.store import Store
+
+if TYPE_CHECKING:
+    from dsbisect.planning import Forecast
 
 
 def plan(  # noqa: PLR0913 - each is an option
@@ -61,6 +47,23 @@ def plan(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
     """
+    from dsbisect.cli.watching import Watch
+    from dsbisect.commits.expecting import GOLDEN_S, NEXT_BUILD_S
+    from dsbisect.measuring import Look, measure_row
+    from dsbisect.planning import (
+        Noise,
+        Wanted,
+        check,
+        forecast,
+        noise_of,
+        refuse_if_hopeless,
+        refuse_the_invisible,
+    )
+    from dsbisect.statistical import Bayes
+    from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
+    from dsharness.probing import detect
+    from dsresults.store import Store
+
     wanted = Wanted(
         candidates=candidates, drop_pct=drop, most_runs=most_runs, most_hours=most_hours,
         level=level,

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dsbisect.cli.options import AsJson, StorePlace
-from dsbisect.replaying import Replay, replay
-from dsbisect.searches import search_of
 from dsharness.errors import ExitCode, StoreError, UsageError
-from dsharness.model import Campaign, Sample
-from dsresults.store import Store
-from dsresults.store.jsonl import parse_log, write_log
+
+if TYPE_CHECKING:
+    from dsbisect.replaying import Replay
+    from dsharness.model import Campaign, Sample
+    from dsresults.store import Store
 
 Ids = Annotated[
     list[str] | None,
@@ -28,6 +28,11 @@ def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = Fa
 
     Example: dsbisect log --json >search.jsonl
     """
+    from dsbisect.replaying import replay
+    from dsbisect.searches import search_of
+    from dsresults.store import Store
+    from dsresults.store.jsonl import write_log
+
     with Store.open(store, create=False) as opened:
         chosen = _chosen(opened, campaigns or [])
         recorded = [(each, opened.samples(campaign_id=each.id)) for each in chosen]
@@ -47,6 +52,10 @@ def replay_log(
 
     Example: dsbisect replay search.jsonl
     """
+    from dsbisect.replaying import replay
+    from dsbisect.searches import search_of
+    from dsresults.store.jsonl import parse_log
+
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

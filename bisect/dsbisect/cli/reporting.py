@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dsbisect.cli.options import AsJson, MatrixFile, ReportFolder, StorePlace
 from dsharness.errors import StoreError
-from dsharness.matrix import load_matrix
-from dsharness.model import Campaign
-from dsresults.report import default_folder, render_text, report_data, write_report
-from dsresults.store import Store
+
+if TYPE_CHECKING:
+    from dsharness.model import Campaign
+    from dsresults.store import Store
 
 
 def report(
@@ -28,6 +28,10 @@ def report(
 
     Example: dsbisect report --output /tmp/report
     """
+    from dsharness.matrix import load_matrix
+    from dsresults.report import default_folder, render_text, report_data, write_report
+    from dsresults.store import Store
+
     checked = load_matrix(matrix)
     with Store.open(store, create=False) as opened:
         chosen = _chosen(opened, campaigns or [])

@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from dsbisect.cli.options import AsJson, StorePlace
-from dsharness.commands import atomic_write
 from dsharness.errors import StoreError, UsageError
-from dsharness.model import Campaign, Image, Sample
-from dsresults.store import Store
+
+if TYPE_CHECKING:
+    from dsharness.model import Campaign, Image, Sample
+    from dsresults.store import Store
 
 app = typer.Typer(
     name="results",
@@ -35,6 +34,8 @@ def list_campaigns(*, store: StorePlace = None, as_json: AsJson = False) -> None
 
     Example: dsbisect results list --json
     """
+    from dsresults.store import Store
+
     with Store.open(store, create=False) as opened:
         counts = opened.sample_counts()
         lines = [_line(campaign, counts) for campaign in opened.campaigns()]
@@ -55,6 +56,9 @@ def show(
 
     Example: dsbisect results show 3f2a9c1e77d04b56 --json
     """
+    from dsharness.model import Campaign
+    from dsresults.store import Store
+
     with Store.open(store, create=False) as opened:
         found = _find(opened, identity)
         samples = opened.samples(campaign_id=identity) if isinstance(found, Campaign) else []
@@ -80,6 +84,9 @@ def export(
 
     Example: dsbisect results export - | gzip >results.jsonl.gz
     """
+    from dsharness.commands import atomic_write
+    from dsresults.store import Store
+
     with Store.open(store, create=False) as opened:
         if file == "-":
             opened.export_jsonl(sys.stdout)
@@ -109,6 +116,8 @@ def import_(
 
     Example: dsbisect results import colleague.jsonl
     """
+    from dsresults.store import Store
+
     lines = _read(file).split("\n")
     with Store.open(store) as opened:
         done = asdict(opened.import_jsonl(lines, source=file))
@@ -182,6 +191,9 @@ def _print_table(lines: list[dict[str, Any]]) -> None:
     if not lines:
         typer.echo("no campaign yet: `dsbisect reproduce` runs the default ones")
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(*lines[0], box=None, pad_edge=False)
     for line in lines:
         table.add_row(*("-" if cell is None else str(cell) for cell in line.values()))

@@ -1,28 +1,112 @@
-"""The root command: gathers the groups."""
+"""The root command: every command by its name, imported when it is the one that is run."""
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from typing import Annotated, NoReturn
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command, get_group
 
-from dsbisect.cli import image, matrix, results
-from dsbisect.cli.bisecting import bisect_rows, reproduce
-from dsbisect.cli.build import build, builds
-from dsbisect.cli.clean import clean
-from dsbisect.cli.commits import bisect_commits
-from dsbisect.cli.doctor import doctor
 from dsbisect.cli.ending import Group, run
-from dsbisect.cli.judge import judge
-from dsbisect.cli.measuring import measure
-from dsbisect.cli.plan import plan
-from dsbisect.cli.replay import log, replay_log
-from dsbisect.cli.reporting import report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lazy:
+    """Where a command is, and the line that `--help` shows of it without importing it."""
+
+    place: str  # module:name, of a function or of a group's application
+    told: str
+
+    def load(self, name: str) -> Any:  # noqa: ANN401 - typer's own types
+        """The command itself; its module is imported now."""
+        module, _, member = self.place.partition(":")
+        found = getattr(import_module(f"dsbisect.cli.{module}"), member)
+        if isinstance(found, typer.Typer):
+            group = get_group(found)
+            group.name = name
+            return group
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        alone.command(name)(found)
+        return get_command(alone)
+
+
+COMMANDS = {
+    "doctor": Lazy(
+        place="doctor:doctor",
+        told="Check what the lab needs of this machine, and print the mend beside what is wrong.",
+    ),
+    "measure": Lazy(place="measuring:measure", told="Build, serve and measure one row."),
+    "plan": Lazy(
+        place="plan:plan",
+        told="Measure the noise, rehearse the search, and say what it would take.",
+    ),
+    "build": Lazy(
+        place="build:build",
+        told="Build a row's 389-ds from source with edits and patches, really install it, and "
+        "keep it.",
+    ),
+    "builds": Lazy(
+        place="build:builds", told="List the builds that are kept, with where each comes from."
+    ),
+    "commits": Lazy(
+        place="commits:bisect_commits",
+        told="Find the commit that made the server slow, and prove it.",
+    ),
+    "judge": Lazy(
+        place="judge:judge",
+        told="Judge one commit against two references: 0 good, 1 bad, 125 skip.",
+    ),
+    "reproduce": Lazy(
+        place="bisecting:reproduce",
+        told="Build, measure and report the matrix's default series: the whole chain in one "
+        "command.",
+    ),
+    "report": Lazy(
+        place="reporting:report",
+        told="Write the report again from stored samples; the last line is its path.",
+    ),
+    "log": Lazy(
+        place="replay:log",
+        told="Print every step of a search; with --json, a log that `replay` reads anywhere.",
+    ),
+    "replay": Lazy(
+        place="replay:replay_log",
+        told="Let the search go over a log's samples again: the same steps and the same answer.",
+    ),
+    "clean": Lazy(
+        place="clean:clean",
+        told="Remove containers that no running lab owns, and what else is named; never the store.",
+    ),
+    "matrix": Lazy(place="matrix:app", told="Show, check and draw what can be measured."),
+    "image": Lazy(place="image:app", told="Build, list and look into the rows' images."),
+    "bisect": Lazy(place="bisecting:app", told="Search a series for its fast/slow boundary."),
+    "results": Lazy(
+        place="results:app", told="What was measured: list it, show it, export and import it."
+    ),
+}
+
+
+class Root(Group):
+    """Lists every command by what the table tells; only the one that is run is imported."""
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - typer's own
+        super().__init__(**attributes)
+        self.commands = {
+            name: TyperCommand(name, help=lazy.told, rich_markup_mode="rich")
+            for name, lazy in COMMANDS.items()
+        }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, COMMANDS[name].load(name) if name in COMMANDS else listed, rest
+
 
 app = typer.Typer(
     name="dsbisect",
-    cls=Group,
+    cls=Root,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -31,29 +115,12 @@ app = typer.Typer(
     "matrix.yaml goes in, a proven fast/slow boundary comes out.",
     epilog="Start with: [bold]dsbisect doctor[/], then [bold]dsbisect reproduce[/].",
 )
-bisect = typer.Typer(no_args_is_help=True, help="Search a series for its fast/slow boundary.")
-bisect.command("rows")(bisect_rows)
-
-app.command()(doctor)
-app.add_typer(matrix.app, name="matrix")
-app.add_typer(image.app, name="image")
-app.command()(measure)
-app.command()(plan)
-app.command()(build)
-app.command()(builds)
-app.add_typer(bisect, name="bisect")
-app.command("commits")(bisect_commits)
-app.command()(judge)
-app.command()(reproduce)
-app.command()(report)
-app.command()(log)
-app.command("replay")(replay_log)
-app.add_typer(results.app, name="results")
-app.command()(clean)
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - typer's callback
     if value:
+        from importlib.metadata import version
+
         typer.echo(f"dsbisect {version('dsbisect')}")
         raise typer.Exit
 

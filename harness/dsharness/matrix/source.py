@@ -1,12 +1,13 @@
 """YAML text to plain data that remembers its lines, bounded before anything is built.
 
 The composer of the YAML library calls itself once per level, and aliases unfold to any size;
-so the stream of events is checked first, and the unfolding is counted.
+so each event is checked before the composer has it, and the unfolding is counted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 from ruamel.yaml.nodes import MappingNode
+from ruamel.yaml.parser import Parser
 
 from dsharness.errors import MatrixError
 from dsharness.matrix.findings import Finding, KeyPath, Place
@@ -42,8 +44,9 @@ def read_document(path: Path) -> Document:
     """The document of a file; MatrixError when it is no YAML mapping of a sane size."""
     text = _read_text(path)
     try:
-        _check_size(text, path)
-        root = YAML(typ="safe", pure=True).compose(text)
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Parser = partial(Bounded, str(path))
+        root = yaml.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark is not None else ""
@@ -86,11 +89,18 @@ def _read_text(path: Path) -> str:
         ) from error
 
 
-def _check_size(text: str, path: Path) -> None:
-    """Follow the events, which cost no stack and no tree, and stop at the first excess."""
-    depth = nodes = 0
-    for event in YAML(typ="safe", pure=True).parse(text):
-        nodes += isinstance(event, NodeEvent)
-        depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
-        depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
-        check_bounds(f"{path}:{event.start_mark.line + 1}", depth, nodes)
+class Bounded(Parser):
+    """Follows the events, which cost no stack and no tree, and stops at the first excess."""
+
+    def __init__(self, where: str, loader: object) -> None:
+        self._where, self._depth, self._nodes = where, 0, 0
+        super().__init__(loader)
+
+    def get_event(self) -> object:
+        event = super().get_event()
+        self._nodes += isinstance(event, NodeEvent)
+        self._depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
+        self._depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
+        line = event.start_mark.line + 1
+        check_bounds(f"{self._where}:{line}", self._depth, self._nodes)
+        return event
