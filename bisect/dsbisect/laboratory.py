@@ -177,13 +177,17 @@ class Laboratory:
                 raise WorkloadError("the laboratory was not prepared")
             if candidate not in self.goldens:
                 self.goldens[candidate] = self._golden(candidate)
-            resources = self._resources.enter_context(ExitStack())
             cpus, keep = self._plan.cpus, self._plan.keep
-            instance = resources.enter_context(
-                serve(self._engine, self.goldens[candidate], cpus, keep=keep)
-            )
-            place = resources.enter_context(
-                bench(self._engine, instance, self._loader, cpus, self.environment, keep=keep)
-            )
+            with ExitStack() as made:
+                instance = made.enter_context(
+                    serve(self._engine, self.goldens[candidate], cpus, keep=keep)
+                )
+                with instance.needed():
+                    place = made.enter_context(
+                        bench(
+                            self._engine, instance, self._loader, cpus, self.environment, keep=keep
+                        )
+                    )
+                resources = self._resources.enter_context(made.pop_all())
             self._benches[candidate] = (place, resources)
         return self._benches[candidate][0]

@@ -137,10 +137,13 @@ class Container:
         )
 
 
-def run_argv(image: str, name: str, options: Options, command: tuple[str, ...]) -> list[str]:
-    """Spell one ``podman run``; pure, so that a test can read it."""
-    flags: list[str] = ["run", "--detach", "--name", name, "--label", LABEL]
-    flags += ["--label", f"{OWNER}={owner_tag(os.getpid())}", "--network", options.network]
+def run_argv(
+    image: str, name: str, options: Options, command: tuple[str, ...], *, detached: bool = True
+) -> list[str]:
+    """Spell one ``podman run``, of which there is no other; pure, so that a test can read it."""
+    flags: list[str] = ["run", "--detach" if detached else "--rm", "--name", name]
+    flags += ["--label", LABEL, "--label", f"{OWNER}={owner_tag(os.getpid())}"]
+    flags += ["--network", options.network]
     flags += ["--security-opt", "no-new-privileges", "--security-opt", "label=disable"]
     flags += ["--cap-drop", "all", "--pull", "never"]
     for capability in options.capabilities:
@@ -159,6 +162,33 @@ def run_argv(image: str, name: str, options: Options, command: tuple[str, ...]) 
     return [*flags, *options.extra, image, *command]
 
 
+def fresh_name(purpose: str) -> str:
+    """A container's name, by which `dsbisect clean` knows it for one of ours."""
+    return f"{PREFIX}{purpose}-{secrets.token_hex(4)}"
+
+
+def finished(
+    engine: Engine,
+    image: str,
+    *command: str,
+    purpose: str,
+    limit_s: float,
+    options: Options,
+) -> Completed:
+    """Run a container to its end; it is removed, also when it is cut short."""
+    name, done = fresh_name(purpose), None
+    labelled = replace(options, labels=(*options.labels, (KEPT, "0")))
+    try:
+        done = engine.podman(
+            *run_argv(image, name, labelled, command, detached=False),
+            deadline=Deadline.after(limit_s),
+        )  # fmt: skip
+    finally:
+        if done is None or not done.ok:
+            remove(engine, name)
+    return done
+
+
 @contextmanager
 def running(
     engine: Engine,
@@ -170,7 +200,7 @@ def running(
     keep: bool = False,
 ) -> Iterator[Container]:
     """Start a container and remove it at the end, even when the start fails half-way."""
-    name = f"{PREFIX}{purpose}-{secrets.token_hex(4)}"
+    name = fresh_name(purpose)
     asked = options or Options()
     labelled = replace(asked, labels=(*asked.labels, (KEPT, str(int(keep)))))
     try:

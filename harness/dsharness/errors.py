@@ -102,6 +102,7 @@ class RefusedError(RegistryError, CandidateError):
 
 
 class InstanceError(CandidateError):
+    answered = False  # whether the server had answered before
     exit_code = ExitCode.INSTANCE
 
 

@@ -14,7 +14,7 @@ from dsharness.engine import Engine
 from dsharness.errors import InstanceError
 from dsharness.model import Image, Server, StoredPassword
 from dsharness.paths import logs_home
-from dsharness.readiness import shared_folder, wait_for_bind
+from dsharness.readiness import answering, shared_folder, wait_for_bind
 from dsharness.servers import DRIVERS, Seed, ServerDriver
 
 LABEL_SCHEME = "dsbisect.scheme"
@@ -93,11 +93,14 @@ class _Maker:
             self.progress(self.driver.creating)
             self.driver.create(box)
             socket = self._started(box, shared)
-            self.driver.settle(socket, self.seed.arm)
-            self.progress(f"adding {self.seed.users} users; this version hashes their passwords")
-            add_people(socket, self.driver.site, range(self.seed.users), workers=WORKERS)
-            self.driver.stop(box)
-            stored = self._checked(box, shared)
+            with answering(box, shared, self.driver):
+                self.driver.settle(socket, self.seed.arm)
+                self.progress(
+                    f"adding {self.seed.users} users; this version hashes their passwords"
+                )
+                add_people(socket, self.driver.site, range(self.seed.users), workers=WORKERS)
+                self.driver.stop(box)
+                stored = self._checked(box, shared)
             self.progress("keeping the golden state")
             labels = {
                 "dsbisect": "1",

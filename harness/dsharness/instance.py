@@ -11,10 +11,11 @@ from dsharness.cgroups import CpuMeter, meter_for
 from dsharness.containers import Container, running
 from dsharness.directory import Site
 from dsharness.engine import Engine
+from dsharness.errors import DiskFullError, DsbisectError
 from dsharness.golden import Golden
 from dsharness.host import CpuPlan
 from dsharness.paths import logs_home
-from dsharness.readiness import shared_folder, start_error, wait_for_bind
+from dsharness.readiness import answering, shared_folder, start_error, wait_for_bind
 from dsharness.servers import DRIVERS
 
 
@@ -32,9 +33,21 @@ class Instance:
     def alive(self) -> bool:
         return self.container.running
 
+    @contextmanager
+    def needed(self) -> Iterator[None]:
+        """What fails within the block because the server ended is told in its last words."""
+        try:
+            yield
+        except (DsbisectError, OSError) as error:
+            if isinstance(error, DiskFullError) or self.alive:
+                raise
+            driver = DRIVERS[self.golden.server]
+            what = "did not last: it ended after its first answer"
+            raise start_error(self.container, driver, what) from error
+
     def last_words(self) -> str:
         """What a server that ended said, kept in the log."""
-        return str(start_error(self.container, DRIVERS[self.golden.server], "it ended"))
+        return str(start_error(self.container, DRIVERS[self.golden.server], "ended"))
 
 
 @contextmanager
@@ -61,11 +74,13 @@ def serve(
             keep=keep,
         ) as box:
             socket = wait_for_bind(box, shared, driver)
-            state = box.state()
+            with answering(box, shared, driver):
+                state = box.state()
+                meter = meter_for(state.pid, state.id)
             yield Instance(
                 golden=golden,
                 container=box,
                 socket=socket,
-                meter=meter_for(state.pid, state.id),
+                meter=meter,
                 site=driver.site,
             )

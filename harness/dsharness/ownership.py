@@ -15,9 +15,11 @@ KEPT = "dsbisect.kept"  # said outright: a container inherits its image's labels
 
 def remove(engine: Engine, name: str) -> None:
     """Remove a container, and with it those that live in its network namespace."""
-    engine.podman(
-        "rm", "--force", "--ignore", "--depend", "--volumes", "--time", "0", name, cleanup=True
-    )
+    engine.podman(*remove_argv(name), cleanup=True)
+
+
+def remove_argv(name: str) -> tuple[str, ...]:
+    return ("rm", "--force", "--ignore", "--depend", "--volumes", "--time", "0", name)
 
 
 def reap(engine: Engine) -> list[str]:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from dsharness.cgroups import meter_for
 from dsharness.commands import Completed, find_tool, run
-from dsharness.containers import Options, running
+from dsharness.containers import Options, fresh_name, run_argv, running
 from dsharness.engine import LABEL, Engine, last_line
 from dsharness.errors import EngineError
+from dsharness.ownership import remove_argv
 from dsharness.waiting import Deadline
 
 TRIAL_LIMIT_S = 60.0
@@ -43,16 +44,18 @@ def root_folder(host: Path = Path("/")) -> Iterator[tuple[Path, tuple[str, ...]]
 
 def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...]) -> Completed:
     """Run one of the host's programs in a container and wait for its end."""
+    name, done = fresh_name("trial"), None
+    env = {"CONTAINERS_CONF": str(configuration)} if configuration else {}
     with root_folder() as (root, volumes):
-        return run(
-            [
-                "podman", "run", "--rm", "--network", "none", "--init",
-                "--security-opt", "label=disable", *volumes, *flags,
-                "--rootfs", str(root), find_tool(command[0]), *command[1:],
-            ],
-            deadline=Deadline.after(TRIAL_LIMIT_S),
-            env={"CONTAINERS_CONF": str(configuration)} if configuration else {},
-        )  # fmt: skip
+        options = Options(extra=(*volumes, *flags, "--rootfs"))
+        inside = (find_tool(command[0]), *command[1:])
+        argv = run_argv(str(root), name, options, inside, detached=False)
+        try:
+            done = run(["podman", *argv], deadline=Deadline.after(TRIAL_LIMIT_S), env=env)
+        finally:
+            if done is None or not done.ok:
+                run(["podman", *remove_argv(name)], env=env, cleanup=True)
+    return done
 
 
 def try_build(engine: Engine) -> str | None:

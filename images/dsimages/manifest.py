@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dsharness.commands import atomic_write
+from dsharness.containers import Options, finished
 from dsharness.content import content_key
-from dsharness.engine import LABEL, Engine, last_line
+from dsharness.engine import Engine, last_line
 from dsharness.errors import ImageError
 from dsharness.model import Image
 from dsharness.paths import cache_home
-from dsharness.waiting import Deadline
 from dsimages.rendering import LIBEXEC
 
 READ_LIMIT_S = 120.0
@@ -20,10 +20,9 @@ READ_LIMIT_S = 120.0
 
 def read_packages(engine: Engine, reference: str, log: Path | None = None) -> dict[str, str]:
     """Ask the image itself, in a container without a network."""
-    done = engine.podman(
-        "run", "--rm", "--network", "none", "--label", LABEL, "--pull", "never",
-        "--security-opt", "label=disable", "--entrypoint", f"{LIBEXEC}/manifest", reference,
-        deadline=Deadline.after(READ_LIMIT_S),
+    done = finished(
+        engine, reference, purpose="manifest", limit_s=READ_LIMIT_S,
+        options=Options(extra=("--entrypoint", f"{LIBEXEC}/manifest")),
     )  # fmt: skip
     packages = parse(done.stdout)
     if not done.ok or not packages:

@@ -46,6 +46,14 @@ def root() -> Iterator[tuple[str, tuple[str, ...]]]:
         yield given
 
 
+# One that runs a trial, whose container is of no image, and waits to be killed meanwhile.
+TRIAL_OWNER = """
+from dsharness.probing import detect
+from dsharness.trial import run_trial
+run_trial(detect().configuration, command=("sleep", "600"))
+"""
+
+
 def names(engine: Engine) -> list[str]:
     return [box.name for box in found(engine)]
 
@@ -105,6 +113,19 @@ def test_an_error_inside_removes_the_container_unless_kept(
     ):  # fmt: skip
         raise RuntimeError("inside")
     assert len(names(engine)) == int(keep)
+
+
+def test_a_trial_of_a_killed_owner_is_found_and_removed(engine: Engine) -> None:
+    with subprocess.Popen([sys.executable, "-c", TRIAL_OWNER]) as owner:
+        name = wait_until(
+            lambda: next((each for each in names(engine) if "-trial-" in each), None),
+            Deadline.after(60),
+            what="the trial's container",
+        )
+        assert reap(engine) == [], "its owner lives"
+        owner.kill()
+    assert reap(engine) == [name]
+    assert names(engine) == []
 
 
 def test_a_start_that_fails_half_way_leaves_nothing(

@@ -79,7 +79,7 @@ class Host:
                 self.password = password
                 self.installed()
                 return self._ended(command, self.status)
-            case ("ipactl", "stop") | ("sh", "-c", slapd.STOP, "sh", ipa.PID_FILE):
+            case ("ipactl", "stop") | ("sh", "-c", slapd.STOP, "sh", ipa.PID_FILE, _):
                 had_nothing_to_stop = command[0] == "sh" and self.memory is None
                 self.slapd_stops()
                 return self._ended(command, int(had_nothing_to_stop))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from dsharness.containers import Options, run_argv, running
+from dsharness.containers import Options, finished, run_argv, running
 from dsharness.engine import Engine
 from dsharness.errors import EngineError, ImageError
 from dsharness.ownership import KEPT, OWNER, found, owner_tag, reap
 
+ROOT = Path(__file__).parents[2]
 ENGINE = Engine(
     podman_version="5.2.0",
     rootless=True,
@@ -29,7 +31,7 @@ PODMAN = """#!/bin/sh
 echo "$*" >>"$CALLS"
 case "$1" in
 ps) cat "$LISTED";;
-run) [ -z "$REFUSES" ] || { echo "$REFUSES" >&2; exit 125; };;
+run) [ -z "$ENDS" ] || exit "$ENDS"; [ -z "$REFUSES" ] || { echo "$REFUSES" >&2; exit 125; };;
 esac
 """
 
@@ -43,6 +45,7 @@ def podman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setenv("LISTED", str(tmp_path / "listed"))
     monkeypatch.setenv("REFUSES", "")
+    monkeypatch.setenv("ENDS", "")
     return tmp_path
 
 
@@ -123,6 +126,29 @@ def test_what_is_found_is_the_labs_own(podman: Path) -> None:
     assert reap(ENGINE) == ["dsbisect-b-2", "dsbisect-d-4"]
     removed = [line.split()[-1] for line in calls(podman) if line.startswith("rm ")]
     assert removed == ["dsbisect-b-2", "dsbisect-d-4"]
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_container_that_runs_to_its_end_is_the_labs_own_too(
+    podman: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setenv("ENDS", str(status))
+    done = finished(ENGINE, "image", "true", purpose="t", limit_s=9, options=Options(init=False))
+    assert done.status == status
+    ran, *rest = calls(podman)
+    assert ran.startswith("run --rm --name dsbisect-t-")
+    assert f"--label dsbisect=1 --label {OWNER}={owner_tag(os.getpid())}" in ran
+    assert f"--label {KEPT}=0" in ran, "an image's own label must not keep it"
+    # --rm is for one that ends well; what else there may be is removed by its name.
+    assert [line.split()[-1] for line in rest] == ([ran.split()[3]] if status else [])
+
+
+def test_there_is_no_other_way_to_start_a_container() -> None:
+    """What has no name of the lab's would be found by nothing once its owner is killed."""
+    folders = ("harness", "images", "builds", "bisect", "results")
+    sources = (path for name in folders for path in (ROOT / name).rglob("*.py"))
+    starting = re.compile(r"""podman["']?,\s*["']run["']|podman\(\s*["']run["']|["']run", "--""")
+    assert [path.name for path in sources if starting.search(path.read_text())] == ["containers.py"]
 
 
 @pytest.mark.parametrize("listed", ["", "[]", "null"])

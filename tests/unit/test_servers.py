@@ -26,6 +26,7 @@ ARM = Arm(id="default")
 SCRIPTS = {
     "dirsrv create": dirsrv.CREATE,
     "dirsrv prepare": dirsrv.PREPARE,
+    "start": slapd.START,
     "stop": slapd.STOP,
     "boot": ipa.BOOT,
     "serve": ipa.SERVE,

@@ -12,6 +12,8 @@ from dsharness.model import Arm
 
 SOCKET_FOLDER = "/run/dsbisect"
 SOCKET_NAME = "ldapi"
+# What a server that is started beside another main command says, and its status once it ended.
+SAID_NAME, ENDED_NAME = "server.said", "server.ended"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ class Dirsrv:
         slapd.move_socket(box, self.config_folder)
 
     def start(self, box: Container) -> None:
-        box.start(*self.serve_command())
+        slapd.start(box, *self.serve_command())
 
     def stop(self, box: Container) -> None:
         slapd.stop(box, PID_FILE)

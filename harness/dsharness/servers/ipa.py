@@ -88,7 +88,7 @@ class IpaDirectory:
         return ("sh", "-c", SERVE, "sh", *slapd.serve_command(CONFIG_FOLDER, PID_FILE))
 
     def start(self, box: Container) -> None:
-        box.start(*self.serve_command())
+        slapd.start(box, *self.serve_command())
 
     def stop(self, box: Container) -> None:
         slapd.stop(box, PID_FILE)

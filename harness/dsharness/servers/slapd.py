@@ -5,7 +5,7 @@ from __future__ import annotations
 from dsharness.containers import Container
 from dsharness.directory import Directory
 from dsharness.model import Arm
-from dsharness.servers.contract import SOCKET_FOLDER, SOCKET_NAME
+from dsharness.servers.contract import ENDED_NAME, SAID_NAME, SOCKET_FOLDER, SOCKET_NAME
 
 # Every severity and no tracing, on standard error: with -d 0 a server that cannot start ends
 # without a word.
@@ -19,12 +19,17 @@ LOGS_OFF = {
 LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
 
-# $1 is the file with the server's process id.
+# Nobody hears what is left running in a container: its words and its end go where the lab looks.
+START = f'"$@" >{SOCKET_FOLDER}/{SAID_NAME} 2>&1; echo $? >{SOCKET_FOLDER}/{ENDED_NAME}'
+# $1 is the file with the server's process id, $2 the one that tells its end.
 STOP = """
 pid=$(cat "$1") && kill "$pid" || exit 1
 left=600
 while [ -d "/proc/$pid" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
-[ ! -d "/proc/$pid" ]
+[ ! -d "/proc/$pid" ] || exit 1
+left=50
+while [ ! -s "$2" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+rm -f "$2"
 """
 
 
@@ -33,9 +38,15 @@ def serve_command(config_folder: str, pid_file: str, program: str = "ns-slapd") 
     return (program, "-D", config_folder, "-i", pid_file, "-d", SPEAK)
 
 
+def start(box: Container, *command: str) -> None:
+    """Leave the server running beside the container's main command."""
+    box.start("sh", "-c", START, "sh", *command)
+
+
 def stop(box: Container, pid_file: str) -> None:
     """End the server cleanly; its database is whole afterwards."""
-    box.must("sh", "-c", STOP, "sh", pid_file, what="stop the server")
+    ended = f"{SOCKET_FOLDER}/{ENDED_NAME}"
+    box.must("sh", "-c", STOP, "sh", pid_file, ended, what="stop the server")
 
 
 def move_socket(box: Container, config_folder: str) -> None:

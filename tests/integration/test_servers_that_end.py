@@ -1,0 +1,79 @@
+"""Real servers that end before they answer: the lab says so at once, and in their own words."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from benches import DEFAULT, cpus_of, golden_of, image_of
+
+from dsharness.containers import Options, running
+from dsharness.engine import Engine
+from dsharness.errors import InstanceError
+from dsharness.golden import golden_state
+from dsharness.instance import serve
+from dsharness.model import Image, Server
+from dsharness.servers import Seed
+
+ROW = "debian-12"
+# The tree's server needs what is not here, as one that was linked with another system's PCRE.
+UNLINKED = """
+set -e
+rm -f /usr/lib/*/libldap*.so*
+at=/opt/dirsrv
+mkdir -p $at/sbin $at/etc/dirsrv/config $at/etc/dirsrv/schema $at/share/dirsrv/data $at/var
+cp /usr/sbin/ns-slapd $at/sbin/
+echo 'dn: cn=config' >$at/share/dirsrv/data/template-dse.ldif
+"""
+ENDS = """
+printf '%s\\n' '#!/bin/sh' 'echo "[now] - EMERG - main - no such backend"' 'exit 4' >/tmp/new
+chmod 755 /tmp/new && cp /tmp/new /usr/sbin/ns-slapd
+"""
+
+
+@contextmanager
+def changed(engine: Engine, reference: str, script: str, folder: Path) -> Iterator[str]:
+    """An image in which a script of the test was run."""
+    made = f"localhost/dsbisect/test-ends:{secrets.token_hex(6)}"
+    options = Options(user="root", capabilities=("CHOWN", "DAC_OVERRIDE", "FOWNER"))
+    with running(
+        engine, reference, "sleep", "infinity",
+        purpose="ends", log=folder / "log", options=options,
+    ) as box:  # fmt: skip
+        box.must("sh", "-c", script, what="change the image")
+        box.commit(made, {"dsbisect": "1"})
+    try:
+        yield made
+    finally:
+        engine.podman("rmi", "--force", made, cleanup=True)
+
+
+def test_a_tree_whose_library_is_missing(engine: Engine, tmp_path: Path) -> None:
+    below = image_of(engine, ROW)
+    with changed(engine, below.reference, UNLINKED, tmp_path) as reference:
+        image = Image(row_id="unlinked", reference=reference, key=secrets.token_hex(8))
+        begun = time.monotonic()
+        with pytest.raises(InstanceError, match="status 127") as caught:
+            golden_state(
+                engine, image, Server.TREE, Seed(users=2, arm=DEFAULT), progress=lambda _: None
+            )
+        assert time.monotonic() - begun < 30
+    assert "error while loading shared libraries: libldap" in caught.value.message
+    assert not caught.value.answered
+
+
+def test_a_measured_server_that_ends(engine: Engine, tmp_path: Path) -> None:
+    golden = golden_of(engine, ROW)
+    with changed(engine, golden.reference, ENDS, tmp_path) as reference:
+        begun = time.monotonic()
+        with (
+            pytest.raises(InstanceError, match="EMERG - main - no such backend"),
+            serve(engine, replace(golden, reference=reference), cpus_of(engine)),
+        ):
+            raise AssertionError
+        assert time.monotonic() - begun < 30

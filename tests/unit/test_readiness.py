@@ -1,0 +1,154 @@
+"""A server that ends is not waited for, and is heard to its last word."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dsharness import instance
+from dsharness.containers import State
+from dsharness.errors import EngineError, InstanceError
+from dsharness.readiness import answering, telling_line, wait_for_bind
+from dsharness.servers import slapd
+from dsharness.servers.contract import SOCKET_FOLDER
+from dsharness.servers.dirsrv import Dirsrv
+
+LOADER = "ns-slapd: error while loading shared libraries: libpcre.so.3: cannot open shared object"
+
+
+class Box:
+    """A container whose main command goes on, whatever becomes of the server beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.log, self.running, self.noted = folder, folder / "log", True, ""
+
+    def start(self, *command: str) -> None:
+        words = [word.replace(SOCKET_FOLDER, str(self.folder)) for word in command]
+        subprocess.run(words, check=True)
+
+    def output(self) -> str:
+        return ""
+
+    def tail(self, path: str) -> str:
+        del path
+        return ""
+
+    def note(self, text: str) -> None:
+        self.noted += text
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Any:
+    return Box(tmp_path)
+
+
+def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
+    box: Any, tmp_path: Path
+) -> None:
+    slapd.start(box, "sh", "-c", f"echo '{LOADER}' >&2; echo bye; exit 127")
+    begun = time.monotonic()
+    with pytest.raises(
+        InstanceError, match="it ended with status 127; it said: ns-slapd"
+    ) as caught:
+        wait_for_bind(box, tmp_path, Dirsrv())
+    assert time.monotonic() - begun < 5
+    assert "libpcre.so.3" in caught.value.message
+    assert not caught.value.answered
+    assert "bye" in box.noted
+
+
+def test_a_socket_that_a_dead_server_left_does_not_count(box: Any, tmp_path: Path) -> None:
+    (tmp_path / "ldapi").touch()
+    slapd.start(box, "sh", "-c", "exit 1")
+    with pytest.raises(InstanceError, match="it ended with status 1"):
+        wait_for_bind(box, tmp_path, Dirsrv())
+
+
+def test_what_fails_because_the_server_ended_is_told_in_its_words(box: Any, tmp_path: Path) -> None:
+    slapd.start(box, "sh", "-c", "echo '[x] - EMERG - main - no database'; echo x; exit 3")
+    with (
+        pytest.raises(InstanceError, match=r"did not last: it ended with status 3.*no database")
+        as caught,
+        answering(box, tmp_path, Dirsrv()),
+    ):  # fmt: skip
+        raise FileNotFoundError("/proc/7/cgroup")
+    assert caught.value.answered
+
+
+def test_what_fails_while_it_runs_is_told_as_it_is(box: Any, tmp_path: Path) -> None:
+    with (
+        pytest.raises(InstanceError, match="refused") as caught,
+        answering(box, tmp_path, Dirsrv()),
+    ):
+        raise InstanceError("the server refused a user")
+    assert caught.value.answered
+
+
+def test_an_engine_that_fails_is_no_fault_of_the_server(box: Any, tmp_path: Path) -> None:
+    box.running = False
+    with pytest.raises(EngineError), answering(box, tmp_path, Dirsrv()):
+        raise EngineError("podman exec failed")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("", ""),
+        ("one\n two \n\n", "two"),
+        (f"{LOADER}\nmore\n", LOADER),
+        ("[t] - EMERG - main - bad\n[t] - INFO - main - bye", "[t] - EMERG - main - bad"),
+        ("[t] - ERR - x - warning\nSegmentation fault", "Segmentation fault"),
+    ],
+)  # fmt: skip
+def test_the_line_that_says_why(words: str, line: str) -> None:
+    assert telling_line(words) == line
+
+
+def test_a_server_that_dies_right_after_its_first_bind_is_that_candidates_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process and its cgroup are gone by the time that its CPU time is to be metered."""
+
+    @contextmanager
+    def running(*_: object, **__: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(
+            running=False, log=tmp_path / "log", note=lambda _: None,
+            output=lambda: "[t] - CRIT - it - the end\n",
+            state=lambda: State(id="", pid=999_999_999, running=False),
+        )  # fmt: skip
+
+    monkeypatch.setattr(instance, "running", running)
+    monkeypatch.setattr(instance, "wait_for_bind", lambda *_: tmp_path / "ldapi")
+    golden: Any = SimpleNamespace(
+        server="dirsrv", key="k", reference="r", image=SimpleNamespace(row_id="a"),
+        seed=SimpleNamespace(arm=SimpleNamespace(id="default")),
+    )  # fmt: skip
+    engine: Any = SimpleNamespace(limits_memory=True)
+    cpus: Any = SimpleNamespace(pinned=False)
+    with (
+        pytest.raises(InstanceError, match=r"did not last: it ended.*the end"),
+        instance.serve(engine, golden, cpus),
+    ):
+        raise AssertionError
+
+
+def test_what_needs_a_server_that_ended_blames_it() -> None:
+    dead: Any = SimpleNamespace(
+        running=False, log=Path("l"), output=lambda: "bye", note=lambda _: None
+    )
+    golden: Any = SimpleNamespace(server="dirsrv")
+    made = instance.Instance(
+        golden=golden, container=dead, socket=Path("s"), meter=None, site=None,  # type: ignore[arg-type]
+    )  # fmt: skip
+    with pytest.raises(InstanceError, match="after its first answer; it said: bye"), made.needed():
+        raise EngineError("cannot join the network namespace of a stopped container")
+    dead.running = True
+    with pytest.raises(EngineError), made.needed():
+        raise EngineError("podman is broken")
