@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+from dsbuilds.arguments import beside, check_driver, check_rows
 from dsbuilds.drivers.chroot import fedora_chroot
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.installing import installed
-from dsbuilds.drivers.mock import build_mock, refuse_missing_tools
+from dsbuilds.drivers.mock import build_mock
 from dsbuilds.drivers.packages import PackageDriver, PackageOrder, build_packages
 from dsbuilds.drivers.repository import repository_order
 from dsbuilds.drivers.rpm import RpmDriver
@@ -31,9 +31,8 @@ from dsbuilds.toolchains.images import shop_of
 from dsbuilds.toolchains.needs import needs_of
 from dsbuilds.trees import Tree
 from dsharness.engine import Engine
-from dsharness.errors import BuildError, MatrixError
+from dsharness.errors import BuildError
 from dsharness.golden import Golden
-from dsharness.matrix import find_matrix
 from dsharness.model import (
     AppliedPatch,
     Build,
@@ -79,6 +78,7 @@ class Making:
 
     def make(self) -> tuple[Build, Image]:
         """The build and the image that serves it, found or made now."""
+        check_driver(self.spec, self.row.id)
         driver = PACKAGE_DRIVERS.get(self.spec.driver)
         if driver is not None:
             return self._packages(driver)
@@ -103,7 +103,6 @@ class Making:
     def _mock(self) -> tuple[Build, Image]:
         """Mock knows the row's system by its release and repositories."""
         at = self.at
-        refuse_missing_tools()
         repositories = getattr(self.row.packages, "repositories", {})
         chroot = fedora_chroot(self.row.os.version, repositories)
         order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
@@ -142,9 +141,9 @@ class Making:
 
     def patches(self, tree: Tree) -> tuple[Patch, ...]:
         """The edits as one patch, and the user's own; EditError says what does not fit."""
-        beside = (self.matrix.file or find_matrix()).parent
+        folder = beside(self.matrix)
         edited = (patch_of(self.spec.edits, tree.read),) if self.spec.edits else ()
-        return (*edited, *(user_patch(beside / Path(name)) for name in self.spec.patches))
+        return (*edited, *(user_patch(folder / name) for name in self.spec.patches))
 
     def _package(self, at: Workshop) -> SourcePackage:
         match self.spec.source:
@@ -153,10 +152,7 @@ class Making:
             case SrpmSource() as wish:
                 return srpm_source(at, self.base, wish)
             case GitSource() | TarballSource():
-                raise MatrixError(
-                    f"{self.row.id}: the {self.spec.driver} driver builds source packages",
-                    hint="source: {kind: distribution} or srpm; a repository: driver tree or rpm",
-                )
+                raise AssertionError("refused by check_driver")
 
     def _sources(self) -> Tree:
         match self.spec.source:
@@ -186,6 +182,7 @@ def row_image(
     engine: Engine, matrix: Matrix, row: Row, *, relock: bool = False, on_progress: Progress
 ) -> Image:
     """The image that serves a row, built from source where the row says so."""
+    check_rows(matrix, (row,))
     below = matrix.row(row.build.onto) if row.build and row.build.onto else row
     base = build_image(engine, matrix, below, relock=relock, on_progress=on_progress)
     if row.build is None:

@@ -132,10 +132,13 @@ def study(
     from dsbisect.cli.events import Events
     from dsbisect.cli.watching import Watch
     from dsbisect.study import run_study
+    from dsbuilds.arguments import check_rows
     from dsharness.probing import detect
     from dsresults.store import Store
 
-    _ = request.lines  # a wrong --good or --bad is told before anything is started
+    # A wrong --good or --bad, a row that can never be built: told before anything is started.
+    named = {name for line in request.lines for name in line}
+    check_rows(request.matrix, (row for row in request.matrix.rows if row.id in named))
     engine = detect()
     with Store.open(store_place) as store, Events() if events else Watch() as watch:
         findings = run_study(request, engine=engine, store=store, watcher=watch, manner=manner)

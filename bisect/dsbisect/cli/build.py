@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +18,7 @@ from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
     from dsbisect.request import Request
-    from dsharness.model import Build, BuildSpec, Matrix, Row
+    from dsharness.model import Arm, Build, BuildSpec, Matrix, Row, Workload
 
 # A test holds these to the drivers and edits there are; to ask them would take half a second.
 Driver = Literal["tree", "deb", "rpm", "mock"]
@@ -61,18 +62,25 @@ def build(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect build debian-13 --edit default-scheme=PBKDF2_SHA256 --measure
     """
-    from dsbisect.cli.bisecting import study
-    from dsbuilds.rows import Making
-    from dsharness.matrix import find_row, load_matrix
-    from dsharness.probing import detect
-    from dsimages.building import build_image
+    from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
 
     checked = load_matrix(matrix)
     known = find_row(checked, row)
+    workloads = [workload] if workload else list(checked.defaults.workloads)
+    load = tuple(find_workload(checked, name) for name in workloads)
+    settings = find_arm(checked, arm)
     spec = _spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
     built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
+    if export is not None:
+        _make_folder(export)
+
+    from dsbisect.cli.bisecting import study
+    from dsbuilds.rows import Making
+    from dsharness.probing import detect
+    from dsimages.building import build_image
+
     if measure:
-        request = _comparison(checked, known, built, workload, arm, relock=relock)
+        request = _comparison(checked, known, built, load, settings, relock=relock)
         study(request, store, output, as_json=as_json, command=_again())
         return
     engine = detect()
@@ -116,6 +124,8 @@ def _spec(
     edits: tuple[str, ...],
     patches: tuple[Path, ...],
 ) -> BuildSpec:
+    """What is to be built, with every part of it that can be checked now."""
+    from dsbuilds.arguments import check_build
     from dsbuilds.sources.naming import source_named
     from dsharness.model import BuildSpec, DriverName, Family
 
@@ -123,33 +133,30 @@ def _spec(
     usual = DriverName.DEB if row.family is Family.APT else DriverName.RPM
     fitting = DriverName.TREE if named.kind in {"git", "tarball"} else usual
     chosen = DriverName(driver) if driver else fitting
-    missing = next((path for path in patches if not path.is_file()), None)
-    if missing is not None:
-        raise UsageError(f"--patch {missing}: no such file", hint="name a unified diff")
-    files = tuple(str(path.resolve()) for path in patches)
-    return BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
+    files = tuple(str(path.absolute()) for path in patches)
+    spec = BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
+    check_build(spec, row.id, beside=Path.cwd())
+    return spec
 
 
 def _comparison(
-    matrix: Matrix, row: Row, built: Row, workload: str | None, arm: str, *, relock: bool
+    matrix: Matrix,
+    row: Row,
+    built: Row,
+    workloads: tuple[Workload, ...],
+    arm: Arm,
+    *,
+    relock: bool,
 ) -> Request:
     """A study of two candidates: the row as it is, and as it was built."""
     from dsbisect.request import Request
-    from dsharness.matrix import find_arm, find_workload
     from dsharness.model import Series
 
     series = Series(id=built.id, title=f"{row.id} as it is, and built", rows=(row.id, built.id))
     both = matrix.model_copy(
         update={"rows": (*matrix.rows, built), "series": (*matrix.series, series)}
     )
-    names = [workload] if workload else list(matrix.defaults.workloads)
-    return Request(
-        matrix=both,
-        series=series,
-        workloads=tuple(find_workload(both, name) for name in names),
-        arm=find_arm(both, arm),
-        relock=relock,
-    )
+    return Request(matrix=both, series=series, workloads=workloads, arm=arm, relock=relock)
 
 
 def _again() -> str:
@@ -157,19 +164,31 @@ def _again() -> str:
     return shlex.join(["dsbisect", *sys.argv[1:]])
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"--export {folder}: {error.strerror or error}", hint="name a folder you may write to"
+    )
+
+
 def _export(made: Build, folder: Path) -> None:
     inside = Path(made.folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for part in ("packages", "install"):
             if (inside / part).is_dir():
                 shutil.copytree(inside / part, folder, symlinks=True, dirs_exist_ok=True)
         text = json.dumps(made.provenance.model_dump(mode="json"), indent=2)
         (folder / "provenance.json").write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise UsageError(
-            f"--export {folder}: {error.strerror or error}", hint="name a folder you may write to"
-        ) from error
+        raise _unwritable(folder, error) from error
 
 
 def _facts(made: Build) -> dict[str, Any]:

@@ -43,12 +43,8 @@ def judge(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect judge HEAD --good 389-ds-base-2.0.16 --bad main --workload bind-one
     """
-    from dsbisect.cli.watching import Watch
-    from dsbisect.commits.asking import Ask
-    from dsbisect.commits.judging import judge_commit
+    from dsbisect.commits.asking import Ask, check_ask
     from dsharness.matrix import find_arm, find_workload, load_matrix
-    from dsharness.probing import detect
-    from dsresults.store import Store
 
     checked = load_matrix(matrix, folder=False)
     known = _bisecting(repo)
@@ -63,6 +59,13 @@ def judge(  # noqa: PLR0913 - each is an option
         patches=tuple(patch or ()),
         toolchain=toolchain,
     )
+    check_ask(ask)
+
+    from dsbisect.cli.watching import Watch
+    from dsbisect.commits.judging import judge_commit
+    from dsharness.probing import detect
+    from dsresults.store import Store
+
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         side, why = judge_commit(ask, revision, engine=engine, store=opened, watcher=watch)

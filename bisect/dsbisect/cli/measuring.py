@@ -42,12 +42,13 @@ def measure(  # noqa: PLR0913 - each is an option
 
     from dsbisect.cli.watching import Watch
     from dsbisect.measuring import Look, measure_row
+    from dsbuilds.arguments import check_rows
     from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
     from dsharness.probing import detect
     from dsresults.store import Store
 
     checked = load_matrix(matrix)
-    find_row(checked, row)
+    known = find_row(checked, row)
     workloads = [find_workload(checked, name) for name in workload or checked.defaults.workloads]
     look = Look(
         matrix=checked,
@@ -58,6 +59,7 @@ def measure(  # noqa: PLR0913 - each is an option
         relock=relock,
         keep=keep,
     )
+    check_rows(checked, (known,))
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         taken = measure_row(look, engine, opened, watch)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dsbisect.commits.prior import HOT
 from dsbisect.commits.supply import Patches, Repair
+from dsbuilds.arguments import check_changes
 from dsbuilds.edits.contract import Patch
 from dsbuilds.edits.patching import patch_of
 from dsbuilds.edits.user_patch import user_patch
@@ -44,6 +45,13 @@ class Ask:
     prior: Mapping[str, float] = field(default_factory=lambda: HOT)
     flat: bool = False  # every commit as likely as any other
     keep: bool = False
+
+
+def check_ask(ask: Ask) -> None:
+    """Refuse what can be told to be wrong before the repository is looked at or fetched."""
+    check_changes(ask.edits, ask.patches)
+    if ask.toolchain is not None:
+        named(ask.toolchain, ask.matrix.toolchains)
 
 
 def tree_of(repository: Repository, revision: str) -> Tree:

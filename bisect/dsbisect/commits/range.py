@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dsbisect.commits.asking import SHORT, Ask, tree_of
+from dsbisect.commits.asking import SHORT, Ask, check_ask, tree_of
 from dsbuilds.history.classes import Class, collapse
 from dsbuilds.history.lines import Line, count, line, side_lines
 from dsbuilds.history.repository import Repository
@@ -99,7 +99,10 @@ class Range:
 
 def survey(ask: Ask) -> Range:
     """Open the repository and look at everything that needs no build."""
+    check_ask(ask)
     repository = Repository.open(ask.repository)
+    for fix in ask.fixes:
+        repository.revision(fix)
     good, bad = (repository.revision(name) for name in (ask.good, ask.bad))
     for end in (bad, good):
         repository.check_server(end)

@@ -34,6 +34,9 @@ class CRounds:
     parameter: str = "a whole number of rounds, also below the source's minimum of 2048"
     example: str = "c-rounds=2048"
 
+    def check(self, value: str) -> None:
+        whole_number(self.name, value, MOST)
+
     def apply(self, value: str, files: Files) -> Edited:
         wanted = whole_number(self.name, value, MOST)
         plugin = source(

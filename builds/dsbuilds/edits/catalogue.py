@@ -14,7 +14,10 @@ EDITS: dict[str, Edit] = {edit.name: edit for edit in _ALL}
 
 
 def parse(text: str) -> tuple[Edit, str]:
-    """The edit and the value of a ``name=value``; UsageError for anything else."""
+    """The edit and the value of a ``name=value``; UsageError for anything else.
+
+    EditError for a value that no source can have.
+    """
     name, equals, value = (part.strip() for part in text.partition("="))
     edit = EDITS.get(name)
     if edit is None:
@@ -26,4 +29,5 @@ def parse(text: str) -> tuple[Edit, str]:
         raise UsageError(
             f"edit {name} needs a value: {edit.parameter}", hint=f"for example {edit.example}"
         )
+    edit.check(value)
     return edit, value

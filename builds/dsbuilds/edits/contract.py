@@ -78,6 +78,10 @@ class Edit(Protocol):
     @property
     def example(self) -> str: ...
 
+    def check(self, value: str) -> None:
+        """EditError for a value that no source can have."""
+        ...
+
     def apply(self, value: str, files: Files) -> Edited:
         """The changed files; EditError names the precondition that fails and what would work."""
         ...

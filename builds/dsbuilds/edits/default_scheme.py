@@ -9,7 +9,7 @@ from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Expectation, Files
 from dsbuilds.edits.matching import UNFAMILIAR, Source, source
 from dsbuilds.edits.schemes import Scheme, has_rust, schemes
 from dsharness.errors import AlreadySoError, EditError
-from dsharness.matrix.findings import suggestion
+from dsharness.matrix.findings import shown, suggestion
 
 PW = "ldap/servers/slapd/pw.c"
 CONFIG = "ldap/servers/slapd/config.c"
@@ -35,6 +35,13 @@ class DefaultScheme:
     title: str = "passwords are stored under another scheme by default"
     parameter: str = "a password storage scheme that the source has, such as PBKDF2-SHA512"
     example: str = "default-scheme=PBKDF2_SHA256"
+
+    def check(self, value: str) -> None:
+        if re.fullmatch(r"[A-Za-z0-9][\w-]{0,63}", value, re.ASCII) is None:
+            raise EditError(
+                f"{self.name}={shown(value)}: a scheme is named by letters, digits, - and _",
+                hint=f"for example {self.example}",
+            )
 
     def apply(self, value: str, files: Files) -> Edited:
         pw = source(files, PW, NO_SERVER)

@@ -28,6 +28,9 @@ class RustRounds:
     parameter: str = "a whole number of rounds, also below the source's minimum"
     example: str = "rust-rounds=10000"
 
+    def check(self, value: str) -> None:
+        whole_number(self.name, value, MOST)
+
     def apply(self, value: str, files: Files) -> Edited:
         wanted = whole_number(self.name, value, MOST)
         plugin = source(

@@ -33,12 +33,8 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~^-]{0,200}")
 
 def file_of(location: str, sha256: str | None, deadline: Deadline) -> Path:
     """The file itself, or what the URL leads to, kept by URL and digest."""
-    if URL.match(location) is None:
-        path = Path(location).absolute()  # it may be mounted into a container
-        if not path.is_file():
-            raise SourceError(
-                f"{location}: there is no such file", hint="name an existing file or an https URL"
-            )
+    path = here(location)
+    if path is not None:
         check_digest(path, sha256, location)
         return path
     name = _name_in(location)
@@ -48,6 +44,19 @@ def file_of(location: str, sha256: str | None, deadline: Deadline) -> Path:
         check_digest(folder / name, sha256, location)
 
     return shelved("files", content_key([location, sha256]), deadline, fill) / name
+
+
+def here(location: str) -> Path | None:
+    """The full path of a file on this machine; None for a URL that may be fetched."""
+    if URL.match(location) is not None:
+        _refuse_plain(location)
+        return None
+    path = Path(location).absolute()  # it may be mounted into a container
+    if not path.is_file():
+        raise SourceError(
+            f"{location}: there is no such file", hint="name an existing file or an https URL"
+        )
+    return path
 
 
 def check_digest(path: Path, sha256: str | None, location: str) -> None:
