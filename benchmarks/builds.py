@@ -124,7 +124,6 @@ def judge_clean(samples: int) -> None:
     from dsbisect.cli.watching import Watch  # noqa: PLC0415
     from dsbisect.commits.supply import SourceSupply  # noqa: PLC0415
     from dsbisect.laboratory import Laboratory, Plan  # noqa: PLC0415
-    from dsharness.host import available_cpus, plan_cpus  # noqa: PLC0415
     from dsharness.matrix import find_workload  # noqa: PLC0415
     from dsharness.model import Arm  # noqa: PLC0415
 
@@ -133,15 +132,14 @@ def judge_clean(samples: int) -> None:
     supply = SourceSupply(engine=engine, matrix=matrix, toolchains=matrix.toolchains)
     supply.add("here", imported(Path.cwd(), "a checkout"), clean=True)
     workload = find_workload(matrix, "bind-random")
-    plan = Plan(
-        matrix=matrix, arm=Arm(id="default"), users=workload.users,
-        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
-    )  # fmt: skip
+    plan = Plan.on(engine, matrix=matrix, arm=Arm(id="default"), users=workload.users, duet=False)
     with Laboratory(engine, plan, supply, lambda *_: None) as laboratory:
         laboratory.prepare(["here"], Watch())
+        laboratory.ready("here")
         taken = [
-            laboratory.sample("here", workload, campaign_id="bench", turn=turn)
+            sample
             for turn in range(samples)
+            for sample in laboratory.samples(["here"], workload, campaign_id="bench", turn=turn)
         ]
     costs = sorted(s.server_cpu_us_per_op for s in taken if s.server_cpu_us_per_op)
     sys.exit(1 if costs[len(costs) // 2] > 15_000 else 0)

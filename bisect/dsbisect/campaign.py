@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
@@ -11,12 +11,14 @@ from dsbisect.failure_row import FailureRow
 from dsbisect.searches import PLAIN, as_recorded, recorded
 from dsbisect.searching import Answer, History, Measure, Question, Search
 from dsharness.content import content_key
-from dsharness.errors import CandidateError
+from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.model import Boundary, Campaign, Sample, Workload
 from dsresults.comparing import grouped
 from dsresults.store import Store
 
 Kind = Literal["rows", "commits"]
+
+MOST_DISTURBED = 20  # runs in a row
 
 TAKEN_OVER = ("costs", "prior")  # of a search that goes on, whatever they would be now
 
@@ -33,9 +35,15 @@ class Benches(Protocol):
     @property
     def environment(self) -> dict[str, object]: ...
 
-    def sample(
-        self, candidate: str, workload: Workload, *, campaign_id: str, turn: int
-    ) -> Sample: ...
+    def ready(self, candidate: str) -> None:
+        """Its server runs; CandidateError when it cannot."""
+        ...
+
+    def samples(
+        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
+    ) -> Iterable[Sample]:
+        """One run of each of these, which are ready."""
+        ...
 
     def ahead(self, candidates: Sequence[str]) -> None:
         """These may be wanted next."""
@@ -81,24 +89,48 @@ def run_campaign(
             break
         listener.step(question, step)
         benches.ahead(step.likely)
+        failed = _not_ready(benches, step.candidates)
         for row in step.candidates:
-            try:
-                sample = benches.sample(row, workload, campaign_id=campaign.id, turn=step.turn)
-            except CandidateError as error:
-                unmeasurable[row] = str(error)
-                listener.unmeasurable(row, str(error))
-                failures.failed(row, error)
-                break
-            if row not in tried:
+            if failed is None and row not in tried:
                 tried.add(row)
                 failures.worked()
+        if failed is not None:
+            row, error = failed
+            unmeasurable[row] = str(error)
+            listener.unmeasurable(row, str(error))
+            failures.failed(row, error)
+            continue
+        for sample in benches.samples(
+            step.candidates, workload, campaign_id=campaign.id, turn=step.turn
+        ):
             store.add_sample(sample)
             samples.append(sample)
             listener.sampled(sample)
+        _refuse_endless_disturbance(samples)
     finished_at = _now()
     store.finish_campaign(campaign.id, step.boundary, finished_at)
     listener.answered(step.boundary)
     return campaign.model_copy(update={"boundary": step.boundary, "finished_at": finished_at})
+
+
+def _not_ready(benches: Benches, candidates: Sequence[str]) -> tuple[str, CandidateError] | None:
+    """The first of these that cannot be served, and why."""
+    for candidate in candidates:
+        try:
+            benches.ready(candidate)
+        except CandidateError as error:
+            return candidate, error
+    return None
+
+
+def _refuse_endless_disturbance(samples: Sequence[Sample]) -> None:
+    """Disturbed runs are repeated, but not for ever."""
+    latest = samples[-MOST_DISTURBED:]
+    if len(latest) == MOST_DISTURBED and all(sample.disturbed for sample in latest):
+        raise InconclusiveError(
+            f"the last {MOST_DISTURBED} runs were all disturbed: {'; '.join(latest[-1].disturbed)}",
+            hint="end what disturbs this machine, then give the same command: it goes on from here",
+        )
 
 
 def unfinished(

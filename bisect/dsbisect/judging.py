@@ -58,7 +58,9 @@ class View:
         """Why a candidate cannot be measured; None when it can."""
         if candidate in self.history.unmeasurable:
             return self.history.unmeasurable[candidate]
-        latest = self.history.of(candidate)[-INVALID_LIMIT:]
+        # what was disturbed from outside is repeated, and counts against nobody
+        own = [sample for sample in self.history.of(candidate) if not sample.disturbed]
+        latest = own[-INVALID_LIMIT:]
         if len(latest) == INVALID_LIMIT and not any(sample.valid for sample in latest):
             last = latest[-1]
             return f"{INVALID_LIMIT} runs in a row failed: {'; '.join(last.invalid)} ({last.log})"

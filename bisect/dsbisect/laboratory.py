@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -12,14 +12,15 @@ from typing import Any, Protocol, Self
 from dsbisect.ahead import Ahead
 from dsbisect.supply import RowSupply, Supply
 from dsharness.commands import stop_all
+from dsharness.duet import Seats, duet_seats, sit, take_duet
 from dsharness.engine import Engine
 from dsharness.errors import CandidateError, WorkloadError
 from dsharness.golden import Golden, golden_state
-from dsharness.host import CpuPlan, fingerprint
+from dsharness.host import CpuPlan, available_cpus, fingerprint, plan_cpus
 from dsharness.instance import serve
 from dsharness.model import Arm, Image, Matrix, Sample, Workload
 from dsharness.ownership import reap
-from dsharness.sampling import Bench, bench, take_sample
+from dsharness.sampling import PROCEDURE, Bench, bench, take_sample
 from dsharness.servers import Seed
 
 WORKERS = 2
@@ -43,7 +44,31 @@ class Plan:
     arm: Arm
     users: int
     cpus: CpuPlan
+    seats: Seats | None = None  # two candidates are measured at the same time, on these CPUs
     keep: bool = False
+
+    @classmethod
+    def on(
+        cls,
+        engine: Engine,
+        *,
+        matrix: Matrix,
+        arm: Arm,
+        users: int,
+        duet: bool = True,
+        keep: bool = False,
+    ) -> Plan:
+        """For this machine: in duets where there are CPUs for it."""
+        cpus = available_cpus()
+        seats = duet_seats(cpus, can_pin=engine.pins_cpus) if duet else None
+        return cls(
+            matrix=matrix,
+            arm=arm,
+            users=users,
+            cpus=seats[0] if seats else plan_cpus(cpus, can_pin=engine.pins_cpus),
+            seats=seats,
+            keep=keep,
+        )
 
     @property
     def seed(self) -> Seed:
@@ -93,7 +118,9 @@ class Laboratory:
 
     @property
     def environment(self) -> dict[str, Any]:
-        return fingerprint(self._engine, self._plan.cpus)
+        way = "duet" if self._plan.seats else "in turn"
+        facts = fingerprint(self._engine, self._plan.cpus)
+        return {**facts, "way": way, "procedure": PROCEDURE}
 
     @property
     def images(self) -> dict[str, Image]:
@@ -125,18 +152,48 @@ class Laboratory:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def sample(self, candidate: str, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
-        """One run on a candidate's bench, made and started first if need be.
+    def ready(self, candidate: str) -> None:
+        """A candidate's server runs; CandidateError when it cannot."""
+        self._bench(candidate)
+
+    def samples(
+        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
+    ) -> Iterator[Sample]:
+        """One run of each: two at the same time where there are CPUs for it, else in this order.
 
         A server that died gets a new one.
         """
-        at = self._bench(candidate)
+        if self._plan.seats and len(candidates) == len(self._plan.seats):
+            yield from self._duet(candidates, self._plan.seats, workload, campaign_id, turn)
+            return
+        for candidate in candidates:
+            at = self._bench(candidate)
+            if self._plan.seats:
+                sit(at, at.cpus)
+            with self._measuring():
+                sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
+            self._look_after(candidate, at, sample)
+            yield sample
+
+    def _duet(
+        self, candidates: Sequence[str], seats: Seats, workload: Workload, campaign: str, turn: int
+    ) -> Iterator[Sample]:
+        first, second = (self._bench(candidate) for candidate in candidates)
+        with self._measuring():
+            taken = take_duet((first, second), seats, workload, campaign_id=campaign, turn=turn)
+        for candidate, at, sample in zip(candidates, (first, second), taken, strict=True):
+            self._look_after(candidate, at, sample)
+            yield sample
+
+    @contextmanager
+    def _measuring(self) -> Iterator[None]:
         self._ahead.want(self._next)
         with self._ahead.quiet():
-            sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
-        if not at.instance.alive:
+            yield
+
+    def _look_after(self, candidate: str, at: Bench, sample: Sample) -> None:
+        if not sample.valid and not at.usable:
             self.retire(candidate)
-        return sample
 
     def ahead(self, candidates: Sequence[str]) -> None:
         """Build these while nothing is measured, but never before what is wanted now."""

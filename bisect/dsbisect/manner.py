@@ -23,6 +23,11 @@ CONFIRMED = 2  # runs of both neighbours: effects, and what is left beside them,
 LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
 
 
+def run_s(workload: Workload, *, paired: bool) -> float:
+    """What one sample takes; the two of a duet share their time."""
+    return (workload.duration_s + RUN_OVERHEAD_S) / (2 if paired else 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Manner:
     """Everything about a search that is not what it searches."""
@@ -32,6 +37,7 @@ class Manner:
     most_runs: int = 2000
     most_builds: int | None = None
     most_hours: float | None = None
+    paired: bool = False  # this machine measures two candidates at the same time
 
     def __post_init__(self) -> None:
         if not LEAST_LEVEL <= self.level <= MOST_LEVEL:
@@ -70,10 +76,11 @@ class Manner:
                 level=self.level, real=max(Certainty.real, self.level), least_runs=CONFIRMED
             ),
             costs=Costs(
-                run_s=workload.warmup_s + workload.duration_s + RUN_OVERHEAD_S,
+                run_s=run_s(workload, paired=self.paired),
                 start_s=START_S,
                 prepare_s=prepare_s,
                 ready=ready,
+                paired=self.paired,
             ),
             budget=Budget(
                 runs=self.most_runs,

@@ -11,7 +11,6 @@ from dsbisect.laboratory import Laboratory, Plan
 from dsbisect.study import Watcher
 from dsbisect.supply import RowSupply
 from dsharness.engine import Engine
-from dsharness.host import available_cpus, plan_cpus
 from dsharness.model import Arm, Campaign, Matrix, Sample, Workload
 from dsresults.store import Store
 
@@ -37,11 +36,12 @@ class Look:
 
 def measure_row(look: Look, engine: Engine, store: Store, onlooker: Onlooker) -> list[Sample]:
     """Prepare the row and measure it; each sample is stored at once."""
-    plan = Plan(
+    plan = Plan.on(
+        engine,
         matrix=look.matrix,
         arm=look.arm,
         users=max(each.users for each in look.workloads),
-        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
+        duet=False,
         keep=look.keep,
     )
     supply = RowSupply(engine=engine, matrix=look.matrix, relock=look.relock)
@@ -65,9 +65,11 @@ def measure_row(look: Look, engine: Engine, store: Store, onlooker: Onlooker) ->
                 environment=laboratory.environment,
             )
             store.add_campaign(campaign)
+            laboratory.ready(look.row)
             for turn in range(look.samples):
-                sample = laboratory.sample(look.row, workload, campaign_id=campaign.id, turn=turn)
-                store.add_sample(sample)
-                taken.append(sample)
-                onlooker.sampled(sample)
+                runs = laboratory.samples([look.row], workload, campaign_id=campaign.id, turn=turn)
+                for sample in runs:
+                    store.add_sample(sample)
+                    taken.append(sample)
+                    onlooker.sampled(sample)
     return taken

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dsbisect.campaign import Benches, Listener, answered_before, run_campaign, unfinished
@@ -14,7 +14,6 @@ from dsbisect.request import Request
 from dsbisect.searching import Question, Search
 from dsbisect.supply import RowSupply
 from dsharness.engine import Engine
-from dsharness.host import available_cpus, plan_cpus
 from dsharness.model import Campaign, Image, Sample, Workload
 from dsresults.store import Store
 
@@ -52,20 +51,21 @@ def run_study(
     """Prepare every row once, then search each line with each workload."""
     lines = request.lines
     rows = tuple(dict.fromkeys(row for line in lines for row in line))
-    plan = Plan(
+    plan = Plan.on(
+        engine,
         matrix=request.matrix,
         arm=request.arm,
         users=max(workload.users for workload in request.workloads),
-        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
         keep=request.keep,
     )
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
+    how = replace(manner or Manner(), paired=plan.seats is not None)
     watcher.begin(rows, len(lines) * len(request.workloads))
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         laboratory.prepare(rows, watcher)
         for image in laboratory.images.values():
             store.add_image(image)
-        campaigns = _answer_all(request, laboratory, store, watcher, manner or Manner())
+        campaigns = _answer_all(request, laboratory, store, watcher, how)
         images = laboratory.images
     samples = [
         sample for campaign in campaigns for sample in store.samples(campaign_id=campaign.id)

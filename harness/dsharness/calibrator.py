@@ -12,6 +12,7 @@ import os
 import statistics
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -20,10 +21,17 @@ PAUSE_S = 0.08
 
 
 class Calibrator:
-    """Context manager; ``cpu_us`` is the median CPU time of one piece of work, in microseconds."""
+    """Context manager; ``cpu_us`` is the median CPU time of one piece of work, in microseconds.
 
-    def __init__(self, cpus: tuple[int, ...]) -> None:
+    Since it wakes at an even pace, it also sees when the lab itself was not allowed to run, and
+    when ``paused`` says that what is measured was not.
+    """
+
+    def __init__(self, cpus: tuple[int, ...], paused: Callable[[], bool] = lambda: False) -> None:
         self._cpus = cpus or tuple(sorted(os.sched_getaffinity(0)))
+        self._paused = paused
+        self.gap_s = 0.0  # the longest time between two pieces of work
+        self.paused_s = 0.0
         self._times_us: list[float] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="calibrator", daemon=True)
@@ -47,7 +55,12 @@ class Calibrator:
 
     def _work(self) -> None:
         # Affinity and the CPU clock are per thread on Linux, and hashing releases the GIL.
+        latest = time.monotonic()
         while not self._stop.is_set():
+            now, since = time.monotonic(), latest
+            latest = now
+            self.gap_s = max(self.gap_s, now - since)
+            self.paused_s += (now - since) if self._paused() else 0.0
             for cpu in self._cpus:
                 os.sched_setaffinity(0, {cpu})
                 begin = time.thread_time_ns()

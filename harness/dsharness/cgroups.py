@@ -30,6 +30,26 @@ class CpuMeter:
         return (self.path / name).read_text(encoding="utf-8")
 
 
+def frozen_file(pid: int, container_id: str, proc: Path = PROC) -> Path | None:
+    """The file that says whether a container is paused; None where there is no such file."""
+    membership = (proc / str(pid) / "cgroup").read_text(encoding="utf-8")
+    mounts = (proc / "self" / "mountinfo").read_text(encoding="utf-8")
+    for controller, name in (("freezer", "freezer.state"), ("", "cgroup.freeze")):
+        inside = own_cgroup(membership, controller, container_id)
+        root = cgroup_mount(mounts, controller)
+        if inside and root and (root / inside / name).is_file():
+            return root / inside / name
+    return None
+
+
+def is_frozen(file: Path | None) -> bool:
+    try:
+        said = file.read_text(encoding="utf-8").strip() if file else ""
+    except OSError:
+        return False  # the container is gone, which is noticed elsewhere
+    return said not in ("", "THAWED", "0")
+
+
 def meter_for(pid: int, container_id: str, proc: Path = PROC) -> CpuMeter:
     """The best meter for a container; a cgroup counts only when it is the container's own."""
     membership = (proc / str(pid) / "cgroup").read_text(encoding="utf-8")

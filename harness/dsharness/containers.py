@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ PODMAN_FAILED = 125
 NO_COMMAND = (126, 127)
 START_LIMIT_S = 120.0
 EXEC_LIMIT_S = 300.0
+KILLED = 128 + signal.SIGKILL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,8 @@ class State:
     id: str
     pid: int
     running: bool
+    paused: bool = False
+    killed: bool = False  # by a signal from outside, or it was removed; not for want of memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +108,21 @@ class Container:
         """What podman knows of it; a removed container is one that does not run."""
         found = self.engine.podman("container", "inspect", "--format", "json", self.name)
         if not found.ok:
-            return State(id="", pid=0, running=False)
+            return State(id="", pid=0, running=False, killed=True)
         facts = json.loads(found.stdout)[0]
-        return State(id=facts["Id"], pid=facts["State"]["Pid"], running=facts["State"]["Running"])
+        now = facts["State"]
+        return State(
+            id=facts["Id"],
+            pid=now["Pid"],
+            running=now["Running"] or now.get("Paused", False),
+            paused=now.get("Paused", False),
+            killed=now.get("ExitCode") == KILLED and not now.get("OOMKilled", False),
+        )
+
+    def move(self, cpus: tuple[int, ...]) -> None:
+        """Let its processes run on these CPUs only."""
+        wanted = ",".join(map(str, cpus))
+        self.engine.must("update", "--cpuset-cpus", wanted, self.name, log=self.log)
 
     def note(self, text: str) -> None:
         """Add something worth keeping to the container's log."""

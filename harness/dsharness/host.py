@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,31 @@ MACHINE_FACTS = (
     "machine", "cpu_model", "kernel", "server_cpus", "load_cpus", "pinned", "cgroups", "rootless",
     "runtime", "podman",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clocks:
+    """The kernel's clocks at one moment."""
+
+    monotonic_s: float
+    boot_s: float
+    wall_s: float
+
+    @classmethod
+    def read(cls) -> Clocks:
+        return cls(
+            monotonic_s=time.clock_gettime(time.CLOCK_MONOTONIC),
+            boot_s=time.clock_gettime(time.CLOCK_BOOTTIME),
+            wall_s=time.clock_gettime(time.CLOCK_REALTIME),
+        )
+
+    def suspended_s_until(self, later: Clocks) -> float:
+        """How long the whole machine slept."""
+        return (later.boot_s - self.boot_s) - (later.monotonic_s - self.monotonic_s)
+
+    def stepped_s_until(self, later: Clocks) -> float:
+        """By how much someone set the clock."""
+        return (later.wall_s - self.wall_s) - (later.boot_s - self.boot_s)
 
 
 def fingerprint(engine: Engine, cpus: CpuPlan) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from dsharness.model import Sample
 
 CONFIDENCE = 0.99
 POWER = 0.8
-CALIBRATOR_STRAY = 1.3
 
 Measure = Callable[[Sample], float | None]
 
@@ -63,12 +62,12 @@ def slowness(sample: Sample) -> float | None:
 def pairs(
     samples: Sequence[Sample], references: Sequence[Sample]
 ) -> tuple[tuple[Sample, Sample], ...]:
-    """Valid samples of the same turn; a pair during which the machine changed speed is dropped."""
+    """Valid samples of the same turn."""
     by_turn = {turn_of(sample): sample for sample in references if sample.valid}
     found = []
     for sample in samples:
         reference = by_turn.get(turn_of(sample))
-        if sample.valid and reference is not None and _steady(sample, reference):
+        if sample.valid and reference is not None:
             found.append((sample, reference))
     return tuple(found)
 
@@ -114,13 +113,6 @@ def _compare_by(
 ) -> Ratio | None:
     values = ((measure(one), measure(other)) for one, other in pairs(samples, references))
     return compare((one, other) for one, other in values if one and other)
-
-
-def _steady(one: Sample, other: Sample) -> bool:
-    if not one.calibrator_us or not other.calibrator_us:
-        return True  # without a calibrator there is nothing to hold against the pair
-    stray = one.calibrator_us / other.calibrator_us
-    return 1 / CALIBRATOR_STRAY <= stray <= CALIBRATOR_STRAY
 
 
 def _student(degrees: int, probability: float) -> float:

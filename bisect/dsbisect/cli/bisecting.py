@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +29,7 @@ from dsharness.errors import ExitCode, StoppedError
 if TYPE_CHECKING:
     from dsbisect.request import Request
     from dsbisect.study import Findings
+    from dsharness.model import Campaign
 
 app = typer.Typer(no_args_is_help=True, help="Search a series for its fast/slow boundary.")
 
@@ -151,8 +153,7 @@ def study(
         ) from error
     if (request.good or request.bad) and _improved(findings):
         typer.echo("note: good is the slow end: are --good and --bad swapped?", err=True)
-    if not _conclusive(findings):
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
+    tell_unanswered(findings.campaigns)
 
 
 def _tell(
@@ -171,8 +172,15 @@ def _improved(findings: Findings) -> bool:
     return any(c.boundary and c.boundary.direction == "faster" for c in findings.campaigns)
 
 
-def _conclusive(findings: Findings) -> bool:
-    return all(
-        campaign.boundary is not None and campaign.boundary.direction != "unknown"
-        for campaign in findings.campaigns
-    )
+def tell_unanswered(campaigns: Sequence[Campaign]) -> None:
+    """Say which questions have no answer; a status of its own when none has."""
+    open_ = [campaign for campaign in campaigns if not _answered(campaign)]
+    for campaign in open_:
+        summary = campaign.boundary.summary if campaign.boundary else "it was not measured"
+        typer.echo(f"no answer for {campaign.workload_id}: {summary}", err=True)
+    if len(open_) == len(campaigns):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _answered(campaign: Campaign) -> bool:
+    return campaign.boundary is not None and campaign.boundary.direction != "unknown"

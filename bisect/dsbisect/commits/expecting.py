@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dsbisect.commits.asking import Ask
 from dsbisect.commits.range import Range
-from dsbisect.manner import RUN_OVERHEAD_S
+from dsbisect.manner import run_s
 from dsharness.model import Value
 from dsresults.commits import EqualCommits
 
@@ -41,7 +41,6 @@ def expected(ask: Ask, scope: Range) -> Forecast:
     steps = math.ceil(math.log2(max(1, len(scope.line) - 1)))
     clean = 2 if ask.proof else 0
     further = 2 if ask.proof else 0  # with and without the culprit
-    run_s = ask.workload.warmup_s + ask.workload.duration_s + RUN_OVERHEAD_S
     builds = 2 + steps + further
     samples = RUNS_EACH * (2 + steps + clean + 2 * further)
     seconds = (
@@ -49,7 +48,7 @@ def expected(ask: Ask, scope: Range) -> Forecast:
         + (builds - 1) * NEXT_BUILD_S
         + clean * CLEAN_BUILD_S
         + (builds + clean) * GOLDEN_S
-        + samples * run_s
+        + samples * run_s(ask.workload, paired=False)
     )
     repository = scope.repository
     return Forecast(

@@ -12,7 +12,6 @@ from dsbisect.study import Watcher
 from dsbuilds.history.repository import Repository
 from dsbuilds.relevance import server_key
 from dsharness.engine import Engine
-from dsharness.host import available_cpus, plan_cpus
 from dsharness.model import Boundary
 from dsresults.store import Store
 
@@ -38,11 +37,11 @@ def judge_commit(
     )
     for name, tree in trees.items():
         supply.add(name, tree)
-    plan = Plan(
+    plan = Plan.on(
+        engine,
         matrix=ask.matrix,
         arm=ask.arm,
         users=ask.workload.users,
-        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
     )
     question = Question(
         series_id=f"{repository.name}:judge",
@@ -54,7 +53,8 @@ def judge_commit(
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         laboratory.prepare(question.line, watcher)
         campaign = run_campaign(
-            question, ask.workload, search=Manner().search(ask.workload, survey_up_to=3),
+            question, ask.workload,
+            search=Manner(paired=plan.seats is not None).search(ask.workload, survey_up_to=3),
             benches=laboratory, store=store,
             listener=watcher, kind="commits",
         )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dsbisect.campaign import run_campaign
@@ -23,7 +23,6 @@ from dsbuilds.history.changes import picked
 from dsbuilds.history.culprit import story
 from dsbuilds.trees import Tree
 from dsharness.engine import Engine
-from dsharness.host import available_cpus, plan_cpus
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.commits import CommitFindings, Comparison, Culprit
 from dsresults.store import Store
@@ -60,18 +59,18 @@ def run_commits(
         patches=patches_of(ask),
         repairs=repairs_of(ask, scope.repository),
     )
-    plan = Plan(
+    plan = Plan.on(
+        engine,
         matrix=ask.matrix,
         arm=ask.arm,
         users=ask.workload.users,
-        cpus=plan_cpus(available_cpus(), can_pin=engine.pins_cpus),
         keep=ask.keep,
     )
     watcher.begin(ends, 1)
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         chase = _Chase(
             ask=ask, scope=scope, supply=supply, laboratory=laboratory, store=store,
-            watcher=watcher, manner=manner or Manner(),
+            watcher=watcher, manner=replace(manner or Manner(), paired=plan.seats is not None),
         )  # fmt: skip
         chase.prepare(ends)
         findings = chase.run()

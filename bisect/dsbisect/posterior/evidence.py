@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,11 @@ from dsbisect.posterior.track import Floats, Ints, Track
 from dsbisect.searching import History
 from dsharness.model import Sample
 from dsresults.comparing import cost, slowness, turn_of
+
+# What makes a burden of 1, each alone.
+STEAL_PCT = 10.0
+STRAY = math.log(1.25)  # of the calibrator from its median
+GAP_S = 1.0
 
 DIGITS = 9  # what a constant factor leaves behind in the last bits must decide nothing
 
@@ -25,6 +30,7 @@ class Evidence:
     values: Floats
     turns: Ints
     scales: Floats  # by which the noise of each sample is multiplied
+    burden: Floats  # how disturbed the machine was
 
     @property
     def counts(self) -> Ints:
@@ -45,10 +51,18 @@ def evidence(history: History, line: Track, low: int, high: int) -> Evidence | N
 
 
 def witness(history: History, line: Track, low: int, high: int) -> Evidence | None:
-    """The same by rate, which alone sees locks and queues; None where rate is all there is."""
+    """The same by rate, which alone sees locks and queues; None where rate is all there is.
+
+    A run whose load had no CPU left tells the load's own rate, so it is no witness.
+    """
     if _evidence(history, line, (low, high), cost) is None:
         return None
-    return _evidence(history, line, (low, high), slowness)
+    told = {
+        name: tuple(sample for sample in group if not sample.load_bound)
+        for name, group in history.samples.items()
+    }
+    free = History(samples=told, unmeasurable=history.unmeasurable)
+    return _evidence(free, line, (low, high), slowness)
 
 
 def _evidence(
@@ -69,7 +83,17 @@ def _evidence(
         values=np.round(logs - logs[0], DIGITS),
         turns=np.array([turn_of(sample) for _, sample in samples], dtype=np.int64),
         scales=np.ones(len(logs)),
+        burden=burdens([sample for _, sample in samples]),
     )
+
+
+def burdens(samples: Sequence[Sample]) -> Floats:
+    """Of each run; 0 on a machine that nothing disturbs."""
+    steal = np.array([max(0.0, sample.steal_pct) for sample in samples]) / STEAL_PCT
+    gap = np.array([sample.gap_s for sample in samples]) / GAP_S
+    speeds = np.array([math.log(sample.calibrator_us or 1.0) for sample in samples])
+    stray = (speeds - np.median(speeds)) / STRAY
+    return np.asarray(np.sqrt(steal**2 + gap**2 + stray**2), dtype=np.float64)
 
 
 def _samples(history: History, line: Track, low: int, high: int) -> Iterator[tuple[int, Sample]]:

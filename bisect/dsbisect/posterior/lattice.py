@@ -85,7 +85,7 @@ def _ticks(middles: Floats, width: float) -> Ints:
 
 def _noise(seen: Evidence, middles: Floats, belief: Belief) -> float:
     """A robust guess, so that the lattice lies well; its weight is judged later."""
-    rest = np.abs(seen.values - middles[seen.owner])
+    rest = np.abs(seen.values - middles[seen.owner]) / seen.scales
     freedom = len(rest) - len(middles)
     if freedom <= 0:
         return belief.noise

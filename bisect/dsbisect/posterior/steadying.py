@@ -61,7 +61,7 @@ def _seen_at(seen: Evidence, fit: _Fit) -> Evidence:
     return replace(
         seen,
         values=level + rest * min(3.0, fit.noise / size),
-        scales=np.sqrt(np.maximum(1.0, doubt))[seen.owner],
+        scales=seen.scales * np.sqrt(np.maximum(1.0, doubt))[seen.owner],
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dsbisect.posterior.belief import Belief
+from dsbisect.posterior.burden import widened
 from dsbisect.posterior.evidence import Evidence
 from dsbisect.posterior.lattice import Lattice, lattice, step_prior
 from dsbisect.posterior.likelihood import log_likelihood, with_strays
@@ -83,7 +84,7 @@ class Posterior:
 
 def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     """At least two candidates were measured; the first and last of them are the ends."""
-    seen = steadied(seen)
+    seen = steadied(widened(seen))
     grid = lattice(seen, belief)
     steps = step_prior(grid, belief)
     tables = with_strays(log_likelihood(seen, grid), grid, belief.strays)

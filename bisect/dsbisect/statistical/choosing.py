@@ -42,11 +42,11 @@ def choose(beliefs: Beliefs, costs: Costs, budget: Budget) -> Choice | None:
     if gains[best, batch] < least:
         return None
     option = options[int(best)]
-    many = BATCHES[int(batch)] >= MANY
+    with_reference = costs.paired or BATCHES[int(batch)] >= MANY or _shared(beliefs)
     rate = float(gains[best, batch]) / BATCHES[int(batch)]
     return Choice(
         candidate=_name(beliefs, option),
-        reference=_reference(beliefs, option, options, worth) if many or _shared(beliefs) else None,
+        reference=_reference(beliefs, option, options, worth) if with_reference else None,
         gain=rate,
         why=_why(beliefs, option, rate),
         likely=_likely(beliefs, option, options, worth),

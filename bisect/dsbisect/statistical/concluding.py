@@ -7,25 +7,29 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dsbisect.posterior import Belief, weigh, witness
+from dsbisect.posterior import witness
 from dsbisect.posterior.effects import effects
+from dsbisect.posterior.track import Ints
 from dsbisect.searching import Question
 from dsbisect.statistical.believing import Beliefs, Certainty, fewest
 from dsbisect.statistical.figures import steps, unsteady, verdicts, visible_pct
+from dsbisect.statistical.witness import CLEAR, Word, difference, word
 from dsharness.model import Boundary
 
+RATE_ALONE = 0.2  # a difference of logs that is worth a word although CPU time shows none
+DOUBTLESS = 4.0  # standard errors of it
 MOST_TOLD = 50  # a set of thousands of suspects is told by its ends
 
 
-def conclude(beliefs: Beliefs, certainty: Certainty, belief: Belief, stop: str = "") -> Boundary:
-    """The best answer so far; ``stop`` says why the search ended before it was certain."""
+def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str = "") -> Boundary:
+    """The best answer so far; ``stop`` and ``left`` say why it ended early, and what it wanted."""
     if beliefs.settled(certainty):
-        return _named(beliefs, certainty, belief)
+        return _named(beliefs, certainty)
     if beliefs.drifts(certainty):
         return _drifting(beliefs, certainty)
     if beliefs.refuted(certainty) or (stop and beliefs.posterior.none >= certainty.level):
         return _none(beliefs)
-    return _undecided(beliefs, certainty, stop)
+    return _undecided(beliefs, certainty, stop, left)
 
 
 def hopeless(question: Question, failed: Mapping[str, str]) -> Boundary:
@@ -37,7 +41,7 @@ def hopeless(question: Question, failed: Mapping[str, str]) -> Boundary:
     )
 
 
-def _named(beliefs: Beliefs, certainty: Certainty, belief: Belief) -> Boundary:
+def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     top, found, names = beliefs.top, beliefs.posterior, beliefs.line.names
     low, high = found.ends(top)
     before, after = names[low], names[high]
@@ -62,7 +66,7 @@ def _named(beliefs: Beliefs, certainty: Certainty, belief: Belief) -> Boundary:
     if also:
         summary += f"; a second step is not excluded ({beliefs.second:.0%}): {_listed(also)}"
     summary += _canary(beliefs)
-    doubt = _contradicted(beliefs, belief, certainty, top)
+    said, doubt = _witnessed(beliefs, top)
     return beliefs.question.boundary(
         unmeasured=dict(beliefs.failed),
         before=before,
@@ -78,22 +82,36 @@ def _named(beliefs: Beliefs, certainty: Certainty, belief: Belief) -> Boundary:
         confidence=chance,
         chances=_chances(beliefs, (*suspects, *also)),
         also=also,
+        witness=said,
     )
 
 
-def _contradicted(beliefs: Beliefs, belief: Belief, certainty: Certainty, top: int) -> str | None:
-    """What the rate, which alone sees locks and queues, says against the CPU time."""
+def _witnessed(beliefs: Beliefs, top: int) -> tuple[Word | None, str]:
+    """Whether the rate agrees about the gap that is named, and in words what it says instead."""
     seen = witness(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
     if seen is None:
-        return None
-    rate = weigh(seen, beliefs.line, belief)
-    if rate.none >= certainty.level:
-        return "the rate shows no step"
-    elsewhere = int(np.argmax(rate.stepped))
-    if elsewhere != top and rate.stepped[top] < 1 - certainty.level:
-        low, high = rate.ends(elsewhere)
-        return f"the rate has its step from {beliefs.line.names[low]} to {beliefs.line.names[high]}"
-    return None
+        return None, ""
+    before, after = _plateaus(beliefs, top)
+    decider = difference(beliefs.posterior.seen, before, after)
+    told = difference(seen, before, after)
+    assert decider is not None  # noqa: S101 - both sides of a named gap were measured
+    said = word(decider, told)
+    if said != "contradicts" or told is None:
+        return said, ""
+    low, high = (math.exp(told.size + sign * CLEAR * told.error) for sign in (-1, 1))
+    return said, (
+        f"the rate contradicts: it says {_times(math.exp(told.size))} the time per operation "
+        f"({_times(low)} to {_times(high)})"
+    )
+
+
+def _plateaus(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:
+    """What was measured from the step before a gap up to it, and from it to the next step."""
+    positions = beliefs.posterior.seen.positions
+    others = [int(gap) for gap in np.flatnonzero(beliefs.posterior.stepped >= 0.5) if gap != top]
+    first = max((gap + 1 for gap in others if gap < top), default=0)
+    last = min((gap for gap in others if gap > top), default=len(positions) - 1)
+    return positions[first : top + 1], positions[top + 1 : last + 1]
 
 
 def _drifting(beliefs: Beliefs, certainty: Certainty) -> Boundary:
@@ -124,13 +142,29 @@ def _none(beliefs: Beliefs) -> Boundary:
         smallest_visible_pct=visible,
         summary=f"no difference found between {names[beliefs.low]} and {names[beliefs.high]} with "
         f"{beliefs.question.workload_id} (chance {chance:.1%}); "
-        f"smallest drop this run could have seen: {visible:.0f} %" + _canary(beliefs),
+        f"smallest drop this run could have seen: {visible:.0f} %"
+        + _elsewhere(beliefs)
+        + _canary(beliefs),
         verdicts=verdicts(beliefs, Certainty(), slower=None),
         confidence=chance,
     )
 
 
-def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str) -> Boundary:
+def _elsewhere(beliefs: Beliefs) -> str:
+    """What only the rate shows: a lock or a queue costs no CPU time."""
+    seen = witness(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
+    ends = beliefs.posterior.seen.positions
+    told = None if seen is None else difference(seen, ends[:1], ends[-1:])
+    if told is None or abs(told.size) < max(RATE_ALONE, DOUBTLESS * told.error):
+        return ""
+    way = "slower" if told.size > 0 else "faster"
+    return (
+        f"; careful: by the rate {beliefs.line.names[beliefs.high]} is "
+        f"{_times(math.exp(abs(told.size)))} {way}: a lock or a queue costs no CPU time"
+    )
+
+
+def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> Boundary:
     found, names = beliefs.posterior, beliefs.line.names
     chance = 1 - found.none - found.drift
     suspects = beliefs.credible(certainty.level)
@@ -143,6 +177,7 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str) -> Boundary:
         summary=f"undecided between {names[beliefs.low]} and {names[beliefs.high]}"
         f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {found.none:.1%}; "
         f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
+        + (f"; {left}" if left else "")
         + _canary(beliefs),
         steps=steps(beliefs, certainty),
         verdicts=verdicts(beliefs, certainty, slower=None),

@@ -16,6 +16,7 @@ class Costs:
     start_s: float = 2.0  # a server of a candidate that was not measured yet
     prepare_s: float = 40.0  # and its build, image and directory, unless they are ready
     ready: frozenset[str] = frozenset()
+    paired: bool = False  # two candidates run at the same time, for the price of one
 
     def first_s(self, candidate: str) -> float:
         """What comes before the first run of a candidate."""

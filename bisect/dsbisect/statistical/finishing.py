@@ -28,7 +28,7 @@ def left_to_measure(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -
     first = line.names[beliefs.low]
     for name in line.names:
         if name not in beliefs.failed and _runs(beliefs, name) < certainty.least_runs:
-            names = (name, first) if name != first else (name,)
+            names = (name, first) if name != first else (name, line.names[beliefs.high])
             return Last(names=names, why=f"survey {name}: what does it cost?")
     return None
 

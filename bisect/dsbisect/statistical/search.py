@@ -69,7 +69,16 @@ class Bayes:
         return self._measure(beliefs, choice)
 
     def _answer(self, beliefs: Beliefs, stop: str = "") -> Answer:
-        return Answer(boundary=conclude(beliefs, self.certainty, self.belief, stop))
+        left = self._left(beliefs) if stop and not beliefs.certain(self.certainty) else ""
+        return Answer(boundary=conclude(beliefs, self.certainty, stop, left))
+
+    def _left(self, beliefs: Beliefs) -> str:
+        """How much longer it would take, as far as the next run lets one guess."""
+        choice = choose(beliefs, self.costs, Budget())
+        if choice is None:
+            return ""
+        runs = 1 + _remaining(beliefs, choice)
+        return f"about {runs} more runs ({runs * self.costs.run_s / 60:.0f} min) may settle it"
 
     def _measure(self, beliefs: Beliefs, choice: Choice) -> Measure:
         history, remaining = beliefs.history, _remaining(beliefs, choice)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
 from dsharness.model.built import Toolchain
@@ -32,8 +32,16 @@ class Workload(Value):
     users: PositiveInt = Field(default=1000, description="users seeded into the directory")
     distinct_users: PositiveInt = Field(default=1000, description="users the load binds as")
     order: Order = Order.RANDOM
-    warmup_s: PositiveInt = Field(default=1, description="seconds dropped at the start")
-    duration_s: PositiveInt = Field(default=3, description="seconds counted after the warm-up")
+    warmup_s: PositiveInt = Field(
+        default=1, description="seconds before a server's first run, which also tell its speed"
+    )
+    duration_s: PositiveFloat = Field(
+        default=2.0, description="seconds that a run should last; it has as many operations"
+    )
+    operations: PositiveInt = Field(default=200, description="the fewest operations of a run ...")
+    most_s: PositiveFloat = Field(
+        default=4.0, description="... unless they take longer than so many seconds"
+    )
 
 
 class Arm(Value):

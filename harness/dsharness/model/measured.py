@@ -64,7 +64,10 @@ class StoredPassword(Value):
 
 
 class Sample(Value):
-    """One measured run. ``invalid`` lists why it may not be used; empty means valid."""
+    """One measured run. ``invalid`` lists why it may not be used; empty means valid.
+
+    Where ``disturbed`` says that something outside spoiled it, that counts against nobody.
+    """
 
     id: str
     campaign_id: str
@@ -73,16 +76,22 @@ class Sample(Value):
     workload_id: str
     image_key: str
     started_at: str = Field(description="UTC, ISO 8601")
-    duration_s: float
+    duration_s: float = Field(description="how long the load was at work")
     operations: int
     rate_per_s: float
     server_cpu_us_per_op: float | None
     client_cpu_us_per_op: float | None
     calibrator_us: float | None = Field(description="CPU time of one fixed piece of work")
     steal_pct: float
+    gap_s: float = Field(default=0.0, description="the longest time the lab was not let run")
     errors: int
     per_second: tuple[float, ...]
+    load_bound: bool = Field(
+        default=False, description="the load had no CPU left: the rate is its own"
+    )
+    duet: bool = Field(default=False, description="measured at the same time as its turn's other")
     invalid: tuple[str, ...] = ()
+    disturbed: tuple[str, ...] = ()
     stored: StoredPassword | None = None
     workload: dict[str, Any] = Field(default_factory=dict)
     environment: dict[str, Any] = Field(default_factory=dict)
@@ -152,6 +161,9 @@ class Boundary(Value):
     )
     chances: dict[str, float] = Field(default_factory=dict, description="of each suspect")
     also: tuple[str, ...] = Field(default=(), description="suspects of a second step")
+    witness: Literal["agrees", "cannot tell", "contradicts"] | None = Field(
+        default=None, description="what the rate says of a step that CPU time shows"
+    )
 
 
 class Campaign(Value):
