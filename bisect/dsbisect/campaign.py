@@ -89,17 +89,16 @@ def run_campaign(
             break
         listener.step(question, step)
         benches.ahead(step.likely)
-        failed = _not_ready(benches, step.candidates)
-        for row in step.candidates:
-            if failed is None and row not in tried:
-                tried.add(row)
-                failures.worked()
-        if failed is not None:
-            row, error = failed
+        refused = _not_ready(benches, step.candidates)
+        if refused is not None:
+            row, error = refused
             unmeasurable[row] = str(error)
             listener.unmeasurable(row, str(error))
             failures.failed(row, error)
             continue
+        if not tried.issuperset(step.candidates):
+            tried.update(step.candidates)
+            failures.worked()
         for sample in benches.samples(
             step.candidates, workload, campaign_id=campaign.id, turn=step.turn
         ):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from dsbisect.searching import History, Question
-from dsharness.model import Outcome, Verdict
+from dsharness.model import Outcome, Sample, Verdict
 from dsresults.comparing import Ratio, compare_cost, compare_slowness, turn_of
 
 INVALID_LIMIT = 3  # that many failed runs in a row make a candidate unmeasurable
@@ -58,13 +58,15 @@ class View:
         """Why a candidate cannot be measured; None when it can."""
         if candidate in self.history.unmeasurable:
             return self.history.unmeasurable[candidate]
-        # what was disturbed from outside is repeated, and counts against nobody
-        own = [sample for sample in self.history.of(candidate) if not sample.disturbed]
-        latest = own[-INVALID_LIMIT:]
+        latest = self._own(candidate)[-INVALID_LIMIT:]
         if len(latest) == INVALID_LIMIT and not any(sample.valid for sample in latest):
             last = latest[-1]
             return f"{INVALID_LIMIT} runs in a row failed: {'; '.join(last.invalid)} ({last.log})"
         return None
+
+    def _own(self, candidate: str) -> list[Sample]:
+        """Its runs; what was disturbed from outside is repeated, and counts against nobody."""
+        return [sample for sample in self.history.of(candidate) if not sample.disturbed]
 
     def ratio(self, candidate: str, reference: str) -> Ratio | None:
         return compare_cost(self.history.of(candidate), self.history.of(reference))
@@ -75,8 +77,8 @@ class View:
 
     def exhausted(self, candidate: str, reference: str) -> bool:
         """Whether enough turns were spent, usable or not."""
-        turns = {turn_of(sample) for sample in self.history.of(reference)}
-        spent = sum(turn_of(sample) in turns for sample in self.history.of(candidate))
+        turns = {turn_of(sample) for sample in self._own(reference)}
+        spent = sum(turn_of(sample) in turns for sample in self._own(candidate))
         return spent >= self.policy.most_turns
 
     @property

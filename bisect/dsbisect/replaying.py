@@ -6,7 +6,7 @@ the log, and replaying them proves it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dsbisect.searching import Answer, History, Measure, Question, Search
@@ -56,17 +56,24 @@ def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Rep
         step = search.next_step(question, history)
         if isinstance(step, Answer):
             return Replay(campaign=campaign, steps=tuple(steps), boundary=step.boundary)
-        taken: list[Sample] = []
-        for candidate in step.candidates:
-            sample = stored.get((step.turn, candidate))
-            if sample is not None:
-                taken.append(sample)
-            elif candidate in broken:
-                unmeasurable[candidate] = broken[candidate]
-                break
-            elif taken and step.turn < latest:
-                break  # interrupted within this turn, and gone on with the next
-            else:
-                return Replay(campaign=campaign, steps=tuple(steps), boundary=None, wanted=step)
+        here = [stored.get((step.turn, candidate)) for candidate in step.candidates]
+        taken = [sample for sample in here if sample is not None]
+        refused = _refused(step, stored, broken)
+        if refused is not None:
+            unmeasurable[refused] = broken[refused]
+            # the number of a turn that came to nothing was given again, to another one
+            if any(turn == step.turn and name not in step.candidates for turn, name in stored):
+                taken = []
+        elif len(taken) < len(here) and not (taken and step.turn < latest):
+            # unless it was interrupted within this turn, and went on with the next
+            return Replay(campaign=campaign, steps=tuple(steps), boundary=None, wanted=step)
         shown += taken
         steps.append((step, tuple(taken)))
+
+
+def _refused(
+    step: Measure, stored: Mapping[tuple[int, str], Sample], broken: Mapping[str, str]
+) -> str | None:
+    """The candidate of a turn that turned out not to be measurable."""
+    missing = (name for name in step.candidates if (step.turn, name) not in stored)
+    return next((name for name in missing if name in broken), None)

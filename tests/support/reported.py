@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -168,7 +168,7 @@ def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -
         per_second=seconds,
         invalid=(truth.failing,) if truth.failing else (),
         stored=truth.stored,
-        workload={"operation": "bind", "threads": 4, "warmup_s": 1, "duration_s": 3, "turn": turn},
+        workload={"operation": "bind", "threads": 4, "warmup_s": 1, "duration_s": 1.5, "turn": turn},
         environment=environment_of(name, truth),
         log=f"/cache/logs/{name}.log",
     )
@@ -191,11 +191,17 @@ class Benches:
     def ahead(self, candidates: Sequence[str]) -> None:
         """There is nothing to build."""
 
-    def sample(self, candidate: str, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
-        at = self.begin + timedelta(seconds=6 * self.taken)
-        self.taken += 1
-        sample = sample_of(candidate, self.rows[candidate], workload.id, turn, at)
-        return sample.model_copy(update={"campaign_id": campaign_id})
+    def ready(self, candidate: str) -> None:
+        """It always is."""
+
+    def samples(
+        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
+    ) -> Iterator[Sample]:
+        for candidate in candidates:
+            at = self.begin + timedelta(seconds=6 * self.taken)
+            self.taken += 1
+            sample = sample_of(candidate, self.rows[candidate], workload.id, turn, at)
+            yield sample.model_copy(update={"campaign_id": campaign_id})
 
 
 class Deaf:

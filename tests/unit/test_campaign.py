@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-import uuid
-
 import pytest
+from measured import WorldBenches as Benches
 from worlds import World
 
 from dsbisect.campaign import run_campaign
 from dsbisect.halving import Halving
 from dsbisect.searching import Question
+from dsbisect.statistical import Bayes
 from dsharness.errors import (
     DiskFullError,
     ExitCode,
-    InstanceError,
+    InconclusiveError,
     SystematicError,
     UnreachableError,
 )
@@ -20,31 +20,6 @@ from dsresults.store import Store
 
 WORKLOAD = Workload(id="w", title="binds")
 QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", arm_id="default")
-
-
-class Benches:
-    """Serves a world; ``refuses`` are the rows whose server does not start."""
-
-    def __init__(self, world, refuses=(), stop_after=None, machine="one"):
-        self.world = world
-        self.refuses = refuses
-        self.stop_after = stop_after
-        self.identities = {}
-        self.unmeasurable = {}
-        self.environment = {"machine": machine}
-        self.taken = 0
-
-    def ahead(self, candidates):
-        pass
-
-    def sample(self, row, workload, *, campaign_id, turn):
-        if row in self.refuses:
-            raise InstanceError(f"{row} did not become ready")
-        if self.stop_after is not None and self.taken >= self.stop_after:
-            raise KeyboardInterrupt
-        self.taken += 1
-        identity = {"id": str(uuid.uuid4()), "campaign_id": campaign_id}
-        return self.world.sample(row, turn).model_copy(update=identity)
 
 
 class Ear:
@@ -61,10 +36,11 @@ def store(tmp_path):
         yield opened
 
 
-def run(store, benches, ear=None):
+def run(store, benches, ear=None, search=None):
     return run_campaign(
-        QUESTION, WORKLOAD, search=Halving(), benches=benches, store=store, listener=ear or Ear()
-    )
+        QUESTION, WORKLOAD, search=search or Halving(), benches=benches, store=store,
+        listener=ear or Ear(),
+    )  # fmt: skip
 
 
 WORLD = World({"a": 1, "b": 1, "c": 20})
@@ -72,13 +48,14 @@ WORLD = World({"a": 1, "b": 1, "c": 20})
 
 def test_every_sample_is_stored_before_the_next_is_taken(store):
     benches = Benches(WORLD)
-    original = benches.sample
+    original = benches.samples
 
     def counting(*args, **kwargs):
-        assert len(store.samples()) == benches.taken
-        return original(*args, **kwargs)
+        for sample in original(*args, **kwargs):
+            assert len(store.samples()) == benches.taken - 1
+            yield sample
 
-    benches.sample = counting
+    benches.samples = counting
     campaign = run(store, benches)
     assert campaign.boundary.after == "c"
     assert store.campaign(campaign.id).boundary == campaign.boundary
@@ -118,14 +95,15 @@ def test_a_server_that_does_not_start_is_unmeasurable_not_slow(store):
 
 def test_a_full_disk_ends_the_campaign_and_the_next_run_resumes(store):
     benches = Benches(WORLD)
-    original = benches.sample
+    original = benches.samples
 
     def full(*args, **kwargs):
-        if benches.taken == 3:
-            raise DiskFullError("no space left")
-        return original(*args, **kwargs)
+        for sample in original(*args, **kwargs):
+            if benches.taken > 3:
+                raise DiskFullError("no space left")
+            yield sample
 
-    benches.sample = full
+    benches.samples = full
     with pytest.raises(DiskFullError):
         run(store, benches)
     assert len(store.samples()) == 3
@@ -137,13 +115,13 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
     line = tuple(f"c{number}" for number in range(20))
     benches = Benches(World(dict.fromkeys(line, 1)), refuses=set(line))
     asked = []
-    original = benches.sample
+    original = benches.ready
 
-    def counting(row, *args, **kwargs):
+    def counting(row):
         asked.append(row)
-        return original(row, *args, **kwargs)
+        original(row)
 
-    benches.sample = counting
+    benches.ready = counting
     if kind == "commits":
         benches.unmeasurable = {each: f"{each} did not become ready" for each in ("c0", "c19")}
     with pytest.raises(SystematicError, match="did not become ready") as caught:
@@ -158,10 +136,10 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
 def test_what_is_wrong_with_the_surroundings_is_held_against_nobody(store):
     benches, ear = Benches(WORLD), Ear()
 
-    def unreachable(*args, **kwargs):
+    def unreachable(_):
         raise UnreachableError("the crates cannot be fetched: could not resolve host")
 
-    benches.sample = unreachable
+    benches.ready = unreachable
     with pytest.raises(UnreachableError) as caught:
         run(store, benches, ear)
     assert caught.value.exit_code == ExitCode.REGISTRY
@@ -174,3 +152,31 @@ def test_a_finished_campaign_is_measured_anew(store):
     ear = Ear()
     run(store, Benches(WORLD), ear)
     assert "resumed" not in [name for name, *_ in ear.heard]
+
+
+class Disturbed(Benches):
+    """Each run is disturbed from outside, until the machine is left alone."""
+
+    left = 0
+
+    def samples(self, *args, **kwargs):
+        for sample in super().samples(*args, **kwargs):
+            self.left -= 1
+            spoilt = {"invalid": ("the load did not finish",), "disturbed": ("paused for 9 s",)}
+            yield sample.model_copy(update=spoilt if self.left >= 0 else {})
+
+
+@pytest.mark.parametrize("search", [Halving(), Bayes()])
+def test_disturbed_runs_are_repeated_and_count_against_nobody(store, search):
+    benches = Disturbed(WORLD)
+    benches.left = 15
+    found = run(store, benches, search=search)
+    assert found.boundary.after == "c"
+    assert found.boundary.unmeasured == {}
+
+
+def test_disturbance_without_end_ends_the_search_without_a_verdict(store):
+    benches = Disturbed(WORLD)
+    benches.left = 10_000
+    with pytest.raises(InconclusiveError, match="paused for 9 s"):
+        run(store, benches, search=Bayes())

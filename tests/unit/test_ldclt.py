@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from dsharness.workloads import ldclt
 
 RUNS = Path(__file__).parents[1] / "golden" / "ldclt"
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
+FEW = ldclt.Operations(per_thread=12, limit_s=10)
 NOBODY = ldclt.Report(errors={})
 
 
@@ -53,29 +55,29 @@ NO_SERVER = "-1 (Can't contact LDAP server)"
         (
             "wrong-password",
             ldclt.Report(
-                per_second=(0,), total=0, errors={BAD_PASSWORD: 4}, dead_threads=4,
+                per_second=(0,), total=0, errors={BAD_PASSWORD: 4},
                 exit_status=4, client_cpu_us=0,
             ),
         ),
         (
             "ignored-errors",  # exit status 0, as if nothing had been wrong
             ldclt.Report(
-                per_second=(0,), total=0, errors={BAD_PASSWORD: 26773}, inactive=True,
+                per_second=(0,), total=0, errors={BAD_PASSWORD: 26773},
                 exit_status=0, client_cpu_us=1_520_000,
             ),
         ),
         (
             "max-errors",  # sums up three times; the last one counts
             ldclt.Report(
-                per_second=(0, 0, 0, 0), total=0, errors={BAD_PASSWORD: 4}, dead_threads=2,
-                inactive=True, exit_status=4, client_cpu_us=0,
+                per_second=(0, 0, 0, 0), total=0, errors={BAD_PASSWORD: 4},
+                exit_status=4, client_cpu_us=0,
             ),
         ),
         (
             "server-killed",
             ldclt.Report(
                 per_second=(9365, 6899, 2064, 0), total=18328, errors={NO_SERVER: 4},
-                dead_threads=4, exit_status=4, client_cpu_us=910_000,
+                exit_status=4, client_cpu_us=910_000,
             ),
         ),
         (
@@ -88,7 +90,7 @@ NO_SERVER = "-1 (Can't contact LDAP server)"
         (
             "nobody-listens",
             ldclt.Report(
-                per_second=(0,), total=0, errors={NO_SERVER: 4}, dead_threads=4,
+                per_second=(0,), total=0, errors={NO_SERVER: 4},
                 exit_status=4, client_cpu_us=0,
             ),
         ),
@@ -136,7 +138,7 @@ def options(argv: list[str], flag: str) -> list[str]:
 
 @pytest.mark.parametrize("order", Order)
 def test_each_bind_gets_a_connection_of_its_own_and_each_second_a_reading(order: Order) -> None:
-    argv = ldclt.argv(workload(order=order), SITE, "/load")
+    argv = ldclt.argv(workload(order=order), SITE, "/load", FEW)
     switches = ",".join(options(argv, "-e")).split(",")
     assert {"bindeach", "bindonly", "sampinterval=1", "timestamp"} <= set(switches)
     assert "-I" not in argv, "an ignored error would look like a slow server"
@@ -145,38 +147,61 @@ def test_each_bind_gets_a_connection_of_its_own_and_each_second_a_reading(order:
 @pytest.mark.parametrize("server_port", [389, 3389])
 def test_the_load_is_what_the_workload_says(server_port: int) -> None:
     site = Site(suffix="dc=lab", people="ou=people,dc=lab", port=server_port)
-    argv = ldclt.argv(workload(threads=7, warmup_s=2, duration_s=9), site, "/load")
+    argv = ldclt.argv(workload(threads=7), site, "/load", FEW)
     assert options(argv, "-p") == [str(server_port)]
     assert options(argv, "-n") == ["7"]
-    assert options(argv, "-N") == ["11"], "one sample a second, the warm-up's among them"
+    assert options(argv, "-T") == ["12"], "so many operations of each thread, and not one more"
+    assert not options(argv, "-N")
+
+
+def test_a_probe_takes_whole_seconds() -> None:
+    argv = ldclt.argv(workload(), SITE, "/load", ldclt.Seconds(seconds=2))
+    assert (options(argv, "-N"), options(argv, "-T")) == (["2"], [])
 
 
 def test_one_user_again_and_again() -> None:
-    argv = ldclt.argv(workload(order=Order.REPEAT), SITE, "/load")
+    argv = ldclt.argv(workload(order=Order.REPEAT), SITE, "/load", FEW)
     assert options(argv, "-D") == [SITE.user_dn(0)]
     assert options(argv, "-w") == [SITE.user_password]
     assert not any("randombinddn" in word for word in argv)
 
 
 def test_many_users_come_from_the_file() -> None:
-    argv = ldclt.argv(workload(order=Order.RANDOM), SITE, "/load")
+    argv = ldclt.argv(workload(order=Order.RANDOM), SITE, "/load", FEW)
     assert f"randombinddnfromfile=/load/{ldclt.USERS_FILE}" in argv
     assert "-D" not in argv
 
 
 def test_a_load_that_hangs_is_ended() -> None:
-    argv = ldclt.argv(workload(warmup_s=1, duration_s=3), SITE, "/load")
+    argv = ldclt.argv(workload(), SITE, "/load", ldclt.Operations(per_thread=9, limit_s=3.2))
     assert argv[argv.index("timeout") + 2] == str(4 + ldclt.GRACE_S)
 
 
+def watched(script: str) -> subprocess.CompletedProcess[str]:
+    argv = ["sh", "-c", ldclt._WATCHED, "sh", sys.executable, "-c", script]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+
 def test_client_time_and_status_come_through_the_shell() -> None:
-    burn = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; exit 3"
-    argv = ["sh", "-c", ldclt._TIMED, "sh", "sh", "-c", burn]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = watched("import sys\nfor _ in range(10**6): pass\nsys.exit(3)")
     assert done.returncode == 3
     used_us = ldclt.parse(done.stdout).client_cpu_us
     assert used_us is not None
     assert used_us > 0
+
+
+def test_a_load_that_sleeps_after_its_threads_have_finished_is_woken() -> None:
+    """Like ldclt, it would look at its threads only after a long sleep."""
+    done = watched(
+        "import signal, sys, threading, time\n"
+        "signal.signal(signal.SIGQUIT, lambda *_: sys.exit(0))\n"
+        "thread = threading.Thread(target=time.sleep, args=(0.5,))\n"
+        "thread.start(); thread.join(); time.sleep(300)"
+    )
+    assert done.returncode == 0
+    report = ldclt.parse(done.stdout)
+    assert report.active_s is not None
+    assert 0.3 < report.active_s < 5
 
 
 LOADS = st.builds(workload, users=st.just(1000), distinct_users=st.integers(1, 300))

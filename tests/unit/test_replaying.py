@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
+from measured import WorldBenches as Benches
 from worlds import World
 
 from dsbisect.campaign import run_campaign
@@ -13,32 +12,11 @@ from dsbisect.replaying import replay
 from dsbisect.searches import search_of
 from dsbisect.searching import Question
 from dsbisect.statistical import Bayes, Costs
-from dsharness.errors import InstanceError
 from dsharness.model import Workload
 from dsresults.store import Store
 
 LINE = ("a", "b", "c", "d", "e", "f", "g", "h")
 QUESTION = Question(series_id="s", line=LINE, workload_id="w", arm_id="default")
-
-
-class Benches:
-    def __init__(self, world, refuses=(), unmeasurable=None, stop_after=None):
-        self.world, self.refuses = world, refuses
-        self.unmeasurable = unmeasurable or {}
-        self.environment, self.identities = {"machine": "one"}, {}
-        self.left = stop_after if stop_after is not None else 10_000
-
-    def ahead(self, candidates):
-        pass
-
-    def sample(self, row, workload, *, campaign_id, turn):
-        if row in self.refuses:
-            raise InstanceError(f"{row} did not become ready")
-        if not self.left:
-            raise KeyboardInterrupt
-        self.left -= 1
-        identity = {"id": str(uuid.uuid4()), "campaign_id": campaign_id}
-        return self.world.sample(row, turn).model_copy(update=identity)
 
 
 class Ear:
@@ -69,7 +47,7 @@ def run(store, benches, search=None):
 @pytest.mark.parametrize("refuses", [(), ("d",), ("c", "d", "e")])
 @pytest.mark.parametrize("known", [{}, {"b": "no such package"}])
 def test_the_same_answer_bit_for_bit(store, search, step, refuses, known):
-    done = run(store, Benches(world(step), refuses, known), search)
+    done = run(store, Benches(world(step), refuses, unmeasurable=known or {}), search)
     again = replay(done, store.samples(campaign_id=done.id), search_of(done))
     assert again.boundary == done.boundary
     assert again.same is True

@@ -25,6 +25,7 @@ def seen(runs: int, levels: tuple[float, ...], wander: float, seed: int = 3) -> 
         values=values,
         turns=np.arange(runs),
         scales=np.ones(runs),
+        burden=np.zeros(runs),
     )
 
 

@@ -64,12 +64,16 @@ class Laboratory:
             else:
                 told.prepared(row)
 
-    def sample(self, row, workload, *, campaign_id, turn):
-        if type(self).taken >= self.stop_after:
-            raise KeyboardInterrupt
-        type(self).taken += 1
-        identity = {"id": str(uuid.uuid4()), "campaign_id": campaign_id}
-        return self.world.sample(row, turn).model_copy(update=identity)
+    def ready(self, candidate):
+        pass
+
+    def samples(self, candidates, workload, *, campaign_id, turn):
+        for row in candidates:
+            if type(self).taken >= self.stop_after:
+                raise KeyboardInterrupt
+            type(self).taken += 1
+            identity = {"id": str(uuid.uuid4()), "campaign_id": campaign_id}
+            yield self.world.sample(row, turn).model_copy(update=identity)
 
 
 class Ear:

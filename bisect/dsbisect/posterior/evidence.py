@@ -30,7 +30,7 @@ class Evidence:
     values: Floats
     turns: Ints
     scales: Floats  # by which the noise of each sample is multiplied
-    burden: Floats  # how disturbed the machine was
+    burden: Floats  # how disturbed the machine was, 0 where nothing did
 
     @property
     def counts(self) -> Ints:
