@@ -168,7 +168,13 @@ def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -
         per_second=seconds,
         invalid=(truth.failing,) if truth.failing else (),
         stored=truth.stored,
-        workload={"operation": "bind", "threads": 4, "warmup_s": 1, "duration_s": 1.5, "turn": turn},
+        workload={
+            "operation": "bind",
+            "threads": 4,
+            "warmup_s": 1,
+            "duration_s": 1.5,
+            "turn": turn,
+        },
         environment=environment_of(name, truth),
         log=f"/cache/logs/{name}.log",
     )
