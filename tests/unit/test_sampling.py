@@ -81,8 +81,7 @@ class World:
     def said(self, done: int) -> str:
         begun = [
             "load begun at 100.00",
-            f"1795237311|ldclt[9]: Average rate: {RATE / 4:7.2f}/thr  ({RATE:7.2f}/sec), "
-            f"total: {RATE:6d}",
+            f"1|ldclt[9]: Average rate: {RATE / 4:.2f}/thr  ({RATE:7.2f}/sec), total: {RATE:6d}",
         ]
         if self.dies:
             return "\n".join(begun)

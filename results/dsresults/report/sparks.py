@@ -12,7 +12,6 @@ class Spark(Value):
     """The one-second rates of a sample."""
 
     points: str
-    warmup_x: float
     description: str
 
 
@@ -26,9 +25,7 @@ def spark(sample: Sample) -> Spark | None:
         f"{i * step:.1f},{SPARK_HEIGHT - 2 - (SPARK_HEIGHT - 4) * rate / max(rates):.1f}"
         for i, rate in enumerate(rates)
     ]
-    warmup = sample.workload.get("warmup_s", 0)
     return Spark(
         points=" ".join(points),
-        warmup_x=round(min(max(warmup - 0.5, 0) * step, SPARK_WIDTH), 1),
         description="operations each second: " + ", ".join(significant(rate) for rate in rates),
     )
