@@ -1,102 +1,109 @@
 """Builds of the next probable candidates, in the time that nothing is measured.
 
-While a sample is taken their containers are frozen; where the engine cannot freeze, nothing is
-built ahead at all.
+While a sample is taken nothing of them moves; where that cannot be had, nothing is built ahead at
+all. They get what is left of the CPUs, and make room at once for what is wanted now.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from dsharness.engine import Engine
+from dsharness.brake import Brake
 from dsharness.errors import DsbisectError
-from dsharness.ownership import OWNER, owner_tag, remove
 
 Make = Callable[[str], object]
 
 MOST = 2  # what lies further ahead is a guess
+CLOSING_S = 60.0
 
 
 class Ahead:
     """One worker that builds what may be wanted next."""
 
-    def __init__(self, engine: Engine, make: Make) -> None:
-        self._engine = engine
+    def __init__(self, make: Make) -> None:
         self._make = make
-        self._wanted: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._quiet = threading.Lock()  # held while something is measured
+        self._changed = threading.Condition()
         self._asked: tuple[str, ...] = ()
+        self._left: list[str] = []
+        self._now: tuple[str, Brake] | None = None
+        self._quiet = False
+        self._closed = False
+        self._can_be_held = True
         self._worker: threading.Thread | None = None
-        self._freezes = True
 
     def want(self, candidates: Sequence[str]) -> None:
-        """Build these when there is time, and nothing any more of what was wanted before.
-
-        What was begun already goes on: whoever needs a build waits for this one at most.
-        """
+        """Build these when there is time, and nothing any more of what was wanted before."""
         asked = tuple(candidates[:MOST])
-        if asked == self._asked:
-            return
-        self._asked = asked
-        self._forget()
-        if not asked or not self._freezes:
-            return
-        for candidate in asked:
-            self._wanted.put(candidate)
-        if self._worker is None:
+        with self._changed:
+            if asked == self._asked or not self._can_be_held:
+                return
+            now = self._now
+            self._asked = asked
+            self._left = [each for each in asked if now is None or each != now[0]]
+            self._changed.notify_all()
+        if now is not None and now[0] not in asked:
+            now[1].drop()
+        if asked and self._worker is None:
             self._worker = threading.Thread(target=self._work, name="ahead", daemon=True)
             self._worker.start()
+
+    def make_room(self, candidate: str) -> None:
+        """Somebody waits for this one: what is built ahead is it, or ends."""
+        with self._changed:
+            self._asked, self._left, now = (), [], self._now
+        if now is None:
+            return
+        if now[0] == candidate:
+            now[1].hurry()
+        else:
+            now[1].drop()
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Nothing is built while the block measures."""
-        with self._quiet:
-            frozen = self._freeze() if self._worker is not None else []
-            try:
-                yield
-            finally:
-                if frozen:
-                    self._engine.podman("unpause", *frozen, cleanup=True)
+        with self._changed:
+            self._quiet, now = True, self._now
+        try:
+            if now is not None:
+                now[1].hold()
+                self._can_be_held = now[1].can_be_held
+            yield
+        finally:
+            if now is not None:
+                now[1].release()
+            with self._changed:
+                self._quiet = False
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Begin nothing more, and end what is being built: nobody wants it any more."""
-        if self._worker is None:
-            return
-        self._forget()
-        self._wanted.put(None)
-        while self._worker.is_alive():
-            for name in self._building():
-                remove(self._engine, name)
-            self._worker.join(timeout=1.0)
-
-    def _forget(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._wanted.get_nowait()
+        with self._changed:
+            self._closed, now = True, self._now
+            self._changed.notify_all()
+        if now is not None:
+            now[1].drop()
+        if self._worker is not None:
+            self._worker.join(timeout=CLOSING_S)
 
     def _work(self) -> None:
-        while (candidate := self._wanted.get()) is not None:
-            with self._quiet:  # a build begins between two samples, never within one
-                pass
+        while (begun := self._begin()) is not None:
+            candidate, brake = begun
             # Whatever it is, the search will meet it again when it asks for this candidate.
-            with contextlib.suppress(DsbisectError):
-                self._make(candidate)
+            try:
+                with contextlib.suppress(DsbisectError), brake.bound():
+                    self._make(candidate)
+            finally:
+                with self._changed:
+                    self._now = None
 
-    def _building(self) -> list[str]:
-        listed = self._engine.podman(
-            "ps", "--quiet", "--filter", f"label={OWNER}={owner_tag(os.getpid())}",
-            "--filter", "name=dsbisect-build", "--filter", "status=running", cleanup=True,
-        )  # fmt: skip
-        return listed.stdout.split()
-
-    def _freeze(self) -> list[str]:
-        names = self._building()
-        if names and not self._engine.podman("pause", *names).ok:
-            self._freezes = False
-            return []
-        return names
+    def _begin(self) -> tuple[str, Brake] | None:
+        """The next one, between two samples; None when there will be none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or (self._left and not self._quiet))
+            if self._closed:
+                return None
+            self._now = (self._left.pop(0), Brake())
+            return self._now

@@ -84,7 +84,7 @@ class Laboratory:
         self._supply = supply
         self._progress = progress
         self._resources = ExitStack()
-        self._ahead = Ahead(engine, supply.ahead)
+        self._ahead = Ahead(supply.ahead)
         self._next: tuple[str, ...] = ()  # what may be wanted after what is wanted now
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._loader: Image | None = None
@@ -198,7 +198,6 @@ class Laboratory:
     def ahead(self, candidates: Sequence[str]) -> None:
         """Build these while nothing is measured, but never before what is wanted now."""
         self._next = tuple(each for each in candidates if each not in self.goldens)
-        self._ahead.want(())
 
     def retire(self, candidate: str) -> None:
         """Stop a candidate's servers; the next sample starts them anew."""
@@ -215,6 +214,7 @@ class Laboratory:
         def told(what: str) -> None:
             self._progress(candidate, what)
 
+        self._ahead.make_room(candidate)
         image = self._supply.image(candidate, told)
         self._ahead.want(self._next)
         golden = golden_state(

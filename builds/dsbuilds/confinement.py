@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsharness.brake import own_brake
 from dsharness.containers import Container, Options, running
 from dsharness.engine import Engine
 from dsharness.ownership import remove
@@ -81,10 +82,12 @@ def confined(
         engine, image, "sleep", "infinity",
         purpose=purpose, log=log, options=options(limits, volumes, engine),
     ) as box:  # fmt: skip
-        ended = threading.Event()
+        ended, brake = threading.Event(), own_brake()
 
         def look() -> None:
             while not ended.wait(LOOK_S):
+                if brake is not None and brake.held:
+                    continue
                 if size_of(folder) > limits.disk_bytes:
                     watch.exceeded = True
                     remove(engine, box.name)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsharness.brake import holdable, own_brake
 from dsharness.errors import DiskFullError, StoppedError, ToolMissingError
 from dsharness.plain import plain
 from dsharness.streams import LOG_END_BYTES, Both, Kept, LogEnd, Sink, ToFile, converse, room_in
@@ -95,8 +96,12 @@ def run(  # noqa: PLR0913 - each is a property of one process
     output as it is.
 
     The child gets a session of its own, so that a Ctrl-C reaches the lab first and the lab
-    decides what to end. After ``stop_all`` only ``cleanup`` commands still run.
+    decides what to end. After ``stop_all`` only ``cleanup`` commands still run. A thread that has
+    a brake waits for it here.
     """
+    brake = own_brake()
+    if brake is not None:
+        brake.wait(cleanup=cleanup)
     if _stopping.is_set() and not cleanup:
         raise StoppedError(f"{argv[0]} was not started: the lab is stopping")
     find_tool(argv[0])
@@ -114,6 +119,7 @@ def run(  # noqa: PLR0913 - each is a property of one process
             cwd=cwd,
             start_new_session=True,
         ) as child,
+        holdable(child, argv, lambda: _end(child), cleanup=cleanup),
     ):
         if not cleanup:
             _children.add(child)

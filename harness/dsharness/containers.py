@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dsharness.brake import holdable_box
 from dsharness.commands import Completed, append_log
 from dsharness.engine import LABEL, Engine, last_line
 from dsharness.errors import (
@@ -28,6 +29,17 @@ from dsharness.waiting import Deadline
 PODMAN_FAILED = 125
 NO_COMMAND = (126, 127)
 START_LIMIT_S = 120.0
+ASK_LIMIT_S = 5.0
+# All but what keeps the container: with that, the rest would be killed half-way.
+ASK = """
+for each in /proc/[0-9]*; do
+    pid=${each#/proc/}
+    case "$(cat "$each/comm" 2>/dev/null)" in
+        sleep | catatonit | tini | '') ;;
+        *) [ "$pid" = "$$" ] || kill -TERM "$pid" 2>/dev/null ;;
+    esac
+done
+"""
 EXEC_LIMIT_S = 300.0
 KILLED = 128 + signal.SIGKILL
 
@@ -99,6 +111,24 @@ class Container:
     def start(self, *command: str) -> None:
         """Leave a command running inside."""
         self.engine.must("exec", "--detach", self.name, *command, log=self.log)
+
+    def pause(self) -> bool:
+        return self.engine.podman("pause", self.name).ok
+
+    def resume(self) -> None:
+        self.engine.podman("unpause", self.name, cleanup=True)
+
+    def ask_to_end(self) -> None:
+        """A request to all that runs inside, so that it leaves nothing half-written."""
+        ask = ("exec", self.name, "sh", "-c", ASK)
+        self.engine.podman(*ask, deadline=Deadline.after(ASK_LIMIT_S), cleanup=True)
+
+    def discard(self) -> None:
+        remove(self.engine, self.name)
+
+    def weigh(self, shares: int) -> None:
+        """Its part of the CPUs where others want them too; an engine that cannot leaves it be."""
+        self.engine.podman("update", "--cpu-shares", str(shares), self.name, cleanup=True)
 
     @property
     def running(self) -> bool:
@@ -226,7 +256,9 @@ def running(
         )  # fmt: skip
         if not done.ok:
             raise _start_error(image, done, log)
-        yield Container(engine=engine, name=name, log=log)
+        box = Container(engine=engine, name=name, log=log)
+        with holdable_box(box):
+            yield box
     finally:
         if not keep:
             remove(engine, name)

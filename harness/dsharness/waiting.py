@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from dsharness.brake import nap
 from dsharness.errors import DeadlineError
 
 T = TypeVar("T")
@@ -48,4 +49,4 @@ def wait_until(
                 f"waited in vain for {what}",
                 hint="see the log; a slow machine may need a longer --timeout",
             )
-        time.sleep(min(pause_s, deadline.left_s))
+        nap(min(pause_s, deadline.left_s))

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
 from dsbisect.ahead import Ahead
-from dsharness.engine import Engine
+from dsharness.brake import nap
 from dsharness.waiting import Deadline, wait_until
-
-
-def no_containers(*_: str, **__: Any) -> SimpleNamespace:
-    return SimpleNamespace(ok=True, stdout="")
 
 
 @dataclass
@@ -24,11 +19,14 @@ class Shop:
     """Builds one thing after the other, each when it is let."""
 
     begun: list[str] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
     let: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def make(self, candidate: str) -> None:
         self.begun.append(candidate)
-        self.let.acquire()
+        while not self.let.acquire(blocking=False):
+            nap(0.01)
+        self.made.append(candidate)
 
     def wait_for(self, *candidates: str) -> None:
         wait_until(
@@ -43,10 +41,8 @@ def shop() -> Shop:
 
 @pytest.fixture
 def ahead(shop: Shop) -> Iterator[Ahead]:
-    made = Ahead(cast("Engine", SimpleNamespace(podman=no_containers)), shop.make)
+    made = Ahead(shop.make)
     yield made
-    for _ in range(9):
-        shop.let.release()
     made.close()
 
 
@@ -61,21 +57,37 @@ def test_likelier_ones_come_first_and_no_more_than_two(ahead: Ahead, shop: Shop)
     shop.wait_for("a", "b", "d")
 
 
-def test_what_is_wanted_no_more_is_not_begun(ahead: Ahead, shop: Shop) -> None:
+def test_what_is_wanted_no_more_ends_at_once(ahead: Ahead, shop: Shop) -> None:
     ahead.want(["a", "b"])
     shop.wait_for("a")
     ahead.want(["c"])
-    shop.let.release()
     shop.wait_for("a", "c")
+    assert shop.made == []
 
 
-def test_nothing_more_is_begun_for_what_is_wanted_now(ahead: Ahead, shop: Shop) -> None:
+def test_what_is_wanted_still_goes_on(ahead: Ahead, shop: Shop) -> None:
     ahead.want(["a", "b"])
     shop.wait_for("a")
-    ahead.want([])
+    ahead.want(["c", "a"])
     shop.let.release()
-    ahead.want(["c"])
     shop.wait_for("a", "c")
+    assert shop.made == ["a"]
+
+
+def test_a_wrong_guess_makes_room_and_a_right_one_goes_on(ahead: Ahead, shop: Shop) -> None:
+    ahead.want(["a", "b"])
+    shop.wait_for("a")
+    ahead.make_room("a")
+    shop.let.release()
+    wait_until(lambda: shop.made or None, Deadline.after(10), what="a")
+    ahead.want(["b"])
+    shop.wait_for("a", "b")
+    begun = time.monotonic()
+    ahead.make_room("x")
+    assert time.monotonic() - begun < 5
+    assert shop.made == ["a"]
+    ahead.want(["c"])
+    shop.wait_for("a", "b", "c")
 
 
 def test_the_same_wish_twice_is_one(ahead: Ahead, shop: Shop) -> None:
@@ -84,4 +96,18 @@ def test_the_same_wish_twice_is_one(ahead: Ahead, shop: Shop) -> None:
     ahead.want(["a"])
     shop.let.release()
     ahead.want(["b"])
+    wait_until(lambda: shop.begun[-1] == "b" or None, Deadline.after(10), what="b")
+    assert shop.begun == ["a", "b"]
+
+
+def test_nothing_is_begun_nor_goes_on_in_the_quiet(ahead: Ahead, shop: Shop) -> None:
+    with ahead.quiet():
+        ahead.want(["a", "b"])
+        time.sleep(0.1)
+        assert shop.begun == []
+    shop.wait_for("a")
+    with ahead.quiet():
+        shop.let.release()
+        time.sleep(0.1)
+        assert shop.made == []
     shop.wait_for("a", "b")
