@@ -85,7 +85,6 @@ def _programs() -> Iterator[Check]:
     for program in programs.KNOWN_TO_WORK:
         yield programs.check_program(program, programs.read_version(program))
     yield programs.check_mmdebstrap(installed=shutil.which("mmdebstrap") is not None)
-    yield programs.check_dnf(installed=shutil.which("dnf") is not None)
     yield programs.check_git(installed=shutil.which("git") is not None)
 
 

@@ -11,7 +11,7 @@ from dsharness.content import content_key
 from dsharness.errors import ImageError, PackageError
 from dsharness.model import Base, Bootstrap, Registry
 from dsharness.paths import cache_home
-from dsimages.bootstrap import bootstrap, bootstrap_key
+from dsimages.bootstrap import bootstrapped
 from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
 from dsimages.exclusive import exclusive
 from dsimages.faults import fault
@@ -44,7 +44,7 @@ def common_layer_key() -> str:
 def foundation(shop: Workshop, base: Base, digest: str | None) -> Foundation:
     """The base under the common layer; ``digest`` is the one that the lock holds."""
     if isinstance(base, Bootstrap):
-        source, known = _bootstrapped(shop, base), None
+        source, known = bootstrapped(shop, base), None
     else:
         known = _pulled(shop, base, digest)
         source = f"{_repository(base)}@{known}"
@@ -63,16 +63,6 @@ def foundation(shop: Workshop, base: Base, digest: str | None) -> Foundation:
             with replacing(shop.engine, reference):
                 build(shop, recipe)
     return Foundation(reference=reference, digest=known)
-
-
-def _bootstrapped(shop: Workshop, base: Bootstrap) -> str:
-    key = bootstrap_key(base)
-    reference = f"{REPOSITORY}/bootstrap:{key}"
-    with exclusive(cache_home() / "locks" / f"bootstrap-{key}.lock", shop.deadline):
-        if shop.fresh or not exists(shop.engine, reference):
-            with replacing(shop.engine, reference):
-                bootstrap(shop, base, reference, labels_of("base", key=key))
-    return reference
 
 
 def _pulled(shop: Workshop, base: Registry, locked: str | None) -> str:

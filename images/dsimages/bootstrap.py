@@ -1,17 +1,26 @@
-"""A base image made from packages, with no registry: mmdebstrap or dnf --installroot."""
+"""A base image made from packages, with no registry: by mmdebstrap, or by dnf in a container.
+
+Packages of debs are signed, and mmdebstrap checks it. dnf runs packages' scripts as root, some of
+them unsigned, so it runs in a container of its own, whose image mmdebstrap makes.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dsharness.commands import Completed, run
+from dsharness.containers import Options, running
 from dsharness.content import content_key
-from dsharness.errors import MatrixError
+from dsharness.errors import ImageError, MatrixError
 from dsharness.model import Bootstrap
-from dsimages.buildah import Workshop
+from dsharness.paths import cache_home
+from dsimages.buildah import REPOSITORY, Workshop, exists, labels_of, replacing
+from dsimages.exclusive import exclusive
 from dsimages.faults import fault
 from dsimages.wording import NAME, SUITE, URL, all_checked, checked
 
@@ -21,13 +30,19 @@ INCLUDE = {
     "mmdebstrap": ("ca-certificates",),
     "dnf": ("system-release", "bash", "coreutils", "rpm", "dnf", "ca-certificates"),
 }
+TOOLS = Bootstrap(tool="mmdebstrap", suite="trixie", include=("ca-certificates", "dnf"))
+# What an ordinary package's scripts and the owners of its files take.
+CAPABILITIES = (
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SETGID", "SETUID", "SYS_CHROOT",
+)  # fmt: skip
+ROOT, HOME, OUT, LOCAL = "/base", "/base/.dsbisect-home", "/out", "/repositories"
+TARBALL = "base.tar"
 # The database lies where releases since Fedora 36 look for it; older ones follow the link.
-RPM_HOME = "/.dsbisect-home"
 PREPARE = f"""
 set -e
-mkdir -p "$1/usr/lib/sysimage/rpm" "$1/var/lib" "$1{RPM_HOME}"
-ln -s ../../usr/lib/sysimage/rpm "$1/var/lib/rpm"
-echo '%_dbpath /usr/lib/sysimage/rpm' >"$1{RPM_HOME}/.rpmmacros"
+mkdir -p {ROOT}/usr/lib/sysimage/rpm {ROOT}/var/lib {HOME}
+ln -s ../../usr/lib/sysimage/rpm {ROOT}/var/lib/rpm
+echo '%_dbpath /usr/lib/sysimage/rpm' >{HOME}/.rpmmacros
 """
 KEYS = Path("/usr/share/distribution-gpg-keys")  # from the package of that name
 
@@ -45,82 +60,135 @@ def included(base: Bootstrap) -> tuple[str, ...]:
 
 def bootstrap_key(base: Bootstrap) -> str:
     """Changes with every input of the bootstrap, but not as a suite moves: see docs/images.md."""
-    return content_key(
-        [FORMAT, base.tool, base.suite, mirror_of(base), included(base), base.repositories]
-    )
+    inputs = [FORMAT, base.tool, base.suite, mirror_of(base), included(base), base.repositories]
+    trust = [base.unsigned, base.keys] if base.tool == "dnf" else []
+    return content_key([*inputs, *trust])
 
 
-def bootstrap(shop: Workshop, base: Bootstrap, reference: str, labels: Mapping[str, str]) -> None:
-    """Make the base and import it under ``reference``."""
+def bootstrapped(shop: Workshop, base: Bootstrap) -> str:
+    """The image of a base: found, or made now."""
+    key = bootstrap_key(base)
+    reference = f"{REPOSITORY}/bootstrap:{key}"
+    with exclusive(cache_home() / "locks" / f"bootstrap-{key}.lock", shop.deadline):
+        if shop.fresh or not exists(shop.engine, reference):
+            with replacing(shop.engine, reference):
+                _bootstrap(shop, base, reference, labels_of("base", key=key))
+    return reference
+
+
+def _bootstrap(shop: Workshop, base: Bootstrap, reference: str, labels: Mapping[str, str]) -> None:
     what = f"bootstrap {base.suite}"
+    checked(base.suite, SUITE, "base.suite")
     with tempfile.TemporaryDirectory(prefix="dsbisect-bootstrap-") as folder:
-        for argv in commands(base, Path(folder), rootless=shop.engine.rootless):
-            environment = shop.engine.environment
+        tarball = Path(folder) / TARBALL
+        if base.tool == "dnf":
+            _in_container(shop, base, Path(folder), what)
+        else:
+            argv, environment = mmdebstrap(base, tarball), shop.engine.environment
             _must(run(argv, deadline=shop.deadline, log=shop.log, env=environment), what, shop)
+        # What ran in the container may have left anything there.
+        if not stat.S_ISREG(tarball.lstat().st_mode):
+            raise ImageError(f"{what}: {TARBALL} is no ordinary file", log=shop.log)
         changes = [f"--change=LABEL {name}={value}" for name, value in labels.items()]
         done = shop.engine.podman(
-            "import", "--quiet", *changes, f"{folder}/base.tar", reference,
+            "import", "--quiet", *changes, str(tarball), reference,
             deadline=shop.deadline, log=shop.log,
         )  # fmt: skip
         _must(done, what, shop)
 
 
-def commands(base: Bootstrap, folder: Path, *, rootless: bool) -> list[list[str]]:
-    """What leaves folder/base.tar, as argument lists; pure but for the mirror's variable."""
-    checked(base.suite, SUITE, "base.suite")
-    tarball = str(folder / "base.tar")
-    if base.tool == "mmdebstrap":
-        mirror = mirror_of(base)
-        return [
-            [
-                "mmdebstrap", "--variant=minbase", f"--include={','.join(included(base))}",
-                # As in install-apt: frozen archives are signed, but their signatures expire.
-                '--aptopt=Acquire::Check-Valid-Until "false"', '--aptopt=Acquire::Retries "3"',
-                base.suite, tarball, *([mirror] if mirror else []),
-            ]
-        ]  # fmt: skip
-    root = str(folder / "root")
-    # dnf and tar must see the packages' owners: without root, inside podman's user namespace.
-    inside = ["podman", "unshare"] if rootless else []
+def mmdebstrap(base: Bootstrap, tarball: Path) -> list[str]:
+    """The command that makes a base of debs; pure but for the mirror's variable."""
+    mirror = mirror_of(base)
     return [
-        [*inside, "sh", "-c", PREPARE, "sh", root],
+        "mmdebstrap", "--variant=minbase", f"--include={','.join(included(base))}",
+        # As in install-apt: frozen archives are signed, but their signatures expire.
+        '--aptopt=Acquire::Check-Valid-Until "false"', '--aptopt=Acquire::Retries "3"',
+        checked(base.suite, SUITE, "base.suite"), str(tarball), *([mirror] if mirror else []),
+    ]  # fmt: skip
+
+
+def _in_container(shop: Workshop, base: Bootstrap, folder: Path, what: str) -> None:
+    """Leave the base's files as a tarball in ``folder``."""
+    local = local_folders(base)
+    offline = len(local) == len(base.repositories) and not base.keys
+    options = Options(
+        network="none" if offline else "host",
+        capabilities=CAPABILITIES,
+        volumes=(
+            (folder, OUT, "rw"),
+            *local,
+            *([(KEYS, str(KEYS), "ro")] if KEYS.is_dir() else []),
+        ),
+    )
+    argvs = dnf_commands(base, release_keys(base))
+    tools = bootstrapped(replace(shop, fresh=False), TOOLS)
+    with running(
+        shop.engine, tools, "sleep", "infinity",
+        purpose="bootstrap", log=shop.log, options=options,
+    ) as box:  # fmt: skip
+        for argv in argvs:
+            _must(box.execute(*argv, limit_s=shop.deadline.left_s), what, shop)
+
+
+def local_folders(base: Bootstrap) -> tuple[tuple[Path, str, str], ...]:
+    """Repositories in a folder of this machine, and where the container sees them."""
+    return tuple(
+        (
+            Path(url.removeprefix("file://")),
+            f"{LOCAL}/{checked(name, NAME, 'base.repositories')}",
+            "ro",
+        )
+        for name, url in base.repositories.items()
+        if url.startswith("file://")
+    )
+
+
+def release_keys(base: Bootstrap) -> tuple[str, ...]:
+    """URLs of the keys that must have signed; empty where the row does without."""
+    if base.unsigned:
+        return ()
+    named = all_checked(base.keys, URL, "base.keys")
+    known = sorted(KEYS.glob(f"*/RPM-GPG-KEY-*{base.suite}-primary"))
+    keys = named or tuple(path.as_uri() for path in known)
+    if not keys:
+        raise MatrixError(
+            f"base.keys: no key is known that signs the packages of {base.suite}",
+            hint="name it (`keys: [https://…]`), install distribution-gpg-keys, or say "
+            "`unsigned: true` when the packages carry no signature and you accept that",
+        )
+    return keys
+
+
+def dnf_commands(base: Bootstrap, keys: tuple[str, ...]) -> list[list[str]]:
+    """What leaves the tarball in the container, as argument lists; pure."""
+    return [
+        ["sh", "-c", PREPARE],
         # rpm reads its macros there: some distributions' rpm keeps its database elsewhere.
-        [*inside, "env", f"HOME={root}{RPM_HOME}", *_dnf(base, root)],
-        [*inside, "rm", "-rf", f"{root}{RPM_HOME}"],
-        [*inside, "tar", "-C", root, "--numeric-owner", "-cf", tarball, "."],
-        # Files of mapped owners can only be removed from inside.
-        *([[*inside, "rm", "-rf", root]] if rootless else []),
+        ["env", f"HOME={HOME}", *_dnf(base, keys)],
+        ["rm", "-rf", HOME],
+        ["tar", "-C", ROOT, "--numeric-owner", "-cf", f"{OUT}/{TARBALL}", "."],
     ]
 
 
-def _dnf(base: Bootstrap, root: str) -> list[str]:
-    if base.mirror is not None and not base.repositories:
+def _dnf(base: Bootstrap, keys: tuple[str, ...]) -> list[str]:
+    if not base.repositories:
         raise MatrixError(
-            "base.mirror: dnf takes base.repositories instead of a mirror",
+            "base.repositories: dnf needs them, and takes no mirror",
             hint="name each repository: repositories: {fedora: https://...}",
         )
-    argv = ["dnf", "-y", "--installroot", root, f"--releasever={base.suite}"]
-    argv += ["--setopt=install_weak_deps=False", "--setopt=tsflags=nodocs"]
-    argv += [f"--setopt=cachedir={root}/var/cache/dnf", "--setopt=retries=3"]
-    if base.repositories:
-        # Only these, never the host's own.
-        argv += [f"--setopt=reposdir={root}/etc/yum.repos.d"]
+    argv = ["dnf", "-y", "--installroot", ROOT]
+    argv += [f"--releasever={checked(base.suite, SUITE, 'base.suite')}"]
+    argv += ["--setopt=install_weak_deps=False", "--setopt=tsflags=nodocs", "--setopt=retries=3"]
+    argv += [f"--setopt=cachedir={ROOT}/var/cache/dnf", f"--setopt=reposdir={ROOT}/etc/yum.repos.d"]
     for name, url in base.repositories.items():
         identifier = checked(name, NAME, "base.repositories")
-        argv += [f"--repofrompath={identifier},{checked(url, URL, 'base.repositories')}"]
-        argv += [f"--repo={identifier}", *_signed(base, identifier)]
+        checked(url, URL, "base.repositories")
+        seen = f"file://{LOCAL}/{identifier}" if url.startswith("file://") else url
+        argv += [f"--repofrompath={identifier},{seen}", f"--repo={identifier}"]
+        argv += [f"--setopt={identifier}.gpgcheck={int(bool(keys))}"]
+        argv += [f"--setopt={identifier}.gpgkey={' '.join(keys)}"] if keys else []
     return [*argv, "install", *included(base)]
-
-
-def _signed(base: Bootstrap, repository: str) -> list[str]:
-    """Check signatures where this machine has the release's keys; else https vouches alone."""
-    keys = sorted(KEYS.glob(f"*/RPM-GPG-KEY-*{base.suite}-primary"))
-    if not keys:
-        return [f"--setopt={repository}.gpgcheck=0"]
-    return [
-        f"--setopt={repository}.gpgcheck=1",
-        f"--setopt={repository}.gpgkey={' '.join(key.as_uri() for key in keys)}",
-    ]
 
 
 def _must(done: Completed, what: str, shop: Workshop) -> None:

@@ -21,6 +21,11 @@ from dsharness.errors import (
 REFUSED = re.compile(
     r"^dsbisect-package\t(?P<name>.*?)\t(?P<wanted>.*?)\t(?P<offered>.*)$", re.MULTILINE
 )
+UNSIGNED = re.compile(
+    r"^dsbisect-unsigned\t(?P<repository>.*)$"
+    r"|^.*(is not signed|gpg check failed|public key .* is not installed).*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 UNREACHABLE = re.compile(
     r"^.*("
     r"could not resolve|temporary failure (in name resolution|resolving)|no such host"
@@ -70,15 +75,9 @@ def fault(done: Completed, what: str, log: Path) -> DsbisectError:
             hint="`dsbisect clean --images` frees what the lab made; the next run resumes",
             log=log,
         )
-    refused = REFUSED.search(said)
+    refused = _refused(said, what, log)
     if refused is not None:
-        return PackageError(
-            f"{what}: package {refused['name']}: wanted {refused['wanted']}; "
-            f"available: {', '.join(refused['offered'].split()) or 'none'}",
-            hint="correct the row's version, or name a source that has it "
-            "(EOL archive, vault, Koji); `--relock` accepts what is offered now",
-            log=log,
-        )
+        return refused
     unreachable = UNREACHABLE.search(said)
     if unreachable is not None:
         return no_answer_or_a_refusal(said)(
@@ -98,3 +97,27 @@ def fault(done: Completed, what: str, log: Path) -> DsbisectError:
         done, stdout=REPEATED.sub("", done.stdout), stderr=REPEATED.sub("", done.stderr)
     )
     return ImageError(f"{what}: {last_line(ended)}", hint="the log has the whole story", log=log)
+
+
+def _refused(said: str, what: str, log: Path) -> PackageError | None:
+    """What the scripts that install packages did not take."""
+    refused = REFUSED.search(said)
+    if refused is not None:
+        return PackageError(
+            f"{what}: package {refused['name']}: wanted {refused['wanted']}; "
+            f"available: {', '.join(refused['offered'].split()) or 'none'}",
+            hint="correct the row's version, or name a source that has it "
+            "(EOL archive, vault, Koji); `--relock` accepts what is offered now",
+            log=log,
+        )
+    unsigned = UNSIGNED.search(said)
+    if unsigned is not None:
+        why = f"no key in the image for {unsigned['repository']}"
+        return PackageError(
+            f"{what}: signatures cannot be checked: "
+            f"{why if unsigned['repository'] else unsigned[0].strip()}",
+            hint="when the repository signs nothing and you accept that, say `unsigned: true` "
+            "beside its `repositories`",
+            log=log,
+        )
+    return None

@@ -77,15 +77,15 @@ def install(row: Row, locked: Mapping[str, str], arch: str) -> tuple[str, ...]:
             lines = words(sources, APT_SOURCE, f"{row.id}: packages.sources")
             flags = [part for line in lines for part in ("--source", line)]
             return (f"{LIBEXEC}/install-apt", *flags, *_specs(row, locked, siblings=True))
-        case DnfPackages(repositories=repositories, modules=modules):
+        case DnfPackages(modules=modules):
             streams = words(modules, MODULE, f"{row.id}: packages.modules")
             flags = [part for stream in streams for part in ("--module", stream)]
             specs = _specs(row, locked, siblings=False)
-            return (f"{LIBEXEC}/install-dnf", *_repositories(row, repositories), *flags, *specs)
-        case KojiPackages(repositories=repositories) as koji:
+            return (f"{LIBEXEC}/install-dnf", *_repositories(row, row.packages), *flags, *specs)
+        case KojiPackages() as koji:
             flags = [part for url in koji_urls(row, koji, arch) for part in ("--url", url)]
             specs = _specs(row, locked, siblings=False, leave=koji.rpms)
-            return (f"{LIBEXEC}/install-dnf", *_repositories(row, repositories), *flags, *specs)
+            return (f"{LIBEXEC}/install-dnf", *_repositories(row, koji), *flags, *specs)
         case PreinstalledPackages():
             return ()
 
@@ -102,11 +102,12 @@ def koji_urls(row: Row, koji: KojiPackages, arch: str) -> tuple[str, ...]:
     return words(urls, URL, f"{where}.nvr")
 
 
-def _repositories(row: Row, repositories: Mapping[str, str]) -> list[str]:
+def _repositories(row: Row, packages: DnfPackages | KojiPackages) -> list[str]:
     where = f"{row.id}: packages.repositories"
-    return [
+    trust = ["--unsigned"] if packages.unsigned else []
+    return trust + [
         part
-        for name, url in repositories.items()
+        for name, url in packages.repositories.items()
         for part in ("--repo", f"{word(name, NAME, where)}={word(url, URL, where)}")
     ]
 

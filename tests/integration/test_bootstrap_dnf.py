@@ -14,7 +14,7 @@ from rpm_world import missing_tools, rpm_world
 from toy_registry import Registry, serving
 
 from dsharness.engine import Engine
-from dsharness.errors import PackageError, UnreachableError
+from dsharness.errors import MatrixError, PackageError, UnreachableError
 from dsharness.matrix import load_matrix
 from dsharness.model import Image, Matrix, Row
 from dsharness.probing import detect
@@ -24,6 +24,7 @@ from dsimages.lock import MatrixLock
 pytestmark = pytest.mark.skipif(
     bool(missing_tools()), reason=f"making a toy distribution needs {', '.join(missing_tools())}"
 )
+TRUST = {"unsigned": True, "plain_http": True}  # of a distribution that lives for one test
 MATRIX = Path(__file__).parents[2] / "matrix.yaml"
 
 
@@ -72,6 +73,7 @@ def base(world) -> dict[str, object]:
         "suite": "1",
         "repositories": {"main": f"{world.as_uri()}/main/"},
         "include": ["toy-system"],
+        "unsigned": True,
     }
 
 
@@ -87,7 +89,7 @@ def installed(engine: Engine, image: Image, package: str) -> str:
 
 @pytest.fixture
 def dnf_row(base, site) -> Row:
-    packages = {"kind": "dnf", "repositories": {"main": f"{site}/main/"}}
+    packages = {"kind": "dnf", "repositories": {"main": f"{site}/main/"}, **TRUST}
     return row_of(DNF, base=base, packages=packages, pins={"nss": "3.63"})
 
 
@@ -98,6 +100,23 @@ def test_bootstrapped_and_installed_in_the_version_asked_for(engine, matrix, dnf
     locked = MatrixLock.beside(matrix.file).read(dnf_row)
     assert locked.packages == {"389-ds-base": "2.0.15-1.toy", "nss": "3.63-1.toy"}
     assert build(engine, matrix, dnf_row) == image
+
+
+def test_scripts_of_packages_get_no_power_over_this_machine(engine, matrix, dnf_row):
+    image = build(engine, matrix, dnf_row)
+    listed = engine.must("run", "--rm", "--network", "none", image.reference, "ls", "/var/lib/toy")
+    assert listed.split() == ["confined"]  # it could make no device
+
+
+def test_packages_are_not_taken_unsigned_without_a_word(engine, matrix, dnf_row):
+    trusting = dnf_row.packages.model_copy(update={"unsigned": False})
+    row = dnf_row.model_copy(update={"packages": trusting, "id": "toy-trusting"})
+    with pytest.raises(PackageError, match="no key in the image for main") as caught:
+        build(engine, matrix, row)
+    assert "unsigned: true" in caught.value.hint
+    base = dnf_row.base.model_copy(update={"unsigned": False})
+    with pytest.raises(MatrixError, match="no key is known"):
+        build(engine, matrix, dnf_row.model_copy(update={"base": base, "id": "toy-trusting"}))
 
 
 def test_version_that_nobody_has(engine, matrix, dnf_row):
@@ -129,6 +148,7 @@ def test_koji_build_by_its_nvr(engine, matrix, base, site):
         "rpms": ["389-ds-base", "python3-lib389"],
         "url": f"{site}/packages",
         "repositories": {"main": f"{site}/main/"},
+        **TRUST,
     }
     row = row_of(DNF, id="toy-koji", base=base, packages=packages, versions={"dirsrv": "2.0.17"})
     image = build(engine, matrix, row)
@@ -141,6 +161,7 @@ def test_module_stream(engine, matrix, base, site):
         "kind": "dnf",
         "modules": ["389-ds:1.4"],
         "repositories": {"main": f"{site}/main/", "streams": f"{site}/streams/"},
+        **TRUST,
     }
     row = row_of(
         DNF, id="toy-el8", family="el8", base=base, packages=packages,
@@ -150,7 +171,7 @@ def test_module_stream(engine, matrix, base, site):
 
 
 def test_repository_that_cannot_be_reached(engine, matrix, base):
-    packages = {"kind": "dnf", "repositories": {"gone": "http://127.0.0.1:9/gone/"}}
+    packages = {"kind": "dnf", "repositories": {"gone": "http://127.0.0.1:9/gone/"}, **TRUST}
     with pytest.raises(UnreachableError, match="toy-dnf"):
         build(engine, matrix, row_of(DNF, base=base, packages=packages))
 

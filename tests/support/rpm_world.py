@@ -15,7 +15,7 @@ from pathlib import Path
 from dsharness.content import content_key
 from dsharness.paths import cache_home
 
-FORMAT = 1
+FORMAT = 2
 TOOLS = ("createrepo_c", "modifyrepo_c", "rpmbuild", "dnf", "apt-cache", "dpkg-query", "podman")
 CONTENTS = ("dnf", "rpm", "dash", "sed", "coreutils", "grep", "findutils", "libc-bin")
 DROPPED = ("/usr/share/doc/", "/usr/share/man/", "/usr/share/locale/", "/usr/share/icu/")
@@ -42,6 +42,12 @@ AutoReqProv: no
 A package of the toy distribution.
 %files
 {files}
+"""
+# Its script tries what only root of the machine itself may do.
+SYSTEM = """Provides: system-release
+%post
+mkdir -p /var/lib/toy
+if mknod /var/lib/toy/device b 7 0; then :; else touch /var/lib/toy/confined; fi
 """
 MACROS = {
     "debug_package": "%{nil}",
@@ -120,7 +126,7 @@ def _system(folder: Path, contents: list[str]) -> None:
         (root / name.strip("/")).symlink_to(f"usr{name.rstrip('/')}")
     for name in ("tmp", "root", "run", "proc", "sys", "dev", "var/lib"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    _rpm(folder, root, "toy-system", "1", "1", "x86_64", "main", more="Provides: system-release")
+    _rpm(folder, root, "toy-system", "1", "1", "x86_64", "main", more=SYSTEM)
 
 
 def _closure() -> list[str]:

@@ -72,8 +72,6 @@ def test_a_missing_program_ends_doctor_with_its_own_code() -> None:
     assert programs.check_program("podman", None).code is ExitCode.TOOL_MISSING
     assert programs.check_mmdebstrap(installed=False).code is ExitCode.TOOL_MISSING
     assert programs.check_mmdebstrap(installed=True).level is Level.OK
-    assert programs.check_dnf(installed=False).level is Level.WARN
-    assert programs.check_dnf(installed=True).level is Level.OK
     assert programs.check_git(installed=False).level is Level.WARN
     assert programs.check_git(installed=True).level is Level.OK
     assert "install rpm" in programs.how_to_install("rpmbuild")

@@ -6,15 +6,24 @@ import pytest
 
 from dsharness.errors import MatrixError
 from dsharness.model import Bootstrap
-from dsimages.bootstrap import bootstrap_key, commands, mirror_of
+from dsimages.bootstrap import (
+    bootstrap_key,
+    dnf_commands,
+    local_folders,
+    mirror_of,
+    mmdebstrap,
+    release_keys,
+)
 
-FOLDER = Path("/work/b")
 DEBIAN = Bootstrap(tool="mmdebstrap", suite="bookworm")
 FEDORA = Bootstrap(tool="dnf", suite="34", repositories={"f": "https://packages.invalid/34/"})
 
 
+TARBALL = Path("/work/b/base.tar")
+
+
 def test_mmdebstrap_uses_its_own_mirror_unless_told():
-    [argv] = commands(DEBIAN, FOLDER, rootless=False)
+    argv = mmdebstrap(DEBIAN, TARBALL)
     assert argv[0] == "mmdebstrap"
     assert argv[-2:] == ["bookworm", "/work/b/base.tar"]
 
@@ -23,23 +32,40 @@ def test_mirror_by_row_and_by_environment(monkeypatch):
     base = Bootstrap(tool="mmdebstrap", suite="x-1.7", mirror="http://row.invalid/debian")
     assert mirror_of(base) == "http://row.invalid/debian"
     monkeypatch.setenv("DSBISECT_MIRROR_X_1_7", "http://mine.invalid/debian")
-    [argv] = commands(base, FOLDER, rootless=True)
-    assert argv[-1] == "http://mine.invalid/debian"
+    assert mmdebstrap(base, TARBALL)[-1] == "http://mine.invalid/debian"
 
 
 def test_dnf_sees_only_the_repositories_named():
-    prepare, install, _, pack = commands(FEDORA, FOLDER, rootless=False)
-    assert prepare[-1] == "/work/b/root"
-    assert install[:4] == ["env", "HOME=/work/b/root/.dsbisect-home", "dnf", "-y"]
+    prepare, install, _, pack = dnf_commands(FEDORA, ("https://keys.invalid/34",))
+    assert prepare[0] == "sh"
+    assert install[:4] == ["env", "HOME=/base/.dsbisect-home", "dnf", "-y"]
     assert "--repofrompath=f,https://packages.invalid/34/" in install
     assert "--repo=f" in install
-    assert any(word.startswith("--setopt=reposdir=/work/b/root") for word in install)
+    assert "--setopt=reposdir=/base/etc/yum.repos.d" in install
+    assert {"--setopt=f.gpgcheck=1", "--setopt=f.gpgkey=https://keys.invalid/34"} <= {*install}
     assert pack[0] == "tar"
 
 
-def test_dnf_without_root_works_inside_podmans_namespace():
-    for argv in commands(FEDORA, FOLDER, rootless=True):
-        assert argv[:2] == ["podman", "unshare"]
+def test_a_folder_of_this_machine_is_seen_where_it_is_mounted():
+    base = Bootstrap(tool="dnf", suite="1", repositories={"here": "file:///srv/rpms"})
+    assert local_folders(base) == ((Path("/srv/rpms"), "/repositories/here", "ro"),)
+    assert "--repofrompath=here,file:///repositories/here" in dnf_commands(base, ())[1]
+
+
+def test_without_a_key_the_packages_must_be_said_to_be_unsigned(monkeypatch, tmp_path):
+    monkeypatch.setattr("dsimages.bootstrap.KEYS", tmp_path)
+    with pytest.raises(MatrixError, match="no key is known") as caught:
+        release_keys(FEDORA)
+    assert "unsigned: true" in caught.value.hint
+    accepted = FEDORA.model_copy(update={"unsigned": True})
+    assert release_keys(accepted) == ()
+    assert "--setopt=f.gpgcheck=0" in dnf_commands(accepted, ())[1]
+    named = FEDORA.model_copy(update={"keys": ("https://keys.invalid/34",)})
+    assert release_keys(named) == named.keys
+    (tmp_path / "fedora").mkdir()
+    known = tmp_path / "fedora" / "RPM-GPG-KEY-fedora-34-primary"
+    known.touch()
+    assert release_keys(FEDORA) == (known.as_uri(),)
 
 
 @pytest.mark.parametrize(
@@ -68,10 +94,15 @@ def test_key_changes_with_each_input(changes):
 )
 def test_hostile_words_are_refused(changes):
     with pytest.raises(MatrixError, match="is not"):
-        commands(DEBIAN.model_copy(update=changes), FOLDER, rootless=False)
+        mmdebstrap(DEBIAN.model_copy(update=changes), TARBALL)
 
 
 def test_dnf_takes_repositories_not_a_mirror():
     base = Bootstrap(tool="dnf", suite="34", mirror="http://x.invalid/")
     with pytest.raises(MatrixError, match=r"base\.repositories"):
-        commands(base, FOLDER, rootless=False)
+        dnf_commands(base, ())
+
+
+@pytest.mark.parametrize("changes", [{"unsigned": True}, {"keys": ("https://x.invalid/key",)}])
+def test_key_of_dnf_changes_with_what_is_trusted(changes):
+    assert bootstrap_key(FEDORA) != bootstrap_key(FEDORA.model_copy(update=changes))

@@ -108,6 +108,20 @@ def test_the_sound_one_is_sound(tmp_path):
         ("rows: [a, b]", "rows: [a], parents: {b: [a]}", "both `rows` and `parents`"),
         ("rows: [a, b]", "parents: {b: [a], a: [b]}", "value 'a -> b -> a': a cycle"),
         ("- {id: s, title: t, rows: [a, b]}", "[]", "series"),
+        # what packages are believed on
+        (
+            "fc35}\n",
+            "fc35, repositories: {f: 'http://x/'}}\n",
+            "packages.repositories.f: value 'http://x/': https; or say `plain_http: true`",
+        ),
+        ("fc35}\n", "fc35, url: 'HTTP://x/'}\n", "rows[1].packages.url: value 'HTTP://x/': https"),
+        ("suite: bullseye", "suite: b, unsigned: true", "rows[0].base.unsigned: only with `tool"),
+        ("tool: mmdebstrap", "tool: dnf", "rows[0].base.repositories: missing; `tool: dnf`"),
+        (
+            "tool: mmdebstrap",
+            "tool: dnf, keys: ['http://k/'], repositories: {f: 'https://x/'}",
+            "rows[0].base.keys: value 'http://k/': https; or say",
+        ),
         # pins that contradict each other
         (
             "fc35}\n",
@@ -131,6 +145,11 @@ def test_the_sound_one_is_sound(tmp_path):
 def test_says_what_is_wrong_and_where(tmp_path, was, becomes, said):
     assert was in SOUND
     assert said in refused(tmp_path, SOUND.replace(was, becomes, 1))
+
+
+def test_plain_http_with_its_word_is_taken(tmp_path):
+    said = "fc35, repositories: {f: 'http://x/'}, plain_http: true}\n"
+    assert load_matrix(write(tmp_path, SOUND.replace("fc35}\n", said))).rows[1].packages.plain_http
 
 
 def test_a_pin_may_name_the_release_of_the_same_version(tmp_path):

@@ -47,16 +47,6 @@ def check_mmdebstrap(*, installed: bool) -> Check:
     return fail("mmdebstrap", "not installed", mend, ExitCode.TOOL_MISSING)
 
 
-def check_dnf(*, installed: bool) -> Check:
-    if installed:
-        return ok("dnf", "installed")
-    return warn(
-        "dnf",
-        "not installed; needed only to bootstrap bases of the dnf families",
-        how_to_install("dnf"),
-    )
-
-
 def check_git(*, installed: bool) -> Check:
     if installed:
         return ok("git", "installed")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dsharness.matrix.findings import Finding
+from dsharness.matrix.trust import Contradiction, untrusted
 from dsharness.model import (
     AptPackages,
     Bootstrap,
@@ -32,12 +33,10 @@ BOOTSTRAP_OF = {
     Family.EL8: "dnf",
 }
 
-Contradiction = tuple[tuple[str, ...], str | None, str]  # where in the row, value, what is allowed
-
 
 def row_contradictions(index: int, row: Row) -> Iterator[Finding]:
     """Everything in one row that cannot be true together."""
-    for checks in (_sources, _bootstrap, _servers, _version_pins):
+    for checks in (_sources, _bootstrap, untrusted, _servers, _version_pins):
         for path, value, allowed in checks(row):
             yield Finding(path=("rows", index, *path), value=value, allowed=allowed)
 

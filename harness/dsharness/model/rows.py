@@ -47,6 +47,17 @@ class Bootstrap(Value):
     repositories: dict[str, str] = Field(
         default_factory=dict, description="dnf only: repository id -> base URL"
     )
+    keys: tuple[str, ...] = Field(
+        default=(),
+        description="dnf only: URLs of the keys that sign its packages; default: the release's own "
+        "of distribution-gpg-keys, where that is installed",
+    )
+    unsigned: bool = Field(
+        default=False, description="dnf only: the packages carry no signature, and that is accepted"
+    )
+    plain_http: bool = Field(
+        default=False, description="dnf only: repositories may be reached without encryption"
+    )
     include: tuple[str, ...] = Field(
         default=(), description="packages the base starts with, instead of the lab's short list"
     )
@@ -78,18 +89,33 @@ class DnfPackages(Value):
 
     kind: Literal["dnf"] = "dnf"
     repositories: dict[str, str] = Field(default_factory=dict)
+    unsigned: bool = Field(
+        default=False, description="the repositories' packages carry no signature; accepted"
+    )
+    plain_http: bool = Field(
+        default=False, description="repositories may be reached without encryption"
+    )
     modules: tuple[str, ...] = Field(default=(), description="module streams, e.g. 389-ds:1.4")
     install: tuple[str, ...] = Field(default=("389-ds-base",))
 
 
 class KojiPackages(Value):
-    """One build from Koji by its NVR, the rest from the repositories."""
+    """One build from Koji by its NVR, the rest from the repositories.
+
+    Koji signs no RPM, so https vouches for the build itself.
+    """
 
     kind: Literal["koji"] = "koji"
     nvr: Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+-[^-]+-[^-]+$")]
     rpms: tuple[str, ...] = ("389-ds-base", "389-ds-base-libs", "python3-lib389")
     url: str = "https://kojipkgs.fedoraproject.org/packages"
     repositories: dict[str, str] = Field(default_factory=dict)
+    unsigned: bool = Field(
+        default=False, description="the repositories' packages carry no signature; accepted"
+    )
+    plain_http: bool = Field(
+        default=False, description="repositories may be reached without encryption"
+    )
     install: tuple[str, ...] = ()
 
 
