@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dsbuilds.git import Git
 from dsharness.content import content_key
+from dsharness.credentials import without_credentials
 from dsharness.errors import EditError
 from dsharness.paths import cache_home
 from dsharness.waiting import Deadline
@@ -32,6 +33,9 @@ class Tree:
     id: str
     origin: str
     revision: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "origin", without_credentials(self.origin))
 
     def read(self, path: str) -> str | None:
         """A file's text; None where there is no such file."""

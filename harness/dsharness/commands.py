@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsharness.brake import holdable, own_brake
+from dsharness.credentials import without_credentials
 from dsharness.errors import DiskFullError, StoppedError, ToolMissingError
 from dsharness.plain import plain
 from dsharness.streams import LOG_END_BYTES, Both, Kept, LogEnd, Sink, ToFile, converse, room_in
@@ -200,7 +201,7 @@ def append_log(log: Path, text: str) -> None:
     with writing(log):
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a", encoding="utf-8") as stream:
-            stream.write(text)
+            stream.write(without_credentials(text))
 
 
 @contextmanager

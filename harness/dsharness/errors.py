@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from pathlib import Path
 
+from dsharness.credentials import without_credentials
 from dsharness.plain import plain
 
 MESSAGE_CHARACTERS = 8000  # what a build or a server says has no bound of its own
@@ -41,9 +42,9 @@ class DsbisectError(Exception):
     exit_code = ExitCode.INTERNAL
 
     def __init__(self, message: str, *, hint: str = "", log: Path | None = None) -> None:
-        self.message = plain(message[:MESSAGE_CHARACTERS])
+        self.message = plain(without_credentials(message[:MESSAGE_CHARACTERS]))
         super().__init__(self.message)
-        self.hint = plain(hint)
+        self.hint = plain(without_credentials(hint))
         self.log = log
 
     def __str__(self) -> str:

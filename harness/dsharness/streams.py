@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
+from dsharness.credentials import without_credentials
 from dsharness.plain import plain_bytes
 from dsharness.waiting import Deadline
 
@@ -70,10 +71,17 @@ class LogEnd:
     cut: bool = False
 
     def add(self, block: bytes) -> None:
-        self.stream.write(plain_bytes(block[: self.left_bytes]))
+        self.stream.write(_shown(block[: self.left_bytes]))
         self.cut = self.cut or len(block) > self.left_bytes
         self.left_bytes -= min(len(block), self.left_bytes)
         self.stream.flush()
+
+
+def _shown(block: bytes) -> bytes:
+    if b"://" in block:
+        text = block.decode("utf-8", errors="surrogateescape")
+        block = without_credentials(text).encode("utf-8", errors="surrogateescape")
+    return plain_bytes(block)
 
 
 def room_in(stream: IO[bytes]) -> int:

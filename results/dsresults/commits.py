@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from dsharness.model import Boundary, Provenance, Value
+from dsharness.model import Boundary, Provenance, Shown, Value
 
 
 class Comparison(Value):
@@ -54,7 +54,7 @@ class CommitFindings(Value):
     """The whole answer of `dsbisect commits`."""
 
     format: Literal[1] = 1
-    repository: str
+    repository: Shown
     good: str
     bad: str
     workload: str

@@ -15,7 +15,7 @@ from pathlib import Path
 from dsharness.content import content_key
 from dsharness.paths import cache_home
 
-FORMAT = 2
+FORMAT = 3
 TOOLS = ("createrepo_c", "modifyrepo_c", "rpmbuild", "dnf", "apt-cache", "dpkg-query", "podman")
 CONTENTS = ("dnf", "rpm", "dash", "sed", "coreutils", "grep", "findutils", "libc-bin")
 DROPPED = ("/usr/share/doc/", "/usr/share/man/", "/usr/share/locale/", "/usr/share/icu/")
@@ -45,6 +45,7 @@ A package of the toy distribution.
 """
 # Its script tries what only root of the machine itself may do.
 SYSTEM = """Provides: system-release
+Provides: /bin/sh
 %post
 mkdir -p /var/lib/toy
 if mknod /var/lib/toy/device b 7 0; then :; else touch /var/lib/toy/confined; fi

@@ -14,6 +14,7 @@ import typer
 
 from dsbisect.cli.commits import WorkloadId
 from dsbisect.cli.options import ArmId, AsJson, MatrixFile, Relock, ReportFolder, StorePlace
+from dsharness.credentials import without_credentials
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _comparison(
 
 def _again() -> str:
     """The command as it was given."""
-    return shlex.join(["dsbisect", *sys.argv[1:]])
+    return without_credentials(shlex.join(["dsbisect", *sys.argv[1:]]))
 
 
 def _make_folder(folder: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from dsharness.credentials import without_credentials
 from dsharness.errors import DsbisectError, ExitCode
 from dsharness.paths import logs_home
 
@@ -99,7 +100,7 @@ def _fail(message: str, code: ExitCode) -> ExitCode:
 
 def _defect() -> str:
     """Keep the traceback for us and spare the user."""
-    trace = traceback.format_exc()
+    trace = without_credentials(traceback.format_exc())
     told = f"error: a defect of dsbisect: {trace.strip().splitlines()[-1]}"
     path = logs_home() / "defect.log"
     try:

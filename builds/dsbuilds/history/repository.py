@@ -9,6 +9,7 @@ from dsbuilds.history.commits import Commit, read_commits
 from dsbuilds.history.copying import bring_up_to_date, origin_of
 from dsbuilds.history.naming import resolved
 from dsbuilds.trees import own_repository
+from dsharness.credentials import without_credentials
 from dsharness.errors import SourceError
 from dsharness.paths import cache_home
 from dsharness.waiting import Deadline
@@ -21,7 +22,7 @@ UNSHALLOW = "fetch the rest of its history: git fetch --unshallow --tags"
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """The lab's own bare copy; ``source`` is what the user named."""
+    """The lab's own bare copy; ``source`` is what the user named, without credentials."""
 
     source: str
     git: Git
@@ -36,7 +37,7 @@ class Repository:
         lock = cache_home() / "locks" / f"repository-{origin.key}.lock"
         with exclusive(lock, limit):
             bring_up_to_date(copy, origin, limit)
-        return cls(source=source, git=copy, remotes=origin.remotes)
+        return cls(source=without_credentials(source), git=copy, remotes=origin.remotes)
 
     def revision(self, name: str) -> str:
         """The full hash of what a user calls a revision."""

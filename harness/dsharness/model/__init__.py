@@ -58,6 +58,7 @@ from dsharness.model.rows import (
 )
 from dsharness.model.value import (
     Identifier,
+    Shown,
     Value,
     Version,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "Sample",
     "Series",
     "Server",
+    "Shown",
     "Source",
     "SourceSpec",
     "SrpmSource",

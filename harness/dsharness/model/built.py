@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dsharness.model.value import Identifier, Value, Version
+from dsharness.model.value import Identifier, Shown, Value, Version
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -91,7 +91,7 @@ class Provenance(Value):
     """Where a build comes from and how it was made."""
 
     driver: DriverName
-    source: str = Field(description="in words: a URL, a package and version, a file")
+    source: Shown = Field(description="in words: a URL, a package and version, a file")
     revision: str | None = None
     tree: str = Field(description="git's hash of all files that were built, patches included")
     patches: tuple[AppliedPatch, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,7 +79,10 @@ def locate(url: str | Path | None) -> Location:
 
 
 def ready_file(file: Path, *, create: bool, make_folder: bool) -> None:
-    """Only the default's folder is made: a folder that was named and is missing is a typo."""
+    """Make the file, for its owner alone; sqlite gives what it lays beside it the same rights.
+
+    Only the default's folder is made: a folder that was named and is missing is a typo.
+    """
     if not create and not file.exists():
         raise StoreError(
             f"there is no results database {file}",
@@ -86,7 +90,7 @@ def ready_file(file: Path, *, create: bool, make_folder: bool) -> None:
         )
     if make_folder:
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             full = disk_error(error, file.parent)
             raise (
@@ -102,6 +106,9 @@ def ready_file(file: Path, *, create: bool, make_folder: bool) -> None:
             f"the folder of the results database {file} does not exist",
             hint=f"mkdir -p {file.parent}, or name another with --store",
         )
+    if create:
+        with contextlib.suppress(OSError):  # there already, or told better when it is opened
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _read(text: str) -> URL:
