@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
+from dsbisect.claim import Claim, claimed
 from dsbisect.failure_row import FailureRow
 from dsbisect.searches import PLAIN, as_recorded, recorded
 from dsbisect.searching import Answer, History, Measure, Question, Search
@@ -74,7 +75,27 @@ def run_campaign(
     listener: Listener,
     kind: Kind = "rows",
 ) -> Campaign:
-    """Search until the answer; an interrupted campaign of the same question goes on."""
+    """Search until the answer; an interrupted campaign of the same question goes on.
+
+    BusyError when another process is at the same question in the same environment.
+    """
+    fingerprint = _environment(question, workload, search, benches)["fingerprint"]
+    asked = [kind, question.series_id, question.workload_id, question.arm_id, fingerprint]
+    what = f"{question.workload_id} on {question.line[0]} to {question.line[-1]}"
+    with claimed(store, content_key(asked), what) as claim:
+        return _run(question, workload, search, benches, store, listener, kind, claim)
+
+
+def _run(
+    question: Question,
+    workload: Workload,
+    search: Search,
+    benches: Benches,
+    store: Store,
+    listener: Listener,
+    kind: Kind,
+    claim: Claim,
+) -> Campaign:
     campaign, samples = _open_campaign(question, workload, search, benches, store, kind)
     if samples:
         listener.resumed(campaign, len(samples))
@@ -102,11 +123,13 @@ def run_campaign(
         for sample in benches.samples(
             step.candidates, workload, campaign_id=campaign.id, turn=step.turn
         ):
+            claim.check()
             store.add_sample(sample)
-            samples.append(sample)
+            samples = _of_one_image(samples, sample)
             listener.sampled(sample)
         _refuse_endless_disturbance(samples)
     finished_at = _now()
+    claim.check()
     store.finish_campaign(campaign.id, step.boundary, finished_at)
     listener.answered(step.boundary)
     return campaign.model_copy(update={"boundary": step.boundary, "finished_at": finished_at})
@@ -130,6 +153,15 @@ def _refuse_endless_disturbance(samples: Sequence[Sample]) -> None:
             f"the last {MOST_DISTURBED} runs were all disturbed: {'; '.join(latest[-1].disturbed)}",
             hint="end what disturbs this machine, then give the same command: it goes on from here",
         )
+
+
+def _of_one_image(samples: Sequence[Sample], new: Sample) -> list[Sample]:
+    """The samples with a new one; those of the same candidate from another image don't count.
+
+    They were taken before the search was interrupted, and what it was built from has changed.
+    """
+    kept = (s for s in samples if s.row_id != new.row_id or s.image_key == new.image_key)
+    return [*kept, new]
 
 
 def unfinished(

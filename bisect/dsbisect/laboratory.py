@@ -12,12 +12,14 @@ from typing import Any, Protocol, Self
 from dsbisect.ahead import Ahead
 from dsbisect.supply import RowSupply, Supply
 from dsharness.commands import stop_all
+from dsharness.content import content_key
 from dsharness.duet import Seats, duet_seats, sit, take_duet
 from dsharness.engine import Engine
 from dsharness.errors import CandidateError, WorkloadError
 from dsharness.golden import Golden, golden_state
 from dsharness.host import CpuPlan, available_cpus, fingerprint, plan_cpus
 from dsharness.instance import serve
+from dsharness.machine_lock import measuring_alone
 from dsharness.model import Arm, Image, Matrix, Sample, Workload
 from dsharness.ownership import reap
 from dsharness.sampling import PROCEDURE, Bench, bench, take_sample
@@ -88,6 +90,7 @@ class Laboratory:
         self._next: tuple[str, ...] = ()  # what may be wanted after what is wanted now
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._loader: Image | None = None
+        self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
         self.goldens: dict[str, Golden] = {}
         self.failures: dict[str, CandidateError] = {}
 
@@ -118,9 +121,16 @@ class Laboratory:
 
     @property
     def environment(self) -> dict[str, Any]:
-        way = "duet" if self._plan.seats else "in turn"
-        facts = fingerprint(self._engine, self._plan.cpus)
-        return {**facts, "way": way, "procedure": PROCEDURE}
+        """What samples must share to be compared, and a search to go on from them."""
+        arm = self._plan.arm.model_dump(mode="json", exclude={"id", "title"})
+        return {
+            **fingerprint(self._engine, self._plan.cpus),
+            "way": "duet" if self._plan.seats else "in turn",
+            "procedure": PROCEDURE,
+            "settings": content_key(arm),
+            "loader": self._loader.key if self._loader else None,
+            "runtimes": dict(self._runtimes),
+        }
 
     @property
     def images(self) -> dict[str, Image]:
@@ -146,6 +156,7 @@ class Laboratory:
                 else:
                     told.prepared(candidate)
             self._loader = loader.result()
+            self._runtimes = dict(self._supply.runtimes)
         except BaseException:
             stop_all()
             raise
@@ -161,7 +172,7 @@ class Laboratory:
     ) -> Iterator[Sample]:
         """One run of each: two at the same time where there are CPUs for it, else in this order.
 
-        A server that died gets a new one.
+        A server that died gets a new one. No other lab of this machine measures meanwhile.
         """
         if self._plan.seats and len(candidates) == len(self._plan.seats):
             yield from self._duet(candidates, self._plan.seats, workload, campaign_id, turn)
@@ -188,8 +199,11 @@ class Laboratory:
     @contextmanager
     def _measuring(self) -> Iterator[None]:
         self._ahead.want(self._next)
-        with self._ahead.quiet():
+        with measuring_alone(self._wait_told), self._ahead.quiet():
             yield
+
+    def _wait_told(self, what: str) -> None:
+        self._progress("measuring", what)
 
     def _look_after(self, candidate: str, at: Bench, sample: Sample) -> None:
         if not sample.valid and not at.usable:

@@ -22,6 +22,11 @@ class Supply(Protocol):
         """What must stay the same for old samples to count; empty: the golden states' keys."""
         ...
 
+    @property
+    def runtimes(self) -> Mapping[str, str]:
+        """Images that candidates are laid over, by toolchain; their keys tell every package."""
+        ...
+
     def image(self, candidate: str, told: Told) -> Image:
         """The candidate's image: found, or built now."""
         ...
@@ -47,6 +52,11 @@ class RowSupply:
 
     @property
     def identities(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def runtimes(self) -> Mapping[str, str]:
+        """None: a row's golden state is named by its image."""
         return {}
 
     def image(self, candidate: str, told: Told) -> Image:

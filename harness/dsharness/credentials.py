@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+HIDDEN = ":***"  # as databases are shown
 # A name alone is a token where the scheme is http; with ssh it is an account such as git.
 USER = re.compile(
     r"\b(?P<scheme>[a-z][a-z0-9+.-]*://)(?P<user>[^\s/@:'\"]*)(?P<secret>:[^\s/'\"]*)?@",
@@ -29,5 +30,7 @@ def without_credentials(text: str) -> str:
 
 def _public(found: re.Match[str]) -> str:
     scheme, user = found["scheme"], found["user"]
-    named = "ssh" in scheme.lower() and user
+    if found["secret"] == HIDDEN:
+        return found[0]
+    named = "http" not in scheme.lower() and user
     return f"{scheme}{user}@" if named else scheme

@@ -32,6 +32,7 @@ class ExitCode(IntEnum):
     SOURCE = 15  # a repository, revision or source package cannot be used
     EDIT = 16  # a patch or edit does not fit the source
     BUILD = 17  # a source could not be built
+    BUSY = 18  # another process is at the same search
     INCONCLUSIVE = 20  # measured, but no verdict can be given
     INTERRUPTED = 130  # Ctrl-C; the store is intact and the next run resumes
 
@@ -141,6 +142,10 @@ class AlreadySoError(EditError):
 
 class BuildError(CandidateError):
     exit_code = ExitCode.BUILD
+
+
+class BusyError(DsbisectError):
+    exit_code = ExitCode.BUSY
 
 
 class InconclusiveError(DsbisectError):

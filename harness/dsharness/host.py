@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dsharness.content import content_key
 from dsharness.engine import Engine
 
 
@@ -98,6 +99,8 @@ def fingerprint(engine: Engine, cpus: CpuPlan) -> dict[str, Any]:
     """What a sample must carry to be compared with another one."""
     return {
         "machine": platform.machine(),
+        "machine_id": machine_id(),
+        "cpu_count": os.cpu_count(),
         "cpu_model": _cpu_model(),
         "kernel": platform.release(),
         "server_cpus": list(cpus.server),
@@ -108,6 +111,31 @@ def fingerprint(engine: Engine, cpus: CpuPlan) -> dict[str, Any]:
         "runtime": engine.runtime,
         "podman": engine.podman_version,
     }
+
+
+def machine_id() -> str:
+    """This machine, whoever boots it again; a hash, for the number itself is not to be told.
+
+    A boot is left out: a search goes on after one, as its references are measured all the time.
+    """
+    return content_key([_text(Path("/etc/machine-id")) or platform.node(), _cpu_model()])
+
+
+def place_id() -> str:
+    """Where process ids mean the same: one boot of one machine, one namespace."""
+    boot = _text(Path("/proc/sys/kernel/random/boot_id"))
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return content_key([_text(Path("/etc/machine-id")), boot, namespace])
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def _cpu_model() -> str:

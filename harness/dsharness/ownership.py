@@ -48,7 +48,7 @@ def found(engine: Engine) -> list[Found]:
     return [
         Found(
             name=entry["Names"][0],
-            owned=_lives(entry["Labels"].get(OWNER, "")),
+            owned=lives(entry["Labels"].get(OWNER, "")),
             kept=entry["Labels"].get(KEPT) == "1",
         )
         for entry in json.loads(listed or "[]") or ()
@@ -57,7 +57,8 @@ def found(engine: Engine) -> list[Found]:
     ]
 
 
-def _lives(owner: str) -> bool:
+def lives(owner: str) -> bool:
+    """Whether the process of a tag still runs; only its own machine can tell."""
     process = owner.partition("@")[0]
     return process.isdigit() and owner_tag(int(process)) == owner
 

@@ -37,12 +37,16 @@ CAPABILITIES = (
 )  # fmt: skip
 ROOT, HOME, OUT, LOCAL = "/base", "/base/.dsbisect-home", "/out", "/repositories"
 TARBALL = "base.tar"
+# Scripts have no network here anyway, and rpm has no right to take it from them once more.
 # The database lies where releases since Fedora 36 look for it; older ones follow the link.
 PREPARE = f"""
 set -e
 mkdir -p {ROOT}/usr/lib/sysimage/rpm {ROOT}/var/lib {HOME}
 ln -s ../../usr/lib/sysimage/rpm {ROOT}/var/lib/rpm
-echo '%_dbpath /usr/lib/sysimage/rpm' >{HOME}/.rpmmacros
+cat >{HOME}/.rpmmacros <<'END'
+%_dbpath /usr/lib/sysimage/rpm
+%__transaction_unshare %{{nil}}
+END
 """
 KEYS = Path("/usr/share/distribution-gpg-keys")  # from the package of that name
 
@@ -61,7 +65,7 @@ def included(base: Bootstrap) -> tuple[str, ...]:
 def bootstrap_key(base: Bootstrap) -> str:
     """Changes with every input of the bootstrap, but not as a suite moves: see docs/images.md."""
     inputs = [FORMAT, base.tool, base.suite, mirror_of(base), included(base), base.repositories]
-    trust = [base.unsigned, base.keys] if base.tool == "dnf" else []
+    trust = ["fetched first", base.unsigned, base.keys] if base.tool == "dnf" else []
     return content_key([*inputs, *trust])
 
 
@@ -109,26 +113,23 @@ def mmdebstrap(base: Bootstrap, tarball: Path) -> list[str]:
 
 
 def _in_container(shop: Workshop, base: Bootstrap, folder: Path, what: str) -> None:
-    """Leave the base's files as a tarball in ``folder``."""
-    local = local_folders(base)
-    offline = len(local) == len(base.repositories) and not base.keys
-    options = Options(
-        network="none" if offline else "host",
+    """Leave the base's files as a tarball in ``folder``: fetched, then installed offline."""
+    seen = ((KEYS, str(KEYS), "ro"),) if KEYS.is_dir() else ()
+    fetching = Options(
+        network="host",
         capabilities=CAPABILITIES,
-        volumes=(
-            (folder, OUT, "rw"),
-            *local,
-            *([(KEYS, str(KEYS), "ro")] if KEYS.is_dir() else []),
-        ),
+        volumes=((folder, OUT, "rw"), *local_folders(base), *seen),
     )
-    argvs = dnf_commands(base, release_keys(base))
+    installing = replace(fetching, network="none")
+    fetch, install = dnf_commands(base, release_keys(base))
     tools = bootstrapped(replace(shop, fresh=False), TOOLS)
-    with running(
-        shop.engine, tools, "sleep", "infinity",
-        purpose="bootstrap", log=shop.log, options=options,
-    ) as box:  # fmt: skip
-        for argv in argvs:
-            _must(box.execute(*argv, limit_s=shop.deadline.left_s), what, shop)
+    for options, argvs in ((fetching, fetch), (installing, install)):
+        with running(
+            shop.engine, tools, "sleep", "infinity",
+            purpose="bootstrap", log=shop.log, options=options,
+        ) as box:  # fmt: skip
+            for argv in argvs:
+                _must(box.execute(*argv, limit_s=shop.deadline.left_s), what, shop)
 
 
 def local_folders(base: Bootstrap) -> tuple[tuple[Path, str, str], ...]:
@@ -160,12 +161,15 @@ def release_keys(base: Bootstrap) -> tuple[str, ...]:
     return keys
 
 
-def dnf_commands(base: Bootstrap, keys: tuple[str, ...]) -> list[list[str]]:
-    """What leaves the tarball in the container, as argument lists; pure."""
-    return [
-        ["sh", "-c", PREPARE],
-        # rpm reads its macros there: some distributions' rpm keeps its database elsewhere.
-        ["env", f"HOME={HOME}", *_dnf(base, keys)],
+def dnf_commands(base: Bootstrap, keys: tuple[str, ...]) -> tuple[list[list[str]], list[list[str]]]:
+    """What fetches, and what then leaves the tarball offline, as argument lists; pure."""
+    prepare = ["sh", "-c", PREPARE]
+    # rpm reads its macros there: some distributions' rpm keeps its database elsewhere.
+    dnf = ["env", f"HOME={HOME}", *_dnf(base, keys)]
+    packages = ["install", *included(base)]
+    return [prepare, [*dnf, "--downloadonly", *packages]], [
+        prepare,
+        [*dnf, "--cacheonly", *packages],
         ["rm", "-rf", HOME],
         ["tar", "-C", ROOT, "--numeric-owner", "-cf", f"{OUT}/{TARBALL}", "."],
     ]
@@ -180,7 +184,8 @@ def _dnf(base: Bootstrap, keys: tuple[str, ...]) -> list[str]:
     argv = ["dnf", "-y", "--installroot", ROOT]
     argv += [f"--releasever={checked(base.suite, SUITE, 'base.suite')}"]
     argv += ["--setopt=install_weak_deps=False", "--setopt=tsflags=nodocs", "--setopt=retries=3"]
-    argv += [f"--setopt=cachedir={ROOT}/var/cache/dnf", f"--setopt=reposdir={ROOT}/etc/yum.repos.d"]
+    argv += [f"--setopt=cachedir={OUT}/cache", "--setopt=keepcache=1"]
+    argv += [f"--setopt=reposdir={ROOT}/etc/yum.repos.d"]
     for name, url in base.repositories.items():
         identifier = checked(name, NAME, "base.repositories")
         checked(url, URL, "base.repositories")
@@ -188,7 +193,7 @@ def _dnf(base: Bootstrap, keys: tuple[str, ...]) -> list[str]:
         argv += [f"--repofrompath={identifier},{seen}", f"--repo={identifier}"]
         argv += [f"--setopt={identifier}.gpgcheck={int(bool(keys))}"]
         argv += [f"--setopt={identifier}.gpgkey={' '.join(keys)}"] if keys else []
-    return [*argv, "install", *included(base)]
+    return argv
 
 
 def _must(done: Completed, what: str, shop: Workshop) -> None:

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from claiming_labs import prove_an_answer_is_never_rewritten, prove_one_process_at_a_time
 from hypothesis import given, settings
 from stored_samples import ANY_SAMPLE
 from storing import (
@@ -117,6 +118,14 @@ def test_processes_opening_and_writing_at_once_lose_nothing(url: str) -> None:
 
 def test_a_killed_writer_leaves_the_store_intact(url: str) -> None:
     prove_kill_keeps_what_was_stored(url)
+
+
+def test_one_search_has_one_process(url: str) -> None:
+    prove_one_process_at_a_time(url)
+
+
+def test_an_answer_is_never_rewritten(url: str) -> None:
+    prove_an_answer_is_never_rewritten(url)
 
 
 def test_the_migrations_end_at_the_tables(url: str) -> None:

@@ -27,6 +27,8 @@ URL = f"https://me:{SECRET}@host.invalid/389-ds-base.git"
         (f"a https://x:{SECRET}@h/a, http://y:{SECRET}@h:81/b.", "a https://h/a, http://h:81/b."),
         (f"ssh://git:{SECRET}@host.invalid/a", "ssh://git@host.invalid/a"),
         ("ssh://git@host.invalid/a", "ssh://git@host.invalid/a"),
+        (f"postgresql://ann:{SECRET}@h/lab", "postgresql://ann@h/lab"),
+        ("postgresql://ann:***@h/lab", "postgresql://ann:***@h/lab"),
         ("git@host.invalid:a/b", "git@host.invalid:a/b"),
         (f"https://h/a?private_token={SECRET}&v=1", "https://h/a?private_token=…&v=1"),
         (f"https://u:{SECRET}@p@h/a", "https://h/a"),

@@ -36,8 +36,9 @@ def test_mirror_by_row_and_by_environment(monkeypatch):
 
 
 def test_dnf_sees_only_the_repositories_named():
-    prepare, install, _, pack = dnf_commands(FEDORA, ("https://keys.invalid/34",))
+    (_, fetch), (prepare, install, _, pack) = dnf_commands(FEDORA, ("https://keys.invalid/34",))
     assert prepare[0] == "sh"
+    assert ("--downloadonly" in fetch, "--cacheonly" in install) == (True, True)
     assert install[:4] == ["env", "HOME=/base/.dsbisect-home", "dnf", "-y"]
     assert "--repofrompath=f,https://packages.invalid/34/" in install
     assert "--repo=f" in install
@@ -49,7 +50,7 @@ def test_dnf_sees_only_the_repositories_named():
 def test_a_folder_of_this_machine_is_seen_where_it_is_mounted():
     base = Bootstrap(tool="dnf", suite="1", repositories={"here": "file:///srv/rpms"})
     assert local_folders(base) == ((Path("/srv/rpms"), "/repositories/here", "ro"),)
-    assert "--repofrompath=here,file:///repositories/here" in dnf_commands(base, ())[1]
+    assert "--repofrompath=here,file:///repositories/here" in dnf_commands(base, ())[0][1]
 
 
 def test_without_a_key_the_packages_must_be_said_to_be_unsigned(monkeypatch, tmp_path):
@@ -59,7 +60,7 @@ def test_without_a_key_the_packages_must_be_said_to_be_unsigned(monkeypatch, tmp
     assert "unsigned: true" in caught.value.hint
     accepted = FEDORA.model_copy(update={"unsigned": True})
     assert release_keys(accepted) == ()
-    assert "--setopt=f.gpgcheck=0" in dnf_commands(accepted, ())[1]
+    assert "--setopt=f.gpgcheck=0" in dnf_commands(accepted, ())[0][1]
     named = FEDORA.model_copy(update={"keys": ("https://keys.invalid/34",)})
     assert release_keys(named) == named.keys
     (tmp_path / "fedora").mkdir()

@@ -65,6 +65,10 @@ class SourceSupply:
                 self._identities[name] = self._identity(specimen)
         return self._identities
 
+    @property
+    def runtimes(self) -> Mapping[str, str]:
+        return {name: shop.runtime.key for name, shop in sorted(self._shops.items())}
+
     def server(self, candidate: str) -> Server:
         del candidate
         return Server.TREE

@@ -38,9 +38,8 @@ def put_campaign(database: Database, connection: Connection, campaign: Campaign)
         raise _conflict(CAMPAIGNS, row, there)
     if row["finished_at"] is None or _answer(there) == _answer(row):
         return False
-    if there["finished_at"] is not None:
-        raise _conflict(CAMPAIGNS, row, there)
-    _write_answer(connection, row["id"], _answer(row))
+    if not _write_answer(connection, row["id"], _answer(row)):
+        raise _conflict(CAMPAIGNS, row, _there(connection, CAMPAIGNS, row["id"]))
     return False
 
 
@@ -60,11 +59,12 @@ def answer_campaign(
             f"{database.location} knows no campaign {campaign_id!r}",
             hint="`dsbisect results list` shows those it knows",
         )
-    if there["finished_at"] is None:
-        _write_answer(connection, campaign_id, answer)
-    elif _answer(dict(there)) != answer:
+    if _write_answer(connection, campaign_id, answer):
+        return
+    known = _there(connection, CAMPAIGNS, campaign_id)  # another process may have been quicker
+    if _answer(known) != answer:
         raise StoreError(
-            f"campaign {campaign_id!r} was already answered at {there['finished_at']}",
+            f"campaign {campaign_id!r} was already answered at {known['finished_at']}",
             hint="start a new campaign: an answer that was given is never rewritten",
         )
 
@@ -88,8 +88,10 @@ def _there(connection: Connection, table: Table, identity: str) -> dict[str, Any
     return dict(connection.execute(select(table).where(table.c.id == identity)).mappings().one())
 
 
-def _write_answer(connection: Connection, campaign_id: str, answer: dict[str, Any]) -> None:
-    connection.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id).values(answer))
+def _write_answer(connection: Connection, campaign_id: str, answer: dict[str, Any]) -> bool:
+    """False when it has an answer: asked and written in one statement, as another may be at it."""
+    unanswered = (CAMPAIGNS.c.id == campaign_id, CAMPAIGNS.c.finished_at.is_(None))
+    return connection.execute(update(CAMPAIGNS).where(*unanswered).values(answer)).rowcount == 1
 
 
 def _answer(row: dict[str, Any]) -> dict[str, Any]:

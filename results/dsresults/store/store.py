@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from dsharness.model import Boundary, Campaign, Image, Sample
+from dsresults.store.claims import Holder, beat, let_go, take
 from dsresults.store.database import LOCK_WAIT_S, Database
 from dsresults.store.jsonl import Imported, read_lines, write_lines
 from dsresults.store.location import locate, ready_file
@@ -73,6 +74,21 @@ class Store:
         """Give a campaign its answer, once."""
         with self._database.writing() as connection:
             answer_campaign(self._database, connection, campaign_id, boundary, finished_at)
+
+    def claim(self, key: str, me: Holder) -> Holder | None:
+        """Be the one who is at a search: None when we are, else who is."""
+        with self._database.writing() as connection:
+            return take(self._database, connection, key, me)
+
+    def beat(self, key: str, me: Holder) -> bool:
+        """Keep a claim alive; False when it is no longer ours."""
+        with self._database.writing() as connection:
+            return beat(self._database, connection, key, me)
+
+    def let_go(self, key: str, me: Holder) -> None:
+        """Give a claim back; another's stays."""
+        with self._database.writing() as connection:
+            let_go(connection, key, me)
 
     def add_sample(self, sample: Sample) -> bool:
         """Keep a sample; False when it is there already, StoreError when it differs."""

@@ -68,3 +68,15 @@ IMAGES = Table(
     Column("rest", JSON, nullable=False),
     Index("images_by_key", "key", "added_us"),
 )
+
+# Who is at a search now: one process for each question, whatever campaigns it has had.
+CLAIMS = Table(
+    "claims",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("host", Text, nullable=False),
+    Column("place", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("since", Text, nullable=False),
+    Column("beat_us", BigInteger, nullable=False),
+)

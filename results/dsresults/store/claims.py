@@ -1,0 +1,95 @@
+"""Claims: at most one process is at a search, and a process that is gone holds nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, select, text, update
+
+from dsharness.host import place_id
+from dsharness.ownership import lives, owner_tag
+from dsresults.store.database import Database
+from dsresults.store.tables import CLAIMS
+
+STALE_S = 300.0  # of silence: then a holder that cannot be looked at counts as gone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holder:
+    """A process that is at a search."""
+
+    host: str
+    place: str  # where its process id can be looked up
+    owner: str  # process id and start
+    since: str
+
+    def gone(self, silent_s: float, here: str) -> bool:
+        """Dead, as far as one can tell: by its process id, or by its silence."""
+        return not lives(self.owner) if self.place == here else silent_s > STALE_S
+
+    def __str__(self) -> str:
+        return f"process {self.owner.partition('@')[0]} on {self.host}, since {self.since}"
+
+
+def this_process() -> Holder:
+    return Holder(
+        host=platform.node(),
+        place=place_id(),
+        owner=owner_tag(os.getpid()),
+        since=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def take(database: Database, connection: Connection, key: str, me: Holder) -> Holder | None:
+    """None when it is ours now; else who has it."""
+    now_us = _now_us(database, connection)
+    row = {"id": key, **_columns(me), "beat_us": now_us}
+    if database.insert_new(connection, CLAIMS, row):
+        return None
+    query = select(CLAIMS).where(CLAIMS.c.id == key)
+    there = connection.execute(query if database.embedded else query.with_for_update())
+    found = there.mappings().one_or_none()
+    if found is None:  # let go of in this very moment
+        return None if database.insert_new(connection, CLAIMS, row) else me
+    holder = Holder(**{name: found[name] for name in _columns(me)})
+    mine = (holder.place, holder.owner) == (me.place, me.owner)
+    if not mine and not holder.gone((now_us - found["beat_us"]) / 1e6, me.place):
+        return holder
+    connection.execute(update(CLAIMS).where(CLAIMS.c.id == key).values(row))
+    return None
+
+
+def beat(database: Database, connection: Connection, key: str, me: Holder) -> bool:
+    """Say that we are still at it; False when another has taken over."""
+    values = {"beat_us": _now_us(database, connection)}
+    return connection.execute(update(CLAIMS).where(*_ours(key, me)).values(values)).rowcount == 1
+
+
+def let_go(connection: Connection, key: str, me: Holder) -> None:
+    connection.execute(delete(CLAIMS).where(*_ours(key, me)))
+
+
+def _ours(key: str, me: Holder) -> tuple[Any, ...]:
+    return (CLAIMS.c.id == key, CLAIMS.c.place == me.place, CLAIMS.c.owner == me.owner)
+
+
+def _columns(holder: Holder) -> dict[str, str]:
+    return {
+        "host": holder.host,
+        "place": holder.place,
+        "owner": holder.owner,
+        "since": holder.since,
+    }
+
+
+def _now_us(database: Database, connection: Connection) -> int:
+    """By one clock for all machines: the database's, where it has one."""
+    if database.embedded:
+        return time.time_ns() // 1000
+    asked = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    return int(connection.execute(asked).scalar_one())

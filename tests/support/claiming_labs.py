@@ -1,0 +1,153 @@
+"""Labs as processes of their own, at one question in one store; also run as a program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from storing import sample
+from worlds import World
+
+from dsbisect.campaign import run_campaign
+from dsbisect.halving import Halving
+from dsbisect.searching import Question
+from dsharness.errors import BusyError, StoreError
+from dsharness.model import Boundary, Campaign, Sample, Workload
+from dsresults.store import Store
+
+QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", arm_id="default")
+WORLD = World({"a": 1, "b": 1, "c": 20})
+
+
+class Benches:
+    """Serves a made-up world, slowly."""
+
+    def __init__(self, each_s: float) -> None:
+        self.each_s = each_s
+        self.identities: Mapping[str, str] = {}
+        self.unmeasurable: Mapping[str, str] = {}
+        self.environment: dict[str, object] = {"machine": "one"}
+
+    def ahead(self, candidates: Sequence[str]) -> None:
+        """Nothing is built here."""
+
+    def ready(self, candidate: str) -> None:
+        """Everything is, here."""
+
+    def samples(
+        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
+    ) -> Iterator[Sample]:
+        del workload
+        for candidate in candidates:
+            time.sleep(self.each_s)
+            taken = WORLD.sample(candidate, turn)
+            yield taken.model_copy(update={"id": str(uuid.uuid4()), "campaign_id": campaign_id})
+
+
+class Teller:
+    """Tells each sample on standard output."""
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *_facts: print(name, flush=True)  # noqa: T201 - the test reads it
+
+
+def search(store: Store, each_s: float) -> Campaign:
+    return run_campaign(
+        QUESTION, Workload(id="w", title="binds"), search=Halving(), benches=Benches(each_s),
+        store=store, listener=Teller(),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def lab(url: str | Path, each_s: float) -> subprocess.Popen[str]:
+    """The same search as a process; it ends with 18 when another is at it."""
+    return subprocess.Popen(
+        [sys.executable, __file__, str(url), str(each_s)], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+
+
+def wait_for_sample(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == "sampled":
+            return
+    assert process.stderr is not None
+    raise AssertionError(process.stderr.read())
+
+
+def prove_one_process_at_a_time(url: str | Path) -> None:
+    """The second is told who is at it; when that one is killed, the next goes on at once."""
+    with lab(url, 0.3) as first:
+        wait_for_sample(first)
+        with lab(url, 0.0) as second:
+            _, said = second.communicate(timeout=120)
+        assert (second.returncode, f"process {first.pid} on " in said) == (18, True), said
+        first.kill()
+    with Store.open(url) as store:
+        before = len(store.samples())
+        campaign = search(store, 0.0)
+        taken = store.samples(campaign_id=campaign.id)
+        turns = [(each.row_id, each.workload["turn"]) for each in taken]
+        assert campaign.boundary is not None
+        assert campaign.boundary.after == "c"
+        assert 1 <= before < len(taken) == len(store.samples())
+        # What was half measured when it was killed may be measured once more, and nothing else.
+        assert len(turns) - len(set(turns)) <= 1
+        assert len(store.campaigns()) == 1
+
+
+def prove_an_answer_is_never_rewritten(url: str | Path) -> None:
+    """Of many that answer one campaign at once, one is right and the others hear of it."""
+    campaign = Campaign(
+        id="asked", series_id="s", workload_id="w", arm_id="default",
+        started_at="2026-01-01T00:00:00+00:00",
+    )  # fmt: skip
+    heard: list[str] = []
+    start = threading.Barrier(4)
+    with Store.open(url) as store:
+        store.add_campaign(campaign)
+        store.add_sample(sample("x"))
+
+        def answer(name: str) -> None:
+            start.wait()
+            try:
+                store.finish_campaign("asked", boundary(name), "2026-01-02T00:00:00+00:00")
+            except StoreError:
+                heard.append("refused")
+            else:
+                heard.append(name)
+
+        threads = [threading.Thread(target=answer, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        [right] = [name for name in heard if name != "refused"]
+        kept = store.campaign("asked")
+        assert kept is not None
+        assert kept.boundary == boundary(right)
+
+
+def boundary(name: str) -> Boundary:
+    return Boundary(
+        series_id="s", workload_id="w", arm_id="default", before=None, after=name, found=False,
+        direction="none", summary=name,
+    )  # fmt: skip
+
+
+def main() -> None:
+    with Store.open(sys.argv[1]) as store:
+        try:
+            search(store, float(sys.argv[2]))
+        except BusyError as error:
+            sys.stderr.write(str(error))
+            sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""One search has one process, and what is gone holds nothing."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from claiming_labs import (
+    QUESTION,
+    Benches,
+    prove_an_answer_is_never_rewritten,
+    prove_one_process_at_a_time,
+    search,
+)
+
+from dsbisect.campaign import run_campaign
+from dsbisect.claim import claimed
+from dsbisect.halving import Halving
+from dsharness.errors import BusyError
+from dsharness.model import Workload
+from dsharness.ownership import owner_tag
+from dsresults.store import Store
+from dsresults.store.claims import STALE_S, this_process
+
+ME = this_process()
+GONE = replace(ME, owner="1@gone")
+ELSEWHERE = replace(ME, place="another machine", owner="7@8", host="other")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "results.db"
+
+
+def test_two_processes_on_one_file(place: Path) -> None:
+    prove_one_process_at_a_time(place)
+
+
+def test_an_answer_is_given_once(place: Path) -> None:
+    prove_an_answer_is_never_rewritten(place)
+
+
+def test_who_has_it_is_told_until_it_is_let_go(place: Path) -> None:
+    other = replace(ME, owner=owner_tag(os.getppid()))
+    with Store.open(place) as store:
+        assert store.claim("q", other) is None
+        assert store.claim("q", ME) == other
+        assert store.claim("another question", ME) is None
+        with pytest.raises(BusyError, match=f"process {os.getppid()} on ") as caught:
+            search_claimed(store)
+        assert (caught.value.exit_code, "goes on from its samples" in caught.value.hint) == (
+            18,
+            True,
+        )
+        store.let_go("q", ME)  # another's stays
+        assert store.claim("q", ME) == other
+        store.let_go("q", other)
+        assert store.claim("q", ME) is None
+
+
+def search_claimed(store: Store) -> None:
+    with claimed(store, "q", "w on a to c"):
+        raise AssertionError("it was not ours")
+
+
+@pytest.mark.parametrize(
+    ("holder", "silent_s", "gone"),
+    [
+        (ME, 10 * STALE_S, False),  # it may be stopped; its process is there
+        (GONE, 0, True),
+        (ELSEWHERE, STALE_S - 1, False),
+        (ELSEWHERE, STALE_S + 1, True),
+    ],
+)
+def test_gone_is_what_is_dead_here_or_silent_elsewhere(holder, silent_s, gone) -> None:
+    assert holder.gone(silent_s, ME.place) is gone
+
+
+def test_silence_elsewhere_frees_a_claim_and_its_old_holder_hears(place: Path, monkeypatch) -> None:
+    with Store.open(place) as store:
+        with claimed(store, "q", "w", every_s=0.01) as claim:
+            assert store.claim("q", ELSEWHERE) is not None
+            monkeypatch.setattr("dsresults.store.claims.STALE_S", -1.0)
+            assert store.claim("q", ELSEWHERE) is None
+            assert claim.lost.wait(10)
+            with pytest.raises(BusyError, match="has taken over"):
+                claim.check()
+        assert store.beat("q", ELSEWHERE)  # leaving took nothing from it
+
+
+def test_a_claim_is_kept_alive_while_the_main_thread_waits(place: Path) -> None:
+    with Store.open(place) as store, claimed(store, "q", "w", every_s=0.01):
+        first = beats(store)
+        deadline = time.monotonic() + 10
+        while beats(store) == first and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert beats(store) > first
+
+
+def beats(store: Store) -> int:
+    database = store._database
+    with database.reading() as connection:
+        return connection.exec_driver_sql("SELECT beat_us FROM claims").scalar_one()
+
+
+def test_an_interrupted_search_lets_go(place: Path) -> None:
+    class Stopped(Benches):
+        def samples(self, *_args, **_more):
+            raise KeyboardInterrupt
+
+    with Store.open(place) as store:
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                run_campaign(
+                    QUESTION, Workload(id="w", title="binds"), search=Halving(),
+                    benches=Stopped(0), store=store, listener=Silent(),
+                )  # fmt: skip
+        assert search(store, 0).boundary is not None
+    assert [each.name for each in threading.enumerate() if each.name == "claim"] == []
+
+
+class Silent:
+    def __getattr__(self, name: str) -> object:
+        return lambda *_facts: None
+
+
+class Rebuilt(Benches):
+    """Candidates whose images are made anew between two runs."""
+
+    image = "first"
+    left = 5
+
+    def samples(self, *args, **more):
+        for taken in super().samples(*args, **more):
+            if self.left == 0:
+                raise KeyboardInterrupt
+            self.left -= 1
+            yield taken.model_copy(update={"image_key": self.image})
+
+
+def test_samples_of_an_earlier_image_do_not_count_any_more(place: Path) -> None:
+    def run(benches: Benches, heard: list[int]) -> None:
+        class Ear(Silent):
+            def step(self, question: object, step: object) -> None: ...
+
+            def answered(self, boundary) -> None:
+                heard.append(sum(len(verdict.samples) for verdict in boundary.verdicts))
+
+        run_campaign(
+            QUESTION, Workload(id="w", title="binds"), search=Halving(), benches=benches,
+            store=store, listener=Ear(),
+        )  # fmt: skip
+
+    with Store.open(place) as store:
+        with pytest.raises(KeyboardInterrupt):
+            run(Rebuilt(0), [])
+        again, counted = Rebuilt(0), []
+        again.image, again.left = "second", 1000
+        run(again, counted)
+        of_old = [each for each in store.samples() if each.image_key == "first"]
+        assert len(of_old) == 5
+        used = store.campaigns()[0].boundary.verdicts
+        ids = {each.id for each in of_old} & {id_ for one in used for id_ in one.samples}
+        assert ids == set()
