@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from dsharness.cache import PARTS, refuse_foreign
 from dsharness.engine import Engine, last_line
 from dsharness.folders import folder_bytes, refuse_precious, remove_path
 from dsharness.leftovers import LabImage, lab_images
@@ -66,22 +67,27 @@ class Choice:
 
 
 def survey(
-    engine: Engine | None, choice: Choice, *, protected: Sequence[Path] = ()
+    engine: Engine | None,
+    choice: Choice,
+    *,
+    protected: Sequence[Path] = (),
+    alone: bool = True,
 ) -> list[Leftover]:
     """All that ``choice`` names, in the order of removal; changes nothing.
 
-    ``protected`` are files that must survive: a cache folder that holds one is refused.
+    ``protected`` are files that must survive: a cache folder that holds one is refused. Unless
+    this process is ``alone`` in the cache, only orphaned containers go.
     """
     boxes = found(engine) if engine else []
-    busy = not choice.force and any(box.owned for box in boxes)
+    busy = not choice.force and (not alone or any(box.owned for box in boxes))
     things = [container(box, force=choice.force) for box in boxes]
     if engine and choice.kinds & set(IMAGES):
         wanted = (image for image in lab_images(engine) if Kind(image.kind) in choice.kinds)
         things += [named for image in wanted for named in by_name(image)]
     if choice.builds:
-        things += _folder(Kind.BUILDS, cache_home() / "builds", protected)
+        things += _cached(Kind.BUILDS, ("builds",), protected)
     if choice.cache:
-        things += _folder(Kind.CACHE, cache_home(), protected)
+        things += _cached(Kind.CACHE, PARTS, protected)
     if choice.config:
         things += _settings(config_home())
     ordered = sorted(things, key=lambda thing: list(Kind).index(thing.kind))
@@ -133,11 +139,13 @@ def _exists(engine: Engine, thing: Leftover) -> bool:
     return engine.podman("container", "exists", thing.name).ok
 
 
-def _folder(kind: Kind, folder: Path, protected: Sequence[Path]) -> list[Leftover]:
-    if not folder.is_dir():
-        return []
-    refuse_precious(folder, [Path.home(), Path.cwd(), *protected])
-    return [Leftover(kind=kind, name=str(folder), size=folder_bytes(folder))]
+def _cached(kind: Kind, parts: Sequence[str], protected: Sequence[Path]) -> list[Leftover]:
+    """Folders that the lab keeps in its cache, and nothing else that lies there."""
+    refuse_foreign(cache_home())
+    folders = [cache_home() / part for part in parts if (cache_home() / part).is_dir()]
+    for folder in folders:
+        refuse_precious(folder, [Path.home(), Path.cwd(), *protected])
+    return [Leftover(kind=kind, name=str(each), size=folder_bytes(each)) for each in folders]
 
 
 def _settings(folder: Path) -> list[Leftover]:

@@ -11,6 +11,11 @@ def cache_home() -> Path:
     override = os.environ.get("DSBISECT_CACHE")
     if override:
         return Path(override).absolute()
+    return usual_cache()
+
+
+def usual_cache() -> Path:
+    """Where it lies unless DSBISECT_CACHE says otherwise: a folder that only the lab uses."""
     return _xdg("XDG_CACHE_HOME", ".cache")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dsharness.cache import use_cache
 from dsharness.commands import disk_error
 from dsharness.waiting import Deadline, wait_until
 
@@ -15,6 +16,7 @@ from dsharness.waiting import Deadline, wait_until
 @contextmanager
 def exclusive(path: Path, deadline: Deadline) -> Iterator[None]:
     """Hold a file's lock; the kernel lets go of it however this process ends."""
+    use_cache()  # most locks are of the cache, and nothing there is used without one
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from own_storage import host_root, own_storage
 
+from dsharness.cache import TAG, _in_use, use_cache
 from dsharness.containers import Options, running
 from dsharness.engine import Engine
 from dsharness.errors import ExitCode
@@ -26,9 +27,11 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
         monkeypatch.setenv("DSBISECT_CONFIG", str(tmp_path / "config"))
         monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
         monkeypatch.setenv("DSBISECT_STORE", str(tmp_path / "store.db"))
-        (tmp_path / "cache").mkdir()
-        (tmp_path / "cache" / "file").write_text("x" * 10_000)
+        use_cache()
+        (tmp_path / "cache" / "logs").mkdir()
+        (tmp_path / "cache" / "logs" / "file").write_text("x" * 10_000)
         (tmp_path / "store.db").write_text("measured")
+        _in_use.pop(tmp_path / "cache")  # this process is no lab
         yield found
 
 
@@ -80,7 +83,7 @@ def test_a_dry_run_shows_all_and_removes_nothing(images: Engine, tmp_path: Path)
     sizes = {thing["kind"]: thing["size"] for thing in told["removed"]}
     assert all(200_000 <= sizes[kind] < 300_000 for kind in ("golden", "image", "base"))
     assert names(images) == before
-    assert (tmp_path / "cache" / "file").exists()
+    assert (tmp_path / "cache" / "logs" / "file").exists()
 
 
 def test_golden_only_and_then_all_but_the_users_own_and_the_store(
@@ -90,7 +93,7 @@ def test_golden_only_and_then_all_but_the_users_own_and_the_store(
     assert names(images) == ["dsbisect/base:1", "dsbisect/debian-12:2", "mine:1"]
     clean("--images", "--cache", "--config")
     assert names(images) == ["mine:1"]
-    assert not (tmp_path / "cache").exists()
+    assert [each.name for each in (tmp_path / "cache").iterdir()] == [TAG]
     assert list((tmp_path / "config").iterdir()) == []
     assert (tmp_path / "store.db").read_text() == "measured"
     assert clean("--images", "--cache")["removed"] == []
@@ -124,7 +127,7 @@ def test_without_podman_the_cache_goes_all_the_same(
         told = clean("--images", "--cache")
     assert [thing["kind"] for thing in told["removed"]] == ["cache"]
     assert "podman is not installed" in told["note"]
-    assert not (tmp_path / "cache").exists()
+    assert [each.name for each in (tmp_path / "cache").iterdir()] == [TAG]
 
 
 def test_an_image_that_a_users_container_needs_is_named(images: Engine) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbisect.cli.clean import document, spell_bytes
+from dsharness.cache import PARTS, TAG, _in_use, cache_alone, use_cache
 from dsharness.cleaning import Choice, Kind, Leftover, clean_up, survey
 from dsharness.engine import Engine
 from dsharness.errors import UsageError
@@ -19,6 +22,7 @@ from dsharness.folders import folder_bytes, refuse_precious, remove_path
 from dsharness.leftovers import Layers, lab_image, own_bytes
 from dsharness.ownership import OWNER, owner_tag
 
+ROOT = Path(__file__).parents[2]
 ENGINE = Engine(
     podman_version="5.2.0",
     rootless=True,
@@ -116,8 +120,7 @@ def test_nothing_but_containers_unless_asked(podman: Path) -> None:
     assert "images" not in (podman / "calls").read_text()
 
 
-def test_a_running_lab_keeps_its_container_and_all_it_builds_on(podman: Path) -> None:
-    (podman / "cache").mkdir()
+def test_a_running_lab_keeps_its_container_and_all_it_builds_on(podman: Path, cache: Path) -> None:
     with_containers(podman, mine=owner_tag(os.getpid()), orphan="1@gone")
     asked = {"images": True, "cache": True}
     stays = {thing.name: bool(thing.stays) for thing in survey(ENGINE, Choice(**asked))}
@@ -128,16 +131,26 @@ def test_a_running_lab_keeps_its_container_and_all_it_builds_on(podman: Path) ->
     assert not any(thing.stays for thing in forced)
 
 
-def test_cache_and_settings_go_and_nothing_else_of_the_folder(podman: Path) -> None:
-    for name in ("cache/logs/a", "config/engine.json", "config/containers.conf", "config/mine"):
+@pytest.fixture
+def cache(podman: Path) -> Path:
+    """A cache that the lab has made, with something in it."""
+    use_cache()
+    (podman / "cache" / "logs").mkdir()
+    (podman / "cache" / "logs" / "a").write_text("x" * 5000)
+    return podman / "cache"
+
+
+def test_cache_and_settings_go_and_nothing_else_of_the_folder(podman: Path, cache: Path) -> None:
+    (cache / "mine").mkdir()
+    for name in ("config/engine.json", "config/containers.conf", "config/mine"):
         (podman / name).parent.mkdir(parents=True, exist_ok=True)
         (podman / name).write_text("x" * 5000)
     planned = survey(None, Choice(cache=True, config=True))
     assert [thing.kind for thing in planned] == [Kind.CACHE, Kind.CONFIG, Kind.CONFIG]
     assert planned[0].size >= 5000
-    assert (podman / "cache").exists()  # a survey changes nothing
+    assert (cache / "logs").exists()  # a survey changes nothing
     assert not any(thing.stays for thing in clean_up(None, planned))
-    assert not (podman / "cache").exists()
+    assert sorted(path.name for path in cache.iterdir()) == [TAG, "mine"]
     assert [path.name for path in (podman / "config").iterdir()] == ["mine"]
 
 
@@ -156,9 +169,8 @@ def test_removal_goes_on_after_one_that_is_refused(
     assert "--force" not in (podman / "calls").read_text()
 
 
-def test_the_store_is_never_taken_along_with_the_cache(podman: Path) -> None:
-    store = podman / "cache" / "results" / "dsbisect.db"
-    store.parent.mkdir(parents=True)
+def test_the_store_is_never_taken_along_with_the_cache(podman: Path, cache: Path) -> None:
+    store = cache / "logs" / "dsbisect.db"
     store.write_text("")
     with pytest.raises(UsageError, match=r"dsbisect\.db"):
         survey(None, Choice(cache=True), protected=[store])
@@ -170,8 +182,62 @@ def test_a_precious_folder_is_no_cache(
     folder: Path, podman: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DSBISECT_CACHE", str(folder))
-    with pytest.raises(UsageError, match="not the lab's to remove"):
+    use_cache()
+    for choice in (Choice(cache=True), Choice(builds=True)):
+        with pytest.raises(UsageError, match="was not made by dsbisect"):
+            survey(None, choice)
+
+
+def test_a_folder_that_held_something_never_becomes_a_cache(podman: Path) -> None:
+    mine = podman / "cache" / "builds" / "mine"
+    mine.mkdir(parents=True)
+    use_cache()
+    assert not (podman / "cache" / TAG).exists()
+    with pytest.raises(UsageError, match="was not made by dsbisect") as caught:
         survey(None, Choice(cache=True))
+    assert "DSBISECT_CACHE" in caught.value.hint
+    assert mine.exists()
+
+
+def test_the_usual_place_is_the_labs_even_from_before_it_was_marked(
+    podman: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DSBISECT_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(podman / "xdg"))
+    (podman / "xdg" / "dsbisect" / "logs").mkdir(parents=True)
+    assert [thing.kind for thing in survey(None, Choice(cache=True))] == [Kind.CACHE]
+    use_cache()
+    assert (podman / "xdg" / "dsbisect" / TAG).read_text().startswith("Signature: 8a477f597d28d172")
+
+
+def test_a_lab_at_work_keeps_its_cache(podman: Path, cache: Path) -> None:
+    with cache_alone() as alone:
+        assert alone  # this process's own use is none
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _in_use.clear()  # a fork shares its parent's lock; another lab has one of its own
+        use_cache()
+        os.write(writing, b"!")
+        signal.pause()
+    os.read(reading, 1)
+    with cache_alone() as alone:
+        things = survey(None, Choice(cache=True), alone=alone)
+        forced = survey(None, Choice(cache=True, force=True), alone=alone)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert (alone, [bool(thing.stays) for thing in things]) == (False, [True])
+    assert not any(thing.stays for thing in forced)
+    with cache_alone() as alone:
+        assert alone
+
+
+def test_every_folder_of_the_cache_is_known() -> None:
+    folders = ("harness", "images", "builds", "results", "bisect", "tests/support")
+    sources = [path for each in folders for path in (ROOT / each).rglob("*.py")]
+    words = re.compile(r'cache_home\(\) / "([a-z]+)"')
+    used = {word for path in sources for word in words.findall(path.read_text(encoding="utf-8"))}
+    assert used == set(PARTS)
 
 
 def test_a_link_to_a_precious_folder_is_seen_through(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ Golden = Annotated[bool, typer.Option("--golden", help="Also golden states, not 
 Builds = Annotated[
     bool, typer.Option("--builds", help="Also what was built from source, and the toolchains.")
 ]
-Cache = Annotated[bool, typer.Option("--cache", help="Also the cache folder, with the logs.")]
+Cache = Annotated[bool, typer.Option("--cache", help="Also the cache, with the logs.")]
 Config = Annotated[
     bool, typer.Option("--config", help="Also what was found out about the container engine.")
 ]
@@ -43,6 +43,7 @@ def clean(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect clean --images --dry-run
     """
+    from dsharness.cache import cache_alone
     from dsharness.cleaning import Choice, clean_up, survey
     from dsresults.store.location import locate
 
@@ -51,8 +52,9 @@ def clean(  # noqa: PLR0913 - each is an option
     )
     engine, note = _engine()
     kept = locate(store).file
-    planned = survey(engine, choice, protected=[kept] if kept else [])
-    done = planned if dry_run else list(clean_up(engine, planned))
+    with cache_alone() as alone:
+        planned = survey(engine, choice, protected=[kept] if kept else [], alone=alone)
+        done = planned if dry_run else list(clean_up(engine, planned))
     if as_json:
         typer.echo(json.dumps(document(done, dry_run=dry_run, note=note), indent=2))
     else:

@@ -1,0 +1,86 @@
+"""The cache folder as the lab's own: marked as such, and in use while a process of the lab runs.
+
+The mark is the tag that backup programs know (CACHEDIR.TAG), with a line of ours. Only a folder
+that was empty, or lies at the usual place, is marked: one that held something is somebody's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dsharness.errors import UsageError
+from dsharness.paths import cache_home, usual_cache
+
+TAG = "CACHEDIR.TAG"
+LINE = "# dsbisect made this folder; `dsbisect clean --cache` empties it."
+TEXT = f"Signature: 8a477f597d28d172789f06886806bc55\n{LINE}\n"
+PARTS = ("builds", "images", "locks", "logs", "repositories", "sources", "tests")
+
+_in_use: dict[Path, int] = {}  # open and locked until this process ends
+
+
+def use_cache() -> None:
+    """Mark the cache if it is new, and keep `clean` from it for as long as this process runs.
+
+    What prevents that is told, better, by whatever is written there next.
+    """
+    folder = cache_home()
+    if folder in _in_use:
+        return
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder == usual_cache() or not any(folder.iterdir()):
+            with contextlib.suppress(FileExistsError), (folder / TAG).open("x") as tag:
+                tag.write(TEXT)
+        if is_ours(folder):
+            descriptor = os.open(folder / TAG, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            _in_use[folder] = descriptor
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether the lab made this folder."""
+    try:
+        return LINE in (folder / TAG).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def refuse_foreign(folder: Path) -> None:
+    """UsageError for a folder that the lab did not make."""
+    if folder.is_dir() and not is_ours(folder) and folder != usual_cache():
+        raise UsageError(
+            f"{folder} was not made by dsbisect: there is no {TAG} of its own in it",
+            hint="point DSBISECT_CACHE to the right folder; if this is it, made by an older "
+            "version, remove it by hand",
+        )
+
+
+@contextmanager
+def cache_alone() -> Iterator[bool]:
+    """Whether no other process uses the cache; none begins to inside the block."""
+    folder = cache_home()
+    tag = folder / TAG
+    held = _in_use.get(folder)
+    if held is None and not tag.is_file():
+        yield True  # nobody who would lock it was here yet
+        return
+    descriptor = os.open(tag, os.O_RDONLY | os.O_CLOEXEC) if held is None else held
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            alone = False
+        else:
+            alone = True
+        yield alone
+    finally:
+        if held is None:
+            os.close(descriptor)
+        else:
+            fcntl.flock(held, fcntl.LOCK_SH)
