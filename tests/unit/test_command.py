@@ -19,6 +19,8 @@ from dsbisect.command import judged, main
 from dsharness.errors import ExitCode, MatrixError, SourceError
 from dsharness.matrix import load_matrix
 
+for later in ("cli.watching", "cli.root", "commits.judging"):  # what a command imports when it runs
+    importlib.import_module(f"dsbisect.{later}")
 MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
 
 RUN = "from dsbisect.command import main; main()"
@@ -66,10 +68,11 @@ def test_what_a_status_means(code, meant):
         ("--good", "x", "--bad", "y", "--matrix", "/nonexistent.yaml"),
     ],
 )
-def test_a_wrong_command_line_is_a_skip_with_a_warning(tmp_path, args):
-    code, said = ends_with("judge", *args)
-    assert code == 125
-    assert "warning: not judged" in said
+def test_a_wrong_command_line_is_a_skip_with_a_warning(tmp_path, monkeypatch, args):
+    said = tmp_path / "said"
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    assert forked({}, "judge", *args, said=said) == 125
+    assert "warning: not judged" in said.read_text()
 
 
 def test_a_library_that_is_missing_is_a_skip():
@@ -130,13 +133,13 @@ def redirect(descriptor, how):
         os.close(descriptor)
 
 
-def forked(streams, *args):
+def forked(streams, *args, said=Path(os.devnull)):
     """A process of its own, without the seconds that its imports take; its wait status."""
     pid = os.fork()
     if pid == 0:
         try:
-            for number in (1, 2):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 2)
             for number, how in streams.items():
                 redirect(number, how)
             sys.stdout, sys.stderr = (

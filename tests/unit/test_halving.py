@@ -134,7 +134,7 @@ def test_without_noise_the_number_of_probes_is_that_of_binary_search():
     assert len(probed) <= math.ceil(math.log2(names - 1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), size=st.integers(2, 24), effect=st.floats(1.4, 300.0))
 def test_the_truth_is_always_among_the_suspects(data, size, effect):
     step = data.draw(st.integers(1, size - 1))
@@ -153,7 +153,7 @@ def test_the_truth_is_always_among_the_suspects(data, size, effect):
     assert all(row == boundary.after or row in broken for row in boundary.suspects)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(factor=st.floats(0.01, 100.0), seed=st.integers(0, 100))
 def test_scaling_every_value_changes_nothing(factor, seed):
     costs = (1.0, 1.0, 3.0, 3.0)

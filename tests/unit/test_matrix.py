@@ -220,9 +220,9 @@ MILLION = 1_000_000
     ],
 )
 def test_bombs_are_refused_at_once(tmp_path, text, said):
-    started = time.monotonic()
+    started = time.process_time()  # of its own: a busy machine makes no bomb
     message = refused(tmp_path, text)
-    assert time.monotonic() - started < LIMIT_S
+    assert time.process_time() - started < LIMIT_S
     assert said in message
     assert len(message) < 3000
 
@@ -244,7 +244,7 @@ def test_more_lines_of_descent_than_can_be_searched_are_refused(tmp_path):
 
 @given(st.text(alphabet="ab:-[]{}&*!?|>'\"#%, \n\t0.~", max_size=80))
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_no_text_at_all_gets_past_the_one_error(tmp_path, text):
     with pytest.raises(MatrixError):
@@ -263,7 +263,7 @@ def places_of(data, at=()):
 
 @given(st.data())
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_no_value_in_any_place_gets_past_the_one_error(tmp_path, data):
     whole = YAML(typ="safe", pure=True).load(SOUND)

@@ -47,8 +47,12 @@ def test_a_pilot_of_failed_runs_is_no_pilot():
         noise_of(failed)
 
 
-def test_a_plain_step_is_found_in_few_runs():
-    told = forecast(Noise.given(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
+@pytest.fixture(scope="module")
+def told():
+    return forecast(Noise.given(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
+
+
+def test_a_plain_step_is_found_in_few_runs(told):
     assert told.right >= 0.9
     assert 6 <= told.builds <= 7
     assert told.runs < 20
@@ -56,8 +60,7 @@ def test_a_plain_step_is_found_in_few_runs():
     refuse_if_hopeless(told, wanted(), 1.0)
 
 
-def test_what_takes_too_long_is_refused_with_what_would_help():
-    told = forecast(Noise.given(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
+def test_what_takes_too_long_is_refused_with_what_would_help(told):
     with pytest.raises(InconclusiveError, match="hours are more than") as caught:
         refuse_if_hopeless(told, wanted(most_hours=0.01), 1.0)
     assert "more hours" in str(caught.value)

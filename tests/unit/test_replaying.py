@@ -43,9 +43,17 @@ def run(store, benches, search=None):
 
 
 @pytest.mark.parametrize("search", [Halving(), Bayes(), Bayes(survey_up_to=9)])
-@pytest.mark.parametrize("step", [1, 4, 7])
-@pytest.mark.parametrize("refuses", [(), ("d",), ("c", "d", "e")])
-@pytest.mark.parametrize("known", [{}, {"b": "no such package"}])
+@pytest.mark.parametrize(
+    ("step", "refuses", "known"),
+    [
+        (1, (), {}),
+        (4, ("d",), {}),  # just before the step
+        (4, ("c", "d", "e"), {"b": "no such package"}),  # all around it
+        (7, (), {"b": "no such package"}),
+        (7, ("d",), {}),
+        (1, ("c", "d", "e"), {}),
+    ],
+)
 def test_the_same_answer_bit_for_bit(store, search, step, refuses, known):
     done = run(store, Benches(world(step), refuses, unmeasurable=known or {}), search)
     again = replay(done, store.samples(campaign_id=done.id), search_of(done))

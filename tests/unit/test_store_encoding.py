@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from stored_samples import ANY_SAMPLE
 from storing import sample
 
@@ -16,18 +17,20 @@ from dsharness.model import Sample
 from dsresults.store import Store
 
 
-@given(one=ANY_SAMPLE)
-def test_any_sample_survives_the_store_and_an_export(one: Sample) -> None:
+@settings(max_examples=15)
+@given(some=st.lists(ANY_SAMPLE, min_size=1, max_size=6, unique_by=lambda sample: sample.id))
+def test_any_sample_survives_the_store_and_an_export(some: list[Sample]) -> None:
+    kept = {sample.id: sample for sample in some}
     with tempfile.TemporaryDirectory() as folder:
         with Store.open(Path(folder) / "a.db") as store:
-            assert store.add_sample(one)
-            assert store.samples() == [one]
+            assert all(store.add_sample(sample) for sample in some)
+            assert {sample.id: sample for sample in store.samples()} == kept
             text = io.StringIO()
             store.export_jsonl(text)
         with Store.open(Path(folder) / "b.db") as copy:
             copy.import_jsonl(io.StringIO(text.getvalue()))
-            assert copy.samples() == [one]
-            assert not copy.add_sample(one)
+            assert {sample.id: sample for sample in copy.samples()} == kept
+            assert not any(copy.add_sample(sample) for sample in some)
 
 
 @pytest.mark.parametrize(

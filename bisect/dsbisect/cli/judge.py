@@ -47,7 +47,7 @@ def judge(  # noqa: PLR0913 - each is an option
     from dsharness.matrix import find_arm, find_workload, load_matrix
 
     checked = load_matrix(matrix, folder=False)
-    known = _bisecting(repo)
+    known = {} if good and bad else _bisecting(repo)
     ask = Ask(
         matrix=checked,
         workload=find_workload(checked, workload or checked.defaults.workloads[0]),
