@@ -1,4 +1,4 @@
-"""The Rust crates that a Cargo.lock names, fetched once, before the build and apart from it."""
+"""The Rust crates that a Cargo.lock names, fetched once for all toolchains, apart from builds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from dsbuilds.failures import unfetched
 from dsbuilds.keeping import builds_home
 from dsbuilds.toolchains.images import Shop
+from dsbuilds.toolchains.traits import CARGO_LOCK
 from dsbuilds.trees import Tree
 from dsharness.commands import writing
 from dsharness.containers import Options, running
@@ -21,6 +22,7 @@ from dsimages.exclusive import exclusive
 
 SCRIPT = Path(__file__).parent / "libexec" / "fetch-crates"
 INSIDE = "/usr/libexec/dsbisect-build/fetch-crates"
+REVISION = 1  # raise when the same lock brings something else
 LIMIT_S = 900.0
 CERTIFICATES = "/etc/dsbisect/ca.pem"
 BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
@@ -29,13 +31,11 @@ BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.c
 def crates_for(
     engine: Engine, tree: Tree, shop: Shop, log: Path, progress: Callable[[str], None]
 ) -> Path:
-    """The folder with every crate of the lock; cargo checks each one's checksum."""
-    files = {
-        path: blob
-        for path, blob in tree.listing().items()
-        if path.startswith("src/") and path.endswith(("/Cargo.toml", "/Cargo.lock"))
-    }
-    key = content_key([shop.key, files])
+    """The folder with every crate of the lock; cargo checks each one's checksum.
+
+    The lock alone says which they are: neither the toolchain nor the rest of the tree counts.
+    """
+    key = content_key([REVISION, tree.read(CARGO_LOCK)])
     folder = builds_home() / ".crates" / key
     with exclusive(builds_home() / ".crates" / f"{key}.lock", Deadline.after(LIMIT_S)):
         if not folder.exists():
@@ -54,7 +54,7 @@ def _fetch(engine: Engine, tree: Tree, shop: Shop, folder: Path, log: Path) -> N
         volumes = [(build, "/build", "rw"), (SCRIPT, INSIDE, "ro")]
         volumes += [(path, inside, "ro") for inside, path in own.items() if path]
         with running(
-            engine, shop.reference, "sleep", "infinity",
+            engine, shop.fetcher(), "sleep", "infinity",
             purpose="crates", log=log,
             options=Options(network="host", volumes=tuple(volumes)),
         ) as box:  # fmt: skip

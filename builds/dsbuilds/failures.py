@@ -21,6 +21,7 @@ CAUSES = tuple(
     for pattern in (
         r"^.*: fatal error: .*$",
         r"^[^\s:]+:\d+(?::\d+)?: error: .*$",
+        r"^error: failed to run custom build command for `(?!\S+ v\S+ \(/build/source).*$",
         r"^error(\[E\d+\])?: (?!could not compile|failed to run custom build|aborting due).*$",
         r"^configure(\.ac)?(:\d+)?: error: .*$",
         r"^.*undefined reference to .*$",
@@ -36,8 +37,10 @@ STAGE = re.compile(r"^dsbisect-stage\t(\w+)$", re.MULTILINE)
 SURROUNDINGS = frozenset({"autoreconf", "configure"})
 CRATES = re.compile(
     r"no matching package|failed to select a version|lock file version"
-    r"|rustc [0-9.]+ is not supported",
-    re.IGNORECASE,
+    r"|rustc [0-9.]+ is not supported|requires rustc [0-9.]+|lock file .* needs to be updated"
+    r"|failed to run custom build command for `(?!\S+ v\S+ \(/build/source)"
+    r"|^ *--> /build/(crates|vendored)/|^ *--> /usr/share/cargo/registry/",
+    re.IGNORECASE | re.MULTILINE,
 )
 # What cargo says of a source or a lock that no network could help.
 UNFIT = re.compile(

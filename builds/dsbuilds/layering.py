@@ -4,44 +4,52 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dsbuilds.runtime import runtime_for
+from dsbuilds.toolchains.images import Shop
 from dsharness.content import content_key
 from dsharness.engine import Engine
 from dsharness.model import Build, Image
 from dsharness.paths import cache_home, logs_home
 from dsharness.waiting import Deadline
+from dsimages import manifest
 from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
 from dsimages.exclusive import exclusive
+from dsimages.finding import Progress
 from dsimages.pins import DIRSRV, SIBLINGS
 
-REVISION = 1
+REVISION = 2
 LIMIT_S = 600.0
 PACKAGED = (DIRSRV, *SIBLINGS)
 TEXT = "ARG BASE\nFROM ${BASE}\nCOPY opt/dirsrv /opt/dirsrv\n"
 
 
-def layered(engine: Engine, made: Build, runtime: Image, candidate: str) -> Image:
+def layered(engine: Engine, made: Build, shop: Shop, candidate: str, told: Progress) -> Image:
     """The image that serves a build; builds of equal content share it."""
-    key = content_key([REVISION, runtime.key, made.content])
+    key = content_key([REVISION, shop.runtime.key, made.content])
     reference = f"{REPOSITORY}/built:{key}"
     deadline = Deadline.after(LIMIT_S)
     with exclusive(cache_home() / "locks" / f"built-{key}.lock", deadline):
-        if not exists(engine, reference):
+        below = manifest.recall(key)
+        if below is None or not exists(engine, reference):
+            install = Path(made.folder) / "install"
+            below = runtime_for(engine, install, shop, told)
             log = logs_home() / "builds" / f"layer-{key}.log"
             recipe = Recipe(
                 text=TEXT,
-                base=runtime.reference,
+                base=below.reference,
                 reference=reference,
-                labels=labels_of("built", row=runtime.row_id, key=key, build=made.key),
+                labels=labels_of("built", row=below.row_id, key=key, build=made.key),
                 what=f"the image of build {made.key}",
-                context=Path(made.folder) / "install",
+                context=install,
             )
             with replacing(engine, reference):
                 build(Workshop(engine=engine, deadline=deadline, log=log), recipe)
+            manifest.store(below.model_copy(update={"key": key}))
     return Image(
         row_id=candidate,
         reference=reference,
         key=key,
-        packages=_served(runtime, made),
+        packages=_served(below, made),
         build=made.provenance,
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dsbuilds.arguments import beside, check_driver, check_rows
+from dsbuilds.attempt import first_that_works
 from dsbuilds.drivers.chroot import fedora_chroot
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.installing import installed
@@ -26,9 +27,8 @@ from dsbuilds.sources.debian import distribution_source
 from dsbuilds.sources.package import SourcePackage
 from dsbuilds.sources.srpm import srpm_source
 from dsbuilds.sources.tarball import tarball_tree
-from dsbuilds.toolchains.choosing import fitting
-from dsbuilds.toolchains.images import shop_of
-from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.choosing import Way, ways_of
+from dsbuilds.toolchains.images import Shop, shop_of
 from dsbuilds.trees import Tree
 from dsharness.engine import Engine
 from dsharness.errors import BuildError
@@ -122,22 +122,24 @@ class Making:
         patches = self.patches(tree)
         for patch in patches:
             tree = tree.patched(patch.name, patch.text)
-        needs = needs_of(tree.read)
-        ours = [each for each in self.matrix.toolchains if each.row == self.base.row_id]
-        toolchain = fitting(needs, ours or self.matrix.toolchains)[0]
-        shop = shop_of(self.engine, self.matrix, toolchain, progress=self.progress)
-        order = Order(
-            tree=tree,
-            needs=needs,
-            shop=shop,
-            patches=tuple(
-                AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
-                for patch in patches
-            ),
-            expect=promise(patches),
+        ours = [
+            each for each in self.matrix.toolchains if each.row == self.base.row_id and each.offers
+        ]
+        applied = tuple(
+            AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
+            for patch in patches
         )
-        made = build_tree(self.engine, order, progress=self.progress)
-        return made, layered(self.engine, made, shop.runtime, self.row.id)
+
+        def make(way: Way) -> tuple[Build, Shop]:
+            shop = shop_of(self.engine, self.matrix, way.toolchain, progress=self.progress)
+            order = Order(
+                tree=tree, needs=way.needs, shop=shop, patches=applied, expect=promise(patches)
+            )
+            return build_tree(self.engine, order, progress=self.progress), shop
+
+        ways = ways_of(tree.read, ours or self.matrix.toolchains)
+        (made, shop), _ = first_that_works(ways, make, self.progress)
+        return made, layered(self.engine, made, shop, self.row.id, self.progress)
 
     def patches(self, tree: Tree) -> tuple[Patch, ...]:
         """The edits as one patch, and the user's own; EditError says what does not fit."""

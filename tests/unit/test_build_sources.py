@@ -1,4 +1,4 @@
-"""Trees, what counts in them, what they need, and why they do not build."""
+"""Trees, what counts in them, and why they do not build."""
 
 from __future__ import annotations
 
@@ -22,13 +22,10 @@ from dsbuilds.failures import (
     unfetched,
 )
 from dsbuilds.relevance import kind_of, kinds_of, server_key
-from dsbuilds.toolchains.choosing import fitting, for_all, named
-from dsbuilds.toolchains.images import render
-from dsbuilds.toolchains.needs import Crates, needs_of
 from dsbuilds.trees import Tree, imported
 from dsharness.engine import Engine
-from dsharness.errors import BuildError, EditError, InstanceError, MatrixError, UnreachableError
-from dsharness.model import AppliedPatch, Build, DriverName, Family, Provenance, Toolchain
+from dsharness.errors import EditError, InstanceError, UnreachableError
+from dsharness.model import AppliedPatch, Build, DriverName, Provenance
 from dsharness.servers.tree import TreeServer, filled
 
 FILES = {
@@ -163,90 +160,6 @@ class TestWhatCounts:
         assert kinds_of(["README.md", "docs/a", "ldap/a.c"]) == ("docs", "server")
 
 
-def files(**known):
-    base = {"configure.ac": "PKG_CHECK_MODULES([PCRE], [libpcre2-8])", "main": ""}
-    named_files = {**base, **known}
-    paths = {"main": "ldap/servers/slapd/main.c", "lock": "src/Cargo.lock", "m4": "m4/pcre.m4"}
-    table = {paths.get(name, name): text for name, text in named_files.items()}
-    return table.get
-
-
-class TestNeeds:
-    @pytest.mark.parametrize(
-        ("known", "words", "crates"),
-        [
-            ({}, {"gcc", "pcre2"}, Crates.NONE),
-            (
-                {"configure.ac": "AC_ARG_ENABLE(rust, [x])\nAC_ARG_WITH(x)", "m4": "libpcre"},
-                {"gcc", "pcre1", "rust", "system-crates"}, Crates.SYSTEM,
-            ),
-            (
-                {"configure.ac": "libpcre2-8 AC_CHECK_PROG(RUSTC, [rustc])", "lock": "version = 3"},
-                {"gcc", "pcre2", "rust"}, Crates.LOCKED,
-            ),
-            (
-                {"configure.ac": "libpcre2-8 RUSTC lmdb json-c", "lock": "#\nversion = 4\n"},
-                {"gcc", "pcre2", "rust", "lmdb", "json-c", "cargo-lock-4"}, Crates.LOCKED,
-            ),
-        ],
-    )  # fmt: skip
-    def test_eras(self, known, words, crates):
-        needs = needs_of(files(**known))
-        assert (needs.words, needs.crates) == (frozenset(words), crates)
-
-    def test_only_flags_that_the_source_knows_are_passed(self):
-        known = "libpcre2 AC_ARG_ENABLE(rust, [x])\nAC_ARG_ENABLE([cockpit], [x])"
-        flags = needs_of(files(**{"configure.ac": known})).flags
-        assert {"--enable-rust", "--disable-cockpit", "--prefix=/opt/dirsrv"} <= set(flags)
-        assert "--disable-perl" not in flags
-
-    @pytest.mark.parametrize("missing", ["configure.ac", "ldap/servers/slapd/main.c"])
-    def test_what_is_no_389_ds_cannot_be_built(self, missing):
-        table = {"configure.ac": "", "ldap/servers/slapd/main.c": ""}
-        del table[missing]
-        with pytest.raises(BuildError, match="no 389-ds source"):
-            needs_of(table.get)
-
-
-def toolchain(name, *offers, packages=("gcc",)):
-    return Toolchain(id=name, row=name, packages=packages, offers=offers)
-
-
-NEW = toolchain("new", "gcc", "pcre2", "rust", "system-crates")
-OLD = toolchain("old", "gcc", "pcre1", "pcre2", "rust")
-
-
-class TestToolchains:
-    def test_the_first_that_offers_everything(self):
-        needs = needs_of(files())
-        assert fitting(needs, (NEW, OLD)) == (NEW, OLD)
-        old = needs_of(files(**{"configure.ac": "nothing", "m4": "libpcre"}))
-        assert fitting(old, (NEW, OLD)) == (OLD,)
-
-    def test_what_is_lacking_is_told(self):
-        needs = needs_of(files(**{"configure.ac": "libpcre2 lmdb"}))
-        with pytest.raises(BuildError, match="new lacks lmdb; old lacks lmdb"):
-            fitting(needs, (NEW, OLD))
-        with pytest.raises(BuildError, match="the matrix has none"):
-            fitting(needs, ())
-
-    def test_one_for_all_where_there_is_one(self):
-        new, old = needs_of(files()), needs_of(files(**{"configure.ac": "x", "m4": "libpcre"}))
-        assert for_all((new, old), (NEW, OLD)) == (OLD, OLD)
-        assert for_all((new, new), (NEW, OLD)) == (NEW, NEW)
-        assert for_all((new, old), (NEW, OLD), "new") == (NEW, NEW)
-
-    def test_a_wrong_name_is_told_with_a_near_one(self):
-        with pytest.raises(MatrixError, match="Perhaps you meant 'new'"):
-            named("neww", (NEW, OLD))
-
-    def test_the_image_is_the_rows_and_its_packages(self):
-        assert render(NEW, Family.APT).splitlines()[-1].endswith('install-apt", "gcc"]')
-        assert "install-dnf" in render(NEW, Family.DNF)
-        with pytest.raises(MatrixError):
-            render(toolchain("bad", packages=("gcc; rm -rf /",)), Family.APT)
-
-
 STAGES = "dsbisect-stage\tautoreconf\ndsbisect-stage\tconfigure\n"
 MAKE = STAGES + "dsbisect-stage\tmake\n"
 GCC = "ldap/servers/slapd/pw.c:101:33: error: expected expression before '}' token"
@@ -279,6 +192,16 @@ class TestFailures:
     def test_the_cause_is_the_first_line_that_says_why(self, said, cause, stage):
         assert (cause_of(said), stage_of(said)) == (cause, stage)
 
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "error: failed to run custom build command for `slapd v0.1 (/build/source/src/slapd)`",
+            "error[E0425]: cannot find value `x`\n --> src/plugins/pwdchan/src/lib.rs:12:5",
+        ],
+    )
+    def test_rust_of_the_tree_is_the_commits_own(self, said):
+        assert not may_be_the_toolchain(MAKE + said)
+
     def test_a_syntax_error_is_the_commits_own(self):
         said = f"{MAKE}{GCC}\n"
         assert not may_be_stale(said)
@@ -294,6 +217,10 @@ class TestFailures:
         [
             STAGES + "configure: error: x",
             MAKE + "error: no matching package named `concread` found",
+            MAKE + "error: failed to run custom build command for `openssl-sys v0.9.60`",
+            MAKE + "error[E0282]: type annotations needed\n   --> /build/crates/time-0.3.9/a.rs",
+            "error: the lock file /build/source/src/Cargo.lock needs to be updated but --locked",
+            MAKE + "error: package `cc v1.3.1` cannot be built because it requires rustc 1.65.0",
         ],
     )
     def test_another_toolchain_may_do(self, said):

@@ -14,8 +14,7 @@ from dsbuilds.edits.patching import patch_of
 from dsbuilds.edits.user_patch import user_patch
 from dsbuilds.history.changes import picked
 from dsbuilds.history.repository import Repository
-from dsbuilds.toolchains.choosing import fitting, named
-from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.choosing import for_range, named, ways_of
 from dsbuilds.trees import Tree
 from dsharness.content import content_key
 from dsharness.errors import AlreadySoError
@@ -108,11 +107,12 @@ def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
     return tuple(repair(revision) for revision in ask.fixes)
 
 
-def toolchains_of(ask: Ask, trees: tuple[Tree, ...]) -> tuple[Toolchain, ...]:
-    """Best first: one that builds both ends keeps the libraries the same over the whole range."""
+def toolchains_of(ask: Ask, trees: tuple[Tree, ...]) -> tuple[tuple[Toolchain, ...], str | None]:
+    """Best first: one that builds both ends keeps the libraries the same over the whole range.
+
+    And what to say when there is none.
+    """
     known = ask.matrix.toolchains
     if ask.toolchain is not None:
-        return (named(ask.toolchain, known),)
-    choices = [fitting(needs_of(tree.read), known) for tree in trees]
-    common = [each for each in known if all(each in choice for choice in choices)]
-    return tuple(dict.fromkeys([*common, *known]))
+        return (named(ask.toolchain, known),), None
+    return for_range([ways_of(tree.read, known) for tree in trees], known)

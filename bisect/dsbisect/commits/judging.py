@@ -28,10 +28,11 @@ def judge_commit(
     for reference, changed in ((good, False), (bad, True)):
         if keys[candidate] == keys[reference]:
             return changed, f"{candidate} makes the same server as {reference}"
+    toolchains, crossing = toolchains_of(ask, (trees[good], trees[bad]))
     supply = SourceSupply(
         engine=engine,
         matrix=ask.matrix,
-        toolchains=toolchains_of(ask, (trees[good], trees[bad])),
+        toolchains=toolchains,
         patches=patches_of(ask),
         repairs=repairs_of(ask, repository),
     )
@@ -50,6 +51,8 @@ def judge_commit(
         arm_id=ask.arm.id,
     )
     watcher.begin(question.line, 1)
+    if crossing is not None:
+        watcher.preparing(good, crossing)
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         laboratory.prepare(question.line, watcher)
         campaign = run_campaign(

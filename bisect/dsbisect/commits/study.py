@@ -52,10 +52,11 @@ def run_commits(
     """Search the range, follow merges and further steps, prove every culprit."""
     begun = time.monotonic()
     ends = (scope.line[0], scope.line[-1])
+    toolchains, crossing = toolchains_of(ask, tuple(scope.trees[end] for end in ends))
     supply = SourceSupply(
         engine=engine,
         matrix=ask.matrix,
-        toolchains=toolchains_of(ask, tuple(scope.trees[end] for end in ends)),
+        toolchains=toolchains,
         patches=patches_of(ask),
         repairs=repairs_of(ask, scope.repository),
     )
@@ -67,6 +68,8 @@ def run_commits(
         keep=ask.keep,
     )
     watcher.begin(ends, 1)
+    if crossing is not None:
+        watcher.preparing(ends[0], crossing)
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         chase = _Chase(
             ask=ask, scope=scope, supply=supply, laboratory=laboratory, store=store,
@@ -82,6 +85,7 @@ def run_commits(
     )
     findings = findings.model_copy(
         update={
+            "notes": (*findings.notes, *([crossing] if crossing else []), *supply.remarks),
             "builds": len({build.key for build in supply.builds.values()}),
             "samples": len(samples),
             "seconds": round(time.monotonic() - begun, 1),

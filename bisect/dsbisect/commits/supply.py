@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dsbisect.supply import Told
+from dsbuilds.attempt import first_that_works
 from dsbuilds.drivers.tree import Order, build_tree
-from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.contract import Expectation, Patch
 from dsbuilds.failures import UnbuildableError
 from dsbuilds.keeping import find
 from dsbuilds.layering import layered
 from dsbuilds.relevance import server_key
 from dsbuilds.rows import check_promise, promise, promising
-from dsbuilds.toolchains.choosing import fitting
+from dsbuilds.toolchains.choosing import Way, ways_of
 from dsbuilds.toolchains.images import Shop, shop_of
-from dsbuilds.toolchains.needs import Needs, needs_of
 from dsbuilds.trees import Tree
 from dsharness.content import content_key
 from dsharness.engine import Engine
-from dsharness.errors import EditError, SourceError
+from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.golden import Golden
 from dsharness.model import AppliedPatch, Build, Image, Matrix, Server, Toolchain
 
@@ -33,6 +33,26 @@ class Specimen:
 
     tree: Tree
     clean: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """A tree as it is built, and what came of it so far."""
+
+    tree: Tree
+    patches: tuple[AppliedPatch, ...]
+    expect: Expectation
+    clean: bool
+
+    def order(self, way: Way, shop: Shop) -> Order:
+        return Order(
+            tree=self.tree,
+            needs=way.needs,
+            shop=shop,
+            patches=self.patches,
+            expect=self.expect,
+            clean=self.clean,
+        )
 
 
 def no_patches(tree: Tree) -> tuple[Patch, ...]:
@@ -51,6 +71,7 @@ class SourceSupply:
     repairs: tuple[Repair, ...] = ()
     specimens: dict[str, Specimen] = field(default_factory=dict)
     builds: dict[str, Build] = field(default_factory=dict)
+    ways: dict[str, Way] = field(default_factory=dict)
     _shops: dict[str, Shop] = field(default_factory=dict)
     _identities: dict[str, str] = field(default_factory=dict)
 
@@ -75,7 +96,7 @@ class SourceSupply:
 
     def image(self, candidate: str, told: Told) -> Image:
         build, shop = self.build(candidate, told)
-        return promising(layered(self.engine, build, shop.runtime, candidate), build)
+        return promising(layered(self.engine, build, shop, candidate, told), build)
 
     def ahead(self, candidate: str) -> None:
         """Build a candidate that may be wanted soon."""
@@ -85,13 +106,12 @@ class SourceSupply:
         """Whether its build is here already, in a toolchain that was used."""
         specimen = self.specimens[candidate]
         try:
-            _, order = self._order(specimen, specimen.tree, ())
-        except (UnbuildableError, EditError, SourceError):
+            source = self._source(specimen, specimen.tree, ())
+            ways = ways_of(source.tree.read, self.toolchains)
+        except (BuildError, EditError, SourceError):
             return False
-        return any(
-            each.id in self._shops and find(order(self._shops[each.id]).key) is not None
-            for each in self.toolchains
-        )
+        shops = ((way, self._shops.get(way.toolchain.id)) for way in ways)
+        return any(shop and find(source.order(way, shop).key) is not None for way, shop in shops)
 
     def check(self, candidate: str, golden: Golden) -> None:
         """What the server stores is what the edits promised, or the build is not what it says."""
@@ -102,36 +122,46 @@ class SourceSupply:
         """The candidate's build: as it is, or with the repairs that are known."""
         specimen = self.specimens[candidate]
         try:
-            made = self._built(specimen, specimen.tree, (), told)
+            made, way = self._built(specimen, specimen.tree, (), told)
         except UnbuildableError:
             repaired, applied = self._repaired(specimen.tree)
             if not applied:
                 raise
             told(f"building again with {', '.join(patch.name for patch in applied)}")
-            made = self._built(specimen, repaired, applied, told)
-        self.builds[candidate] = made[0]
+            made, way = self._built(specimen, repaired, applied, told)
+        self.builds[candidate], self.ways[candidate] = made[0], way
         return made
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the answer should know of how its candidates were built."""
+        said: dict[str, list[str]] = {}
+        for candidate, build in self.builds.items():
+            for note in build.provenance.notes:
+                said.setdefault(note, []).append(candidate)
+            toolchain = self.ways[candidate].toolchain
+            if toolchain.id != self.toolchains[0].id:
+                other = f"built by {toolchain.id}, the others by {self.toolchains[0].id}"
+                said.setdefault(f"{other}: their libraries differ too", []).append(candidate)
+        return tuple(f"{note}: {', '.join(names)}" for note, names in said.items())
 
     def _built(
         self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], told: Told
-    ) -> tuple[Build, Shop]:
-        """In the first toolchain that fits, or the next when the toolchain was to blame."""
-        needs, order = self._order(specimen, tree, applied)
-        choices = fitting(needs, self.toolchains)
-        for number, toolchain in enumerate(choices):
-            shop = self._shop(toolchain, told)
-            try:
-                return build_tree(self.engine, order(shop), progress=told), shop
-            except UnbuildableError as error:
-                if not error.toolchain_may_be_wrong or number == len(choices) - 1:
-                    raise
-                told(f"{error.message}; trying the toolchain {choices[number + 1].id}")
-        raise AssertionError("fitting() gives at least one")
+    ) -> tuple[tuple[Build, Shop], Way]:
+        """In the first way that works; parts are left out only where they are for all."""
+        source = self._source(specimen, tree, applied)
+        ways = ways_of(source.tree.read, self.toolchains)
+        if any(not way.left_out for way in self.ways.values()):
+            ways = tuple(way for way in ways if not way.left_out) or ways
 
-    def _order(
-        self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...]
-    ) -> tuple[Needs, Callable[[Shop], Order]]:
-        """What a source with all that is applied to it needs, and its order in a toolchain."""
+        def make(way: Way) -> tuple[Build, Shop]:
+            shop = self._shop(way.toolchain, told)
+            return build_tree(self.engine, source.order(way, shop), progress=told), shop
+
+        return first_that_works(ways, make, told)
+
+    def _source(self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...]) -> _Source:
+        """A source with all that is applied to it."""
         patches = self.patches(tree)
         for patch in patches:
             tree = tree.patched(patch.name, patch.text)
@@ -139,19 +169,7 @@ class SourceSupply:
             AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
             for patch in patches
         )
-        needs = needs_of(tree.read)
-
-        def order(shop: Shop) -> Order:
-            return Order(
-                tree=tree,
-                needs=needs,
-                shop=shop,
-                patches=applied,
-                expect=promise(patches),
-                clean=specimen.clean,
-            )
-
-        return needs, order
+        return _Source(tree=tree, patches=applied, expect=promise(patches), clean=specimen.clean)
 
     def _repaired(self, tree: Tree) -> tuple[Tree, tuple[AppliedPatch, ...]]:
         applied: list[AppliedPatch] = []

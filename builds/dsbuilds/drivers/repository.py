@@ -8,7 +8,7 @@ from dsbuilds.crates import crates_for
 from dsbuilds.drivers.packages import PackageOrder, Progress
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.sources.spec_tree import FLAGS, spec_source
-from dsbuilds.toolchains.needs import CARGO_LOCK
+from dsbuilds.toolchains.traits import CARGO_LOCK
 from dsbuilds.trees import Tree
 from dsharness.model import Image, Row
 from dsimages.buildah import Workshop

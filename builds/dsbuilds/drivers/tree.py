@@ -22,7 +22,8 @@ from dsbuilds.keeping import builds_home
 from dsbuilds.relevance import server_key
 from dsbuilds.scripted import confined_run, unbuildable
 from dsbuilds.toolchains.images import Shop
-from dsbuilds.toolchains.needs import Crates, Needs
+from dsbuilds.toolchains.needs import Needs
+from dsbuilds.toolchains.traits import Crates
 from dsbuilds.trees import Tree
 from dsharness.commands import writing
 from dsharness.content import content_key
@@ -58,7 +59,7 @@ class Order:
         return content_key(
             [
                 REVISION, SCRIPT.read_text(encoding="utf-8"), server_key(self.tree.listing()),
-                self.shop.key, self.needs.flags, self.clean,
+                self.shop.key, self.needs.flags, self.needs.settings, self.clean,
             ]
         )  # fmt: skip
 
@@ -104,9 +105,10 @@ class _Making:
     log: Path
 
     def make(self, progress: Progress) -> Path:
-        """The folder with what was installed; a stale half-built folder gets a second try."""
+        """The folder with what was installed; what was built upon another gets a second try."""
+        upon_another = self.slot.exists()
         said = self._run(progress)
-        if said is not None and may_be_stale(said) and not self.order.clean:
+        if said is not None and upon_another and may_be_stale(said):
             progress("building from nothing: what an earlier build left does not fit")
             shutil.rmtree(self.slot, ignore_errors=True)
             said = self._run(progress)
@@ -136,7 +138,7 @@ class _Making:
         )
         return confined_run(
             at, order.shop.reference, SCRIPT,
-            _configure_key(order), str(_jobs()), *order.needs.flags,
+            _configure_key(order), str(_jobs()), *order.needs.settings, "--", *order.needs.flags,
             build=build, volumes=tuple(volumes), limits=order.limits,
         )  # fmt: skip
 
@@ -168,7 +170,7 @@ def _configure_key(order: Order) -> str:
     """Changes with everything that autoreconf and configure read."""
     read = ("configure.ac", "Makefile.am", "VERSION.sh", "m4/")
     files = {path: blob for path, blob in order.tree.listing().items() if path.startswith(read)}
-    return content_key([files, order.needs.flags])
+    return content_key([files, order.needs.flags, order.needs.settings])
 
 
 def _jobs() -> int:
@@ -184,7 +186,8 @@ def _provenance(order: Order, log: Path, seconds: float) -> Provenance:
         patches=order.patches,
         toolchain=order.shop.reference,
         tools=order.shop.tools,
-        flags=order.needs.flags,
+        flags=(*order.needs.flags, *order.needs.settings),
+        notes=order.needs.notes,
         clean=order.clean,
         seconds=round(seconds, 1),
         built_at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from dsbuilds.toolchains.choosing import named
 from dsharness.content import content_key
 from dsharness.engine import Engine
 from dsharness.model import Family, Image, Matrix, Toolchain
@@ -19,7 +21,10 @@ from dsimages.rendering import LIBEXEC
 from dsimages.wording import NAME, all_checked
 
 LIMIT_S = 1800.0
-TOOLS = ("gcc", "rustc", "cargo", "binutils", "make", "ccache", "autoconf", "automake", "libtool")
+TOOLS = (
+    "gcc", "rustc", "rustc-mozilla", "cargo", "cargo-mozilla", "binutils", "make", "ccache",
+    "autoconf", "automake", "libtool",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +36,12 @@ class Shop:
     key: str
     runtime: Image
     tools: dict[str, str]
+    family: Family = Family.APT
+    cargo: Callable[[], str] | None = field(default=None, compare=False)
+
+    def fetcher(self) -> str:
+        """The image whose cargo fetches crates; made when it is asked for."""
+        return self.reference if self.cargo is None else self.cargo()
 
 
 def shop_of(engine: Engine, matrix: Matrix, toolchain: Toolchain, *, progress: Progress) -> Shop:
@@ -64,13 +75,31 @@ def shop_of(engine: Engine, matrix: Matrix, toolchain: Toolchain, *, progress: P
         reference=reference,
         key=key,
         runtime=runtime,
+        family=row.family,
         tools=tools | runtime.notable,
+        cargo=_cargo(engine, matrix, toolchain, progress),
     )
+
+
+def _cargo(
+    engine: Engine, matrix: Matrix, toolchain: Toolchain, progress: Progress
+) -> Callable[[], str] | None:
+    """The one toolchain that fetches crates for all, where the matrix names it."""
+    name = matrix.tools.cargo
+    if name is None or name == toolchain.id:
+        return None
+    return lambda: (
+        shop_of(engine, matrix, named(name, matrix.toolchains), progress=progress).reference
+    )
+
+
+def installer(family: Family) -> str:
+    """The script of the lab that installs packages on a family's systems."""
+    return "install-apt" if family is Family.APT else "install-dnf"
 
 
 def render(toolchain: Toolchain, family: Family) -> str:
     """The Containerfile: the row's image and the toolchain's packages."""
-    installer = "install-apt" if family is Family.APT else "install-dnf"
     words = all_checked(toolchain.packages, NAME, f"toolchains: {toolchain.id}: packages")
-    command = json.dumps([f"{LIBEXEC}/{installer}", *words])
+    command = json.dumps([f"{LIBEXEC}/{installer(family)}", *words])
     return f"ARG BASE\nFROM ${{BASE}}\nRUN {command}\n"

@@ -15,10 +15,10 @@ import pydantic
 from dsharness.matrix.findings import Finding, KeyPath, suggestion
 from dsharness.matrix.order import order_findings
 from dsharness.matrix.pins import row_contradictions, workload_contradictions
-from dsharness.model import Defaults, Row, Series, Tools, Value, Workload
+from dsharness.model import Defaults, Row, Series, Toolchain, Tools, Value, Workload
 
 V = TypeVar("V", bound=Value)
-SECTIONS = ("sources", "rows", "series", "workloads", "settings")
+SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,7 @@ class Draft:
     rows: Mapping[int, Row]
     series: Mapping[int, Series]
     workloads: Mapping[int, Workload]
+    toolchains: Mapping[int, Toolchain]
     defaults: Defaults | None
     tools: Tools | None
 
@@ -43,6 +44,7 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         rows=_readable(Row, data, "rows"),
         series=_readable(Series, data, "series"),
         workloads=_readable(Workload, data, "workloads"),
+        toolchains=_readable(Toolchain, data, "toolchains"),
         defaults=_readable_or_none(Defaults, data.get("defaults")),
         tools=_readable_or_none(Tools, data.get("tools")),
     )
@@ -110,13 +112,9 @@ def _duplicates(draft: Draft) -> Iterator[Finding]:
 
 def _references(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
     """Each place that names something, the name, and the section it must be in."""
-    if draft.defaults is not None:
-        yield ("defaults", "series"), draft.defaults.series, "series"
-        yield ("defaults", "arm"), draft.defaults.arm, "settings"
-        for index, name in enumerate(draft.defaults.workloads):
-            yield ("defaults", "workloads", index), name, "workloads"
-    if draft.tools is not None:
-        yield ("tools", "ldclt"), draft.tools.ldclt, "rows"
+    yield from _choices(draft)
+    for index, toolchain in draft.toolchains.items():
+        yield ("toolchains", index, "row"), toolchain.row, "rows"
     for index, row in draft.rows.items():
         if row.published is not None:
             yield ("rows", index, "published", "source"), row.published.source, "sources"
@@ -127,3 +125,16 @@ def _references(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
             yield ("series", index, "parents", child), child, "rows"
             for place, name in enumerate(parents):
                 yield ("series", index, "parents", child, place), name, "rows"
+
+
+def _choices(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
+    """What `defaults` and `tools` name."""
+    if draft.defaults is not None:
+        yield ("defaults", "series"), draft.defaults.series, "series"
+        yield ("defaults", "arm"), draft.defaults.arm, "settings"
+        for index, name in enumerate(draft.defaults.workloads):
+            yield ("defaults", "workloads", index), name, "workloads"
+    if draft.tools is not None:
+        yield ("tools", "ldclt"), draft.tools.ldclt, "rows"
+        if draft.tools.cargo is not None:
+            yield ("tools", "cargo"), draft.tools.cargo, "toolchains"

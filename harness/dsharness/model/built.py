@@ -97,7 +97,8 @@ class Provenance(Value):
     patches: tuple[AppliedPatch, ...] = ()
     toolchain: str = Field(description="the image it was built in")
     tools: dict[str, str] = Field(default_factory=dict, description="compilers and libraries")
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = Field(default=(), description="of configure, then of the build")
+    notes: tuple[str, ...] = Field(default=(), description="e.g. what was left out, and why")
     clean: bool = Field(description="from an empty folder, not on top of another build")
     seconds: float
     built_at: str

@@ -53,9 +53,13 @@ class Arm(Value):
 
 
 class Tools(Value):
-    """The rows whose images provide the pinned load generators."""
+    """Where the tools come from that are the same for every version."""
 
-    ldclt: Identifier
+    ldclt: Identifier = Field(description="the row whose load generator drives every server")
+    cargo: Identifier | None = Field(
+        default=None,
+        description="the toolchain that fetches crates for all; default: each its own",
+    )
 
 
 class Defaults(Value):

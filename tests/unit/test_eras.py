@@ -1,0 +1,284 @@
+"""What trees show and need, and which toolchains build them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from era_trees import ERA_TREES
+from lab import ROOT
+
+from dsbuilds.attempt import first_that_works
+from dsbuilds.failures import UnbuildableError
+from dsbuilds.toolchains.choosing import fitting, for_range, named, ways_of
+from dsbuilds.toolchains.eras import DATA, eras
+from dsbuilds.toolchains.images import render
+from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.traits import Crates, numbers, versions_of
+from dsharness.errors import BuildError, MatrixError
+from dsharness.matrix import load_matrix
+from dsharness.model import Family, Toolchain
+
+MATRIX = load_matrix(ROOT / "matrix.yaml")
+PATHS = {
+    "main": "ldap/servers/slapd/main.c", "lock": "src/Cargo.lock", "m4": "m4/pcre.m4",
+    "configure": "configure.ac", "makefile": "Makefile.am",
+}  # fmt: skip
+PCRE2 = "PKG_CHECK_MODULES([PCRE], [libpcre2-8])\n"
+SWITCH = "AC_ARG_ENABLE(rust, [x])\n"
+OFFLINE = "AC_ARG_ENABLE(rust_offline, [x]) AC_CHECK_PROG(RUSTC, [rustc])\n"
+LINTS = "RUSTFLAGS=--cap-lints warn"
+HAND_ON = "LINK_ALL_DEPLIBS=yes"
+ADDED = "libslapd_la_LIBADD = $(NSS_LINK) \\\n    $(RSLAPD_LIB)"
+
+
+def files(**known: str):
+    table = {"configure": PCRE2, "main": "", **known}
+    return {PATHS.get(name, name): text for name, text in table.items()}.get
+
+
+def locked(crate: str, version: str, form: str = "version = 3\n\n") -> str:
+    return f'{form}[[package]]\nname = "{crate}"\nversion = "{version}"\n'
+
+
+class TestNeeds:
+    @pytest.mark.parametrize(
+        ("known", "words", "crates"),
+        [
+            ({}, {"gcc", "pcre2"}, Crates.NONE),
+            ({"configure": "x", "m4": "libpcre"}, {"gcc", "pcre1"}, Crates.NONE),
+            ({"configure": "x", "m4": "libpcre2-8"}, {"gcc", "pcre2"}, Crates.NONE),
+            # optional: only where a lock names the crates
+            ({"configure": PCRE2 + SWITCH}, {"gcc", "pcre2"}, Crates.NONE),
+            ({"configure": PCRE2 + SWITCH, "lock": ""}, {"gcc", "pcre2", "rust"}, Crates.LOCKED),
+            # required: with a lock, or as Debian does without one
+            (
+                {"configure": PCRE2 + OFFLINE, "lock": locked("libc", "0.2.1")},
+                {"gcc", "pcre2", "rust"}, Crates.LOCKED,
+            ),
+            (
+                {"configure": PCRE2 + OFFLINE},
+                {"gcc", "pcre2", "rust", "system-crates"}, Crates.SYSTEM,
+            ),
+            (
+                {"configure": "libpcre2-8 RUSTC lmdb json-c", "lock": "#\nversion = 4\n"},
+                {"gcc", "pcre2", "rust", "lmdb", "json-c", "cargo-lock-4"}, Crates.LOCKED,
+            ),
+            # a crate's own version 4 is no format
+            (
+                {"configure": PCRE2 + OFFLINE, "lock": locked("libc", "4")},
+                {"gcc", "pcre2", "rust"}, Crates.LOCKED,
+            ),
+        ],
+    )  # fmt: skip
+    def test_what_trees_show(self, known, words, crates):
+        needs = needs_of(files(**known))
+        assert (needs.words, needs.crates) == (frozenset(words), crates)
+
+    @pytest.mark.parametrize(
+        ("version", "old"),
+        [("0.9.58", True), ("0.9.63", True), ("0.9.64", False), ("0.9.104", False)],
+    )
+    @pytest.mark.parametrize("form", ["", "version = 3\n\n", "version = 4\n\n"])
+    def test_crates_of_openssl_1_1_ask_for_it(self, version, old, form):
+        lock = locked("libc", "0.1.0", form) + "\n" + locked("openssl-sys", version, "")
+        needs = needs_of(files(configure=SWITCH, lock=lock))
+        assert ("openssl-1.1" in needs.words) is old
+
+    @pytest.mark.parametrize(
+        ("makefile", "handed_on"),
+        [
+            ("", False),
+            (ADDED, True),
+            (f"{ADDED}\nns_slapd_LDADD = $(OPENSSL_LIBS)", True),
+            (f"{ADDED} \\\n  $(OPENSSL_LIBS)", False),
+            (f"{ADDED}\nlibslapd_la_LIBADD += $(OPENSSL_LIBS)", False),
+            (f"{ADDED} -lssl -lcrypto", False),
+            (f"{ADDED} -lcrypto\ndbscan_LDADD = $(NSPR_LINK) libback-ldbm.la", True),
+            (f"{ADDED} -lcrypto\ndbscan_LDADD = libback-ldbm.la \\\n libslapd.la", False),
+            (f"{ADDED} -lcrypto\ndbscan_LDADD = $(NSPR_LINK) $(DB_LINK)", False),
+        ],
+    )
+    def test_links_that_count_on_libtool(self, makefile, handed_on):
+        needs = needs_of(files(configure=PCRE2 + OFFLINE, lock="", makefile=makefile))
+        assert needs.settings == ((LINTS, HAND_ON) if handed_on else (LINTS,))
+
+    def test_without_rust_openssl_is_nobodys_need(self):
+        assert needs_of(files(makefile=ADDED)).settings == ()
+
+    def test_only_flags_that_the_source_knows_are_passed(self):
+        known = f"libpcre2 {SWITCH}AC_ARG_ENABLE([cockpit], [x])"
+        assert needs_of(files(configure=known, lock="")).flags == (
+            "--prefix=/opt/dirsrv", "--with-openldap", "--enable-rust", "--without-systemd",
+            "--disable-cockpit",
+        )  # fmt: skip
+
+    def test_optional_rust_without_a_lock_is_left_out_and_said(self):
+        needs = needs_of(files(configure=SWITCH))
+        assert "--enable-rust" not in needs.flags
+        assert needs.notes == (
+            "built without Rust: it is optional, and no Cargo.lock names its crates",
+        )
+
+    def test_what_is_optional_can_be_left_out_with_all_that_follows_from_it(self):
+        tree = files(configure=SWITCH, lock=locked("openssl-sys", "0.9.60"), makefile=ADDED)
+        whole = needs_of(tree)
+        assert whole.optional == {"Rust"}
+        less = needs_of(tree, whole.optional)
+        assert (less.words, less.crates, less.settings) == ({"gcc", "pcre1"}, Crates.NONE, ())
+
+    @pytest.mark.parametrize("missing", ["configure.ac", "ldap/servers/slapd/main.c"])
+    def test_what_is_no_389_ds_cannot_be_built(self, missing):
+        table = {"configure.ac": "", "ldap/servers/slapd/main.c": ""}
+        del table[missing]
+        with pytest.raises(BuildError, match="no 389-ds source"):
+            needs_of(table.get)
+
+    @pytest.mark.parametrize(
+        ("era", "toolchains"),
+        [
+            ("1.4.3.24", ["debian-12", "debian-11"]),
+            ("2.0.5", ["debian-11"]),
+            ("2.0.16", ["debian-12", "debian-11"]),
+            ("2.2.1", ["debian-12", "debian-11"]),
+            ("2.2.3", ["debian-13", "debian-12", "debian-11"]),
+            ("2.3.2", ["debian-13", "debian-12", "debian-11"]),
+            ("3.2", ["debian-13"]),
+        ],
+    )
+    def test_the_matrix_has_a_toolchain_for_every_era(self, era, toolchains):
+        needs = needs_of(ERA_TREES[era].get)
+        assert [each.id for each in fitting(needs, MATRIX.toolchains)] == toolchains
+
+
+class TestData:
+    def test_versions_are_numbers(self):
+        assert numbers("0.9.64+1.1.1k") == (0, 9, 64)
+        assert numbers("0.9.9-beta.1") < numbers("0.9.60")
+        assert versions_of("a.c", 'name = "abc"\nversion = "1"\n') == []
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (("{trait: rust-switch}, {lacks", "{trait: rust-swich}, {lacks"), "rust-swich"),
+            (("id: lmdb", "id: pcre1"), "a second time"),
+            (("{in: lock,", "{in: lockk,"), "lockk"),
+            (("says: lmdb", "says: 'lmdb('"), "says"),
+            (('before: "', 'befor: "'), "befor"),
+        ],
+    )
+    def test_what_is_wrong_in_it_is_told(self, tmp_path: Path, change: tuple[str, str], said: str):
+        text = DATA.read_text(encoding="utf-8")
+        assert change[0] in text
+        wrong = tmp_path / "eras.yaml"
+        wrong.write_text(text.replace(*change, 1), encoding="utf-8")
+        with pytest.raises(MatrixError, match=said):
+            eras(wrong)
+
+
+def toolchain(name, *offers, packages=("gcc",)):
+    return Toolchain(id=name, row=name, packages=packages, offers=offers)
+
+
+NEW = toolchain("new", "gcc", "pcre2", "rust", "system-crates")
+OLD = toolchain("old", "gcc", "pcre1", "pcre2", "rust")
+CARGO = toolchain("only-cargo")
+PCRE1 = files(configure="x", m4="libpcre")
+
+
+class TestToolchains:
+    def test_the_first_that_offers_everything(self):
+        assert fitting(needs_of(files()), (NEW, OLD, CARGO)) == (NEW, OLD)
+        assert fitting(needs_of(PCRE1), (NEW, OLD)) == (OLD,)
+
+    def test_what_is_lacking_is_told(self):
+        needs = needs_of(files(configure="libpcre2 lmdb"))
+        with pytest.raises(BuildError, match="new lacks lmdb; old lacks lmdb\n"):
+            fitting(needs, (NEW, OLD, CARGO))
+        with pytest.raises(BuildError, match="the matrix has none"):
+            fitting(needs, ())
+
+    def test_one_for_both_ends_where_there_is_one(self):
+        new, old = (ways_of(tree, (NEW, OLD)) for tree in (files(), PCRE1))
+        assert for_range((new, old), (NEW, OLD)) == ((OLD, NEW), None)
+        assert for_range((new, new), (NEW, OLD)) == ((NEW, OLD), None)
+
+    def test_where_there_is_none_it_is_told(self):
+        system = ways_of(files(configure=PCRE2 + OFFLINE), (NEW, OLD))
+        order, said = for_range((ways_of(PCRE1, (NEW, OLD)), system), (NEW, OLD))
+        assert order == (NEW, OLD)
+        assert said is not None
+        assert said.startswith("no toolchain builds both ends: they are built by old and new")
+
+    def test_a_range_from_pcre_1_to_2_stays_on_one_system(self):
+        ends = [ways_of(ERA_TREES[era].get, MATRIX.toolchains) for era in ("2.2.1", "2.2.3")]
+        order, said = for_range(ends, MATRIX.toolchains)
+        assert (order[0].id, said) == ("debian-12", None)
+
+    def test_a_range_from_openssl_1_1_to_3_stays_on_one_system(self):
+        ends = [ways_of(ERA_TREES[era].get, MATRIX.toolchains) for era in ("2.0.5", "2.2.3")]
+        order, said = for_range(ends, MATRIX.toolchains)
+        assert (order[0].id, said) == ("debian-11", None)
+
+    def test_what_is_optional_is_left_out_last(self):
+        tree = files(configure=SWITCH, lock="", m4="libpcre")
+        ways = ways_of(tree, (NEW, OLD))
+        assert [(way.toolchain.id, way.left_out) for way in ways] == [
+            ("old", frozenset()), ("old", {"Rust"}),
+        ]  # fmt: skip
+        assert ways[1].needs.notes == (
+            "built without Rust: it is optional, and could not be built",
+        )
+
+    def test_where_rust_fits_nowhere_the_rest_may(self):
+        tree = files(configure=SWITCH, lock=locked("openssl-sys", "0.9.60"))
+        assert [way.left_out for way in ways_of(tree, (NEW, OLD))] == [{"Rust"}]
+        with pytest.raises(BuildError, match=r"new lacks openssl-1\.1, pcre1"):
+            ways_of(tree, (NEW,))
+
+    def test_a_wrong_name_is_told_with_a_near_one(self):
+        with pytest.raises(MatrixError, match="Perhaps you meant 'new'"):
+            named("neww", (NEW, OLD))
+
+    def test_the_image_is_the_rows_and_its_packages(self):
+        assert render(NEW, Family.APT).splitlines()[-1].endswith('install-apt", "gcc"]')
+        assert "install-dnf" in render(NEW, Family.DNF)
+        with pytest.raises(MatrixError):
+            render(toolchain("bad", packages=("gcc; rm -rf /",)), Family.APT)
+
+
+class TestAttempts:
+    def attempt(self, *failures: bool | None):
+        """True: the toolchain may be wrong; False: the source is; None: it works."""
+        tree = files(configure=SWITCH, lock="")
+        ways = ways_of(tree, (OLD, OLD.model_copy(update={"id": "older"})))
+        outcomes, told = iter(failures), []
+
+        def make(way):
+            outcome = next(outcomes)
+            if outcome is None:
+                return way.title
+            error = UnbuildableError("unbuildable: so it is")
+            error.toolchain_may_be_wrong = outcome
+            raise error
+
+        return first_that_works(ways, make, told.append)[0], told
+
+    def test_the_first_that_works_is_taken(self):
+        assert self.attempt(None) == ("the toolchain old", [])
+
+    def test_the_next_is_tried_when_the_toolchain_may_be_wrong(self):
+        made, told = self.attempt(True, True, None)
+        assert made == "the toolchain old, without Rust"
+        assert told == [
+            "unbuildable: so it is; trying the toolchain older",
+            "unbuildable: so it is; trying the toolchain old, without Rust",
+        ]
+
+    def test_a_broken_source_is_tried_once(self):
+        with pytest.raises(UnbuildableError):
+            self.attempt(False)
+
+    def test_the_last_failure_counts(self):
+        with pytest.raises(UnbuildableError):
+            self.attempt(True, True, True, True)
