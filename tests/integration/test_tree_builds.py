@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from seed_history import harmless_c
 from dsbuilds.drivers.tree import Order, build_tree
 from dsbuilds.toolchains.images import shop_of
 from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.traits import Crates
 from dsbuilds.trees import Tree, imported
 from dsharness.engine import Engine
 from dsharness.model import Build
@@ -44,6 +46,19 @@ def changed(tree: Tree, name: str) -> Tree:
     return tree.with_files({C_FILE: harmless_c(name)(text)})
 
 
+def as_linked_to_2_2(tree: Tree) -> Tree:
+    """With the link lines of older versions: OpenSSL among the flags, dbscan without libslapd."""
+    text = tree.read("Makefile.am") or ""
+    for new, old in (
+        (r"^(libslapd_la_LIBADD = .*) \$\(OPENSSL_LIBS\)$", r"\1"),
+        (r"^(libslapd_la_LDFLAGS = .*)$", r"\1 -lssl -lcrypto"),
+        (r"^(dbscan_LDADD = .*) libslapd\.la$", r"\1"),
+    ):
+        text, found = re.subn(new, old, text, flags=re.MULTILINE)
+        assert found == 1, new
+    return tree.with_files({"Makefile.am": text})
+
+
 def libraries(build: Build) -> dict[str, Path]:
     folder = Path(build.folder) / "install"
     return {str(path.relative_to(folder)): path for path in folder.rglob("*.so*") if path.is_file()}
@@ -74,3 +89,23 @@ def test_what_no_other_library_sees_links_no_other(engine: Engine, source: Tree)
     """One name is gone and another is new, and nothing but libslapd cares."""
     built(engine, changed(source, "two"))
     assert links(built(engine, changed(source, "three"))) < 5
+
+
+def test_the_links_of_older_versions_work_where_libtool_hands_nothing_on(
+    engine: Engine, source: Tree
+) -> None:
+    older = as_linked_to_2_2(source)
+    assert "LINK_ALL_DEPLIBS=yes" not in needs_of(source.read).settings
+    assert "LINK_ALL_DEPLIBS=yes" in needs_of(older.read).settings
+    made = built(engine, older)
+    programs = Path(made.folder) / "install" / "opt" / "dirsrv"
+    assert (programs / "bin" / "dbscan").is_file()
+    assert (programs / "bin" / "pwdhash").is_file()
+
+
+@pytest.mark.parametrize("row", ["debian-13", "debian-sid"])
+def test_real_sources_show_what_they_need(row: str) -> None:
+    needs = needs_of(imported(debian_source(row), row).read)
+    assert needs.words == {"gcc", "rust", "system-crates", "pcre2", "lmdb", "json-c"}
+    assert needs.crates is Crates.SYSTEM
+    assert needs.settings == ("RUSTFLAGS=--cap-lints warn",)

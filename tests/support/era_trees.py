@@ -58,7 +58,8 @@ libback_ldbm_la_LDFLAGS = -avoid-version
 ns_slapd_SOURCES = ldap/servers/slapd/main.c
 ns_slapd_LDADD = libslapd.la
 dbscan_SOURCES = ldap/servers/slapd/dbscan.c
-dbscan_LDADD = libback-ldbm.la {dbscan}
+DB_IMPL = libback-ldbm.la
+dbscan_LDADD = $(DB_IMPL) {dbscan}
 rs/debug/librslapd.a: cargo-decides
 \t{env} CARGO_TARGET_DIR=$(abs_top_builddir)/rs cargo rustc $(CARGO_FLAGS) \\
 \t\t--manifest-path=$(srcdir)/src/librslapd/Cargo.toml

@@ -95,6 +95,7 @@ class TestNeeds:
             (f"{ADDED}\nlibslapd_la_LIBADD += $(OPENSSL_LIBS)", False),
             (f"{ADDED} -lssl -lcrypto", False),
             (f"{ADDED} -lcrypto\ndbscan_LDADD = $(NSPR_LINK) libback-ldbm.la", True),
+            (f"{ADDED} -lcrypto\ndbscan_LDADD = $(NSPR_LINK) $(DB_IMPL)", True),
             (f"{ADDED} -lcrypto\ndbscan_LDADD = libback-ldbm.la \\\n libslapd.la", False),
             (f"{ADDED} -lcrypto\ndbscan_LDADD = $(NSPR_LINK) $(DB_LINK)", False),
         ],
