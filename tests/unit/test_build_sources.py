@@ -185,7 +185,7 @@ class TestFailures:
             (f"{MAKE}make: *** No rule to make target 'x.h', needed by 'y.o'.  Stop.\n",
              "make: *** No rule to make target 'x.h', needed by 'y.o'.  Stop.", "make"),
             (
-                "error: failed to sync\n\nCaused by:\n  the lock file /a/lock needs to be updated\n",
+                "error: failed to sync\n\nCaused by:\n the lock file /a/lock needs to be updated\n",
                 "the lock file /a/lock needs to be updated", "start",
             ),
             (f"{MAKE}make: *** [Makefile:3: all] Error 1\n",
