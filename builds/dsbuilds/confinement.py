@@ -6,13 +6,13 @@ capabilities, and with limits on memory, processes, time and disk.
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsbuilds.entries import size_of
 from dsharness.brake import own_brake
 from dsharness.containers import Container, Options, running
 from dsharness.engine import Engine
@@ -32,13 +32,22 @@ class Limits:
     time_s: float = 3600.0
     disk_bytes: int = 12 * GIB
     file_bytes: int = 4 * GIB
+    cache_bytes: int = 3 * GIB  # of the compiler cache, which bounds itself to 2 GiB
 
 
-@dataclass
+@dataclass(kw_only=True)
 class DiskWatch:
-    """Whether a build was ended because it filled its folder."""
+    """Folders that a build may write to, and which one it filled beyond its limit."""
 
-    exceeded: bool = False
+    limits: Mapping[Path, int]
+    exceeded: Path | None = None
+
+    def look(self) -> bool:
+        """Whether one of them is larger than it may be, now or before."""
+        if self.exceeded is None:
+            over = (path for path, most in self.limits.items() if size_of(path) > most)
+            self.exceeded = next(over, None)
+        return self.exceeded is not None
 
 
 def bounded(limits: Limits, *command: str) -> tuple[str, ...]:
@@ -70,14 +79,14 @@ def confined(
     engine: Engine,
     image: str,
     *,
-    folder: Path,
+    writable: Mapping[Path, int],
     volumes: tuple[tuple[Path, str, str], ...],
     purpose: str,
     log: Path,
     limits: Limits,
 ) -> Iterator[tuple[Container, DiskWatch]]:
-    """A container for one build; it is removed as soon as ``folder`` outgrows its limit."""
-    watch = DiskWatch()
+    """A container for one build; it is removed as soon as a folder outgrows its limit in bytes."""
+    watch = DiskWatch(limits=writable)
     with running(
         engine, image, "sleep", "infinity",
         purpose=purpose, log=log, options=options(limits, volumes, engine),
@@ -88,8 +97,7 @@ def confined(
             while not ended.wait(LOOK_S):
                 if brake is not None and brake.held:
                     continue
-                if size_of(folder) > limits.disk_bytes:
-                    watch.exceeded = True
+                if watch.look():
                     remove(engine, box.name)
                     return
 
@@ -100,19 +108,3 @@ def confined(
         finally:
             ended.set()
             thread.join()
-
-
-def size_of(folder: Path) -> int:
-    """Bytes on disk below a folder, links not followed; what goes meanwhile counts nothing."""
-    total, folders = 0, [folder]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(Path(entry.path))
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_blocks * 512
-        except OSError:
-            continue
-    return total

@@ -8,8 +8,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from dsbuilds.archive import archived
 from dsbuilds.failures import unfetched
 from dsbuilds.keeping import builds_home
+from dsbuilds.scripted import SOURCE
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.toolchains.traits import CARGO_LOCK
 from dsbuilds.trees import Tree
@@ -48,10 +50,11 @@ def _fetch(engine: Engine, tree: Tree, shop: Shop, folder: Path, log: Path) -> N
     with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder.parent) as draft:
         build = Path(draft)
         with writing(build):
-            tree.write_out(build / "source", build / "index")
+            archived(tree, build / "source.tar", wanted=lambda path: path.startswith("src/"))
             (build / "out").mkdir()
         own = {"/etc/dsbisect/cargo.toml": _own_settings(), CERTIFICATES: _own_certificates()}
-        volumes = [(build, "/build", "rw"), (SCRIPT, INSIDE, "ro")]
+        volumes = [(build / "out", "/build/out", "rw"), (SCRIPT, INSIDE, "ro")]
+        volumes.append((build / "source.tar", SOURCE, "ro"))
         volumes += [(path, inside, "ro") for inside, path in own.items() if path]
         with running(
             engine, shop.fetcher(), "sleep", "infinity",

@@ -36,6 +36,7 @@ CAUSES = tuple(
 STAGE = re.compile(r"^dsbisect-stage\t(\w+)$", re.MULTILINE)
 # Before make, it is the toolchain that does not fit rather than the commit that is broken.
 SURROUNDINGS = frozenset({"autoreconf", "configure"})
+LAYING_OUT = "lay"  # of the source, and of what an earlier build left
 CRATES = re.compile(
     r"no matching package|failed to select a version|lock file version"
     r"|rustc [0-9.]+ is not supported|requires rustc [0-9.]+|lock file .* needs to be updated"
@@ -52,7 +53,7 @@ UNFIT = re.compile(
 )
 STALE = re.compile(
     r"No rule to make target|undefined reference|file format not recognized|file truncated"
-    r"|multiple definition|can't find crate"
+    r"|multiple definition|can't find crate|No such file or directory"
 )
 PASSING = re.compile(
     r"Killed|Cannot allocate memory|virtual memory exhausted|No space left|Disk quota exceeded"
@@ -89,7 +90,7 @@ def may_be_the_toolchain(said: str) -> bool:
 
 def may_be_stale(said: str) -> bool:
     """Whether what an earlier build left in the folder may be the cause."""
-    return bool(STALE.search(said)) or stage_of(said) in SURROUNDINGS
+    return bool(STALE.search(said)) or stage_of(said) in {*SURROUNDINGS, LAYING_OUT}
 
 
 def unfetched(said: str, origin: str, log: Path) -> DsbisectError:

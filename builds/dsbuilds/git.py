@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dsharness.commands import Completed, run
 from dsharness.engine import last_line
-from dsharness.errors import SourceError
+from dsharness.errors import DsbisectError, SourceError
 from dsharness.waiting import Deadline
 
 LIMIT_S = 600.0
@@ -78,11 +78,12 @@ class Git:
         what: str,
         stdin: str | None = None,
         env: Mapping[str, str] | None = None,
+        fails: type[DsbisectError] = SourceError,
     ) -> str:
-        """Git's standard output, or a SourceError that names ``what`` was wanted."""
+        """Git's standard output, or an error that names ``what`` was wanted."""
         done = self.call(*args, stdin=stdin, env=env)
         if not done.ok:
-            raise SourceError(f"{what}: git {args[0]}: {last_line(done)}")
+            raise fails(f"{what}: git {args[0]}: {last_line(done)}")
         return done.stdout
 
 

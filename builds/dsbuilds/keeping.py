@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dsbuilds.failures import UnbuildableError
 from dsharness.commands import atomic_write, writing
+from dsharness.folders import private
 from dsharness.model import Build
 from dsharness.paths import cache_home
 
@@ -18,7 +19,16 @@ RECORD = "build.json"
 
 
 def builds_home() -> Path:
-    return cache_home() / "builds"
+    """Where builds are kept: made by programs of strangers, so nobody else's to look into."""
+    return private(cache_home() / "builds")
+
+
+def compiler_cache(toolchain: str) -> Path:
+    """The folder of a toolchain's compiler cache; all incremental builds share it."""
+    folder = builds_home() / ".ccache" / toolchain
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def find(key: str) -> Build | None:

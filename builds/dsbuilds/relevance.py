@@ -6,7 +6,8 @@ never a wrong answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 
 from dsharness.content import content_key
 
@@ -36,6 +37,11 @@ FILES: dict[str, str] = {
     ".cspell.json": "docs",
 }
 ENDINGS: dict[str, str] = {".md": "docs", ".spec": "packaging", ".spec.in": "packaging"}
+UNREAD = (
+    "dirsrvtests/", "src/cockpit/", "src/lib389/", "docs/", "rfcs/", "profiling/", "docker/",
+    ".github/", ".copr/",
+)  # fmt: skip
+BUILD = re.compile(r"configure\.ac|Makefile\.am|m4/[^/]+\.m4")
 SERVER = "server"
 CRATES = "debian/vendor/"  # Rust that a Debian source brings along
 
@@ -57,6 +63,20 @@ def kind_of(path: str) -> str:
 def server_key(listing: Mapping[str, str]) -> str:
     """The same for all sources that make the same server; ``listing`` is path -> content."""
     return content_key({path: what for path, what in listing.items() if kind_of(path) == SERVER})
+
+
+def readable(files: Callable[[str], str | None], names: Iterable[str]) -> Callable[[str], bool]:
+    """Which files of a source its build can read.
+
+    Tests, web UI and lib389 are most of a source. They stay out, but for those that the build's own
+    files name: configure may make one of them.
+    """
+    build = "\n".join(files(path) or "" for path in names if BUILD.fullmatch(path))
+
+    def wanted(path: str) -> bool:
+        return not path.startswith(UNREAD) or path in build or path.removesuffix(".in") in build
+
+    return wanted
 
 
 def kinds_of(paths: Iterable[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dsbuilds.confinement import Limits, bounded, confined
+from dsbuilds.entries import removed
 from dsbuilds.failures import (
     UnbuildableError,
     cause_of,
@@ -23,9 +24,11 @@ from dsharness.plain import plain
 from dsimages.buildah import Workshop
 
 HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal speaks
+LINE = 2000  # characters of one line
 SAID_BYTES = 8 << 20  # of what a build says; its log has more
 FULL_BYTES = 64 << 20  # less than this is left: the machine's disk is full, not a limit reached
 INSIDE = "/usr/libexec/dsbisect-build/script"
+SOURCE = "/usr/libexec/dsbisect-build/source.tar"
 
 
 def unbuildable(said: str, log: Path) -> UnbuildableError:
@@ -44,26 +47,36 @@ def confined_run(
     script: Path,
     *args: str,
     build: Path,
+    source: Path | None = None,
+    cache: Path | None = None,
     volumes: tuple[tuple[Path, str, str], ...] = (),
     limits: Limits,
 ) -> str | None:
-    """Run a script in /build without a network; what it said when it failed, None when not."""
+    """Run a script in /build without a network; what it said when it failed, None when not.
+
+    ``source`` is an archive that the script unpacks, ``cache`` a compiler cache. What is left in
+    ``build`` was written by whoever wrote the source: ``dsbuilds.entries`` reads it.
+    """
     mounted = ((build, "/build", "rw"), (script, INSIDE, "ro"), *volumes)
+    mounted += ((source, SOURCE, "ro"),) if source else ()
+    mounted += ((cache, "/build/ccache", "rw"),) if cache else ()
+    writable = {build: limits.disk_bytes} | ({cache: limits.cache_bytes} if cache else {})
     limit_s = min(limits.time_s, at.deadline.left_s)
     with confined(
         at.engine, image,
-        folder=build, volumes=mounted, purpose="build", log=at.log, limits=limits,
+        writable=writable, volumes=mounted, purpose="build", log=at.log, limits=limits,
     ) as (box, disk):  # fmt: skip
         done = box.execute(*bounded(limits, INSIDE, *args), limit_s=limit_s, keep_bytes=SAID_BYTES)
-    if disk.exceeded:
-        raise UnbuildableError(
-            f"unbuildable: it filled more than {limits.disk_bytes >> 30} GiB of disk", log=at.log
-        )
+    if disk.look():
+        removed(disk.exceeded or build)
+        most = writable[disk.exceeded or build]
+        raise UnbuildableError(f"unbuildable: it filled more than {most >> 20} MiB of disk",
+                               log=at.log)  # fmt: skip
     if done.timed_out:
         raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
     if done.ok:
         return None
-    said = plain(f"{done.stdout}\n{done.stderr}")
+    said = "\n".join(line[:LINE] for line in plain(f"{done.stdout}\n{done.stderr}").splitlines())
     if says_disk_full(said) and shutil.disk_usage(build).free < FULL_BYTES:
         raise disk_full(build)
     if done.status > HIGHEST:
@@ -82,4 +95,4 @@ def work_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        removed(folder)

@@ -1,4 +1,4 @@
-"""A source as a git tree in a folder of the lab's own: read, changed and written out, never edited.
+"""A source as a git tree in a folder of the lab's own: read and changed, never edited.
 
 Whatever a source was (a revision, a source package, an archive), here it is one hash. Patches make
 another tree of it; equal files are equal trees.
@@ -6,6 +6,7 @@ another tree of it; equal files are equal trees.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import tempfile
@@ -14,10 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dsbuilds.entries import entries
 from dsbuilds.git import Git
+from dsharness.commands import writing
 from dsharness.content import content_key
 from dsharness.credentials import without_credentials
-from dsharness.errors import EditError
+from dsharness.errors import BuildError, EditError, SourceError
+from dsharness.folders import private
 from dsharness.paths import cache_home
 from dsharness.waiting import Deadline
 from dsimages.exclusive import exclusive
@@ -45,14 +49,14 @@ class Tree:
     def listing(self) -> dict[str, str]:
         """Path -> mode and hash of every file."""
         what = f"list the files of {self.origin}"
-        listed = self.git.must("ls-tree", "-r", "-z", self.id, what=what)
+        listed = self._must("ls-tree", "-r", "-z", self.id, what=what)
         entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
         return {path: " ".join(facts.split()) for facts, _, path in entries}
 
     def patched(self, name: str, text: str) -> Tree:
         """The tree with a patch applied, whole or not at all; EditError names what failed."""
         with temporary_index() as env:
-            self.git.must("read-tree", self.id, what=f"read {self.origin}", env=env)
+            self._must("read-tree", self.id, what=f"read {self.origin}", env=env)
             done = self.git.call(
                 "apply", "--cached", "--whitespace=nowarn", "-", stdin=text, env=env
             )
@@ -67,48 +71,79 @@ class Tree:
     def with_files(self, files: Mapping[str, str]) -> Tree:
         """The tree with further or other files."""
         with temporary_index() as env:
-            self.git.must("read-tree", self.id, what=f"read {self.origin}", env=env)
+            self._must("read-tree", self.id, what=f"read {self.origin}", env=env)
             for path, text in files.items():
-                blob = self.git.must(
+                blob = self._must(
                     "hash-object", "-w", "--stdin", stdin=text, what=f"keep {path}"
                 ).strip()
                 entry = f"100644,{blob},{path}"
-                self.git.must(
+                self._must(
                     "update-index", "--add", "--cacheinfo", entry, what=f"add {path}", env=env
                 )
             return replace(self, id=self._written(env))
 
-    def write_out(self, folder: Path, index: Path) -> None:
-        """Make a folder hold this tree; files that were there and are equal keep their times.
-
-        What is not of any tree (objects of an earlier build) stays. ``index`` remembers what was
-        written last.
-        """
-        folder.mkdir(parents=True, exist_ok=True)
-        self.git.must(
-            "--work-tree", str(folder), "read-tree", "--reset", "-u", self.id,
-            what=f"write out {self.origin}", env={"GIT_INDEX_FILE": str(index)},
-        )  # fmt: skip
-
     def _written(self, env: Mapping[str, str]) -> str:
-        return self.git.must("write-tree", what=f"keep {self.origin}", env=env).strip()
+        # A partial clone may lack files that no build reads.
+        written = self._must("write-tree", "--missing-ok", what=f"keep {self.origin}", env=env)
+        return written.strip()
+
+    def _must(
+        self,
+        *args: str,
+        what: str,
+        stdin: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> str:
+        """What git says; a tree that git cannot read is one candidate's failure."""
+        return self.git.must(*args, what=what, stdin=stdin, env=env, fails=BuildError)
 
 
-def imported(folder: Path, origin: str) -> Tree:
-    """A folder's files as a tree."""
+def imported(folder: Path, origin: str, *parts: str) -> Tree:
+    """A folder's files as a tree, whoever wrote them; ``parts`` lead to it, no link is followed."""
     git = own_repository()
-    with temporary_index() as env:
+    with tempfile.TemporaryDirectory(prefix="dsbisect-import-") as work, temporary_index() as env:
+        listed = list(_copied(folder, parts, Path(work), origin))
+        digests = git.must(
+            "hash-object", "-w", "--no-filters", "--stdin-paths",
+            stdin="".join(f"{work}/{number}\n" for number in range(len(listed))),
+            what=f"take over {origin}",
+        ).split()  # fmt: skip
+        index = "".join(
+            f"{mode} {digest}\t{path}\0"
+            for (mode, path), digest in zip(listed, digests, strict=True)
+        )
         git.must(
-            "--work-tree", str(folder), "add", "--all", "--force", ".",
-            what=f"take over {origin}", env=env,
-        )  # fmt: skip
+            "update-index", "-z", "--index-info", stdin=index, what=f"take over {origin}", env=env
+        )
         tree = git.must("write-tree", what=f"keep {origin}", env=env).strip()
     return Tree(git=git, id=tree, origin=origin)
 
 
+def _copied(
+    folder: Path, parts: tuple[str, ...], work: Path, origin: str
+) -> Iterator[tuple[str, str]]:
+    """Mode and path of each file, its content under its number: no name of it is used here."""
+    number = 0
+    for entry in entries(folder, *parts):
+        if ".git" in map(str.lower, entry.path.split("/")):
+            continue
+        if not (entry.is_file or entry.is_link):
+            raise SourceError(
+                f"{origin} holds {entry.path}, which is neither a file nor a link",
+                hint="name another source",
+            )
+        with writing(work), (work / str(number)).open("wb") as out:
+            if entry.is_link:
+                out.write(os.fsencode(entry.leads_to))
+            else:
+                entry.copy(out)
+        yield ("120000" if entry.is_link else "100755" if entry.runs else "100644"), entry.path
+        number += 1
+
+
 def own_repository(name: str = "imported") -> Git:
     """A bare repository of the lab's own, made when it is not there."""
-    folder = cache_home() / "repositories" / f"{name}.git"
+    folder = private(cache_home() / "repositories") / f"{name}.git"
     lock = cache_home() / "locks" / f"repository-{name}.lock"
     with exclusive(lock, Deadline.after(INIT_LIMIT_S)):
         git = Git(folder=folder)

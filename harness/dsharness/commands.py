@@ -125,7 +125,7 @@ def run(  # noqa: PLR0913 - each is a property of one process
         if not cleanup:
             _children.add(child)
         try:
-            text = None if stdin is None else stdin.encode()
+            text = None if stdin is None else stdin.encode(errors="surrogateescape")
             timed_out = not converse(child, text, out, err, limit)
             if timed_out:
                 _end(child)

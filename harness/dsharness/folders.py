@@ -7,7 +7,17 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from dsharness.commands import writing
 from dsharness.errors import UsageError
+
+
+def private(folder: Path) -> Path:
+    """A folder of the lab's own, made when it is not there, and closed to other users."""
+    with writing(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_mode & 0o077 and folder.stat().st_uid == os.geteuid():
+            folder.chmod(0o700)
+    return folder
 
 
 def refuse_precious(folder: Path, precious: Sequence[Path]) -> None:

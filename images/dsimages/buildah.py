@@ -43,6 +43,7 @@ class Recipe:
     labels: Mapping[str, str]
     what: str
     context: Path | None = None
+    network: str = "host"  # "none" for what runs something of the source that was built
 
 
 def exists(engine: Engine, reference: str) -> bool:
@@ -87,7 +88,7 @@ def build_argv(
     """Spell one ``buildah build``; pure, so that a test can read it."""
     labels = [f"--label={name}={value}" for name, value in recipe.labels.items()]
     return [
-        "build", *engine.build_flags, "--network", "host", "--pull=never",
+        "build", *engine.build_flags, "--network", recipe.network, "--pull=never",
         "--security-opt", "label=disable", *labels,
         "--build-arg", f"BASE={base}", "--tag", recipe.reference,
         "--file", str(containerfile), str(context),

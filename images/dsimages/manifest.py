@@ -35,6 +35,19 @@ def read_packages(engine: Engine, reference: str, log: Path | None = None) -> di
     return packages
 
 
+def packages_of(engine: Engine, reference: str, row_id: str, log: Path | None) -> dict[str, str]:
+    """What the image that has this name now holds; each image is asked once."""
+    # A name may come to mean another image, made of the same recipe on another day.
+    image_id = engine.must("image", "inspect", "--format", "{{.Id}}", reference, log=log)
+    key = content_key([reference, image_id])
+    known = recall(key)
+    if known is None:
+        packages = read_packages(engine, reference, log)
+        known = Image(row_id=row_id, reference=reference, key=key, packages=packages)
+        store(known)
+    return known.packages
+
+
 def parse(text: str) -> dict[str, str]:
     """NAME TAB VERSION lines; of several versions of one package the last one listed counts."""
     pairs = (line.split("\t") for line in text.splitlines() if line.count("\t") == 1)

@@ -8,9 +8,10 @@ provide, ``system-devel`` what one builds with. What the lab then does is the sa
 from __future__ import annotations
 
 import subprocess
-import tempfile
+import tarfile
 from pathlib import Path
 
+from dsbuilds.archive import add_to
 from dsbuilds.drivers.dependencies import containerfile
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree
@@ -138,12 +139,8 @@ def srpm_of(tree: Tree, version: str, folder: Path, *, prep: str = "%autosetup -
     name = f"389-ds-base-{version}"
     sources = folder / "SOURCES"
     sources.mkdir(parents=True)
-    with tempfile.TemporaryDirectory() as work:
-        tree.write_out(Path(work) / name, Path(work) / "index")
-        _said(
-            "tar", "--sort=name", "--mtime=@1262304000", "--owner=0", "--group=0",
-            "-C", work, "-czf", str(sources / f"{name}.tar.gz"), name,
-        )  # fmt: skip
+    with tarfile.open(sources / f"{name}.tar.gz", "w:gz") as tar:
+        add_to(tar, tree, top=name)
     spec = folder / "389-ds-base.spec"
     tools = {"rpm-build", "createrepo_c", "dnf-command(builddep)", "ccache"}
     requires = "\n".join(f"BuildRequires: {each}" for each in DEVEL if each not in tools)

@@ -93,26 +93,6 @@ class TestTrees:
         assert path in caught.value.message
         assert "-    return 7;" in caught.value.message
 
-    def test_writing_out_touches_only_what_differs(self, tree, tmp_path):
-        out, index = tmp_path / "out", tmp_path / "index"
-        tree.write_out(out, index)
-        assert (out / "autogen.sh").stat().st_mode & 0o111
-        assert (out / "link").readlink() == Path("README.md")
-        (out / "main.o").write_text("an object")
-        old = (out / "configure.ac").stat().st_mtime_ns
-        tree.with_files({"README.md": "390\n"}).write_out(out, index)
-        assert (out / "README.md").read_text() == "390\n"
-        assert (out / "configure.ac").stat().st_mtime_ns == old
-        assert (out / "main.o").exists()
-
-    def test_a_file_that_went_goes_and_what_was_spoilt_comes_back(self, tree, tmp_path):
-        out, index = tmp_path / "out", tmp_path / "index"
-        tree.with_files({"new/one": "1\n"}).write_out(out, index)
-        (out / "README.md").write_text("spoilt by a build\n")
-        tree.write_out(out, index)
-        assert not (out / "new").exists()
-        assert (out / "README.md").read_text() == "389\n"
-
 
 class TestWhatCounts:
     @pytest.mark.parametrize(

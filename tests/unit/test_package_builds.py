@@ -12,7 +12,7 @@ from rows import APT, row_of
 from dsbuilds import keeping
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.dependencies import containerfile
-from dsbuilds.drivers.installing import check_installed, chosen_packages, render
+from dsbuilds.drivers.installing import STEPS, check_installed, chosen_packages, render
 from dsbuilds.drivers.packages import (
     INDEX,
     PACKAGES,
@@ -39,7 +39,7 @@ from dsharness.errors import (
 )
 from dsharness.model import Build, DriverName, Family, Image, Provenance
 from dsharness.waiting import Deadline
-from dsimages.buildah import Workshop
+from dsimages.buildah import Recipe, Workshop, build_argv
 
 IMAGE = Image(row_id="toy-apt", reference="r", key="k", packages={"389-ds-base": "1", "a": "1"})
 SOURCE = SourcePackage(
@@ -51,14 +51,16 @@ SHOP = Shop(id="s", reference="s", key="s", runtime=IMAGE, tools={"gcc": "14"})
 PATCH = Patch(name="a.patch", title="t", text="--- a\n")
 
 
+ENGINE = Engine(
+    podman_version="5", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
+    limits_memory=True,
+)  # fmt: skip
+
+
 @pytest.fixture
 def at(tmp_path, monkeypatch) -> Workshop:
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
-    engine = Engine(
-        podman_version="5", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
-        limits_memory=True,
-    )  # fmt: skip
-    return Workshop(engine=engine, deadline=Deadline.after(60), log=tmp_path / "log")
+    return Workshop(engine=ENGINE, deadline=Deadline.after(60), log=tmp_path / "log")
 
 
 def made(log: Path) -> Provenance:
@@ -158,6 +160,27 @@ def test_a_build_without_a_server_is_refused(tmp_path):
         chosen_packages(IMAGE, build_of(tmp_path, "b\t2\tb.deb"))
 
 
+@pytest.mark.parametrize(
+    "line", ["-o=x\t1\ta.deb", "a\t1 2\ta.deb", "a\t*\ta.deb", "a\t1\t../a.deb", "a\x1b\t1\ta"]
+)
+def test_an_installer_is_told_names_and_nothing_else(tmp_path, line):
+    with pytest.raises(BuildError, match="names what is no package"):
+        chosen_packages(IMAGE, build_of(tmp_path, "389-ds-base\t2\tc.deb", line))
+
+
+def test_what_was_built_is_installed_without_a_network(tmp_path):
+    assert [network for _, network in STEPS] == ["host", "none"]
+    for family in Family:
+        fetch, install = (render(family, verb, {"a": "1"}) for verb, _ in STEPS)
+        assert "download" in fetch
+        assert "only" in fetch
+        recipe = Recipe(
+            text=install, base="b", reference="r", labels={}, what="w", network=STEPS[1][1]
+        )
+        argv = build_argv(ENGINE, recipe, "b", tmp_path, tmp_path)
+        assert argv[argv.index("--network") + 1] == "none"
+
+
 def test_no_index_is_no_package(tmp_path):
     assert index_of(tmp_path) == []
 
@@ -171,7 +194,7 @@ def test_no_index_is_no_package(tmp_path):
     ],
 )
 def test_packages_are_installed_by_exact_version(family, command):
-    text = render(family, {"389-ds-base": "1:3.1.2-1+dsbisect1", "python3-lib389": "3"})
+    text = render(family, "install", {"389-ds-base": "1:3.1.2-1+dsbisect1", "python3-lib389": "3"})
     lines = text.splitlines()
     assert lines[:2] == ["ARG BASE", "FROM ${BASE}"]
     assert len(lines) == 3, "the script is one word"

@@ -12,10 +12,11 @@ from goldens import assert_golden
 from rows import KOJI, row_of
 
 from dsbuilds.drivers.packages import PackageOrder
-from dsbuilds.drivers.rpm import defines, lay_out_sources
+from dsbuilds.drivers.rpm import REQUIRES, defines, lay_out_sources, needs_spec
 from dsbuilds.drivers.spec import with_patches, with_release
 from dsbuilds.edits.contract import Patch
-from dsbuilds.sources.srpm import described
+from dsbuilds.failures import UnbuildableError
+from dsbuilds.sources.srpm import described, take_in
 from dsharness.errors import EditError, SourceError
 from dsharness.model import Image
 
@@ -123,10 +124,49 @@ def test_no_spec_at_all(text, lacks):
         with_release(text)
 
 
-def test_dnf_is_told_what_rpmbuild_is_told():
+def test_rpmspec_is_told_what_rpmbuild_is_told():
     assert defines(("--without", "cockpit", "--with", "asan")) == (
-        "-D", "_without_cockpit 1", "-D", "_with_asan 1",
+        "--define", "_without_cockpit 1", "--define", "_with_asan 1",
     )  # fmt: skip
+
+
+def test_what_a_spec_asks_for_is_installed_by_a_spec_of_the_labs_own():
+    said = "gcc\nrpmlib(CompressedFileNames) <= 3.0.4-1\npkgconfig(nss) >= 3.50\n(a or b)\ngcc\n\n"
+    lines = needs_spec(said).splitlines()
+    asked = [line for line in lines if line.startswith("BuildRequires: ")]
+    assert asked == [
+        "BuildRequires: gcc", "BuildRequires: pkgconfig(nss) >= 3.50", "BuildRequires: (a or b)",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line", ["%(touch /tmp/x)", "a%{?x}", "gcc\x1b[31m", "-y", "a;b", "a`b`", "a$b", "x" * 500]
+)
+def test_what_rpm_would_evaluate_is_no_package(line):
+    with pytest.raises(UnbuildableError, match="which is no package"):
+        needs_spec(f"gcc\n{line}\n")
+
+
+@pytest.mark.skipif(shutil.which("rpmspec") is None, reason="needs rpmspec")
+def test_the_lists_script_reads_a_spec(tmp_path):
+    """As in the container, where it has no network: macros are evaluated, not handed on."""
+    spec = tmp_path / "a.spec"
+    asks = (
+        "%if 0%{?_without_x:1}\nBuildRequires: none\n%else\nBuildRequires: some\n%endif\n"
+        "BuildRequires: %(echo evaluated)\n"
+    )
+    spec.write_text(TOY.format(prep="true").replace("Source0", f"{asks}Source0"))
+    script = REQUIRES.read_text().replace("/build", str(tmp_path))
+    (tmp_path / "SPECS").mkdir()
+    spec.rename(tmp_path / "SPECS" / "a.spec")
+    subprocess.run(
+        ["sh", "-c", script, "sh", "a.spec", *defines(("--without", "x"))],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    asked = needs_spec((tmp_path / "needs" / "requires").read_text())
+    assert "BuildRequires: none\n" in asked
+    assert "BuildRequires: evaluated\n" in asked
+    assert "some" not in asked
 
 
 TOY = """\
@@ -195,3 +235,29 @@ def test_a_file_of_the_packagers_is_not_overwritten(tmp_path):
     )
     with pytest.raises(SourceError, match=r"has a theirs\.patch already"):
         lay_out_sources(order, tmp_path)
+
+
+def test_what_an_srpm_unpacks_to_is_files(tmp_path):
+    for part in ("SPECS", "SOURCES"):
+        (tmp_path / "build" / part).mkdir(parents=True)
+    (tmp_path / "build" / "SPECS" / "a.spec").write_text("Name: a\n")
+    (tmp_path / "build" / "SOURCES" / "a.tar").write_text("a")
+    (tmp_path / "taken").mkdir()
+    take_in(tmp_path / "build", tmp_path / "taken", "a.src.rpm", tmp_path / "log")
+    assert sorted(path.name for path in (tmp_path / "taken").iterdir()) == ["a.spec", "a.tar"]
+
+
+@pytest.mark.parametrize("where", ["SOURCES/stolen", "SOURCES"])
+def test_a_link_that_an_srpm_holds_is_not_followed(tmp_path, where):
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host" / "secret").write_text("secret")
+    for part in ("SPECS", "SOURCES"):
+        (tmp_path / "build" / part).mkdir(parents=True)
+    link = tmp_path / "build" / where
+    if link.is_dir():
+        link.rmdir()
+    link.symlink_to(tmp_path / "host")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(SourceError, match=r"a\.src\.rpm cannot be used"):
+        take_in(tmp_path / "build", tmp_path / "taken", "a.src.rpm", tmp_path / "log")
+    assert list((tmp_path / "taken").iterdir()) == []

@@ -32,6 +32,9 @@ def judge(  # noqa: PLR0913 - each is an option
     edit: Edits = None,
     patch: Patches = None,
     toolchain: Toolchain = None,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Build from nothing: upon no other commit's build.")
+    ] = False,
     matrix: OutsideMatrix = None,
     store: StorePlace = None,
     as_json: AsJson = False,
@@ -58,6 +61,7 @@ def judge(  # noqa: PLR0913 - each is an option
         edits=tuple(edit or ()),
         patches=tuple(patch or ()),
         toolchain=toolchain,
+        clean=clean,
     )
     check_ask(ask)
 

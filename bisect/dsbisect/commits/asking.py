@@ -39,6 +39,7 @@ class Ask:
     edits: tuple[str, ...] = ()
     patches: tuple[Path, ...] = ()
     toolchain: str | None = None
+    clean: bool = False  # build each from nothing
     proof: bool = True
     backports: bool = False  # also measure what was picked of a culprit onto other branches
     prior: Mapping[str, float] = field(default_factory=lambda: HOT)

@@ -37,7 +37,7 @@ def judge_commit(
         repairs=repairs_of(ask, repository),
     )
     for name, tree in trees.items():
-        supply.add(name, tree)
+        supply.add(name, tree, clean=ask.clean)
     plan = Plan.on(
         engine,
         matrix=ask.matrix,

@@ -194,6 +194,8 @@ class SourceSupply:
             patches = [patch.sha256 for patch in self.patches(specimen.tree)]
         except EditError as error:  # told when the candidate is asked for
             patches = [error.message]
-        return content_key(
-            [server_key(specimen.tree.listing()), specimen.clean, toolchains, patches]
-        )
+        try:
+            made_of = server_key(specimen.tree.listing())
+        except BuildError:  # told when it is built
+            made_of = specimen.tree.id
+        return content_key([made_of, specimen.clean, toolchains, patches])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from dsbuilds.archive import archived
 from dsbuilds.drivers.changelog import headed, with_entry, with_patches
 from dsbuilds.drivers.dependencies import dependencies_shop
 from dsbuilds.drivers.packages import LIBEXEC, PackageOrder, Progress
@@ -53,13 +54,15 @@ class DebDriver:
                     raise UnbuildableError(
                         f"{source.origin} cannot be unpacked: {cause_of(said)}", log=at.log
                     )
-                return imported(build / "unpacked", source.origin)
+                return imported(build, source.origin, "unpacked")
 
         return recorded(f"deb-{source.identity}", source.origin, source.version, unpacked)
 
-    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
+    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path:
         """The tree with an entry in the changelog and the patches at the series' end."""
-        with_patches_added(order, tree).write_out(build / "source", build / "index")
+        source = build.with_name("source.tar")
+        archived(with_patches_added(order, tree), source)
+        return source
 
 
 def with_patches_added(order: PackageOrder, tree: Tree) -> Tree:

@@ -10,13 +10,12 @@ from pathlib import Path
 from dsbuilds.drivers.packages import PackageOrder, Progress
 from dsbuilds.toolchains.images import Shop
 from dsharness.content import content_key
-from dsharness.model import Image
 from dsharness.paths import cache_home
 from dsimages import manifest
 from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
 from dsimages.exclusive import exclusive
 
-REVISION = 1
+REVISION = 2
 MOUNTED = "/run/dsbisect-needs"
 TOOLS = (
     "gcc", "rustc", "rust", "cargo", "binutils", "make", "ccache", "dpkg-dev", "debhelper",
@@ -30,15 +29,18 @@ def dependencies_shop(
     script: Path,
     argument: str,
     files: Mapping[str, str],
-    *more: str,
+    *,
+    base: Shop | None = None,
     progress: Progress,
 ) -> Shop:
     """The toolchain's image, found or built now; packages that need the same share it.
 
-    ``script`` gets the path of the file ``argument``, and ``more``.
+    ``script`` gets the path of the file ``argument``; it has the network, so what it reads is data
+    and nothing that is evaluated. ``base`` is what it stands on, else the row's image.
     """
-    text = containerfile(script.read_text(encoding="utf-8"), f"{MOUNTED}/{argument}", *more)
-    key = content_key([REVISION, order.image.key, text, dict(files)])
+    below = base or order.image
+    text = containerfile(script.read_text(encoding="utf-8"), f"{MOUNTED}/{argument}")
+    key = content_key([REVISION, below.key, text, dict(files)])
     reference = f"{REPOSITORY}/toolchain:{key}"
     with exclusive(cache_home() / "locks" / f"toolchain-{key}.lock", at.deadline):
         if not exists(at.engine, reference):
@@ -48,7 +50,7 @@ def dependencies_shop(
                     (Path(folder) / name).write_text(content, encoding="utf-8")
                 recipe = Recipe(
                     text=text,
-                    base=order.image.reference,
+                    base=below.reference,
                     reference=reference,
                     labels=labels_of("toolchain", row=order.row.id, key=key),
                     what=f"{order.row.id}: the build dependencies of {order.source.name}",
@@ -56,12 +58,12 @@ def dependencies_shop(
                 )
                 with replacing(at.engine, reference):
                     build(at, recipe)
-        packages = _manifest(at, order, reference, key)
+        packages = manifest.packages_of(at.engine, reference, order.row.id, at.log)
     tools = {name: packages[name] for name in TOOLS if name in packages}
     return Shop(
         id=order.row.id,
         reference=reference,
-        key=key,
+        key=content_key([key, manifest.manifest_key(packages)]),
         runtime=order.image,
         tools=tools | order.image.notable,
     )
@@ -71,12 +73,3 @@ def containerfile(script: str, *args: str, target: str = MOUNTED) -> str:
     """Run a script of the lab with the context mounted; neither becomes part of the image."""
     command = json.dumps(["/bin/sh", "-c", script, "sh", *args])
     return f"ARG BASE\nFROM ${{BASE}}\nRUN --mount=type=bind,target={target} {command}\n"
-
-
-def _manifest(at: Workshop, order: PackageOrder, reference: str, key: str) -> dict[str, str]:
-    known = manifest.recall(key)
-    if known is None:
-        packages = manifest.read_packages(at.engine, reference, at.log)
-        known = Image(row_id=order.row.id, reference=reference, key=key, packages=packages)
-        manifest.store(known)
-    return known.packages

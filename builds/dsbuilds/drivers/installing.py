@@ -26,7 +26,10 @@ from dsimages.buildah import (
 from dsimages.exclusive import exclusive
 from dsimages.pins import DIRSRV
 
-REVISION = 1
+REVISION = 2
+# What the packages depend on is fetched with the network, and nothing of theirs is run. Their own
+# scripts run when they are installed, without it.
+STEPS = (("fetch", "host"), ("install", "none"))
 MOUNTED = "/run/dsbisect-built"
 
 
@@ -37,14 +40,14 @@ def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Pro
     of equal content share the image.
     """
     chosen = chosen_packages(base, made)
-    text = render(row.family, chosen)
-    key = content_key([REVISION, base.key, made.content, text])
+    steps = tuple((render(row.family, verb, chosen), network) for verb, network in STEPS)
+    key = content_key([REVISION, base.key, made.content, steps])
     reference = f"{REPOSITORY}/built:{key}"
     with exclusive(cache_home() / "locks" / f"built-{key}.lock", at.deadline):
         known = manifest.recall(key) if exists(at.engine, reference) else None
         if known is None:
             progress(f"installing {', '.join(chosen)}")
-            packages = _install(at, base, made, row, chosen, text, key, reference)
+            packages = _install(at, base, made, row, chosen, steps, key, reference)
             known = Image(row_id=row.id, reference=reference, key=key, packages=packages)
             manifest.store(known)
     return known.model_copy(update={"row_id": row.id, "build": made.provenance})
@@ -61,10 +64,10 @@ def chosen_packages(base: Image, made: Build) -> dict[str, str]:
     return {name: built[name] for name in sorted(built) if name in base.packages or name == DIRSRV}
 
 
-def render(family: Family, chosen: dict[str, str]) -> str:
-    """The Containerfile: the row's image and the packages by exact version."""
+def render(family: Family, verb: str, chosen: dict[str, str]) -> str:
+    """The Containerfile that fetches or installs the packages by exact version over the base."""
     apt = family is Family.APT
-    script = LIBEXEC / ("install-built-apt" if apt else "install-built-dnf")
+    script = LIBEXEC / f"{verb}-built-{'apt' if apt else 'dnf'}"
     joint = "=" if apt else "-"
     words = [f"{name}{joint}{version}" for name, version in chosen.items()]
     return containerfile(script.read_text(encoding="utf-8"), *words, target=MOUNTED)
@@ -76,29 +79,29 @@ def _install(
     made: Build,
     row: Row,
     chosen: dict[str, str],
-    text: str,
+    steps: tuple[tuple[str, str], ...],
     key: str,
     reference: str,
 ) -> dict[str, str]:
     """Install under a name of its own; only what proves to hold the build gets the reference."""
-    draft = own_name(f"{REPOSITORY}/{DRAFT}:")
     labels = labels_of("built", row=row.id, key=key, build=made.key)
-    recipe = Recipe(
-        text=text,
-        base=base.reference,
-        reference=draft,
-        labels=labels,
-        what=f"{row.id}: install build {made.key}",
-        context=Path(made.folder) / PACKAGES,
-    )
+    drafts = [own_name(f"{REPOSITORY}/{DRAFT}:") for _ in steps]
+    below = base.reference
     try:
-        build(at, recipe)
-        packages = manifest.read_packages(at.engine, draft, at.log)
+        for (text, network), draft in zip(steps, drafts, strict=True):
+            recipe = Recipe(
+                text=text, base=below, reference=draft, labels=labels, network=network,
+                what=f"{row.id}: install build {made.key}", context=Path(made.folder) / PACKAGES,
+            )  # fmt: skip
+            build(at, recipe)
+            below = draft
+        packages = manifest.read_packages(at.engine, below, at.log)
         check_installed(chosen, packages, at.log)
         with replacing(at.engine, reference):
-            at.engine.must("tag", draft, reference, log=at.log)
+            at.engine.must("tag", below, reference, log=at.log)
     finally:
-        untag(at.engine, draft)
+        for draft in reversed(drafts):
+            untag(at.engine, draft)
     return packages
 
 

@@ -16,20 +16,23 @@ from typing import Protocol
 from dsbuilds import keeping
 from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
+from dsbuilds.entries import Entry
 from dsbuilds.failures import UnbuildableError
-from dsbuilds.keeping import builds_home
+from dsbuilds.intake import PLAIN, plain_file, taken_in
+from dsbuilds.keeping import builds_home, compiler_cache
 from dsbuilds.scripted import confined_run, unbuildable, work_folder
 from dsbuilds.sources.package import SourcePackage
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.trees import Tree
-from dsharness.commands import writing
 from dsharness.content import content_key
+from dsharness.errors import BuildError
 from dsharness.model import AppliedPatch, Build, DriverName, Image, Provenance, Row
 from dsimages.buildah import Workshop
 from dsimages.exclusive import exclusive
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
 PACKAGES = "packages"  # the repository, below a build's folder
+INDEX_CHARACTERS = 1 << 20
 INDEX = "packages.tsv"  # in it: NAME TAB VERSION TAB FILE of each
 
 Progress = Callable[[str], None]
@@ -91,8 +94,8 @@ class PackageDriver(Protocol):
         """The unpacked source with its packager's patches: what an edit is made for."""
         ...
 
-    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
-        """Write what the script needs, the order's patches included."""
+    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path | None:
+        """Write what the script needs, the order's patches included; an archive for it, if any."""
         ...
 
 
@@ -119,12 +122,14 @@ def build_packages(
         for patch in order.patches:
             patched = patched.patched(patch.name, patch.text)
         started = time.monotonic()
-        with work_folder() as build:
+        with work_folder() as work:
+            build = work / "build"
+            build.mkdir()
             progress(f"building {order.source.name} {order.source.version}")
-            driver.lay_out(order, source, build)
-            _run(driver, at, order, shop, build)
-            with writing(target):
-                (build / PACKAGES).rename(target)
+            _run(driver, at, order, shop, build, driver.lay_out(order, source, build))
+            taken_in(build, PACKAGES, target=target, keep=package_or_index)
+        if not index_of(target):
+            raise UnbuildableError("unbuildable: it made no package", log=at.log)
         return provenance_of(
             order, driver.name,
             tree=patched.id, toolchain=shop.reference, tools=shop.tools, flags=driver.flags,
@@ -195,32 +200,43 @@ def provenance_of(
 
 
 def index_of(folder: Path) -> list[tuple[str, str, str]]:
-    """Name, version and file of every package in a repository that a build left."""
+    """Name, version and file of every package in a repository that a build left.
+
+    The build wrote it: BuildError for what is no name, since an installer is told these words.
+    """
     try:
-        text = (folder / INDEX).read_text(encoding="utf-8")
+        with (folder / INDEX).open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(INDEX_CHARACTERS)
     except OSError:
         return []
     rows = [tuple(line.split("\t")) for line in text.splitlines()]
-    return [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
+    found = [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
+    for row in found:
+        if not all(PLAIN.fullmatch(word) for word in row):
+            raise BuildError(f"{INDEX} names what is no package: {' '.join(row)}")
+    return found
 
 
-def _run(driver: PackageDriver, at: Workshop, order: PackageOrder, shop: Shop, build: Path) -> None:
-    cache = () if order.clean else ((_compiler_cache(shop), "/build/ccache", "rw"),)
+def package_or_index(entry: Entry) -> bool:
+    """What a repository consists of: packages, their index, and a folder that describes them."""
+    return plain_file(entry, below=("", "repodata"))
+
+
+def _run(
+    driver: PackageDriver,
+    at: Workshop,
+    order: PackageOrder,
+    shop: Shop,
+    build: Path,
+    source: Path | None,
+) -> None:
     said = confined_run(
         at, shop.reference, driver.script, str(_jobs()), *driver.flags,
-        build=build, volumes=cache, limits=order.limits,
+        build=build, source=source,
+        cache=None if order.clean else compiler_cache(shop.key), limits=order.limits,
     )  # fmt: skip
     if said is not None:
         raise unbuildable(said, at.log)
-    if not index_of(build / PACKAGES):
-        raise UnbuildableError("unbuildable: it made no package", log=at.log)
-
-
-def _compiler_cache(shop: Shop) -> Path:
-    folder = builds_home() / ".ccache" / shop.key
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _jobs() -> int:

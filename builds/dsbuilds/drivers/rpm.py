@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,9 @@ from dsbuilds.drivers.changelog import headed
 from dsbuilds.drivers.dependencies import dependencies_shop
 from dsbuilds.drivers.packages import LIBEXEC, PackageOrder, Progress
 from dsbuilds.drivers.spec import with_patches, with_release
+from dsbuilds.entries import entries
 from dsbuilds.failures import UnbuildableError, cause_of
+from dsbuilds.intake import plain_file, taken_in
 from dsbuilds.scripted import confined_run, work_folder
 from dsbuilds.sources.record import recorded
 from dsbuilds.toolchains.images import Shop
@@ -20,9 +23,15 @@ from dsharness.errors import SourceError
 from dsharness.model import DriverName
 from dsimages.buildah import Workshop
 
+TOOLS = LIBEXEC / "install-rpm-tools"
+REQUIRES = LIBEXEC / "list-build-requires"
 INSTALL = LIBEXEC / "install-build-depends-dnf"
+REQUIRES_CHARACTERS = 1 << 20
+# A name, a path, a capability with a version, or several in brackets; nothing that rpm evaluates.
+REQUIREMENT = re.compile(r"[(/A-Za-z0-9_][A-Za-z0-9_ ()./:+~^<>=,@-]{0,400}")
+NEEDS = "Name: needs\nVersion: 0\nRelease: 0\nSummary: -\nLicense: -\n"
 PREPARE = LIBEXEC / "prepare-rpm"
-SERVER = Path("ldap", "servers", "slapd")
+SERVER = "ldap/servers/slapd/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +44,34 @@ class RpmDriver:
     flags: tuple[str, ...] = ()  # of rpmbuild, e.g. --without bundle_jemalloc
 
     def shop(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> Shop:
-        """The row's image and the spec's BuildRequires."""
-        files = {"needs.spec": order.source.control_text}
+        """The row's image and the spec's BuildRequires.
+
+        Who reads a spec runs it: its macros are evaluated without a network, and what they come to
+        is installed.
+        """
+        tools = dependencies_shop(at, order, TOOLS, "", {}, progress=progress)
+        files = {"needs.spec": needs_spec(self._requires(at, order, tools))}
         return dependencies_shop(
-            at, order, INSTALL, "needs.spec", files, *defines(self.flags), progress=progress
+            at, order, INSTALL, "needs.spec", files, base=tools, progress=progress
         )
+
+    def _requires(self, at: Workshop, order: PackageOrder, tools: Shop) -> str:
+        with work_folder() as work:
+            build = work / "build"
+            build.mkdir()
+            _copied(order, order.source.control_text, build)
+            said = confined_run(
+                at, tools.reference, REQUIRES, order.source.control, *defines(self.flags),
+                build=build, limits=order.limits,
+            )  # fmt: skip
+            if said is not None:
+                raise UnbuildableError(
+                    f"the spec of {order.source.origin} cannot be read: {cause_of(said)}",
+                    log=at.log,
+                )
+            taken_in(build, "needs", target=work / "needs", keep=plain_file)
+            with (work / "needs" / "requires").open(encoding="utf-8", errors="replace") as stream:
+                return stream.read(REQUIRES_CHARACTERS)
 
     def source_tree(self, at: Workshop, order: PackageOrder, shop: Shop) -> Tree:
         """The tree as `rpmbuild -bp` leaves it."""
@@ -56,7 +88,7 @@ class RpmDriver:
                     raise UnbuildableError(
                         f"{source.origin} cannot be unpacked: {cause_of(said)}", log=at.log
                     )
-                return imported(_unpacked(build / "BUILD", source.origin), source.origin)
+                return imported(build, source.origin, *_unpacked(build, source.origin))
 
         return recorded(f"rpm-{source.identity}", source.origin, source.version, prepared)
 
@@ -82,11 +114,23 @@ def lay_out_sources(order: PackageOrder, build: Path) -> Path:
     return path
 
 
+def needs_spec(requires: str) -> str:
+    """A spec with nothing in it but what building takes; UnbuildableError for what is no name."""
+    wanted = [line.strip() for line in requires.splitlines() if line.strip()]
+    wanted = [line for line in dict.fromkeys(wanted) if not line.startswith("rpmlib(")]
+    wrong = next((line for line in wanted if REQUIREMENT.fullmatch(line) is None), None)
+    if wrong is not None:
+        raise UnbuildableError(f"unbuildable: it asks for {wrong!r}, which is no package")
+    return NEEDS + "".join(f"BuildRequires: {line}\n" for line in wanted) + "%description\n-\n"
+
+
 def defines(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """The --with and --without of rpmbuild, as dnf builddep takes them."""
+    """The --with and --without of rpmbuild, as rpmspec takes them."""
     pairs = zip(flags[::2], flags[1::2], strict=True)
     return tuple(
-        part for flag, name in pairs for part in ("-D", f"_{flag.removeprefix('--')}_{name} 1")
+        part
+        for flag, name in pairs
+        for part in ("--define", f"_{flag.removeprefix('--')}_{name} 1")
     )
 
 
@@ -102,13 +146,13 @@ def _copied(order: PackageOrder, spec: str, build: Path) -> Path:
     return path
 
 
-def _unpacked(folder: Path, origin: str) -> Path:
-    """The server's tree among what %prep unpacked; a library may lie beside it."""
+def _unpacked(build: Path, origin: str) -> tuple[str, ...]:
+    """Where the server's tree lies among what %prep unpacked; a library may lie next to it."""
     # rpm 4.20 and later put one folder more between.
-    found = [path for path in (*folder.glob("*"), *folder.glob("*/*")) if path.is_dir()]
-    for path in found:
-        if (path / SERVER).is_dir():
-            return path
+    for entry in entries(build, "BUILD"):
+        above, found, _ = entry.path.partition(SERVER)
+        if found and 1 <= above.count("/") <= 2:
+            return ("BUILD", *above.strip("/").split("/"))
     raise SourceError(
         f"{origin} unpacks to no source of 389-ds ({SERVER} is missing)",
         hint="name an SRPM of 389-ds-base",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,13 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dsbuilds import keeping
+from dsbuilds.archive import Times, archived
 from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
 from dsbuilds.crates import crates_for
 from dsbuilds.edits.contract import Expectation
+from dsbuilds.entries import removed
 from dsbuilds.failures import UnbuildableError, may_be_stale
-from dsbuilds.keeping import builds_home
-from dsbuilds.relevance import server_key
+from dsbuilds.intake import taken_in
+from dsbuilds.keeping import builds_home, compiler_cache
+from dsbuilds.relevance import readable, server_key
 from dsbuilds.scripted import confined_run, unbuildable
 from dsbuilds.toolchains.images import Shop
 from dsbuilds.toolchains.needs import Needs
@@ -36,6 +38,7 @@ from dsimages.exclusive import exclusive
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "build-tree"
 REVISION = 1  # raise when a build of the same source comes out differently
+SERVER = Path("opt", "dirsrv", "sbin")
 SLOT_WAIT_S = 7200.0
 
 Progress = Callable[[str], None]
@@ -80,13 +83,12 @@ def build_tree(engine: Engine, order: Order, *, progress: Progress) -> Build:
         log.unlink(missing_ok=True)
         progress("building" + (" from nothing" if order.clean else ""))
         try:
-            installed = _Making(engine=engine, order=order, slot=slot, log=log).make(progress)
+            making = _Making(engine=engine, order=order, slot=slot, log=log)
+            making.make(draft / "install", progress)
         except UnbuildableError as error:
             if error.lasting:
                 keeping.remember_failure(key, error)
             raise
-        with writing(draft):
-            installed.rename(draft / "install")
         build = Build(
             key=key,
             folder=str(draft),
@@ -104,20 +106,19 @@ class _Making:
     slot: Path
     log: Path
 
-    def make(self, progress: Progress) -> Path:
-        """The folder with what was installed; what was built upon another gets a second try."""
+    def make(self, target: Path, progress: Progress) -> None:
+        """Bring what is installed to ``target``; what was built upon another gets a second try."""
         upon_another = self.slot.exists()
         said = self._run(progress)
         if said is not None and upon_another and may_be_stale(said):
             progress("building from nothing: what an earlier build left does not fit")
-            shutil.rmtree(self.slot, ignore_errors=True)
+            removed(self.slot)
             said = self._run(progress)
         if said is not None:
             raise unbuildable(said, self.log)
-        installed = self.slot / "build" / "install"
-        if installed.is_symlink() or not (installed / "opt" / "dirsrv" / "sbin").is_dir():
+        taken_in(self.slot / "build", "install", target=target)
+        if not (target / SERVER).is_dir():
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)
-        return installed
 
     def _crates(self, progress: Progress) -> Path:
         order = self.order
@@ -128,18 +129,23 @@ class _Making:
         order, build = self.order, self.slot / "build"
         with writing(build):
             build.mkdir(parents=True, exist_ok=True)
-        order.tree.write_out(build / "source", self.slot / "index")
+        # Beside what the build can write to, so that nothing it leaves is in the way of the next.
+        source = self.slot / "source.tar"
+        listing = order.tree.listing()
+        archived(
+            order.tree, source,
+            wanted=readable(order.tree.read, listing), times=Times(record=self.slot / "times"),
+        )  # fmt: skip
         locked = order.needs.crates is Crates.LOCKED
         volumes = [(self._crates(progress), "/build/crates", "ro")] if locked else []
-        if not order.clean:
-            volumes.append((_compiler_cache(order.shop), "/build/ccache", "rw"))
         at = Workshop(
             engine=self.engine, deadline=Deadline.after(order.limits.time_s), log=self.log
         )
+        cache = None if order.clean else compiler_cache(order.shop.key)
         return confined_run(
             at, order.shop.reference, SCRIPT,
             _configure_key(order), str(_jobs()), *order.needs.settings, "--", *order.needs.flags,
-            build=build, volumes=tuple(volumes), limits=order.limits,
+            build=build, source=source, cache=cache, volumes=tuple(volumes), limits=order.limits,
         )  # fmt: skip
 
 
@@ -156,14 +162,7 @@ def _slot(order: Order) -> Iterator[Path]:
     try:
         yield slot
     finally:
-        shutil.rmtree(slot, ignore_errors=True)
-
-
-def _compiler_cache(shop: Shop) -> Path:
-    folder = builds_home() / ".ccache" / shop.key
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
+        removed(slot)
 
 
 def _configure_key(order: Order) -> str:

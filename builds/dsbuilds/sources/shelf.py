@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dsharness.commands import writing
+from dsharness.folders import private
 from dsharness.paths import cache_home
 from dsharness.waiting import Deadline
 from dsimages.exclusive import exclusive
@@ -15,7 +16,7 @@ from dsimages.exclusive import exclusive
 
 def shelved(kind: str, key: str, deadline: Deadline, fill: Callable[[Path], None]) -> Path:
     """The folder of that key; ``fill`` gets an empty one when there is none yet."""
-    shelf = cache_home() / "sources" / kind
+    shelf = private(cache_home() / "sources") / kind
     folder = shelf / key
     with exclusive(shelf / f"{key}.lock", deadline):
         if folder.is_dir():

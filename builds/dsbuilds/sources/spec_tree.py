@@ -6,24 +6,23 @@ import bz2
 import gzip
 import lzma
 import re
-import shutil
 import tarfile
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from dsbuilds.archive import EPOCH, add_to
 from dsbuilds.sources.package import SourcePackage
 from dsbuilds.sources.shelf import shelved
 from dsbuilds.trees import Tree
+from dsharness.commands import writing
 from dsharness.content import content_key
 from dsharness.errors import SourceError
 from dsharness.waiting import Deadline
 
-REVISION = 1
+REVISION = 2
 NAME = "389-ds-base"
 SPEC = f"rpm/{NAME}.spec.in"
 VERSION = "VERSION.sh"
-EPOCH = 1262304000  # of every file: the same tree makes the same archive
 # What the tree's rpm.mk puts in place of these; what takes the network or makes the web UI is off.
 PLACEHOLDERS = {
     "RELEASE": "1", "VERSION_PREREL": "", "RUST_ON": "1", "COCKPIT_ON": "0", "CLANG_ON": "0",
@@ -105,16 +104,14 @@ def archive_name(spec: str, version: str) -> str:
 
 
 def _pack(tree: Tree, top: str, target: Path, crates: Path | None) -> None:
-    with tempfile.TemporaryDirectory(prefix="dsbisect-spec-") as work:
-        folder = Path(work) / top
-        tree.write_out(folder, Path(work) / "index")
+    with (
+        writing(target),
+        PACKERS[target.suffix](target, "wb") as stream,  # type: ignore[attr-defined]
+        tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as tar,
+    ):
+        add_to(tar, tree, top=top)
         if crates is not None:
-            shutil.copytree(crates, folder / "vendor", symlinks=True)
-        with (
-            PACKERS[target.suffix](target, "wb") as stream,  # type: ignore[attr-defined]
-            tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as tar,
-        ):
-            tar.add(folder, top, filter=_anonymous)
+            tar.add(crates, f"{top}/vendor", filter=_anonymous)
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from pathlib import Path
 
 from dsbuilds.confinement import Limits
 from dsbuilds.contents import content_of
 from dsbuilds.failures import cause_of
+from dsbuilds.intake import plain_file, taken_in
 from dsbuilds.scripted import confined_run, work_folder
 from dsbuilds.sources.download import file_of
 from dsbuilds.sources.package import SourcePackage
 from dsbuilds.sources.shelf import shelved
-from dsharness.errors import SourceError
+from dsharness.errors import BuildError, SourceError
 from dsharness.model import Image, SrpmSource
 from dsimages.buildah import Workshop
 
@@ -42,11 +42,23 @@ def srpm_source(at: Workshop, image: Image, wish: SrpmSource) -> SourcePackage:
                     hint="name a file that ends in .src.rpm",
                     log=at.log,
                 )
-            for part in ("SPECS", "SOURCES"):
-                for file in (build / part).glob("*"):
-                    shutil.move(file, folder / file.name)
+            take_in(build, folder, path.name, at.log)
 
     return described(shelved("srpm", digest[:16], at.deadline, fill), path.name)
+
+
+def take_in(build: Path, folder: Path, name: str, log: Path) -> None:
+    """The packager's own files; what is none of these, an SRPM has no reason to hold."""
+    try:
+        for part in ("SPECS", "SOURCES"):
+            taken_in(build, part, target=build / f"taken-{part}", keep=plain_file)
+            for file in (build / f"taken-{part}").iterdir():
+                file.rename(folder / file.name)
+    except BuildError as error:
+        raise SourceError(
+            f"{name} cannot be used: {error.message}",
+            hint="name an SRPM that holds files and no links", log=log,
+        ) from error  # fmt: skip
 
 
 def location_of(wish: str) -> str:

@@ -33,7 +33,7 @@ class Shop:
 
     id: str
     reference: str
-    key: str
+    key: str  # of what is in it: another compiler is another toolchain
     runtime: Image
     tools: dict[str, str]
     family: Family = Family.APT
@@ -64,16 +64,12 @@ def shop_of(engine: Engine, matrix: Matrix, toolchain: Toolchain, *, progress: P
             )
             with replacing(engine, reference):
                 build(Workshop(engine=engine, deadline=deadline, log=log), recipe)
-        known = manifest.recall(key)
-        if known is None:
-            packages = manifest.read_packages(engine, reference, log)
-            known = Image(row_id=row.id, reference=reference, key=key, packages=packages)
-            manifest.store(known)
-    tools = {name: known.packages[name] for name in TOOLS if name in known.packages}
+        packages = manifest.packages_of(engine, reference, row.id, log)
+    tools = {name: packages[name] for name in TOOLS if name in packages}
     return Shop(
         id=toolchain.id,
         reference=reference,
-        key=key,
+        key=content_key([key, manifest.manifest_key(packages)]),
         runtime=runtime,
         family=row.family,
         tools=tools | runtime.notable,
