@@ -26,6 +26,13 @@ test: lint types ## set up, then run every check and test, as CI does
 .PHONY: check
 check: lint types unit ## what takes seconds: run it before each commit
 
+.PHONY: quick
+quick: develop ## after a change: rules, types by a daemon, the unit tests that import what changed
+	@$(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
+	@$(BIN)/dmypy run
+	@tests=$$($(BIN)/python tests/support/touched.py); \
+	if [ -n "$$tests" ]; then $(BIN)/pytest --quiet $$tests; fi
+
 .PHONY: lint
 lint: develop ## ruff's rules and format, and the order of imports
 	@$(BIN)/ruff check
@@ -69,5 +76,6 @@ schema: develop ## write the JSON Schema that editors use for matrix.yaml
 
 .PHONY: clean
 clean: ## remove what building and testing left in this folder; not results, not images
-	@rm -rf .venv .tools dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@[ ! -e .dmypy.json ] || $(BIN)/dmypy stop || true
+	@rm -rf .venv .tools dist .mypy_cache .dmypy.json .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
