@@ -64,6 +64,10 @@ bench-builds: develop ## time builds against clean ones; BENCH=--bisection for a
 bench-cli: develop ## how long the command line takes to answer
 	@$(BIN)/python benchmarks/cli.py $(BENCH)
 
+.PHONY: bench-harness
+bench-harness: develop ## how steady samples and answers are beside a noisy neighbour
+	@$(BIN)/python -m benchmarks.harness $(BENCH)
+
 .PHONY: bench-search
 bench-search: develop ## the search against its peers, into docs/; BENCH=--quick for a glance
 	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --group bench

@@ -1,0 +1,1 @@
+"""How steady a measurement is, and whether answers hold, with and without a noisy neighbour."""

@@ -1,0 +1,101 @@
+"""`make bench-harness`: coefficients of variation and answers, quiet and with a neighbour.
+
+BENCH="--pairs 12 --rows debian-12,debian-13 --workload bind-one --no-answers"
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.harness.answers import Answers, answers
+from benchmarks.harness.neighbour import neighbour
+from benchmarks.harness.spread import Spread, spreads, two_benches
+from dsharness.engine import Engine
+from dsharness.matrix import find_workload, load_matrix
+from dsharness.model import Matrix
+from dsharness.probing import detect
+from dsharness.sampling import Bench
+
+NEIGHBOURS = {"nobody": 0.0, "30 % of each CPU": 0.3}
+QUOTA = "0.7"  # CPUs of a server: what a hypervisor that steals looks like
+
+
+def main() -> None:
+    """Print all tables."""
+    options = _options()
+    engine, matrix = detect(), load_matrix(None)
+    if options.pairs:
+        _spreads(engine, matrix, options)
+    if options.answers:
+        _answers(engine, matrix)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench-harness", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=10, help="of runs in each cell; 0: none")
+    parser.add_argument("--rows", default="debian-12", help="separated by commas")
+    parser.add_argument("--workload", default="bind-random")
+    parser.add_argument("--no-answers", dest="answers", action="store_false")
+    return parser.parse_args()
+
+
+def _spreads(engine: Engine, matrix: Matrix, options: argparse.Namespace) -> None:
+    workload = find_workload(matrix, options.workload)
+    print(f"Coefficients of variation in %, {options.pairs} pairs of one row with itself")
+    head = ("row", "neighbour", "way", "rate", "CPU/op", "cost", "ratio", "used", "s a pair")
+    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
+    for row in options.rows.split(","):
+        with two_benches(engine, matrix, row) as pair:
+            for name, share in NEIGHBOURS.items():
+                with neighbour(share):
+                    for found in spreads(engine, pair, workload, options.pairs):
+                        _print(row, name, found)
+            with _quota(engine, pair):
+                for found in spreads(engine, pair, workload, options.pairs):
+                    _print(row, f"server held to {QUOTA} CPUs", found)
+
+
+def _print(row: str, name: str, found: Spread) -> None:
+    figures = (found.rate, found.cpu, found.cost, found.ratio)
+    print(
+        f"| {row} | {name} | {found.way} | "
+        + " | ".join(f"{figure:.1f}" for figure in figures)
+        + f" | {found.used:.0%} | {found.seconds:.1f} |",
+        flush=True,
+    )
+
+
+@contextmanager
+def _quota(engine: Engine, pair: tuple[Bench, Bench]) -> Iterator[None]:
+    """Hold both servers to a part of a CPU."""
+    names = [at.instance.container.name for at in pair]
+    for name in names:
+        engine.must("update", "--cpus", QUOTA, name)
+    yield
+
+
+def _answers(engine: Engine, matrix: Matrix) -> None:
+    print("\nThe default rows, images and directories ready")
+    head = ("neighbour", "wrong", "unanswered", "samples", "used", "seconds")
+    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
+    answers(engine, matrix)  # makes what is missing
+    found: dict[str, Answers] = {}
+    for name, share in NEIGHBOURS.items():
+        with neighbour(share):
+            told = found[name] = answers(engine, matrix)
+        print(
+            f"| {name} | {told.wrong} | {told.unanswered} | {told.samples} | {told.used:.0%} "
+            f"| {told.seconds:.0f} |",
+            flush=True,
+        )
+    for name, told in found.items():
+        for workload, summary in told.told.items():
+            print(f"\n{workload}, {name}: {summary}")
+    quiet, noisy = (found[name].seconds for name in NEIGHBOURS)
+    print(f"\nwith a neighbour {noisy / quiet:.2f} times as long (target: at most 3)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""The answers of the default rows: are they right, and how long do they take?"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsbisect.cli.watching import Watch
+from dsbisect.request import Request
+from dsbisect.study import run_study
+from dsharness.engine import Engine
+from dsharness.matrix import find_arm, find_series, find_workload
+from dsharness.model import Matrix
+from dsresults.store import Store
+
+# On a quiet machine, and by what is known of these versions (README).
+TRUTH = {"bind-random": ("debian-12", "debian-13"), "bind-one": ("debian-11", "debian-12")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """Of one search over all default rows and workloads."""
+
+    told: dict[str, str]
+    wrong: int
+    unanswered: int
+    samples: int
+    used: float
+    seconds: float
+
+
+def answers(engine: Engine, matrix: Matrix) -> Answers:
+    """From ready images to the answers, in a store of their own."""
+    request = Request(
+        matrix=matrix,
+        series=find_series(matrix, matrix.defaults.series),
+        workloads=tuple(find_workload(matrix, name) for name in matrix.defaults.workloads),
+        arm=find_arm(matrix, matrix.defaults.arm),
+    )
+    begun = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="dsb-bench-") as folder,
+        Store.open(Path(folder) / "bench.db") as store,
+        Watch() as watch,
+    ):
+        found = run_study(request, engine=engine, store=store, watcher=watch)
+    boundaries = [each.boundary for each in found.campaigns if each.boundary]
+    named = {each.workload_id: (each.before, each.after) for each in boundaries if each.found}
+    return Answers(
+        told={each.workload_id: each.summary for each in boundaries},
+        wrong=sum(TRUTH[workload] != ends for workload, ends in named.items()),
+        unanswered=len(request.workloads) - len(named),
+        samples=len(found.samples),
+        used=sum(sample.valid for sample in found.samples) / max(1, len(found.samples)),
+        seconds=time.monotonic() - begun,
+    )

@@ -1,0 +1,164 @@
+"""One row against itself, in several ways: by how much do its figures vary, and its ratio?"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from dsbisect.supply import RowSupply
+from dsharness.calibrator import Calibrator
+from dsharness.duet import duet_seats, take_duet
+from dsharness.engine import Engine
+from dsharness.golden import golden_state
+from dsharness.host import CpuPlan, available_cpus, plan_cpus
+from dsharness.instance import serve
+from dsharness.model import Arm, Matrix, Workload
+from dsharness.sampling import LOAD_FOLDER, Bench, bench, take_sample, write_users
+from dsharness.servers import Seed
+from dsharness.workloads import ldclt
+
+SECONDS = 2  # of a run in the old way, beside one that is not counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Of one run."""
+
+    rate: float
+    cpu_us: float
+    cost: float
+    used: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Coefficients of variation in per cent, over the runs of both."""
+
+    way: str
+    rate: float
+    cpu: float
+    cost: float
+    ratio: float
+    used: float
+    seconds: float  # for a pair
+
+
+Pair = tuple[Figures, Figures]
+Way = Callable[[int], Pair]
+
+
+@contextmanager
+def two_benches(engine: Engine, matrix: Matrix, row: str) -> Iterator[tuple[Bench, Bench]]:
+    """Two servers of one golden state."""
+    supply = RowSupply(engine=engine, matrix=matrix)
+    image, loader = (supply.image(name, lambda _: None) for name in (row, matrix.tools.ldclt))
+    users = max(each.users for each in matrix.workloads)
+    seed = Seed(users=users, arm=Arm(id="default"))
+    golden = golden_state(engine, image, supply.server(row), seed, progress=lambda _: None)
+    cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(
+                bench(engine, stack.enter_context(serve(engine, golden, cpus)), loader, cpus, {})
+            )
+            for _ in range(2)
+        )
+        yield first, second
+
+
+def spreads(
+    engine: Engine, pair: tuple[Bench, Bench], workload: Workload, pairs: int
+) -> Iterator[Spread]:
+    """By whole seconds, by operations in turn, and in duets."""
+    in_turn: dict[str, Callable[[Bench, int], Figures]] = {
+        "whole seconds, A B B A": lambda at, turn: _timed(at, workload, turn),
+        "operations, A B B A": lambda at, turn: _counted(at, workload, turn),
+    }
+    for name, run in in_turn.items():
+        yield _spread(name, _alternating(pair, run), pairs)
+    seats = duet_seats(available_cpus(), can_pin=engine.pins_cpus)
+    if seats is None:
+        return
+    for at in pair:
+        at.pace.clear()
+    yield _spread("operations, duet", lambda turn: _duet(pair, seats, workload, turn), pairs)
+
+
+def _alternating(pair: tuple[Bench, Bench], run: Callable[[Bench, int], Figures]) -> Way:
+    def way(turn: int) -> Pair:
+        if turn % 2 == 0:
+            return run(pair[0], turn), run(pair[1], turn)
+        second = run(pair[1], turn)
+        return run(pair[0], turn), second
+
+    return way
+
+
+def _duet(
+    pair: tuple[Bench, Bench], seats: tuple[CpuPlan, CpuPlan], workload: Workload, turn: int
+) -> Pair:
+    first, second = take_duet(pair, seats, workload, campaign_id="bench", turn=turn)
+    return (
+        _figures(first.rate_per_s, first.server_cpu_us_per_op, first.calibrator_us, first.valid),
+        _figures(
+            second.rate_per_s, second.server_cpu_us_per_op, second.calibrator_us, second.valid
+        ),
+    )
+
+
+def _counted(at: Bench, workload: Workload, turn: int) -> Figures:
+    sample = take_sample(at, workload, campaign_id="bench", turn=turn)
+    return _figures(
+        sample.rate_per_s, sample.server_cpu_us_per_op, sample.calibrator_us, sample.valid
+    )
+
+
+def _timed(at: Bench, workload: Workload, turn: int) -> Figures:
+    """As runs were until 2026-11: whole seconds, with the warm-up in them."""
+    write_users(at, workload, turn)
+    extent = ldclt.Seconds(seconds=1 + SECONDS)
+    argv = ldclt.argv(workload, at.instance.site, LOAD_FOLDER, extent)
+    before = at.instance.meter.used_us()
+    with Calibrator(at.cpus.server) as calibrator:
+        report = ldclt.parse(at.load.execute(*argv, limit_s=60).stdout)
+    spent = at.instance.meter.used_us() - before
+    counted = report.per_second[1:]
+    rate = sum(counted) / len(counted) if counted else 0.0
+    return _figures(rate, spent / (report.total or 1), calibrator.cpu_us, bool(report.total))
+
+
+def _figures(rate: float, cpu_us: float | None, calibrator_us: float | None, used: bool) -> Figures:  # noqa: FBT001
+    known = used and bool(rate and cpu_us and calibrator_us)
+    cost = (cpu_us or 1.0) / (calibrator_us or 1.0)
+    return Figures(rate=rate or 1.0, cpu_us=cpu_us or 1.0, cost=cost, used=known)
+
+
+def _spread(name: str, way: Way, pairs: int) -> Spread:
+    way(0)  # the first turn warms up
+    begun = time.monotonic()
+    taken = [way(turn) for turn in range(1, pairs + 1)]
+    seconds = (time.monotonic() - begun) / pairs
+    used = [pair for pair in taken if pair[0].used and pair[1].used]
+    runs = [[each[at] for each in used] for at in range(2)]
+
+    def both(of: Callable[[Figures], float]) -> float:
+        return statistics.fmean(_cv([of(run) for run in side]) for side in runs)
+
+    return Spread(
+        way=name,
+        rate=both(lambda run: run.rate),
+        cpu=both(lambda run: run.cpu_us),
+        cost=both(lambda run: run.cost),
+        ratio=_cv([second.cost / first.cost for first, second in used]),
+        used=sum(run.used for pair in taken for run in pair) / (2 * len(taken)),
+        seconds=seconds,
+    )
+
+
+def _cv(values: Sequence[float]) -> float:
+    """In per cent, on the log scale."""
+    return 100 * statistics.stdev(math.log(value) for value in values)
