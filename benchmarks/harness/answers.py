@@ -1,4 +1,4 @@
-"""The answers of the default rows: are they right, and how long do they take?"""
+"""The answers of the default rows: whether they are right, and how long they take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row against itself, in several ways: by how much do its figures vary, and its ratio?"""
+"""One row against itself, in several ways: by how much its figures and its ratio vary."""
 
 from __future__ import annotations
 

@@ -39,16 +39,17 @@ def take_duet(
     turn: int,
 ) -> tuple[Sample, Sample]:
     """A sample of each; what goes wrong with one does not touch the other."""
+    runs: tuple[list[Run], list[Run]] = ([], [])
     with ThreadPoolExecutor(max_workers=len(pair), thread_name_prefix="duet") as pool:
-        for at in pair:
+        for at, seat in zip(pair, seats, strict=True):
             write_users(at, workload, turn)
-        runs: tuple[list[Run], list[Run]] = ([], [])
+            sit(at, seat)
+        list(pool.map(lambda at: warm_up(at, workload), pair))
+        sizes = [run_size(workload, at.pace.get(workload.id), 1 / HALVES) for at in pair]
         for half in range(HALVES):
             order = seats if (turn + half) % 2 == 0 else seats[::-1]
             for at, seat in zip(pair, order, strict=True):
                 sit(at, seat)
-            list(pool.map(lambda at: warm_up(at, workload), pair))
-            sizes = [run_size(workload, at.pace.get(workload.id), 1 / HALVES) for at in pair]
             played = pool.map(
                 lambda at, size, seat: run_load(at, workload, size, seat), pair, sizes, order
             )

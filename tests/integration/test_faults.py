@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from benches import DEFAULT, MATRIX, USERS, cpus_of, golden_of, image_of, machine_only
+from benches import DEFAULT, MATRIX, USERS, cpus_of, golden_of, image_of
 from small_disk import small_disk
 
 from dsbisect.laboratory import Laboratory, Plan
@@ -90,21 +90,22 @@ def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Eng
     with Laboratory(engine, plan, RowSupply(engine=engine, matrix=MATRIX), print) as laboratory:
         laboratory.prepare([ROW], Ear())
         assert laboratory.failures == {}
-        first = laboratory.sample(ROW, REPEAT, campaign_id="test", turn=0)
-        assert machine_only(first.invalid), first.invalid
+        (first,) = laboratory.samples([ROW], REPEAT, campaign_id="test", turn=0)
+        assert first.valid, first.invalid
         at, _ = laboratory._benches[ROW]
         victim, pid = at.instance.container, slapd_pid(at)
         with when_loaded(at, lambda: os.kill(pid, signal.SIGKILL)):
-            dead = laboratory.sample(ROW, LOAD, campaign_id="test", turn=1)
+            (dead,) = laboratory.samples([ROW], LOAD, campaign_id="test", turn=1)
         assert "the server died during the load" in dead.invalid
+        assert dead.disturbed == ("the server was ended from outside",), "it did not crash"
         assert dead.server_cpu_us_per_op is None  # nothing that could be taken for a figure
         log = Path(dead.log)
         assert log == victim.log
         assert "slapd started" in log.read_text(encoding="utf-8")
         assert victim.state().id == ""
 
-        after = laboratory.sample(ROW, REPEAT, campaign_id="test", turn=2)
-        assert machine_only(after.invalid), after.invalid
+        (after,) = laboratory.samples([ROW], REPEAT, campaign_id="test", turn=2)
+        assert after.valid, after.invalid
         assert after.operations > 0
         anew, _ = laboratory._benches[ROW]
         assert anew.instance.container.name != victim.name

@@ -33,7 +33,6 @@ ROOT = Path(__file__).parents[2]
 CONTEXT = Path(__file__).with_name("freeipa")
 ROW = "debian-12"
 SEED = Seed(users=60, arm=Arm(id="default"))
-MACHINE = ("hypervisor", "bottleneck", "on the same CPUs")  # what a busy machine may object to
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +89,7 @@ def test_what_was_installed_is_measured_alone(engine: Engine, plain: Image, stan
     assert "systemd" not in first, "nothing but the directory runs"
     assert user == "dirsrv"
     assert ready_s < 30
-    assert [why for why in sample.invalid if not any(word in why for word in MACHINE)] == []
+    assert sample.valid, sample.invalid
     assert sample.operations > 0
 
 

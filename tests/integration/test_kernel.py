@@ -41,7 +41,6 @@ STORED = {
     "debian-13": ("PBKDF2-SHA512", range(100_000, 100_001)),
     "debian-sid": ("PBKDF2-SHA512", range(100_000, 100_001)),
 }
-MACHINE = ("hypervisor", "bottleneck", "on the same CPUs")  # what a busy machine may object to
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +66,11 @@ def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
         yield resources.enter_context(bench(engine, instance, loader, cpus, {}))
 
 
-def sampled(at: Bench, workload: Workload, tries: int = 4):
-    """A usable sample; what only a busy machine objects to is tried again."""
-    for turn in range(tries):
-        sample = take_sample(at, workload, campaign_id="test", turn=turn)
-        if sample.valid:
-            return sample
-        assert any(word in reason for reason in sample.invalid for word in MACHINE), sample.invalid
-    raise AssertionError(f"too busy a machine: {sample.invalid}")
+def sampled(at: Bench, workload: Workload):
+    """A usable sample, however busy the machine is."""
+    sample = take_sample(at, workload, campaign_id="test", turn=0)
+    assert sample.valid, sample.invalid
+    return sample
 
 
 @pytest.mark.parametrize("row", list(STORED))
@@ -172,7 +168,9 @@ def test_a_server_that_dies_is_inconclusive_with_its_log(engine: Engine) -> None
     assert Path(sample.log).is_file()
 
 
-def test_a_server_that_hangs_is_inconclusive_and_goes_on_after(engine: Engine) -> None:
+def test_a_server_that_stands_still_for_a_while_makes_all_operations_all_the_same(
+    engine: Engine,
+) -> None:
     with benched(engine, golden_of(engine, "debian-12")) as at:
         pid = slapd_pid(at)
 
@@ -185,9 +183,11 @@ def test_a_server_that_hangs_is_inconclusive_and_goes_on_after(engine: Engine) -
         long = RANDOM.model_copy(update={"duration_s": 5})
         sample = take_sample(at, long, campaign_id="test", turn=0)
         thread.join()
-        assert not sample.valid
-        assert any("without a single operation" in reason for reason in sample.invalid)
-        assert sampled(at, RANDOM).valid
+        assert sample.valid, sample.invalid
+        assert sample.duration_s > 2.5, "the rate sees it, the CPU time of an operation does not"
+        pace = sampled(at, RANDOM)
+        cost = pace.server_cpu_us_per_op / sample.server_cpu_us_per_op
+        assert 1 / 3 < cost < 3
 
 
 def test_a_load_that_cannot_bind_is_inconclusive(

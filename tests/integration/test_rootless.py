@@ -96,9 +96,7 @@ def test_a_row_is_measured_without_any_privilege(owner: Owner) -> None:
         assert sample.environment["rootless"] is True
         assert sample.environment["pinned"] is engine["pins_cpus"]
         assert sample.environment["cpu_meter"] in {"proc", "cgroup-v1", "cgroup-v2"}
-        # A busy machine may be objected to, and a load on the server's CPUs; nothing else may.
-        allowed = ("hypervisor", "CPU time on the same CPUs", "of its CPUs")
-        assert all(any(word in why for word in allowed) for why in sample.invalid), sample.invalid
+        assert sample.valid, sample.invalid
 
 
 def test_nothing_of_it_is_left_and_another_look_starts_from_the_golden_state(owner: Owner) -> None:

@@ -74,6 +74,4 @@ def test_an_ordinary_user_takes_a_sample(tmp_path: Path) -> None:
     assert sample.operations > 0
     assert sample.server_cpu_us_per_op
     assert sample.stored == golden.stored
-    # A busy machine, or a load on the server's own CPUs, may be objected to; nothing else may.
-    allowed = ("hypervisor", "bottleneck", "on the same CPUs")
-    assert all(any(word in reason for word in allowed) for reason in sample.invalid), sample.invalid
+    assert sample.valid, sample.invalid

@@ -20,7 +20,6 @@ from dsimages.building import build_image
 MATRIX = load_matrix(ROOT / "matrix.yaml")
 ROWS = ("debian-11", "debian-12", "debian-13", "debian-sid")
 DEFAULT = Arm(id="default")
-MACHINE = ("hypervisor", "bottleneck", "on the same CPUs")  # what a busy machine may object to
 
 
 def image_of(engine: Engine, row: str) -> Image:
@@ -50,8 +49,3 @@ def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
     facts = fingerprint(engine, cpus)
     with served(engine, golden) as instance, bench(engine, instance, loader, cpus, facts) as at:
         yield at
-
-
-def machine_only(reasons: tuple[str, ...]) -> bool:
-    """Nothing is objected to but how busy the machine was."""
-    return all(any(word in reason for word in MACHINE) for reason in reasons)

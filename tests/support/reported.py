@@ -133,6 +133,10 @@ def environment_of(name: str, truth: Truth) -> dict[str, object]:
     """What a bench writes into each of its samples; an integration test holds them together."""
     return {
         **MACHINE,
+        "way": "in turn",
+        "procedure": 2,
+        "settings": "key-default",
+        "runtimes": {},
         "image": f"key-{name}",
         "golden": f"golden-{name}",
         "loader": "key-loader",

@@ -1,0 +1,102 @@
+"""The rate is asked what it can tell, and has no veto."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import World, sample_of
+
+from dsbisect.statistical import Bayes
+from dsbisect.statistical.witness import Difference, contradicts, word
+from dsharness.model import Sample
+
+STEP = 8
+NAMES = tuple(f"c{number}" for number in range(16))
+
+
+class RateWorld(World):
+    """The rate has a step and a noise of its own."""
+
+    rate_step = 1.10
+    rate_noise = 0.13
+
+    def sample(self, row: str, turn: int) -> Sample:
+        taken = super().sample(row, turn)
+        chance = random.Random(f"rate/{self.seed}/{row}/{turn}")
+        slower = self.rate_step if NAMES.index(row) >= STEP else 1.0
+        rate = 1000 / slower * chance.lognormvariate(0, self.rate_noise)
+        return sample_of(row, 1.0, turn).model_copy(
+            update={**taken.model_dump(exclude={"rate_per_s"}), "rate_per_s": rate}
+        )
+
+
+def boundary_of(seed: int, *, step: float, rate_step: float, rate_noise: float):
+    costs = {name: step if at >= STEP else 1.0 for at, name in enumerate(NAMES)}
+    world = RateWorld(costs, noise=0.02, seed=seed)
+    world.rate_step, world.rate_noise = rate_step, rate_noise
+    return world.search(Bayes(survey_up_to=0))
+
+
+@pytest.mark.parametrize("rate_noise", [0.13, 0.26])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rate_that_knows_nothing_does_not_veto(seed, rate_noise):
+    found = boundary_of(seed, step=1.10, rate_step=1.10, rate_noise=rate_noise)
+    assert found.after == f"c{STEP}"
+    assert found.found
+    assert found.witness in {"cannot tell", "agrees"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rate_that_clearly_shows_no_step_contradicts(seed):
+    found = boundary_of(seed, step=3.0, rate_step=1.0, rate_noise=0.05)
+    assert found.witness == "contradicts"
+    assert not found.found
+    assert "the rate contradicts" in found.summary
+
+
+def test_a_rate_that_shows_the_step_agrees():
+    found = boundary_of(1, step=3.0, rate_step=3.0, rate_noise=0.05)
+    assert (found.found, found.witness) == (True, "agrees")
+
+
+def test_a_rate_alone_gets_a_word():
+    found = boundary_of(1, step=1.0, rate_step=3.0, rate_noise=0.02)
+    assert found.direction == "none"
+    assert "by the rate c15 is 3" in found.summary
+
+
+def test_a_load_without_a_cpu_left_is_no_witness():
+    costs = {name: 3.0 if at >= STEP else 1.0 for at, name in enumerate(NAMES)}
+
+    class Bound(RateWorld):
+        def sample(self, row, turn):
+            return super().sample(row, turn).model_copy(update={"load_bound": True})
+
+    world = Bound(costs, noise=0.02)
+    world.rate_step, world.rate_noise = 1.0, 0.01
+    found = world.search(Bayes())
+    assert (found.after, found.witness) == (f"c{STEP}", None)
+
+
+SIZES = st.floats(-5, 5)
+ERRORS = st.floats(0.001, 5)
+
+
+@given(SIZES, ERRORS, SIZES, ERRORS)
+def test_more_noise_never_makes_a_witness_contradict(size, error, other, noise):
+    decider = Difference(size=size, error=error)
+    quiet, noisy = (Difference(size=other, error=noise * times) for times in (1, 2))
+    assert contradicts(decider, quiet) or not contradicts(decider, noisy)
+
+
+@given(SIZES, ERRORS, ERRORS, st.floats(0.5, 3))
+def test_a_witness_that_sees_half_of_it_does_not_contradict(size, error, noise, part):
+    decider = Difference(size=size, error=error)
+    assert not contradicts(decider, Difference(size=part * size, error=noise))
+
+
+def test_without_a_witness_there_is_no_word():
+    assert word(Difference(size=1, error=0.1), None) == "cannot tell"
