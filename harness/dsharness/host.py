@@ -65,8 +65,8 @@ def read_ticks(cpus: tuple[int, ...]) -> CpuTicks:
 
 # What `fingerprint` tells; a sample records more, of its image and its server.
 MACHINE_FACTS = (
-    "machine", "cpu_model", "kernel", "server_cpus", "load_cpus", "pinned", "cgroups", "rootless",
-    "runtime", "podman",
+    "machine", "machine_id", "cpu_count", "cpu_model", "kernel", "server_cpus", "load_cpus",
+    "pinned", "cgroups", "rootless", "runtime", "podman",
 )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ RUST_100K = StoredPassword(scheme="PBKDF2-SHA512", rounds=100_000)
 # Exactly what `dsharness.host.fingerprint` tells of a machine: tests compare the two.
 MACHINE = {
     "machine": "x86_64",
+    "machine_id": "0123456789abcdef",
+    "cpu_count": 2,
     "cpu_model": "Example CPU @ 2.00GHz",
     "kernel": "6.1.0",
     "server_cpus": [0],
