@@ -31,7 +31,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
         (tmp_path / "cache" / "logs").mkdir()
         (tmp_path / "cache" / "logs" / "file").write_text("x" * 10_000)
         (tmp_path / "store.db").write_text("measured")
-        _in_use.pop(tmp_path / "cache")  # this process is no lab
+        os.close(_in_use.pop(tmp_path / "cache"))  # this process is no lab
         yield found
 
 
