@@ -68,6 +68,10 @@ bench-cli: develop ## how long the command line takes to answer
 bench-harness: develop ## how steady samples and answers are beside a noisy neighbour
 	@$(BIN)/python -m benchmarks.harness $(BENCH)
 
+.PHONY: bench-faults
+bench-faults: develop ## 60 random kills over real searches; BENCH="--rows 5 --commits 0" for few
+	@$(BIN)/python benchmarks/faults.py $(BENCH)
+
 .PHONY: bench-search
 bench-search: develop ## the search against its peers, into docs/; BENCH=--quick for a glance
 	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --group bench

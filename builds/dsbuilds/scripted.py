@@ -62,11 +62,17 @@ def confined_run(
     mounted += ((cache, "/build/ccache", "rw"),) if cache else ()
     writable = {build: limits.disk_bytes} | ({cache: limits.cache_bytes} if cache else {})
     limit_s = min(limits.time_s, at.deadline.left_s)
-    with confined(
-        at.engine, image,
-        writable=writable, volumes=mounted, purpose="build", log=at.log, limits=limits,
-    ) as (box, disk):  # fmt: skip
-        done = box.execute(*bounded(limits, INSIDE, *args), limit_s=limit_s, keep_bytes=SAID_BYTES)
+    for last in (False, True):
+        with confined(
+            at.engine, image,
+            writable=writable, volumes=mounted, purpose="build", log=at.log, limits=limits,
+        ) as (box, disk):  # fmt: skip
+            done = box.execute(
+                *bounded(limits, INSIDE, *args), limit_s=limit_s, keep_bytes=SAID_BYTES
+            )
+            its_own = done.ok or done.timed_out or disk.exceeded is not None or box.running
+        if its_own or last:  # ended from outside: once more, unless the build itself does it
+            break
     if disk.look():
         removed(disk.exceeded or build)
         most = writable[disk.exceeded or build]

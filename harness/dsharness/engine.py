@@ -110,6 +110,12 @@ class Engine:
                 "the next run resumes where this one stopped",
                 log=log,
             )
+        if done.status < 0 and not done.timed_out and not cleanup:
+            raise EngineError(
+                f"{program} {args[0]} was killed by signal {-done.status}",
+                hint="was memory short? The same command goes on from what is stored",
+                log=log,
+            )
         return done
 
 

@@ -12,6 +12,7 @@ from dsharness.errors import (
     DeadlineError,
     DiskFullError,
     DsbisectError,
+    EngineError,
     ImageError,
     PackageError,
     RefusedError,
@@ -39,11 +40,12 @@ UNREACHABLE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 # Of what the pattern above finds: no answer at all, or none but "later".
+KILLED = frozenset({137, 143})  # 128 and the signal, as shells and engines say it
 SILENT = re.compile(
     r"could not resolve|temporary failure|no such host|could not connect|cannot initiate"
     r"|connection (refused|timed out|reset)|no route to host|network is unreachable"
     r"|i/o timeout|tls handshake|x509:|certificate verif|status: 50\d|\b50[0234] "
-    r"|curl error \((?!22\b|37\b)",
+    r"|curl error \((?!22\b|37\b)|repomd.xml: all mirrors were tried",
     re.IGNORECASE,
 )
 UNMET = re.compile(
@@ -65,16 +67,9 @@ def no_answer_or_a_refusal(said: str) -> type[UnreachableError | RefusedError]:
 def fault(done: Completed, what: str, log: Path) -> DsbisectError:
     """The error that a failed command of a build stands for."""
     said = f"{done.stdout}\n{done.stderr}"
-    if done.timed_out:
-        return DeadlineError(
-            f"{what}: it ran out of time", hint="a slow network: simply run it again", log=log
-        )
-    if says_disk_full(said):
-        return DiskFullError(
-            f"{what}: no space left",
-            hint="`dsbisect clean --images` frees what the lab made; the next run resumes",
-            log=log,
-        )
+    ended = _ended(done, said, what, log)
+    if ended is not None:
+        return ended
     refused = _refused(said, what, log)
     if refused is not None:
         return refused
@@ -93,10 +88,10 @@ def fault(done: Completed, what: str, log: Path) -> DsbisectError:
             hint="a source package made for another release, or a repository that is missing",
             log=log,
         )
-    ended = replace(
+    short = replace(
         done, stdout=REPEATED.sub("", done.stdout), stderr=REPEATED.sub("", done.stderr)
     )
-    return ImageError(f"{what}: {last_line(ended)}", hint="the log has the whole story", log=log)
+    return ImageError(f"{what}: {last_line(short)}", hint="the log has the whole story", log=log)
 
 
 def _refused(said: str, what: str, log: Path) -> PackageError | None:
@@ -118,6 +113,27 @@ def _refused(said: str, what: str, log: Path) -> PackageError | None:
             f"{why if unsigned['repository'] else unsigned[0].strip()}",
             hint="when the repository signs nothing and you accept that, say `unsigned: true` "
             "beside its `repositories`",
+            log=log,
+        )
+    return None
+
+
+def _ended(done: Completed, said: str, what: str, log: Path) -> DsbisectError | None:
+    """What cut it short from outside."""
+    if done.timed_out:
+        return DeadlineError(
+            f"{what}: it ran out of time", hint="a slow network: simply run it again", log=log
+        )
+    if says_disk_full(said):
+        return DiskFullError(
+            f"{what}: no space left",
+            hint="`dsbisect clean --images` frees what the lab made; the next run resumes",
+            log=log,
+        )
+    if done.status in KILLED or "signal: killed" in said:
+        return EngineError(
+            f"{what}: what ran was killed",
+            hint="was memory short? The same command goes on where this one stopped",
             log=log,
         )
     return None

@@ -10,6 +10,7 @@ import pytest
 from dsharness.commands import Completed
 from dsharness.engine import Engine, last_line
 from dsharness.errors import DiskFullError, EngineError
+from dsharness.waiting import Deadline
 
 PLAIN = Engine(
     podman_version="5.2.0",
@@ -55,6 +56,17 @@ def test_must_gives_the_output_or_says_what_failed(
     assert raised.value.log == log
     assert "doctor" in raised.value.hint
     assert "exit status 1" in log.read_text()
+
+
+def test_a_killed_engine_is_held_against_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, "kill -9 $$")
+    with pytest.raises(EngineError, match="podman exec was killed by signal 9"):
+        PLAIN.podman("exec", "box", "true")
+    assert PLAIN.podman("rm", "box", cleanup=True).status == -9
+    stand_in(tmp_path, monkeypatch, "exec sleep 60")
+    assert PLAIN.podman("ps", deadline=Deadline.after(0.1)).timed_out
 
 
 def test_a_listing_outlives_an_image_that_goes_meanwhile(

@@ -8,6 +8,7 @@ from dsharness.commands import Completed
 from dsharness.errors import (
     DeadlineError,
     DiskFullError,
+    EngineError,
     ImageError,
     PackageError,
     RefusedError,
@@ -48,6 +49,10 @@ def failed(stdout: str = "", stderr: str = "", *, timed_out: bool = False) -> Co
         (" a : Depends: b (= 2) but it is not going to be installed\nE: Unable to correct\n",
          PackageError, "Depends: b (= 2)"),
         ("", ImageError, "exit status 1"),
+        ("Error: building at STEP: while running runtime: signal: killed", EngineError, "killed"),
+        ("dsbisect-unsigned\tmain\nError: building", PackageError, "no key in the image for main"),
+        ("Package x.rpm is not signed", PackageError, "Package x.rpm is not signed"),
+        ("Cannot download repodata/repomd.xml: All mirrors were tried", UnreachableError, "tried"),
     ],
 )  # fmt: skip
 def test_what_was_said_becomes_the_right_error(stderr, kind, said):
@@ -58,6 +63,11 @@ def test_what_was_said_becomes_the_right_error(stderr, kind, said):
         assert error.message.startswith("image of toy: ")
         assert error.log == LOG
         assert error.hint
+
+
+def test_what_was_killed_is_no_fault_of_the_packages():
+    done = Completed(argv=("podman",), status=137, stdout=REFUSED, stderr="")
+    assert isinstance(fault(done, "image of toy", LOG), EngineError)
 
 
 def test_out_of_time_is_no_fault_of_the_packages():

@@ -1,0 +1,282 @@
+"""Random kills over real searches: the same answer, no sample lost, nothing left running.
+
+    make bench-faults                                 60 kills: 50 over rows, 10 over commits
+    make bench-faults BENCH="--rows 5 --commits 0"    as few as in the tests, in two minutes
+    make bench-faults BENCH="--seed 7"                other moments, other victims
+
+Kills the lab, a podman or buildah that it runs, or one of its containers, always with SIGKILL, and
+gives the same command again until all kills are done and the last search has its answer. Only what
+descends from a lab that this program started, or carries its label, is ever killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+
+from debian_sources import debian_source
+from lab import argv, environment, small_matrix
+from seed_history import real_history
+
+from dsharness.engine import Engine
+from dsharness.errors import ExitCode
+from dsharness.ownership import OWNER
+from dsharness.probing import detect
+from dsharness.waiting import Deadline
+from dsimages.buildah import DRAFT, WORK
+from dsresults.store import Store
+
+VICTIMS = ("lab", "container", "podman", "buildah")
+LONGEST_S = 25.0  # from the start of a lab, or the last kill, to the next
+FOUND_S = 10.0  # a victim of the chosen kind must turn up within
+# What a killed lab, or one whose tools were killed, may end with; all of them go on later.
+ENDINGS = {
+    -signal.SIGKILL, ExitCode.OK, ExitCode.ENGINE, ExitCode.IMAGE, ExitCode.INSTANCE,
+    ExitCode.WORKLOAD, ExitCode.BUILD, ExitCode.INCONCLUSIVE,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One search, the folder that it runs in, and the ends of the step that it must find."""
+
+    name: str
+    folder: Path
+    command: tuple[str, ...]
+    before: str
+    after: str
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What was killed, how labs ended, and what went wrong."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    endings: Counter[int] = field(default_factory=Counter)
+    searches: int = 0
+    samples: int = 0
+    wrongs: list[str] = field(default_factory=list)
+
+    def lines(self, name: str) -> Iterator[str]:
+        killed = ", ".join(f"{count} {what}" for what, count in sorted(self.kills.items()))
+        ended = ", ".join(f"{status}: {count}" for status, count in sorted(self.endings.items()))
+        yield f"{name:8} kills {self.kills.total():3} ({killed}); statuses {{{ended}}}"
+        yield f"{'':8} {self.searches} searches answered, {self.samples} samples kept"
+        yield from (f"{'':8} WRONG: {wrong}" for wrong in self.wrongs)
+
+
+@dataclass(kw_only=True)
+class Campaign:
+    """Kills over one case, until they are used up and the search is answered."""
+
+    engine: Engine
+    case: Case
+    chance: random.Random
+    kills: int
+    deadline: Deadline
+    longest_s: float = LONGEST_S
+    tally: Tally = field(default_factory=Tally)
+    pids: list[int] = field(default_factory=list)
+    _kept: frozenset[str] = frozenset()
+
+    def run(self) -> Tally:
+        while not self.deadline.passed:
+            self._one_lab()
+            if self._answered() and self.tally.kills.total() >= self.kills:
+                break
+        else:
+            self.tally.wrongs.append("the time was up before the last answer")
+        self.tally.wrongs += [f"left: {name}" for name in left_by(self.engine, self.pids)]
+        return self.tally
+
+    def _one_lab(self) -> None:
+        """From its start to its end, with kills in between."""
+        said = self.case.folder / "said"
+        with said.open("a+", encoding="utf-8") as stream:
+            begin = stream.seek(0, os.SEEK_END)
+            lab = subprocess.Popen(
+                argv(*self.case.command), cwd=self.case.folder, env=environment(self.case.folder),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stream,
+            )  # fmt: skip
+            self.pids.append(lab.pid)
+            while lab.poll() is None and self.tally.kills.total() < self.kills:
+                try:
+                    lab.wait(self.chance.uniform(0.0, self.longest_s))
+                except subprocess.TimeoutExpired:
+                    self._kill(lab)
+            try:
+                status = lab.wait(max(self.deadline.left_s, 1.0))
+            except subprocess.TimeoutExpired:
+                lab.kill()
+                status = lab.wait()
+            stream.seek(begin)
+            self._note(status, stream.read())
+
+    def _kill(self, lab: subprocess.Popen[bytes]) -> None:
+        """SIGKILL for a random victim; the lab itself where no other of its kind turns up."""
+        wanted = self.chance.choice(VICTIMS)
+        limit = Deadline.after(FOUND_S)
+        while wanted != "lab" and not limit.passed and lab.poll() is None:
+            if self._hit(wanted, lab.pid):
+                self.tally.kills[wanted] += 1
+                return
+            time.sleep(0.05)
+        if lab.poll() is None:
+            lab.kill()
+            self.tally.kills["lab"] += 1
+
+    def _hit(self, what: str, pid: int) -> bool:
+        if what == "container":
+            names = containers_of(self.engine, [pid], "--filter", "status=running")
+            return bool(names) and self.engine.podman("kill", self.chance.choice(names)).ok
+        found = [child for child in descendants(pid) if program_of(child) == what]
+        if not found:
+            return False
+        try:
+            os.kill(self.chance.choice(found), signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _note(self, status: int, said: str) -> None:
+        """What must hold after each lab, however it ended."""
+        self.tally.endings[status] += 1
+        if status not in ENDINGS:
+            self.tally.wrongs.append(f"status {status}: {said[-600:]}")
+        if "a defect of dsbisect" in said or "Traceback" in said:
+            self.tally.wrongs.append(f"a defect: {said[-600:]}")
+        with Store.open(self.case.folder / "results.db") as store:
+            kept = frozenset(sample.id for sample in store.samples())
+        if lost := self._kept - kept:
+            self.tally.wrongs.append(f"{len(lost)} samples are gone")
+        self._kept = kept
+        self.tally.samples = len(kept)
+
+    def _answered(self) -> bool:
+        """Whether the newest search has its answer; a wrong one is noted."""
+        with Store.open(self.case.folder / "results.db") as store:
+            campaigns = [each for each in store.campaigns() if len(each.line) > 2]
+        answers = [each.boundary for each in campaigns if each.boundary is not None]
+        for boundary in answers[self.tally.searches :]:
+            self.tally.searches += 1
+            if (boundary.before, boundary.after) != (self.case.before, self.case.after):
+                self.tally.wrongs.append(f"another answer: {boundary.summary}")
+            if boundary.unmeasured:
+                self.tally.wrongs.append(f"held against a candidate: {boundary.unmeasured}")
+        return bool(campaigns) and campaigns[-1].boundary is not None
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below one."""
+    parents: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, next_ones = [], [pid]
+    while next_ones:
+        next_ones = [child for parent in next_ones for child in parents.get(parent, ())]
+        found += next_ones
+    return found
+
+
+def program_of(pid: int) -> str:
+    try:
+        return (Path("/proc") / str(pid) / "comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def containers_of(engine: Engine, pids: Sequence[int], *flags: str) -> list[str]:
+    listed = engine.podman(
+        "ps", "--all", "--filter", "label=dsbisect=1", *flags, "--format", "json"
+    )
+    boxes = json.loads(listed.stdout or "[]") if listed.ok else []
+    owners = tuple(f"{pid}@" for pid in pids)
+    return [
+        box["Names"][0]
+        for box in boxes or ()
+        if (box["Labels"] or {}).get(OWNER, "").startswith(owners)
+    ]
+
+
+def left_by(engine: Engine, pids: Sequence[int]) -> list[str]:
+    """Containers, working containers, drafts and processes of these labs."""
+    working = engine.buildah("containers", "--all", "--format", "{{.ContainerName}}").stdout
+    images = engine.images("--all", "--format", "{{.Repository}}:{{.Tag}}")
+    owned = tuple(mark for pid in pids for mark in (f"{WORK}{pid}-", f"/{DRAFT}:{pid}-"))
+    names = [name for name in f"{working}\n{images}".splitlines() if any(o in name for o in owned)]
+    return [
+        *containers_of(engine, pids),
+        *names,
+        *(str(child) for pid in pids for child in descendants(pid)),
+    ]
+
+
+def rows(folder: Path) -> Case:
+    """Debian 11, 12 and 13 under the load of one user: 12 is where it turns slow."""
+    folder.mkdir()
+    small_matrix(folder)
+    command = ("bisect", "rows", "--series", "debian", "--good", "debian-11", "--bad", "debian-13",
+               "--workload", "bind-one", "--json")  # fmt: skip
+    return Case(name="rows", folder=folder, command=command, before="debian-11", after="debian-12")
+
+
+def commits(folder: Path) -> Case:
+    """A real history, from its first commit to its last; see tests/support/seed_history.py."""
+    folder.mkdir()
+    small_matrix(folder, users=40)
+    (folder / "repo").mkdir()
+    history = real_history(folder / "repo", debian_source("debian-13"))
+    culprit = history.commits["more rounds by default"]
+    parent = history.git("rev-parse", f"{culprit}^")
+    command = (
+        "commits", "--repo", str(history.folder), "--good", history.commits["import 3.1.2"],
+        "--bad", "v-bad", "--workload", "bind-random", "--no-proof", "--json",
+    )  # fmt: skip
+    return Case(
+        name="commits", folder=folder, command=command, before=parent[:12], after=culprit[:12]
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--rows", type=int, default=50, help="kills over a search of rows")
+    parser.add_argument("--commits", type=int, default=10, help="kills over a search of commits")
+    parser.add_argument("--seed", type=int, default=1, help="which moments and victims")
+    parser.add_argument("--hours", type=float, default=3.0, help="give up after so long")
+    asked = parser.parse_args()
+    deadline = Deadline.after(asked.hours * 3600)
+    wrongs = 0
+    with tempfile.TemporaryDirectory(prefix="dsbisect-faults-") as folder:
+        for make, kills in ((rows, asked.rows), (commits, asked.commits)):
+            if not kills:
+                continue
+            case = make(Path(folder) / make.__name__)
+            tally = Campaign(
+                engine=detect(), case=case, chance=random.Random(asked.seed), kills=kills,
+                deadline=deadline,
+            ).run()  # fmt: skip
+            print("\n".join(tally.lines(case.name)), flush=True)
+            wrongs += len(tally.wrongs)
+    print(f"{asked.rows + asked.commits} kills, seed {asked.seed}: {wrongs} wrong")
+    return 1 if wrongs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""Five random kills over a real search; `make bench-faults` does sixty."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+from dsharness.engine import Engine
+from dsharness.waiting import Deadline
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from faults import Campaign, rows
+
+KILLS, LIMIT_S = 5, 900.0
+
+
+def test_the_answer_outlives_random_kills(engine: Engine, tmp_path: Path) -> None:
+    case = rows(tmp_path / "lab")
+    campaign = Campaign(
+        engine=engine, case=case, chance=random.Random(20261121), kills=KILLS,
+        deadline=Deadline.after(LIMIT_S), longest_s=10.0,
+    )  # fmt: skip
+    tally = campaign.run()
+    said = "\n".join(tally.lines(case.name))
+    assert tally.wrongs == [], said
+    assert (tally.kills.total(), tally.searches >= 1) == (KILLS, True), said
