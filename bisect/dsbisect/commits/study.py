@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dsbisect.campaign import run_campaign
+from dsbisect.campaign import answered_before, run_campaign, unfinished
 from dsbisect.commits.asking import SHORT, Ask, patches_of, repairs_of, toolchains_of
 from dsbisect.commits.expecting import GOLDEN_S, NEXT_BUILD_S
 from dsbisect.commits.hunting import hunt
@@ -76,6 +76,7 @@ def run_commits(
             watcher=watcher, manner=replace(manner or Manner(), paired=plan.seats is not None),
         )  # fmt: skip
         chase.prepare(ends)
+        chase.interrupted = _interrupted(scope.name, ask, store)
         findings = chase.run()
         images = {name: golden.image for name, golden in laboratory.goldens.items()}
         for image in images.values():
@@ -96,6 +97,15 @@ def run_commits(
     )
 
 
+def _interrupted(series_id: str, ask: Ask, store: Store) -> Campaign | None:
+    """The newest campaign of this series and load, when it was stopped before its answer."""
+    known = store.campaigns(
+        series_id=series_id, workload_id=ask.workload.id, arm_id=ask.arm.id
+    )  # fmt: skip
+    newest = known[-1] if known else None
+    return newest if newest is not None and newest.boundary is None else None
+
+
 @dataclass(kw_only=True)
 class _Chase:
     """One run: what is asked of the laboratory, and what came of it."""
@@ -107,6 +117,7 @@ class _Chase:
     store: Store
     watcher: Watcher
     manner: Manner
+    interrupted: Campaign | None = None  # where an earlier run of this was stopped
     campaigns: list[Campaign] = field(default_factory=list)
 
     def prepare(self, ends: Sequence[str]) -> None:
@@ -141,8 +152,9 @@ class _Chase:
             workload_id=self.ask.workload.id,
             arm_id=self.ask.arm.id,
         )
-        campaign = run_campaign(
-            question, self.ask.workload, search=self._search(line), benches=self.laboratory,
+        search = self._search(line)
+        campaign = self._stands(question, search) or run_campaign(
+            question, self.ask.workload, search=search, benches=self.laboratory,
             store=self.store, listener=self.watcher, kind="commits",
         )  # fmt: skip
         for candidate in line:
@@ -151,6 +163,20 @@ class _Chase:
         if campaign.boundary is None:
             raise AssertionError("a finished campaign has an answer")
         return campaign.boundary
+
+    def _stands(self, question: Question, search: Search) -> Campaign | None:
+        """What the run that was interrupted had answered already."""
+        if self.interrupted is None:
+            return None
+        asked = (question, self.ask.workload, search, self.laboratory, self.store)
+        if unfinished(*asked, kind="commits") is not None:
+            return None
+        known = answered_before(self.interrupted.started_at, *asked)
+        if known is None or known.boundary is None:
+            return None
+        self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
+        self.watcher.answered(known.boundary)
+        return known
 
     def _compare(self, before: str, after: str) -> Boundary:
         return self._boundary((before, after))
