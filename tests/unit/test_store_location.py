@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dsbisect.cli.options import outside
 from dsharness.errors import StoreError
 from dsresults.store.location import default_location, locate
 
@@ -32,6 +33,22 @@ def test_the_default_place(
         (tmp_path / "results").mkdir()
     wanted = place.replace("CWD", str(tmp_path)).replace("HOME", str(Path.home()))
     assert default_location(environ, tmp_path) == wanted
+
+
+def test_a_checkout_of_what_is_measured_holds_no_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "repo" / "results").mkdir(parents=True)
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path / "repo")
+    monkeypatch.delenv("DSBISECT_STORE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert [outside(repo) for repo in (".", "..", str(tmp_path / "data"), "https://h/r")] == [
+        False, False, True, True,
+    ]  # fmt: skip
+    assert locate(None).file == tmp_path / "repo" / "results" / "dsbisect.db"
+    assert locate(None, folder=False).file == tmp_path / "data" / "dsbisect" / "dsbisect.db"
+    assert locate("mine.db", folder=False).file == Path("mine.db")
 
 
 @pytest.mark.parametrize(

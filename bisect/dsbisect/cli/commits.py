@@ -20,6 +20,7 @@ from dsbisect.cli.options import (
     ReportFolder,
     SearchRule,
     StorePlace,
+    outside,
 )
 from dsbisect.manner import Manner
 from dsharness.errors import ExitCode
@@ -141,7 +142,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         typer.echo(text)
         return
     engine = detect()
-    with Store.open(store) as opened, Events() if events else Watch() as watch:
+    place = Store.open(store, folder=outside(repo))
+    with place as opened, Events() if events else Watch() as watch:
         watch.note(expected_text(forecast).splitlines()[0])
         outcome = run_commits(ask, scope, engine=engine, store=opened, watcher=watch, manner=manner)
     path = write_findings(checked, outcome, output)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dsbisect.cli.commits import Edits, Patches, Toolchain, WorkloadId
-from dsbisect.cli.options import ArmId, AsJson, OutsideMatrix, StorePlace
+from dsbisect.cli.options import ArmId, AsJson, OutsideMatrix, StorePlace, outside
 from dsbisect.command import JUDGED_BAD, JUDGED_GOOD, SKIP
 from dsharness.errors import UsageError
 
@@ -71,7 +71,7 @@ def judge(  # noqa: PLR0913 - each is an option
     from dsresults.store import Store
 
     engine = detect()
-    with Store.open(store) as opened, Watch() as watch:
+    with Store.open(store, folder=outside(repo)) as opened, Watch() as watch:
         side, why = judge_commit(ask, revision, engine=engine, store=opened, watcher=watch)
     code = {True: JUDGED_BAD, False: JUDGED_GOOD, None: SKIP}[side]
     if code == SKIP:

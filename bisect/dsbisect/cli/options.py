@@ -66,3 +66,9 @@ EventLines = Annotated[
     bool,
     typer.Option("--events", help="Tell what happens as JSON lines on standard error."),
 ]
+
+
+def outside(repo: str) -> bool:
+    """Whether the working directory is none of a repository's own: there, files are commits'."""
+    path = Path(repo).expanduser()
+    return not path.is_dir() or not Path.cwd().is_relative_to(path.resolve())

@@ -58,15 +58,24 @@ def default_location(environ: Mapping[str, str] | None = None, cwd: Path | None 
     if override := variables.get("DSBISECT_STORE"):
         return override
     results = (cwd or Path.cwd()) / "results"
-    if results.is_dir():
-        return str(results / FILE_NAME)
+    return str(results / FILE_NAME) if results.is_dir() else home_location(variables)
+
+
+def home_location(environ: Mapping[str, str] | None = None) -> str:
+    """$DSBISECT_STORE, else the user's data folder, whatever the working directory holds."""
+    variables = os.environ if environ is None else environ
+    if override := variables.get("DSBISECT_STORE"):
+        return override
     home = variables.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return str(Path(home) / "dsbisect" / FILE_NAME)
 
 
-def locate(url: str | Path | None) -> Location:
-    """Read a path or URL; StoreError when it is neither SQLite nor PostgreSQL."""
-    text = str(url) if url else default_location()
+def locate(url: str | Path | None, *, folder: bool = True) -> Location:
+    """Read a path or URL; StoreError when it is neither SQLite nor PostgreSQL.
+
+    Without ``folder`` the default is not in the working directory: a checkout may be hostile.
+    """
+    text = str(url) if url else default_location() if folder else home_location()
     if "://" in text:
         location = Location(url=_read(text))
     else:
