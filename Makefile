@@ -57,7 +57,7 @@ golden: develop ## write the golden files anew; look at the difference before a 
 	@DSBISECT_REGEN=1 $(BIN)/pytest tests/unit
 
 .PHONY: bench-builds
-bench-builds: develop ## time builds against clean ones; BENCH=--bisection for a whole search
+bench-builds: develop ## time builds against clean ones; BENCH=--bisection or --ahead
 	@$(BIN)/python benchmarks/builds.py $(BENCH)
 
 .PHONY: bench-cli
