@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from worlds import sample_of
 
-from dsbisect.cli.watching import Watch, _spell
+from dsbisect.cli.watching import Watch, spell_left
 from dsbisect.searching import Measure, Question
 from dsharness.model import Boundary, Campaign
 
@@ -154,5 +154,5 @@ def test_trouble_is_told_with_its_reason(watch, clock, said):
         (9000, "about 2.5 h left"),
     ],
 )
-def test_spelled_time(seconds, words):
-    assert _spell(seconds) == words
+def testspell_lefted_time(seconds, words):
+    assert spell_left(seconds) == words

@@ -29,7 +29,9 @@ EDIT_HELP = (
 
 
 def build(  # noqa: PLR0913 - each is an option
-    row: Annotated[str, typer.Argument(help="The row whose system it is built for.")],
+    row: Annotated[
+        str | None, typer.Argument(help="The row whose system it is built for.")
+    ] = None,
     *,
     source: Annotated[
         str | None,
@@ -51,6 +53,20 @@ def build(  # noqa: PLR0913 - each is an option
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure it against the row as it is, and report.")
     ] = False,
+    survey: Annotated[
+        bool,
+        typer.Option(
+            "--survey",
+            help="Instead of a row: build and start each tag of --repo with each toolchain that "
+            "fits, and print what can be measured. Goes on where it was interrupted.",
+        ),
+    ] = False,
+    repo: Annotated[
+        str | None, typer.Option(help="With --survey: checkout, bare repository or URL.")
+    ] = None,
+    tags: Annotated[
+        str, typer.Option(help="With --survey: only tags that fit this pattern.")
+    ] = "389-ds-base-*",
     workload: WorkloadId = None,
     arm: ArmId = "default",
     matrix: MatrixFile = None,
@@ -62,7 +78,13 @@ def build(  # noqa: PLR0913 - each is an option
     """Build a row's 389-ds from source with edits and patches, really install it, and keep it.
 
     Example: dsbisect build debian-13 --edit default-scheme=PBKDF2_SHA256 --measure
+
+    Example: dsbisect build --survey --repo ~/389-ds-base --tags '389-ds-base-2.*'
     """
+    if survey or row is None:
+        _survey(row, repo, tags, matrix, survey=survey, as_json=as_json)
+        return
+
     from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
 
     checked = load_matrix(matrix)
@@ -97,6 +119,27 @@ def build(  # noqa: PLR0913 - each is an option
         _export(made, export)
     facts = {**_facts(made), "image": image.reference}
     typer.echo(json.dumps(facts, indent=2) if as_json else _told(made, image.reference))
+
+
+def _survey(
+    row: str | None,
+    repo: str | None,
+    tags: str,
+    matrix: Path | None,
+    *,
+    survey: bool,
+    as_json: bool,
+) -> None:
+    if not survey:
+        raise UsageError("what to build? name a row", hint="`dsbisect matrix list` shows them")
+    if row is not None or repo is None:
+        raise UsageError(
+            "--survey takes a repository, and no row",
+            hint="dsbisect build --survey --repo ~/389-ds-base --tags '389-ds-base-2.*'",
+        )
+    from dsbisect.cli.survey import survey as fill_table
+
+    fill_table(matrix, repo, tags, as_json=as_json)
 
 
 def builds(*, as_json: AsJson = False) -> None:

@@ -64,7 +64,7 @@ class Watch:
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self._rows, self._questions = len(rows), questions
         self._task = self._bar.add_task("prepare", total=len(rows), left="")
-        cold = _spell(len(rows) * TYPICAL_PREPARATION_S)
+        cold = spell_left(len(rows) * TYPICAL_PREPARATION_S)
         noun = "row" if len(rows) == 1 else "rows"
         self._say(
             f"preparing {len(rows)} {noun}: {', '.join(rows)} ({cold} if nothing of it is here yet)"
@@ -82,7 +82,7 @@ class Watch:
     def _ended(self, row: str, how: str, why: str) -> None:
         self._prepared += 1
         each = self._elapsed / self._prepared
-        left = _spell((self._rows - self._prepared) * each)
+        left = spell_left((self._rows - self._prepared) * each)
         self._advance("prepare", self._prepared, self._rows, left)
         counted = f"({self._prepared} of {self._rows}, {left})"
         self._say(f"[bold]{escape(row)}[/]: {how} {counted}{why}")
@@ -115,7 +115,7 @@ class Watch:
         self._taken += 1
         each = (time.monotonic() - self._measuring_since) / self._taken
         later = max(0, self._questions - self._answered - 1) * self._expected / self._begun
-        left = _spell((self._expected - self._taken + later) * each)
+        left = spell_left((self._expected - self._taken + later) * each)
         self._advance("measure", self._taken, self._expected + later, left)
         self._say(
             f"  {_line(sample)} ({self._taken} of about {self._expected + later:.0f}, {left})"
@@ -161,7 +161,7 @@ def _line(sample: Sample) -> str:
     return f"{sample.row_id}: {sample.rate_per_s:.0f}/s{spent}"
 
 
-def _spell(seconds: float) -> str:
+def spell_left(seconds: float) -> str:
     if seconds < 1:
         return "almost done"
     if seconds < 90:

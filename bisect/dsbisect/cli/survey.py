@@ -1,0 +1,66 @@
+"""`build --survey`: what of a repository's tags can be built, started and bound to."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from dsbisect.cli.watching import spell_left
+from dsbisect.survey.finding import Finding
+from dsbisect.survey.survey import Survey, run_survey
+from dsbisect.survey.table import summary_of, table_of
+from dsharness.matrix import load_matrix
+from dsharness.probing import detect
+
+
+class Progress:
+    """Tells on standard error what is tried, and how long the rest will take."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._new = self._done = 0
+
+    def begin(self, tags: int, known: int, new: int) -> None:
+        self._new = new
+        noun = "tag" if tags == 1 else "tags"
+        self._say(f"{tags} {noun}: {new} to try, {known} known already")
+
+    def trying(self, tag: str, toolchain: str, what: str) -> None:
+        self._say(f"{tag} ({toolchain}): {what}")
+
+    def found(self, finding: Finding) -> None:
+        if finding.known:
+            return
+        self._done += 1
+        each_s = (time.monotonic() - self._begun) / self._done
+        left = spell_left(max(0, self._new - self._done) * each_s)
+        came = finding.outcome
+        how = "it can be measured" if came.binds else came.why_not
+        self._say(
+            f"{finding.tag} ({finding.toolchain}): {how} ({self._done} of {self._new}, {left})"
+        )
+
+    def _say(self, text: str) -> None:
+        typer.echo(f"{time.monotonic() - self._begun:5.0f} s {text}", err=True)
+
+
+def survey(matrix: Path | None, repository: str, tags: str, *, as_json: bool) -> None:
+    """Fill the table; what is known of it is printed however it ends."""
+    asked = Survey(matrix=load_matrix(matrix), repository=repository, tags=tags)
+    findings: list[Finding] = []
+    try:
+        for finding in run_survey(asked, detect(), Progress()):
+            findings.append(finding)  # noqa: PERF402 - an error must not lose those so far
+    finally:
+        _print(findings, as_json=as_json)
+
+
+def _print(findings: Sequence[Finding], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([each.model_dump(mode="json") for each in findings], indent=2))
+    elif findings:
+        typer.echo(f"{table_of(findings)}\n{summary_of(findings)}")

@@ -1,0 +1,72 @@
+"""One source in one toolchain: built, started, bound to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dsbisect.commits.supply import SourceSupply
+from dsbisect.survey.finding import Outcome
+from dsbuilds.failures import UnbuildableError
+from dsbuilds.trees import Tree
+from dsharness.engine import Engine
+from dsharness.errors import CandidateError, InstanceError
+from dsharness.golden import golden_state
+from dsharness.model import Arm, Matrix, Server, Toolchain
+from dsharness.servers import Seed
+
+SEED = Seed(users=2, arm=Arm(id="default"))
+
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """A tag's source and a toolchain that fits it."""
+
+    engine: Engine
+    matrix: Matrix
+    name: str
+    tree: Tree
+    toolchain: Toolchain
+
+    @property
+    def supply(self) -> SourceSupply:
+        made = SourceSupply(engine=self.engine, matrix=self.matrix, toolchains=(self.toolchain,))
+        made.add(self.name, self.tree)
+        return made
+
+    @property
+    def identity(self) -> str:
+        """Changes with the source and the toolchain, and with nothing else."""
+        return self.supply.identities[self.name]
+
+    def run(self, told: Told) -> tuple[Outcome, bool]:
+        """How far it comes, and whether it would be so another time."""
+        begun, built = time.monotonic(), False
+        try:
+            image = self.supply.image(self.name, told)
+            built = True
+            golden = golden_state(self.engine, image, Server.TREE, SEED, progress=told)
+        except CandidateError as error:
+            answered = isinstance(error, InstanceError) and error.answered
+            outcome = Outcome(
+                built=built, starts=answered, why_not=_line(error), log=str(error.log or ""),
+                seconds=round(time.monotonic() - begun, 1),
+            )  # fmt: skip
+            return outcome, _lasts(error)
+        # Another number of users is measured, so this state would only take room.
+        self.engine.podman("rmi", golden.reference, cleanup=True)
+        seconds = round(time.monotonic() - begun, 1)
+        return Outcome(built=True, starts=True, binds=True, seconds=seconds), True
+
+
+def _lasts(error: CandidateError) -> bool:
+    if isinstance(error, UnbuildableError):
+        return error.lasting
+    return isinstance(error, InstanceError)
+
+
+def _line(error: CandidateError) -> str:
+    return " ".join(error.message.split()).removeprefix("unbuildable: ")
