@@ -29,9 +29,7 @@ EDIT_HELP = (
 
 
 def build(  # noqa: PLR0913 - each is an option
-    row: Annotated[
-        str | None, typer.Argument(help="The row whose system it is built for.")
-    ] = None,
+    row: Annotated[str | None, typer.Argument(help="The row whose system it is built for.")] = None,
     *,
     source: Annotated[
         str | None,
@@ -131,7 +129,7 @@ def _survey(
     as_json: bool,
 ) -> None:
     if not survey:
-        raise UsageError("what to build? name a row", hint="`dsbisect matrix list` shows them")
+        raise UsageError("what to build? name a row", hint="`dsbisect matrix show` lists them")
     if row is not None or repo is None:
         raise UsageError(
             "--survey takes a repository, and no row",

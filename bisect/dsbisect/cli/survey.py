@@ -50,7 +50,7 @@ class Progress:
 
 def survey(matrix: Path | None, repository: str, tags: str, *, as_json: bool) -> None:
     """Fill the table; what is known of it is printed however it ends."""
-    asked = Survey(matrix=load_matrix(matrix), repository=repository, tags=tags)
+    asked = Survey(matrix=load_matrix(matrix, folder=False), repository=repository, tags=tags)
     findings: list[Finding] = []
     try:
         for finding in run_survey(asked, detect(), Progress()):

@@ -73,9 +73,7 @@ def run_survey(survey: Survey, engine: Engine, onlooker: Onlooker) -> Iterator[F
         yield finding
 
 
-def _tasks(
-    survey: Survey, engine: Engine, repository: Repository, tag: str
-) -> Iterator[_Task]:
+def _tasks(survey: Survey, engine: Engine, repository: Repository, tag: str) -> Iterator[_Task]:
     tree = tree_of(repository, f"{PREFIX}{tag}")
     commit = (tree.revision or "")[:SHORT]
     try:
@@ -85,9 +83,7 @@ def _tasks(
         yield _Task(tag=tag, commit=commit, probe=None, outcome=refused)
         return
     for toolchain in fitting:
-        probe = Probe(
-            engine=engine, matrix=survey.matrix, name=tag, tree=tree, toolchain=toolchain
-        )
+        probe = Probe(engine=engine, matrix=survey.matrix, name=tag, tree=tree, toolchain=toolchain)
         known = kept.recall(kept.outcome_key(probe.identity))
         yield _Task(tag=tag, commit=commit, probe=probe, outcome=known)
 
@@ -109,9 +105,7 @@ def _tried(task: _Task, onlooker: Onlooker) -> Finding:
     probe = task.probe
     if probe is None:
         raise AssertionError("a task without a probe has its outcome")
-    outcome, lasting = probe.run(
-        lambda what: onlooker.trying(task.tag, probe.toolchain.id, what)
-    )
+    outcome, lasting = probe.run(lambda what: onlooker.trying(task.tag, probe.toolchain.id, what))
     if lasting:
         kept.keep(kept.outcome_key(probe.identity), outcome)
     return task.finding(outcome, known=False)

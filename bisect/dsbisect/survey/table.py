@@ -12,12 +12,11 @@ HEAD = ("tag", "toolchain", "built", "starts", "binds", "minutes", "why not")
 def table_of(findings: Sequence[Finding]) -> str:
     """One line for each tag and toolchain, with as much of the reason as there is."""
     lines = [HEAD, *(_line(each) for each in findings)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(HEAD) - 1)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(HEAD))]
     return "\n".join(
-        "  ".join([*(word.ljust(width) for word, width in zip(line, widths, strict=False)), line[-1]])
-        .rstrip()
+        "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
-    )  # fmt: skip
+    )
 
 
 def summary_of(findings: Sequence[Finding]) -> str:

@@ -1,0 +1,86 @@
+"""What is wrong with the surroundings ends a search at once and is held against no candidate."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+from pathlib import Path
+
+import pytest
+from histories import Past
+from lab import argv, environment
+from small_pasts import CRATES, LACKS, begin, matrix_with
+
+from dsharness.errors import ExitCode
+
+# As behind a firewall: nothing listens there.
+UNREACHABLE = """
+[net]
+retry = 0
+[source.crates-io]
+replace-with = "nowhere"
+[source.nowhere]
+registry = "sparse+http://127.0.0.1:9/"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    matrix_with(tmp_path, "debian-13")
+    (tmp_path / "cargo").mkdir()
+    (tmp_path / "cargo" / "config.toml").write_text(UNREACHABLE)
+    return tmp_path
+
+
+def history(folder: Path, files: dict[str, str], commits: int) -> Past:
+    past = begin(folder / "repo")
+    past.commit("first", files)
+    for number in range(commits):
+        past.commit(f"c{number}", {"ldap/servers/slapd/x.c": f"int c{number};\n"})
+    return past
+
+
+def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    env = {**environment(folder), "CARGO_HOME": str(folder / "cargo"), "LANG": "C.UTF-8"}
+    return subprocess.run(
+        argv(*args), cwd=folder, env={**os.environ, **env}, text=True, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=600,
+    )  # fmt: skip
+
+
+def search(folder: Path, past: Past) -> subprocess.CompletedProcess[str]:
+    return run(
+        folder, "commits", "--repo", str(past.folder), "--good", past["first"], "--bad", "main"
+    )
+
+
+def test_a_registry_that_cannot_be_reached(folder: Path) -> None:
+    # Another lock than that of any run before, whose crates would be here.
+    lock = f"# {secrets.token_hex(8)}\n{CRATES['src/Cargo.lock']}"
+    past = history(folder, {**CRATES, "src/Cargo.lock": lock}, commits=20)
+    done = search(folder, past)
+    assert done.returncode == ExitCode.REGISTRY, done.stderr
+    assert done.stderr.count("fetching the crates") <= 2, "both ends, at the same time"
+    assert "the crates of" in done.stderr
+    assert "check the network, proxy and mirrors" in done.stderr
+    assert "ready (" not in done.stderr
+    assert "cannot be measured" not in done.stderr
+
+    past.tag("389-ds-base-3.9")
+    done = run(folder, "build", "--survey", "--repo", str(past.folder), "--json")
+    assert done.returncode == ExitCode.REGISTRY, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+def test_one_candidate_after_the_other_that_fails_alike(folder: Path) -> None:
+    past = history(folder, {"configure.ac": LACKS}, commits=20)
+    done = search(folder, past)
+    assert done.returncode == ExitCode.BUILD, done.stderr
+    assert done.stderr.count(": failed (") == 2, "both ends, and not: ready"
+    assert "ready (" not in done.stderr
+    assert "the end " in done.stderr
+    assert "cannot be measured for the same reason, one after the other" in done.stderr
+    assert "no such feature" in done.stderr
+    assert done.stderr.count("bold") == 0
+    assert done.stderr.count(" cannot be measured: ") <= 3
