@@ -1,0 +1,84 @@
+"""What samples must share for a search to go on from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lab import ROOT
+
+from dsbisect.commits.supply import SourceSupply
+from dsbisect.laboratory import Laboratory, Plan
+from dsharness import host
+from dsharness.engine import Engine
+from dsharness.host import CpuPlan, machine_id, place_id
+from dsharness.matrix import load_matrix
+from dsharness.model import Arm, Image
+
+MATRIX = load_matrix(ROOT / "matrix.yaml")
+ENGINE = Engine(
+    podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
+    limits_memory=True,
+)  # fmt: skip
+PLAN = Plan(
+    matrix=MATRIX, arm=Arm(id="default"), users=10,
+    cpus=CpuPlan(server=(0,), load=(1,), pinned=True),
+)  # fmt: skip
+
+
+def lab(plan: Plan = PLAN, loader: str = "l", runtime: str = "r") -> Laboratory:
+    """A laboratory whose ends are ready."""
+    supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
+    supply._shops["debian-13"] = SimpleNamespace(  # type: ignore[assignment]
+        runtime=Image(row_id="debian-13", reference="x", key=runtime)
+    )
+    made = Laboratory(ENGINE, plan, supply, lambda *_: None)
+    image = Image(row_id="debian-13", reference="y", key=loader)
+    made._load_generator = lambda: image  # type: ignore[method-assign]
+    made.prepare((), SimpleNamespace())  # type: ignore[arg-type]
+    return made
+
+
+SETTINGS = Arm(id="default", password_scheme="SSHA512")
+CHANGES: dict[str, Callable[[], Laboratory]] = {
+    "settings": lambda: lab(replace(PLAN, arm=SETTINGS)),
+    "load generator": lambda: lab(loader="newer"),
+    "runtime": lambda: lab(runtime="other libraries"),
+    "cpus": lambda: lab(replace(PLAN, cpus=CpuPlan(server=(0, 1), load=(2,), pinned=True))),
+    "way": lambda: lab(replace(PLAN, seats=(PLAN.cpus, PLAN.cpus))),
+}
+
+
+@pytest.mark.parametrize("what", list(CHANGES))
+def test_each_of_these_makes_another_search(what: str) -> None:
+    assert CHANGES[what]().environment != lab().environment
+    assert CHANGES[what]().environment == CHANGES[what]().environment
+
+
+def test_a_title_of_settings_changes_nothing() -> None:
+    titled = Arm(id="default", title="as it is")
+    assert lab(replace(PLAN, arm=titled)).environment == lab().environment
+
+
+def test_another_way_of_sampling_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = lab().environment
+    monkeypatch.setattr("dsbisect.laboratory.PROCEDURE", 1000)
+    assert lab().environment != before
+
+
+def test_another_machine_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, machine, place = lab().environment, machine_id(), place_id()
+    texts: dict[str, Any] = {"/etc/machine-id": "another"}
+    real = host._text
+    monkeypatch.setattr(host, "_text", lambda path: texts.get(str(path)) or real(path))
+    assert machine_id() != machine
+    assert place_id() != place
+    assert lab().environment != before
+    texts.clear()
+    texts["/proc/sys/kernel/random/boot_id"] = "after a reboot"
+    assert machine_id() == machine
+    assert place_id() != place  # process ids mean others now
+    assert lab().environment == before
