@@ -7,12 +7,12 @@ FreeIPA's would refuse.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benches import image_of
 
 from dsharness.directory import connect
 from dsharness.engine import Engine
@@ -20,34 +20,21 @@ from dsharness.errors import InstanceError
 from dsharness.golden import golden_state
 from dsharness.host import available_cpus, plan_cpus
 from dsharness.instance import serve
-from dsharness.matrix import load_matrix
 from dsharness.model import Arm, Image, Server, Workload
-from dsharness.probing import detect
 from dsharness.sampling import bench, take_sample
 from dsharness.servers import Seed
 from dsharness.waiting import Deadline
 from dsimages.buildah import Recipe, Workshop, build, labels_of, untag
-from dsimages.building import build_image
 
-ROOT = Path(__file__).parents[2]
 CONTEXT = Path(__file__).with_name("freeipa")
 ROW = "debian-12"
 SEED = Seed(users=60, arm=Arm(id="default"))
 
 
 @pytest.fixture(scope="module")
-def engine() -> Engine:
-    return detect()
-
-
-@pytest.fixture(scope="module")
-def plain(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Image:
+def plain(engine: Engine) -> Image:
     """389-ds on Debian, which has the load generator too."""
-    folder = tmp_path_factory.mktemp("matrix")
-    shutil.copy(ROOT / "matrix.yaml", folder)
-    matrix = load_matrix(folder / "matrix.yaml")
-    row = next(row for row in matrix.rows if row.id == ROW)
-    return build_image(engine, matrix, row, on_progress=print)
+    return image_of(engine, ROW)
 
 
 @pytest.fixture(scope="module")

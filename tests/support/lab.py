@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
@@ -13,14 +14,31 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from dsharness.matrix import find_series, load_matrix
+from dsharness.probing import detect
 from dsharness.waiting import Deadline
+from dsimages.building import build_images
 
 ROOT = Path(__file__).parents[2]
 USERS = 200  # more than any NSS keeps results for
 
 
+@functools.cache
+def lock_debian_rows() -> None:
+    """Have the images of the Debian rows, and the lock beside the project's matrix that names them.
+
+    Where a lock does not know a row, its packages are installed again: without this, in the folder
+    of every test of a fresh clone. A row that cannot be had fails the tests that need it.
+    """
+    matrix = load_matrix(ROOT / "matrix.yaml")
+    series = find_series(matrix, matrix.defaults.series)
+    rows = [matrix.row(name) for name in series.rows]
+    build_images(detect(), matrix, rows, on_progress=lambda *_: None)
+
+
 def small_matrix(folder: Path, users: int = USERS, **changes: Any) -> Path:
     """matrix.yaml with few users, beside a lock of its own; ``changes`` go by row id."""
+    lock_debian_rows()
     yaml = YAML()
     document = yaml.load(ROOT / "matrix.yaml")
     for workload in document["workloads"]:
