@@ -142,6 +142,16 @@ def test_the_forecast_tells_candidates_builds_and_hours(past):
     assert without.hours < forecast.hours
 
 
+def test_ends_that_no_toolchain_builds_both_are_told_before_anything_is_built(past):
+    past.commit("newer", {"configure.ac": "AC_INIT libpcre2 RUSTC\n"})  # Debian's crates
+    asked = ask(past)
+    (note,) = expected(asked, survey(asked)).notes
+    assert note.startswith("no toolchain builds both ends: they are built by debian-12 and")
+    past.commit("back", {"configure.ac": "AC_INIT libpcre2\n"})
+    asked = ask(past)
+    assert expected(asked, survey(asked)).notes == ()
+
+
 def test_a_long_line_takes_its_logarithm(past):
     for number in range(40):
         past.commit(f"c{number}", {MAIN_C: f"int main() {{ return {number}; }}\n"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from dsbuilds.history.repository import Repository
 from dsbuilds.toolchains.choosing import for_range, named, ways_of
 from dsbuilds.trees import Tree
 from dsharness.content import content_key
-from dsharness.errors import AlreadySoError
+from dsharness.errors import AlreadySoError, BuildError
 from dsharness.model import AppliedPatch, Arm, Matrix, Toolchain, Workload
 
 SHORT = 12
@@ -116,4 +117,8 @@ def toolchains_of(ask: Ask, trees: tuple[Tree, ...]) -> tuple[tuple[Toolchain, .
     known = ask.matrix.toolchains
     if ask.toolchain is not None:
         return (named(ask.toolchain, known),), None
-    return for_range([ways_of(tree.read, known) for tree in trees], known)
+    ends = []
+    for tree in trees:
+        with contextlib.suppress(BuildError):  # told when it is built; the search moves inwards
+            ends.append(ways_of(tree.read, known))
+    return for_range(ends, known)

@@ -6,7 +6,7 @@ import math
 
 from pydantic import Field
 
-from dsbisect.commits.asking import Ask
+from dsbisect.commits.asking import Ask, toolchains_of
 from dsbisect.commits.range import Range
 from dsbisect.manner import run_s
 from dsharness.model import Value
@@ -62,8 +62,15 @@ def expected(ask: Ask, scope: Range) -> Forecast:
         clean_builds=clean,
         samples=samples,
         hours=round(seconds / 3600, 2),
-        notes=scope.notes,
+        notes=(*scope.notes, *_crossing(ask, scope)),
     )
+
+
+def _crossing(ask: Ask, scope: Range) -> tuple[str, ...]:
+    """What is to be known of a range whose ends are of different eras."""
+    ends = tuple(scope.trees[end] for end in (scope.line[0], scope.line[-1]))
+    _, said = toolchains_of(ask, ends)
+    return (said,) if said else ()
 
 
 def expected_text(forecast: Forecast) -> str:

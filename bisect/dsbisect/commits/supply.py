@@ -150,15 +150,27 @@ class SourceSupply:
     ) -> tuple[tuple[Build, Shop], Way]:
         """In the first way that works; parts are left out only where they are for all."""
         source = self._source(specimen, tree, applied)
-        ways = ways_of(source.tree.read, self.toolchains)
-        if any(not way.left_out for way in self.ways.values()):
-            ways = tuple(way for way in ways if not way.left_out) or ways
+        ways = self._comparable(ways_of(source.tree.read, self.toolchains))
 
         def make(way: Way) -> tuple[Build, Shop]:
             shop = self._shop(way.toolchain, told)
             return build_tree(self.engine, source.order(way, shop), progress=told), shop
 
         return first_that_works(ways, make, told)
+
+    def _comparable(self, ways: tuple[Way, ...]) -> tuple[Way, ...]:
+        """Without an optional part that others of this search have, it would be another server."""
+        have = frozenset[str]().union(*(way.needs.optional for way in self.ways.values()))
+        left = tuple(way for way in ways if not way.left_out & have)
+        if not left:
+            error = UnbuildableError(
+                f"unbuildable: no toolchain fits it with {', '.join(sorted(have))}, which others "
+                "of this search have",
+                hint="it could be built without, but would be another server; docs/builds.md",
+            )
+            error.lasting = False
+            raise error
+        return left
 
     def _source(self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...]) -> _Source:
         """A source with all that is applied to it."""

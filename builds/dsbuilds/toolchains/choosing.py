@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from dsbuilds.toolchains.needs import Needs, needs_of
 from dsbuilds.toolchains.traits import Files
@@ -43,6 +44,7 @@ def fitting(needs: Needs, toolchains: Sequence[Toolchain]) -> tuple[Toolchain, .
 
 def ways_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[Way, ...]:
     """All ways, best first: whole in each toolchain that fits, then without what is optional."""
+    files = cache(files)
     whole = needs_of(files)
     ways, refused = [], None
     try:
