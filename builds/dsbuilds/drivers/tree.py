@@ -108,7 +108,7 @@ class _Making:
 
     def make(self, target: Path, progress: Progress) -> None:
         """Bring what is installed to ``target``; what was built upon another gets a second try."""
-        upon_another = self.slot.exists()
+        upon_another = (self.slot / "build" / "source").exists()
         said = self._run(progress)
         if said is not None and upon_another and may_be_stale(said):
             progress("building from nothing: what an earlier build left does not fit")

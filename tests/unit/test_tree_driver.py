@@ -1,0 +1,95 @@
+"""When a tree is built again from nothing, and what names its build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from era_trees import era_tree
+
+from dsbuilds.drivers import tree as driver
+from dsbuilds.drivers.tree import Order, build_tree
+from dsbuilds.failures import UnbuildableError
+from dsbuilds.toolchains.images import Shop
+from dsbuilds.toolchains.needs import needs_of
+from dsharness.engine import Engine
+from dsharness.model import Image
+
+ENGINE = Engine(
+    podman_version="4.3.1", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
+    limits_memory=True,
+)  # fmt: skip
+SHOP = Shop(
+    id="toy", reference="r", key="k", runtime=Image(row_id="r", reference="r", key="k"), tools={}
+)
+LINK = "dsbisect-stage\tmake\npwdhash.c: undefined reference to `BN_new'\n"
+
+
+@pytest.fixture
+def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Order]:
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+
+    def make(era: str) -> Order:
+        source = era_tree(era, tmp_path / era, README=era)
+        return Order(tree=source, needs=needs_of(source.read), shop=SHOP)
+
+    return make
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What every run of the script was given; each fails at a link."""
+    seen: list[tuple[str, ...]] = []
+
+    def run(*args: object, build: Path, **_: Any) -> str:
+        (build / "source").mkdir(exist_ok=True)
+        seen.append(tuple(str(each) for each in args[3:]))
+        return LINK
+
+    monkeypatch.setattr(driver, "confined_run", run)
+    monkeypatch.setattr(driver, "crates_for", lambda *_: Path("/nowhere"))
+    return seen
+
+
+def failed(order: Order) -> list[str]:
+    told: list[str] = []
+    with pytest.raises(UnbuildableError, match="undefined reference"):
+        build_tree(ENGINE, order, progress=told.append)
+    return told
+
+
+def test_only_what_was_built_upon_another_is_built_from_nothing_too(
+    order: Callable[[str], Order], runs: list[tuple[str, ...]]
+) -> None:
+    assert failed(order("2.3.2")) == ["building"]
+    assert len(runs) == 1
+    assert failed(order("2.2.1"))[1].startswith("building from nothing: what an earlier build")
+    assert len(runs) == 3
+
+
+def test_flags_of_the_build_and_of_configure_are_told_apart(
+    order: Callable[[str], Order], runs: list[tuple[str, ...]]
+) -> None:
+    failed(replace(order("2.2.1"), clean=True))
+    (given,) = runs
+    settings, flags = given[2 : given.index("--")], given[given.index("--") + 1 :]
+    assert settings == ("RUSTFLAGS=--cap-lints warn", "LINK_ALL_DEPLIBS=yes")
+    assert flags[0] == "--prefix=/opt/dirsrv"
+    assert "--enable-rust" in flags
+
+
+def test_what_decides_a_build_is_in_its_name(order: Callable[[str], Order]) -> None:
+    first = order("2.2.1")
+    needs = first.needs
+    others = (
+        replace(first, needs=replace(needs, settings=())),
+        replace(first, needs=replace(needs, flags=needs.flags[:-1])),
+        replace(first, needs=needs_of(first.tree.read, needs.optional)),
+        replace(first, shop=replace(SHOP, key="other")),
+        replace(first, clean=True),
+    )
+    assert len({first.key, *(other.key for other in others)}) == 1 + len(others)
+    assert replace(first, needs=replace(needs, notes=("said",))).key == first.key
