@@ -40,7 +40,8 @@ from dsimages.buildah import DRAFT, WORK
 from dsresults.store import Store
 
 VICTIMS = ("lab", "container", "podman", "buildah")
-LONGEST_S = 45.0  # from the start of a lab, or the last kill, to the next
+LATE, MEASURING = 0.6, b" turn "  # so many kills wait until samples are taken
+LONGEST_S = 20.0  # from the start of a lab, of its samples or the last kill, to the next
 FOUND_S = 30.0  # a victim of the chosen kind must turn up within
 # What a killed lab, or one whose tools were killed, may end with; all of them go on later.
 ENDINGS = {
@@ -112,6 +113,8 @@ class Campaign:
             )  # fmt: skip
             self.pids.append(lab.pid)
             while lab.poll() is None and self.tally.kills.total() < self.kills:
+                if self.chance.random() < LATE:
+                    self._measuring(lab, said, begin)
                 try:
                     lab.wait(self.chance.uniform(0.0, self.longest_s))
                 except subprocess.TimeoutExpired:
@@ -123,6 +126,13 @@ class Campaign:
                 status = lab.wait()
             stream.seek(begin)
             self._note(status, stream.read())
+
+    def _measuring(self, lab: subprocess.Popen[bytes], said: Path, begin: int) -> None:
+        """Wait until it takes samples, or ends."""
+        while lab.poll() is None and not self.deadline.passed:
+            if MEASURING in said.read_bytes()[begin:]:
+                return
+            time.sleep(0.2)
 
     def _kill(self, lab: subprocess.Popen[bytes]) -> None:
         """SIGKILL for a random victim; the lab itself where no other of its kind turns up."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +61,22 @@ def found(engine: Engine) -> list[Found]:
 def lives(owner: str) -> bool:
     """Whether the process of a tag still runs; only its own machine can tell."""
     process = owner.partition("@")[0]
-    return process.isdigit() and owner_tag(int(process)) == owner
+    if not process.isdigit():
+        return False
+    return owner_tag(int(process)) == owner or _hidden(int(process))
+
+
+def _hidden(pid: int) -> bool:
+    """A process of another user's, where /proc shows none of those (hidepid)."""
+    if Path(f"/proc/{pid}").exists():
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def owner_tag(pid: int) -> str:

@@ -20,7 +20,7 @@ def test_the_answer_outlives_random_kills(engine: Engine, tmp_path: Path) -> Non
     case = rows(tmp_path / "lab")
     campaign = Campaign(
         engine=engine, case=case, chance=random.Random(20261121), kills=KILLS,
-        deadline=Deadline.after(LIMIT_S), longest_s=20.0,
+        deadline=Deadline.after(LIMIT_S), longest_s=8.0,
     )  # fmt: skip
     tally = campaign.run()
     said = "\n".join(tally.lines(case.name))

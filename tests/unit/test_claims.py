@@ -22,7 +22,7 @@ from dsbisect.claim import claimed
 from dsbisect.halving import Halving
 from dsharness.errors import BusyError
 from dsharness.model import Workload
-from dsharness.ownership import owner_tag
+from dsharness.ownership import lives, owner_tag
 from dsresults.store import Store
 from dsresults.store.claims import STALE_S, this_process
 
@@ -166,3 +166,12 @@ def test_samples_of_an_earlier_image_do_not_count_any_more(place: Path) -> None:
         used = store.campaigns()[0].boundary.verdicts
         ids = {each.id for each in of_old} & {id_ for one in used for id_ in one.samples}
         assert ids == set()
+
+
+@pytest.mark.parametrize(("error", "alive"), [(PermissionError, True), (ProcessLookupError, False)])
+def test_another_users_process_is_alive_although_proc_hides_it(monkeypatch, error, alive) -> None:
+    def kill(_pid: int, _sign: int) -> None:
+        raise error
+
+    monkeypatch.setattr("dsharness.ownership.os.kill", kill)
+    assert lives(f"{2**30}@123") is alive
