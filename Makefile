@@ -20,8 +20,9 @@ reproduce: setup ## measure the default rows; the last line is the report's path
 	@$(BIN)/dsbisect reproduce
 
 .PHONY: test
-test: lint types ## set up, then run every check and test, as CI does
-	@$(BIN)/pytest tests/unit tests/integration
+test: develop ## set up, then run every check and test, as CI does
+	@$(MAKE) --jobs=2 --output-sync=target check
+	@$(BIN)/pytest tests/integration
 
 .PHONY: check
 check: lint types unit ## what takes seconds: run it before each commit
