@@ -222,15 +222,16 @@ def finished(
     options: Options,
 ) -> Completed:
     """Run a container to its end; it is removed, also when it is cut short."""
-    name, done = fresh_name(purpose), None
+    name, ended = fresh_name(purpose), False
     labelled = replace(options, labels=(*options.labels, (KEPT, "0")))
     try:
         done = engine.podman(
             *run_argv(image, name, labelled, command, detached=False),
             deadline=Deadline.after(limit_s),
         )  # fmt: skip
+        ended = done.ok
     finally:
-        if done is None or not done.ok:
+        if not ended:
             remove(engine, name)
     return done
 

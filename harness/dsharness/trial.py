@@ -44,7 +44,7 @@ def root_folder(host: Path = Path("/")) -> Iterator[tuple[Path, tuple[str, ...]]
 
 def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...]) -> Completed:
     """Run one of the host's programs in a container and wait for its end."""
-    name, done = fresh_name("trial"), None
+    name, ended = fresh_name("trial"), False
     env = {"CONTAINERS_CONF": str(configuration)} if configuration else {}
     with root_folder() as (root, volumes):
         options = Options(extra=(*volumes, *flags, "--rootfs"))
@@ -52,8 +52,9 @@ def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...])
         argv = run_argv(str(root), name, options, inside, detached=False)
         try:
             done = run(["podman", *argv], deadline=Deadline.after(TRIAL_LIMIT_S), env=env)
+            ended = done.ok
         finally:
-            if done is None or not done.ok:
+            if not ended:
                 run(["podman", *remove_argv(name)], env=env, cleanup=True)
     return done
 
