@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+
 from hypothesis import settings
+
+# Where this is set, each of the many processes would compile the whole lab for itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# A shell's background job ignores what some tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine makes no law untrue. Every run draws other examples: fewer in each, more in all.
 settings.register_profile("lab", deadline=None, max_examples=40)

@@ -63,8 +63,6 @@ def matrix() -> dict[str, object]:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of its own with a small matrix; nothing of the terminal's or the user's."""
     handlers = {number: signal.getsignal(number) for number in STOPPING}
-    for number in STOPPING:  # a shell's background job ignores some
-        signal.signal(number, signal.SIG_DFL)
     (tmp_path / "matrix.yaml").write_text(json.dumps(matrix(), indent=1))
     monkeypatch.chdir(tmp_path)
     for name in ("DSBISECT_MATRIX", "DSBISECT_STORE"):
