@@ -88,6 +88,8 @@ class Campaign:
     kills: int
     deadline: Deadline
     longest_s: float = LONGEST_S
+    late: float = LATE
+    victims: tuple[str, ...] = VICTIMS
     tally: Tally = field(default_factory=Tally)
     pids: list[int] = field(default_factory=list)
     _kept: frozenset[str] = frozenset()
@@ -113,7 +115,7 @@ class Campaign:
             )  # fmt: skip
             self.pids.append(lab.pid)
             while lab.poll() is None and self.tally.kills.total() < self.kills:
-                if self.chance.random() < LATE:
+                if self.chance.random() < self.late:
                     self._measuring(lab, said, begin)
                 try:
                     lab.wait(self.chance.uniform(0.0, self.longest_s))
@@ -136,7 +138,7 @@ class Campaign:
 
     def _kill(self, lab: subprocess.Popen[bytes]) -> None:
         """SIGKILL for a random victim; the lab itself where no other of its kind turns up."""
-        wanted = self.chance.choice(VICTIMS)
+        wanted = self.chance.choice(self.victims)
         limit = Deadline.after(FOUND_S)
         while wanted != "lab" and not limit.passed and lab.poll() is None:
             if self._hit(wanted, lab.pid):

@@ -1,0 +1,57 @@
+"""A search over commits that was stopped in its proof keeps the answer it had."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from claiming_labs import QUESTION, Benches, search
+
+from dsbisect.commits.study import _Chase, _interrupted
+from dsbisect.halving import Halving
+from dsharness.model import Arm, Campaign, Workload
+from dsresults.store import Store
+
+WORKLOAD = Workload(id="w", title="binds")
+ASK: Any = SimpleNamespace(workload=WORKLOAD, arm=Arm(id="default"))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "results.db") as opened:
+        yield opened
+
+
+def chase(store: Store, heard: list[str]) -> Any:
+    class Ear:
+        def __getattr__(self, name: str) -> object:
+            return lambda *_facts: heard.append(name)
+
+    everything: dict[str, Any] = {
+        "ask": ASK, "scope": None, "supply": None, "laboratory": Benches(0), "store": store,
+        "watcher": Ear(), "manner": None, "interrupted": _interrupted("s", ASK, store),
+    }  # fmt: skip
+    return _Chase(**everything)
+
+
+def proof(started_at: str) -> Campaign:
+    return Campaign(
+        id=f"proof of {started_at}", kind="commits", series_id="s", workload_id="w",
+        arm_id="default", started_at=started_at, line=("b", "c"),
+    )  # fmt: skip
+
+
+def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
+    answered = search(store, 0)
+    heard: list[str] = []
+    assert chase(store, heard)._stands(QUESTION, Halving()) is None  # it came to its end
+    store.add_campaign(proof("2999-01-01T00:00:00+00:00"))
+    assert chase(store, heard)._stands(QUESTION, Halving()) == store.campaign(answered.id)
+    assert heard == ["resumed", "answered"]
+
+
+def test_an_answer_from_before_another_stop_does_not(store):
+    store.add_campaign(proof("2001-01-01T00:00:00+00:00"))
+    search(store, 0)
+    assert chase(store, [])._stands(QUESTION, Halving()) is None
