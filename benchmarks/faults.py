@@ -46,7 +46,7 @@ FOUND_S = 30.0  # a victim of the chosen kind must turn up within
 # What a killed lab, or one whose tools were killed, may end with; all of them go on later.
 ENDINGS = {
     -signal.SIGKILL, ExitCode.OK, ExitCode.ENGINE, ExitCode.IMAGE, ExitCode.INSTANCE,
-    ExitCode.WORKLOAD, ExitCode.BUILD, ExitCode.INCONCLUSIVE,
+    ExitCode.WORKLOAD, ExitCode.BUILD, ExitCode.INCONCLUSIVE, ExitCode.INTERRUPTED,
 }  # fmt: skip
 
 
@@ -124,7 +124,7 @@ class Campaign:
             try:
                 status = lab.wait(max(self.deadline.left_s, 1.0))
             except subprocess.TimeoutExpired:
-                lab.kill()
+                lab.terminate()
                 status = lab.wait()
             stream.seek(begin)
             self._note(status, stream.read())

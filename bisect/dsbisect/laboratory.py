@@ -24,6 +24,7 @@ from dsharness.model import Arm, Image, Matrix, Sample, Workload
 from dsharness.ownership import reap
 from dsharness.sampling import PROCEDURE, Bench, bench, take_sample
 from dsharness.servers import Seed
+from dsimages.buildah import remove_leftovers
 
 WORKERS = 2
 
@@ -95,7 +96,7 @@ class Laboratory:
         self.failures: dict[str, CandidateError] = {}
 
     def __enter__(self) -> Self:
-        for orphan in reap(self._engine):
+        for orphan in (*reap(self._engine), *remove_leftovers(self._engine)):
             self._progress(orphan, "removed: its owner was killed")
         return self
 
