@@ -154,7 +154,8 @@ def builds(*, as_json: AsJson = False) -> None:
     for each in kept:
         made = each.provenance
         patches = f", with {', '.join(p.name for p in made.patches)}" if made.patches else ""
-        typer.echo(f"{each.key}  {made.driver:5} {made.built_at}  {made.source}{patches}")
+        notes = "".join(f" ({note})" for note in made.notes)
+        typer.echo(f"{each.key}  {made.driver:5} {made.built_at}  {made.source}{patches}{notes}")
     if not kept:
         typer.echo("no build yet: `dsbisect build ROW` or `dsbisect commits` make some")
 
