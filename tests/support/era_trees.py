@@ -43,12 +43,12 @@ lib_LTLIBRARIES = libslapd.la libback-ldbm.la
 sbin_PROGRAMS = ns-slapd
 bin_PROGRAMS = dbscan
 libslapd_la_SOURCES = ldap/servers/slapd/slapd.c
-libslapd_la_LIBADD = $(PCRE_LIBS) {added}
+libslapd_la_LIBADD = $(PCRE_LIBS)
 libslapd_la_LDFLAGS = -version-info 1:0:1
 if RUST_ENABLE
 AM_CPPFLAGS = -DRUST_ENABLE
 RSLAPD = rs/debug/librslapd.a
-libslapd_la_LIBADD += $(abs_top_builddir)/$(RSLAPD)
+libslapd_la_LIBADD += $(abs_top_builddir)/$(RSLAPD) {added}
 libslapd_la_LDFLAGS += {named}
 libslapd_la_DEPENDENCIES = $(RSLAPD)
 endif
