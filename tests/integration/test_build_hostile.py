@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.server
+import os
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from dsbuilds.toolchains.needs import needs_of
 from dsharness.engine import Engine
 from dsharness.errors import BuildError, DeadlineError
 from dsharness.model import Build
-from dsharness.ownership import found
+from dsharness.ownership import OWNER, owner_tag
 
 MIB = 1024**2
 
@@ -47,12 +49,11 @@ def build(
     needs = needs_of(tree.read)
     assert fitting(needs, MATRIX.toolchains)
     order = Order(tree=tree, needs=needs, shop=shop, limits=limits or Limits())
-    before = {box.name for box in found(engine)}
     try:
         return build_tree(engine, order, progress=print)
     finally:
-        left = {box.name for box in found(engine)} - before
-        assert not [name for name in left if "build" in name]
+        own = f"label={OWNER}={owner_tag(os.getpid())}"
+        assert "build" not in engine.must("ps", "--all", "--filter", own, "--format", "{{.Names}}")
 
 
 @pytest.fixture
@@ -111,6 +112,16 @@ def test_a_folder_that_grows_without_end(engine: Engine, shop: Shop, tmp_path: P
     assert time.monotonic() - begun < 100
 
 
+def test_a_compiler_cache_that_grows_without_end(
+    engine: Engine, shop: Shop, tmp_path: Path
+) -> None:
+    """It lies outside of the build's own folder, and is there for the next one too."""
+    with pytest.raises(UnbuildableError, match="more than 20 MiB of disk"):
+        build(engine, shop, tmp_path, "head -c 40M /dev/zero > /build/ccache/big; sleep 30",
+              limits=Limits(cache_bytes=20 * MIB))  # fmt: skip
+    assert not list((tmp_path / "cache" / "builds" / ".ccache").rglob("big"))
+
+
 def test_memory_without_end(engine: Engine, shop: Shop, tmp_path: Path) -> None:
     if not engine.limits_memory:
         pytest.skip("this engine bounds no memory")
@@ -146,12 +157,44 @@ def test_an_install_folder_that_is_a_link(engine: Engine, shop: Shop, tmp_path: 
     assert sorted(path.name for path in target.rglob("*")) == ["dirsrv", "ns-slapd", "opt", "sbin"]
 
 
-def test_a_source_folder_that_is_a_link(engine: Engine, shop: Shop, tmp_path: Path) -> None:
-    """The next source is written into the folder, not through the link that the last one left."""
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "rm -rf ldap && ln -s {target} ldap",
+        "mv /build/source /build/moved && ln -s {target} /build/source; cd /build/moved",
+        "ln -s {target} /build/last; ln -s {target} /build/cargo-home",
+    ],
+    ids=["in the source", "in its place", "next to it"],
+)
+def test_the_next_source_is_written_through_no_link(
+    engine: Engine, shop: Shop, tmp_path: Path, recipe: str
+) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    build(engine, shop, tmp_path, f"rm -rf ldap && ln -s {target} ldap")
+    act = recipe.format(target=target)
+    build(engine, shop, tmp_path, f"test -e acted || {{ touch acted; {act}; }}")
     again = small_tree(tmp_path / "source", "true").with_files({"ldap/servers/new.c": "new\n"})
     order = Order(tree=again, needs=needs_of(again.read), shop=shop)
     build_tree(engine, order, progress=print)
     assert list(target.iterdir()) == []
+    source = tmp_path / "cache" / "builds" / ".work" / shop.key / "build" / "source"
+    assert (source / "ldap" / "servers" / "new.c").read_text(encoding="utf-8") == "new\n"
+    assert not source.is_symlink()
+
+
+def test_what_a_build_closed_is_in_nobodys_way(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+    shut = "test -e shut || { mkdir -p shut/in && touch shut/in/file && chmod 0 shut/in shut; }"
+    build(engine, shop, tmp_path, shut)
+    build(engine, shop, tmp_path, "test ! -e shut")
+
+
+def test_unchanged_files_are_not_built_again(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+    """`make` sees what changed, and nothing else."""
+    rule = "main.o: ldap/servers/slapd/main.c; echo made >> main.o"
+    for text, lines in (("one", 1), ("one", 1), ("two", 2)):
+        files = {"rule.mk": f"{rule}\n", "ldap/servers/slapd/main.c": f"/* {text} */\n"}
+        tree = small_tree(tmp_path / "source", "sh ./act").with_files(
+            {**files, "act": f"make -f rule.mk main.o && test $(wc -l < main.o) = {lines}\n"
+                             f"# {text} {secrets.token_hex(4)}\n"}
+        )  # fmt: skip
+        build_tree(engine, Order(tree=tree, needs=needs_of(tree.read), shop=shop), progress=print)
