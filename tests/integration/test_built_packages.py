@@ -57,7 +57,7 @@ def made(engine: Engine, image: Image, tmp_path: Path) -> Build:
     )
     (out / INDEX).write_text(f"389-ds-base\t{VERSION}\ta.deb\n")
     provenance = Provenance(
-        driver=DriverName.DEB, source="by hand", tree="t", toolchain="none", seconds=0,
+        driver=DriverName.DEB, source="by hand", tree="t", toolchain="none", clean=True, seconds=0,
         built_at="2026-01-01T00:00:00+00:00", log=str(tmp_path / "log"),
     )  # fmt: skip
     content = hashlib.sha256(f"{tmp_path}".encode()).hexdigest()[:16]

@@ -40,8 +40,12 @@ apt-get clean
 rm -rf /var/lib/apt/lists/*
 mkdir -p /etc/rpm /etc/dnf/vars /etc/yum.repos.d /opt/system
 # Debian's rpm keeps a database for each user; a distribution's rpm does not.
-echo '%_dbpath /var/lib/rpm' >/etc/rpm/macros
+# And packages' scripts get no namespaces of their own where a build may make none.
+printf '%%_dbpath /var/lib/rpm\n%%__transaction_unshare %%{nil}\n' >/etc/rpm/macros
 echo 1 >/etc/dnf/vars/releasever
+# A plugin that Debian alone switches on: a repository of its own, whose keys it wants.
+rm -f /etc/dnf/plugins/local.conf
+rm -f /usr/lib/python3/dist-packages/dnf-plugins/local.py
 cd /opt/system
 spec() {
     printf 'Name: %s\nVersion: 1\nRelease: 1\nSummary: s\nLicense: MIT\nBuildArch: noarch\n' "$1"
