@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from dsbisect.ahead import Ahead
 from dsbisect.supply import RowSupply, Supply
@@ -15,7 +15,7 @@ from dsharness.commands import stop_all
 from dsharness.content import content_key
 from dsharness.duet import Seats, duet_seats, sit, take_duet
 from dsharness.engine import Engine
-from dsharness.errors import CandidateError, WorkloadError
+from dsharness.errors import CandidateError, InstanceError, WorkloadError
 from dsharness.golden import Golden, golden_state
 from dsharness.host import CpuPlan, available_cpus, fingerprint, plan_cpus
 from dsharness.instance import serve
@@ -27,6 +27,7 @@ from dsharness.servers import Seed
 from dsimages.buildah import remove_leftovers
 
 WORKERS = 2
+T = TypeVar("T")
 
 Progress = Callable[[str, str], None]  # (candidate, what is happening)
 
@@ -232,13 +233,11 @@ class Laboratory:
         self._ahead.make_room(candidate)
         image = self._supply.image(candidate, told)
         self._ahead.want(self._next)
-        golden = golden_state(
-            self._engine,
-            image,
-            self._supply.server(candidate),
-            self._plan.seed,
-            progress=told,
-            keep=self._plan.keep,
+        server, keep = self._supply.server(candidate), self._plan.keep
+        golden = unless_killed(
+            lambda: golden_state(
+                self._engine, image, server, self._plan.seed, progress=told, keep=keep
+            )
         )
         self._supply.check(candidate, golden)
         return golden
@@ -249,17 +248,28 @@ class Laboratory:
                 raise WorkloadError("the laboratory was not prepared")
             if candidate not in self.goldens:
                 self.goldens[candidate] = self._golden(candidate)
-            cpus, keep = self._plan.cpus, self._plan.keep
-            with ExitStack() as made:
-                instance = made.enter_context(
-                    serve(self._engine, self.goldens[candidate], cpus, keep=keep)
-                )
-                with instance.needed():
-                    place = made.enter_context(
-                        bench(
-                            self._engine, instance, self._loader, cpus, self.environment, keep=keep
-                        )
-                    )
-                resources = self._resources.enter_context(made.pop_all())
-            self._benches[candidate] = (place, resources)
+            loader = self._loader
+            self._benches[candidate] = unless_killed(lambda: self._started(candidate, loader))
         return self._benches[candidate][0]
+
+    def _started(self, candidate: str, loader: Image) -> tuple[Bench, ExitStack]:
+        cpus, keep = self._plan.cpus, self._plan.keep
+        with ExitStack() as made:
+            instance = made.enter_context(
+                serve(self._engine, self.goldens[candidate], cpus, keep=keep)
+            )
+            with instance.needed():
+                place = made.enter_context(
+                    bench(self._engine, instance, loader, cpus, self.environment, keep=keep)
+                )
+            return place, self._resources.enter_context(made.pop_all())
+
+
+def unless_killed(make: Callable[[], T]) -> T:
+    """Make it; once more when its server was ended from outside. Twice is its own doing."""
+    try:
+        return make()
+    except InstanceError as error:
+        if not error.killed:
+            raise
+    return make()

@@ -105,6 +105,7 @@ class RefusedError(RegistryError, CandidateError):
 
 class InstanceError(CandidateError):
     answered = False  # whether the server had answered before
+    killed = False  # ended from outside, as far as one can see
     exit_code = ExitCode.INSTANCE
 
 

@@ -108,11 +108,13 @@ def start_error(
             log=box.log,
         )
     last = telling_line(words)
-    return InstanceError(
+    error = InstanceError(
         f"the directory server {what}" + (f"; it said: {last}" if last else ""),
         hint="the log has all it said; `--keep` leaves the container for a look",
         log=box.log,
     )
+    error.killed = box.state().killed
+    return error
 
 
 def telling_line(words: str) -> str:

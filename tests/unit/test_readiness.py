@@ -43,6 +43,9 @@ class Box:
     def note(self, text: str) -> None:
         self.noted += text
 
+    def state(self) -> State:
+        return State(id="", pid=0, running=self.running, killed=False)
+
 
 @pytest.fixture
 def box(tmp_path: Path) -> Any:
