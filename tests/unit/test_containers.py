@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dsharness.containers import Options, finished, run_argv, running
+from dsharness.containers import Container, Options, finished, run_argv, running
 from dsharness.engine import Engine
 from dsharness.errors import EngineError, ImageError
 from dsharness.ownership import KEPT, OWNER, found, owner_tag, reap
@@ -30,6 +30,7 @@ ENGINE = Engine(
 PODMAN = """#!/bin/sh
 echo "$*" >>"$CALLS"
 case "$1" in
+cp) eval "$COPIES";;
 ps) cat "$LISTED";;
 run) [ -z "$ENDS" ] || exit "$ENDS"; [ -z "$REFUSES" ] || { echo "$REFUSES" >&2; exit 125; };;
 esac
@@ -46,6 +47,7 @@ def podman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LISTED", str(tmp_path / "listed"))
     monkeypatch.setenv("REFUSES", "")
     monkeypatch.setenv("ENDS", "")
+    monkeypatch.setenv("COPIES", "")
     return tmp_path
 
 
@@ -202,3 +204,24 @@ def test_labels_of_other_processes_survive_a_new_interpreter() -> None:
         assert process.stdout is not None
         assert process.stdout.readline().strip() == owner_tag(process.pid)
         process.communicate("\n")
+
+
+@pytest.mark.parametrize(
+    ("copies", "told"),
+    [
+        ("printf 'one\\n\\033[31mtwo\\033[0m\\n' >\"$3\"", "one\ntwo"),
+        ('ln -s /etc/hostname "$3"', ""),
+        ('mkfifo "$3"', ""),
+        ("false", ""),
+        ('head -c 9000000 /dev/zero | tr \'\\0\' x >"$3"; echo >>"$3"; echo end >>"$3"', "end"),
+    ],
+    ids=["text", "link", "pipe", "none", "endless"],
+)
+def test_the_end_of_a_servers_file_is_text_and_little(
+    podman: Path, monkeypatch: pytest.MonkeyPatch, copies: str, told: str
+) -> None:
+    monkeypatch.setenv("COPIES", copies)
+    said = Container(engine=ENGINE, name="box", log=podman / "log").tail("/var/log/errors")
+    assert said.endswith(told)
+    assert len(said) < 300_000
+    assert bool(said) is bool(told)
