@@ -144,14 +144,22 @@ def test_a_server_that_dies_right_after_its_first_bind_is_that_candidates_failur
 
 def test_what_needs_a_server_that_ended_blames_it() -> None:
     dead: Any = SimpleNamespace(
-        running=False, log=Path("l"), output=lambda: "bye", note=lambda _: None
+        running=False,
+        state=lambda: State(id="", pid=0, running=False, killed=True),
+        log=Path("l"),
+        output=lambda: "bye",
+        note=lambda _: None,
     )
     golden: Any = SimpleNamespace(server="dirsrv")
     made = instance.Instance(
         golden=golden, container=dead, socket=Path("s"), meter=None, site=None,  # type: ignore[arg-type]
     )  # fmt: skip
-    with pytest.raises(InstanceError, match="after its first answer; it said: bye"), made.needed():
+    with (
+        pytest.raises(InstanceError, match="after its first answer; it said: bye") as caught,
+        made.needed(),
+    ):
         raise EngineError("cannot join the network namespace of a stopped container")
+    assert caught.value.killed  # so that it is started once more
     dead.running = True
     with pytest.raises(EngineError), made.needed():
         raise EngineError("podman is broken")
