@@ -36,7 +36,7 @@ from dsharness.probing import detect
 
 ROOT = Path(__file__).parents[1]
 WAYS = ("without", "right guesses", "wrong guesses")
-TURNS = 4
+TURNS = 3
 SAMPLES, SAMPLE_S, BETWEEN_S = 3, 3.0, 0.5
 BURN = "for one in 1 2; do (i=0; while [ $$i -lt 700000 ]; do i=$$((i + 1)); done) & done; wait"
 ROUNDS = 1_000_000  # of hashing on each CPU: the users' passwords of a new directory

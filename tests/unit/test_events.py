@@ -21,6 +21,7 @@ def test_every_line_is_json_and_tells_what_is_believed():
         events.begin(question.line, 1)
         events.preparing("c0", "building")
         events.prepared("c0")
+        events.failed("c3", "unbuildable")
         for step in world.asked:
             events.step(question, step)
         for sample in world.taken:
@@ -29,7 +30,8 @@ def test_every_line_is_json_and_tells_what_is_believed():
         events.note("a note")
         events.answered(boundary)
     told = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [each["event"] for each in told[:3]] == ["begin", "preparing", "prepared"]
+    assert [each["event"] for each in told[:4]] == ["begin", "preparing", "prepared", "failed"]
+    assert told[3]["why"] == "unbuildable"
     assert told[-1]["answer"]["after"] == "c5"
     last = [each for each in told if each["event"] == "step"][-1]
     assert last["outlook"]["shares"][0]["last"] == "c5"
