@@ -37,10 +37,12 @@ FILES: dict[str, str] = {
     ".cspell.json": "docs",
 }
 ENDINGS: dict[str, str] = {".md": "docs", ".spec": "packaging", ".spec.in": "packaging"}
+UI = "src/cockpit/"
 UNREAD = (
-    "dirsrvtests/", "src/cockpit/", "src/lib389/", "docs/", "rfcs/", "profiling/", "docker/",
+    "dirsrvtests/", UI, "src/lib389/", "docs/", "rfcs/", "profiling/", "docker/",
     ".github/", ".copr/",
 )  # fmt: skip
+COCKPIT = re.compile(r"AC_ARG_ENABLE\(\s*\[?cockpit\b")
 BUILD = re.compile(r"configure\.ac|Makefile\.am|m4/[^/]+\.m4")
 SERVER = "server"
 CRATES = "debian/vendor/"  # Rust that a Debian source brings along
@@ -72,9 +74,11 @@ def readable(files: Callable[[str], str | None], names: Iterable[str]) -> Callab
     files name: configure may make one of them.
     """
     build = "\n".join(files(path) or "" for path in names if BUILD.fullmatch(path))
+    # Where the web UI cannot be switched off, it is installed.
+    unread = UNREAD if COCKPIT.search(build) else tuple(each for each in UNREAD if each != UI)
 
     def wanted(path: str) -> bool:
-        return not path.startswith(UNREAD) or path in build or path.removesuffix(".in") in build
+        return not path.startswith(unread) or path in build or path.removesuffix(".in") in build
 
     return wanted
 

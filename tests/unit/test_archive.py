@@ -116,6 +116,16 @@ def test_what_no_build_reads_stays_out_and_need_not_be_here(git: Git, tmp_path: 
         assert "dirsrvtests" in tar.getnames(), "make may want to see the folder"
 
 
+@pytest.mark.parametrize("option", [True, False])
+def test_the_web_ui_stays_out_where_it_can_be_switched_off(git: Git, option: bool) -> None:
+    text = "AC_ARG_ENABLE([cockpit], x)" if option else "AC_INIT"
+    tree = tree_of(git, f"100644 blob {blob(git, text)}\tconfigure.ac")
+    wanted = readable(tree.read, tree.listing())
+    assert wanted("src/cockpit/index.html") is not option
+    assert wanted("ldap/servers/slapd/main.c")
+    assert not wanted("dirsrvtests/data")
+
+
 def test_attributes_of_a_tree_change_nothing(
     git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
