@@ -76,6 +76,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         direction="unknown" if doubt else word,
         effect=size,
         effect_interval=(least, most),
+        effect_level=certainty.level,
         summary=f"inconclusive: {doubt}. By CPU time {summary}" if doubt else summary,
         steps=steps(beliefs, certainty),
         verdicts=verdicts(beliefs, certainty, slower=slower),
