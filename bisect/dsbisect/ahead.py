@@ -17,6 +17,7 @@ from dsharness.errors import DsbisectError
 Make = Callable[[str], object]
 
 MOST = 2  # what lies further ahead is a guess
+LULL_S = 2.0  # one sample follows the other: to go on between them would cost more than it brings
 CLOSING_S = 60.0
 
 
@@ -29,7 +30,10 @@ class Ahead:
         self._asked: tuple[str, ...] = ()
         self._left: list[str] = []
         self._now: tuple[str, Brake] | None = None
-        self._quiet = False
+        self._quiet = False  # from a sample's begin until nothing is measured for a while
+        self._holding = threading.Lock()  # while what is built is held or let go
+        self._measuring = False
+        self._later: threading.Timer | None = None
         self._closed = False
         self._can_be_held = True
         self._worker: threading.Thread | None = None
@@ -54,35 +58,52 @@ class Ahead:
         """Somebody waits for this one: what is built ahead is it, or ends."""
         with self._changed:
             self._asked, self._left, now = (), [], self._now
-        if now is None:
-            return
-        if now[0] == candidate:
-            now[1].hurry()
-        else:
+        if now is not None and now[0] != candidate:
             now[1].drop()
+        self._go_on()
+        if now is not None and now[0] == candidate:
+            now[1].hurry()
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Nothing is built while the block measures."""
-        with self._changed:
-            self._quiet, now = True, self._now
+        """Nothing is built while the block measures, nor before a lull after it."""
+        self._measuring = True
         try:
-            if now is not None:
-                now[1].hold()
-                self._can_be_held = now[1].can_be_held
+            with self._holding:
+                self._hold()
             yield
         finally:
-            if now is not None:
-                now[1].release()
+            self._measuring = False
+            self._later = threading.Timer(LULL_S, self._go_on)
+            self._later.daemon = True
+            self._later.start()
+
+    def _hold(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        with self._changed:
+            self._quiet, now = True, self._now
+        if now is not None and not now[1].held:
+            now[1].hold()
+            self._can_be_held = now[1].can_be_held
+
+    def _go_on(self) -> None:
+        with self._holding:
+            if self._measuring:
+                return
             with self._changed:
-                self._quiet = False
+                self._quiet, now = False, self._now
                 self._changed.notify_all()
+            if now is not None and now[1].held:
+                now[1].release()
 
     def close(self) -> None:
         """Begin nothing more, and end what is being built: nobody wants it any more."""
         with self._changed:
             self._closed, now = True, self._now
             self._changed.notify_all()
+        if self._later is not None:
+            self._later.cancel()
         if now is not None:
             now[1].drop()
         if self._worker is not None:

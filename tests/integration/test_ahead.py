@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from dsbuilds.keeping import builds_home
 from dsbuilds.toolchains.images import Shop, shop_of
 from dsbuilds.toolchains.needs import needs_of
 from dsharness.engine import Engine
-from dsharness.ownership import found
+from dsharness.ownership import OWNER, owner_tag
 from dsharness.waiting import Deadline, wait_until
 
 TICK = "for i in $$(seq 600); do echo $$i >> /build/ticks; sleep 0.1; done"
@@ -55,10 +56,10 @@ class Site:
         )
 
     def left(self) -> list[str]:
-        """One that a killed session left behind is nobody's here."""
-        return [
-            box.name for box in found(self.engine) if box.owned and "dsbisect-build-" in box.name
-        ]
+        """Containers of this process; others of the machine may build too."""
+        mine = f"label={OWNER}={owner_tag(os.getpid())}"
+        listed = self.engine.must("ps", "--all", "--filter", mine, "--format", "{{.Names}}")
+        return [name for name in listed.split() if "-build-" in name]
 
 
 @pytest.fixture

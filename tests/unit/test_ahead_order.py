@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from dsbisect.ahead import Ahead
-from dsharness.brake import nap
+from dsharness.brake import Brake, nap
 from dsharness.waiting import Deadline, wait_until
 
 
@@ -98,6 +98,23 @@ def test_the_same_wish_twice_is_one(ahead: Ahead, shop: Shop) -> None:
     ahead.want(["b"])
     wait_until(lambda: shop.begun[-1] == "b" or None, Deadline.after(10), what="b")
     assert shop.begun == ["a", "b"]
+
+
+def test_one_sample_after_the_other_holds_it_once(
+    ahead: Ahead, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    hold, release = Brake.hold, Brake.release
+    monkeypatch.setattr(Brake, "hold", lambda brake: (done.append("hold"), hold(brake))[1])
+    monkeypatch.setattr(Brake, "release", lambda brake: (done.append("go"), release(brake))[1])
+    ahead.want(["a"])
+    shop.wait_for("a")
+    for _ in range(3):
+        with ahead.quiet():
+            pass
+    assert done == ["hold"]
+    ahead.make_room("a")  # somebody waits for it: no lull any more
+    assert done == ["hold", "go"]
 
 
 def test_nothing_is_begun_nor_goes_on_in_the_quiet(ahead: Ahead, shop: Shop) -> None:
