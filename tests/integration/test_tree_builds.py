@@ -103,9 +103,15 @@ def test_the_links_of_older_versions_work_where_libtool_hands_nothing_on(
     assert (programs / "bin" / "pwdhash").is_file()
 
 
-@pytest.mark.parametrize("row", ["debian-13", "debian-sid"])
-def test_real_sources_show_what_they_need(row: str) -> None:
+@pytest.mark.parametrize(
+    ("row", "further", "crates"),
+    [
+        ("debian-13", {"system-crates"}, Crates.SYSTEM),
+        ("debian-sid", set[str](), Crates.LOCKED),
+    ],
+)
+def test_real_sources_show_what_they_need(row: str, further: set[str], crates: Crates) -> None:
     needs = needs_of(imported(debian_source(row), row).read)
-    assert needs.words == {"gcc", "rust", "system-crates", "pcre2", "lmdb", "json-c"}
-    assert needs.crates is Crates.SYSTEM
+    assert needs.words == {"gcc", "rust", "pcre2", "lmdb", "json-c"} | further
+    assert needs.crates is crates
     assert needs.settings == ("RUSTFLAGS=--cap-lints warn",)
