@@ -74,11 +74,17 @@ def sampled(at: Bench, workload: Workload):
 
 
 @pytest.mark.parametrize("row", list(STORED))
-def test_every_version_is_made_served_and_read_back(engine: Engine, row: str) -> None:
+def test_every_version_is_made_served_and_read_back(
+    engine: Engine, row: str, tmp_path: Path
+) -> None:
     golden = golden_of(engine, row)
     cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
     ready: list[float] = []
+    bare: list[float] = []
     for _ in range(3):
+        begin = time.monotonic()
+        with running(engine, golden.reference, "sleep", "60", purpose="bare", log=tmp_path / "log"):
+            bare.append(time.monotonic() - begin)
         begin = time.monotonic()
         with serve(engine, golden, cpus) as instance:
             ready.append(time.monotonic() - begin)
@@ -87,7 +93,8 @@ def test_every_version_is_made_served_and_read_back(engine: Engine, row: str) ->
             assert golden.stored.rounds in rounds
             if len(ready) == 1:
                 look(instance)
-    assert min(ready) <= 3, ready
+    # Creation and hashing happened before: what is left is little more than a container's start.
+    assert min(ready) <= 10 * min(bare), (ready, bare)
 
 
 def look(instance: Instance) -> None:
@@ -179,13 +186,13 @@ def test_a_server_that_stands_still_for_a_while_makes_all_operations_all_the_sam
             time.sleep(2.5)
             os.kill(pid, signal.SIGCONT)
 
+        pace = sampled(at, RANDOM)  # warmed up: the next load is the one that is counted
         thread = while_loaded(at, hang)
         long = RANDOM.model_copy(update={"duration_s": 5})
         sample = take_sample(at, long, campaign_id="test", turn=0)
         thread.join()
         assert sample.valid, sample.invalid
         assert sample.duration_s > 2.5, "the rate sees it, the CPU time of an operation does not"
-        pace = sampled(at, RANDOM)
         cost = pace.server_cpu_us_per_op / sample.server_cpu_us_per_op
         assert 1 / 3 < cost < 3
 
