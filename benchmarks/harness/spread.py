@@ -80,7 +80,7 @@ def spreads(
     }
     for name, run in in_turn.items():
         yield _spread(name, _alternating(pair, run), pairs)
-    seats = duet_seats(available_cpus(), can_pin=engine.pins_cpus)
+    seats = duet_seats(available_cpus(), can_move=engine.moves_cpus)
     if seats is None:
         return
     for at in pair:

@@ -64,7 +64,7 @@ class Plan:
     ) -> Plan:
         """For this machine: in duets where there are CPUs for it."""
         cpus = available_cpus()
-        seats = duet_seats(cpus, can_pin=engine.pins_cpus) if duet else None
+        seats = duet_seats(cpus, can_move=engine.moves_cpus) if duet else None
         return cls(
             matrix=matrix,
             arm=arm,

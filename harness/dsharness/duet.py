@@ -18,10 +18,10 @@ HALVES = 2
 Seats = tuple[CpuPlan, CpuPlan]
 
 
-def duet_seats(available: tuple[int, ...], *, can_pin: bool) -> Seats | None:
+def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
     """Two places with CPUs of their own; a server and its load share those of their place."""
     half = len(available) // 2
-    if not can_pin or not half:
+    if not can_move or not half:
         return None
     first, second = available[:half], available[half : 2 * half]
     return (

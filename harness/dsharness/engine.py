@@ -26,6 +26,7 @@ class Engine:
     runtime: str
     pins_cpus: bool
     limits_memory: bool
+    moves_cpus: bool = False  # it can give a running container other CPUs
     configuration: Path | None = None
     build_flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())  # what did not work before the plan that does

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from dsharness.commands import find_tool, run
@@ -19,9 +19,9 @@ from dsharness.engine import Engine, last_line
 from dsharness.errors import EngineError
 from dsharness.paths import config_home
 from dsharness.plans import Plan, hard_limits, plans
-from dsharness.trial import limits_memory, pins_cpus, try_container
+from dsharness.trial import limits_memory, moves_cpus, pins_cpus, try_container
 
-FORMAT = 2  # raise when the remembered answer changes its shape
+FORMAT = 3  # raise when the remembered answer changes its shape
 
 
 def detect(*, fresh: bool = False) -> Engine:
@@ -91,7 +91,7 @@ def _describe(plan: Plan, configuration: Path | None, complaints: list[str]) -> 
     if not info.ok:
         raise EngineError(f"podman info failed: {last_line(info)}")
     host = json.loads(info.stdout)["host"]
-    return Engine(
+    engine = Engine(
         podman_version=_version(),
         rootless=bool(host["security"]["rootless"]),
         cgroups=host["cgroupVersion"],
@@ -103,6 +103,7 @@ def _describe(plan: Plan, configuration: Path | None, complaints: list[str]) -> 
         notes=tuple(complaints),
         plan=str(plan),
     )
+    return replace(engine, moves_cpus=moves_cpus(engine))
 
 
 def _version() -> str:

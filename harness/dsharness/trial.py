@@ -6,6 +6,7 @@ What podman accepts and what it does are two things: rootless podman on cgroup v
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,6 +92,25 @@ def try_metering(engine: Engine) -> str:
             except (OSError, ValueError, KeyError) as error:
                 raise EngineError(f"a container's CPU time: {error}") from error
             return meter.source
+
+
+def moves_cpus(engine: Engine) -> bool:
+    """Whether a running container can be given another CPU; podman before 4.3 cannot."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if not engine.pins_cpus or len(cpus) < 2:
+        return False
+    with root_folder() as (root, volumes), tempfile.TemporaryDirectory() as folder:
+        options = Options(cpus=(cpus[0],), extra=(*volumes, "--rootfs"))
+        with running(
+            engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
+            purpose="trial", log=Path(folder) / "log", options=options,
+        ) as box:  # fmt: skip
+            try:
+                box.move((cpus[-1],))
+                status = Path(f"/proc/{box.state().pid}/status").read_text(encoding="utf-8")
+            except (EngineError, OSError):
+                return False
+    return allowed_cpus(status) == str(cpus[-1])
 
 
 def read_inside(configuration: Path | None, *paths: str) -> str:

@@ -23,9 +23,9 @@ ROWS = ("debian-11", "debian-12")
 
 @pytest.fixture(scope="module")
 def seats(engine: Engine) -> Seats:
-    found = duet_seats(available_cpus(), can_pin=engine.pins_cpus)
+    found = duet_seats(available_cpus(), can_move=engine.moves_cpus)
     if found is None:
-        pytest.skip("a duet needs two CPUs, and an engine that can pin")
+        pytest.skip("a duet needs two CPUs, and an engine that can move containers")
     return found
 
 

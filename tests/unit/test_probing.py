@@ -33,6 +33,14 @@ case "$conf" in
 *"$NEEDS"*) ;;
 *) echo "time=... level=warning" >&2; echo "Error: crun: hybrid mode not supported" >&2; exit 126;;
 esac
+case "$1 $*" in
+"run "*--detach*) sleep 30 >/dev/null 2>&1 & echo $! >"$CALLS.pid"; exit 0;;
+"update "*) [ -z "$OLD" ] || { echo "Error: unknown command update" >&2; exit 125; }
+    taskset -cp "$3" "$(cat "$CALLS.pid")" >/dev/null; exit;;
+"container "*)
+    printf '[{"Id": "i", "State": {"Pid": %s, "Running": true}}]' "$(cat "$CALLS.pid")"; exit 0;;
+"rm "*) kill "$(cat "$CALLS.pid")" 2>/dev/null; exit 0;;
+esac
 [ -n "$IGNORES" ] && { echo "Cpus_allowed_list: 0-63"; echo 9223372036854771712; exit 0; }
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -73,6 +81,7 @@ def test_a_machine_that_needs_nothing_gets_no_configuration(machine: Path) -> No
     assert engine.environment == {}
     assert engine.build_flags == ()
     assert engine.pins_cpus
+    assert engine.moves_cpus == (len(os.sched_getaffinity(0)) > 1)
     assert engine.limits_memory
     assert not (machine / "config" / "containers.conf").exists()
 
@@ -96,7 +105,17 @@ def test_limits_that_are_taken_and_ignored_count_as_missing(
     monkeypatch.setenv("IGNORES", "1")
     engine = detect()
     assert not engine.pins_cpus
+    assert not engine.moves_cpus
     assert not engine.limits_memory
+
+
+def test_a_podman_that_cannot_move_a_running_container(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLD", "1")
+    engine = detect()
+    assert engine.pins_cpus
+    assert not engine.moves_cpus
 
 
 def test_the_answer_is_remembered_until_something_changes(

@@ -94,7 +94,9 @@ def check_cgroups(engine: Engine) -> Check:
 
 def check_pinning(engine: Engine) -> Check:
     if engine.pins_cpus:
-        return ok("CPU pinning", "works: server and load get CPUs of their own")
+        moves = "works, also while they run: two candidates are measured at the same time"
+        stays = "works: server and load get CPUs of their own"
+        return ok("CPU pinning", moves if engine.moves_cpus else stays)
     return warn("CPU pinning", "has no effect: server and load share all CPUs", _mend(engine))
 
 
