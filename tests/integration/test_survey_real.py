@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from debian_sources import debian_source
 from lab import dsbisect, environment, start
 from seed_history import start as import_source
-from small_pasts import LACKS, begin, matrix_with
+from small_pasts import LACKS, MAKEFILE, begin, matrix_with
 
 from dsharness.errors import ExitCode
 
@@ -19,6 +20,8 @@ from dsharness.errors import ExitCode
 def folder(tmp_path: Path) -> Path:
     matrix_with(tmp_path, "debian-13")
     past = begin(tmp_path / "repo")
+    # What came of a source is kept by its content, also for the next run of this test.
+    past.commit("one of this run only", {"Makefile.am": f"{MAKEFILE}# {uuid.uuid4()}\n"})
     past.tag("389-ds-base-3.1.9")
     past.commit("one that lacks something", {"configure.ac": LACKS})
     past.tag("389-ds-base-3.1.10", annotated=True)
