@@ -126,7 +126,7 @@ def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) ->
     assert 0.4 < many.server_cpu_us_per_op / one.server_cpu_us_per_op < 2.5
     assert many.calibrator_us
     assert many.environment["notable"]["nss"]
-    assert many.operations == pytest.approx(many.rate_per_s * 3, rel=0.5)
+    assert many.operations == pytest.approx(many.rate_per_s * many.duration_s)
 
 
 def test_an_arm_changes_what_is_stored_and_what_it_costs(engine: Engine) -> None:
