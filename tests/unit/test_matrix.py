@@ -192,7 +192,7 @@ def test_what_is_no_matrix_at_all_is_refused(tmp_path, text, said):
     assert said in refused(tmp_path, text)
 
 
-LIMIT_S = 15.0  # of CPU; the largest of these takes 2 on a busy machine, and a real bomb takes hours
+LIMIT_S = 15.0  # of CPU; the largest takes 2 on a busy machine, and a real bomb takes hours
 MILLION = 1_000_000
 
 
