@@ -16,7 +16,7 @@ from dsharness.engine import Engine
 from dsharness.golden import golden_state
 from dsharness.host import CpuPlan, available_cpus, plan_cpus
 from dsharness.instance import serve
-from dsharness.model import Arm, Matrix, Workload
+from dsharness.model import Arm, Matrix, Sample, Workload
 from dsharness.sampling import LOAD_FOLDER, Bench, bench, take_sample, write_users
 from dsharness.servers import Seed
 from dsharness.workloads import ldclt
@@ -102,19 +102,11 @@ def _duet(
     pair: tuple[Bench, Bench], seats: tuple[CpuPlan, CpuPlan], workload: Workload, turn: int
 ) -> Pair:
     first, second = take_duet(pair, seats, workload, campaign_id="bench", turn=turn)
-    return (
-        _figures(first.rate_per_s, first.server_cpu_us_per_op, first.calibrator_us, first.valid),
-        _figures(
-            second.rate_per_s, second.server_cpu_us_per_op, second.calibrator_us, second.valid
-        ),
-    )
+    return _told(first), _told(second)
 
 
 def _counted(at: Bench, workload: Workload, turn: int) -> Figures:
-    sample = take_sample(at, workload, campaign_id="bench", turn=turn)
-    return _figures(
-        sample.rate_per_s, sample.server_cpu_us_per_op, sample.calibrator_us, sample.valid
-    )
+    return _told(take_sample(at, workload, campaign_id="bench", turn=turn))
 
 
 def _timed(at: Bench, workload: Workload, turn: int) -> Figures:
@@ -129,6 +121,12 @@ def _timed(at: Bench, workload: Workload, turn: int) -> Figures:
     counted = report.per_second[1:]
     rate = sum(counted) / len(counted) if counted else 0.0
     return _figures(rate, spent / (report.total or 1), calibrator.cpu_us, bool(report.total))
+
+
+def _told(sample: Sample) -> Figures:
+    return _figures(
+        sample.rate_per_s, sample.server_cpu_us_per_op, sample.calibrator_us, sample.valid
+    )
 
 
 def _figures(rate: float, cpu_us: float | None, calibrator_us: float | None, used: bool) -> Figures:  # noqa: FBT001
