@@ -24,15 +24,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from small_trees import small_tree
 
-from dsbisect.ahead import Ahead
-from dsbuilds.drivers.tree import Order, build_tree
-from dsbuilds.toolchains.choosing import named
-from dsbuilds.toolchains.images import Shop, shop_of
+from dsbisect.lab.builds_ahead import Ahead
+from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.toolchains.needs import needs_of
-from dsharness.engine import Engine
-from dsharness.host import available_cpus
+from dsbuilds.toolchains.toolchain_choice import named
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
+from dsharness.machine.host import available_cpus
 from dsharness.matrix import load_matrix
-from dsharness.probing import detect
 
 ROOT = Path(__file__).parents[1]
 WAYS = ("without", "right guesses", "wrong guesses")
@@ -60,14 +60,14 @@ class Search:
     """Some turns of a search, each of a candidate that was not built before."""
 
     engine: Engine
-    shop: Shop
+    toolset: ToolchainImage
     folder: Path
     pool: ProcessPoolExecutor
     spent: Spent = field(default_factory=Spent)
 
     def build(self, name: str) -> None:
         tree = small_tree(self.folder / name, f": {self.folder.name} {name}", BURN)
-        order = Order(tree=tree, needs=needs_of(tree.read), shop=self.shop)
+        order = TreeOrder(tree=tree, needs=needs_of(tree.read), toolset=self.toolset)
         build_tree(self.engine, order, progress=lambda _: None)
 
     def run(self, way: str) -> Spent:
@@ -109,14 +109,16 @@ def timed(job: Callable[[], object]) -> float:
 
 def compare(rounds: int) -> dict[str, list[Spent]]:
     engine, matrix = detect(), load_matrix(ROOT / "matrix.yaml")
-    shop = shop_of(engine, matrix, named("debian-13", matrix.toolchains), progress=lambda _: None)
+    toolset = toolset_of(
+        engine, matrix, named("debian-13", matrix.toolchains), progress=lambda _: None
+    )
     found: dict[str, list[Spent]] = {way: [] for way in WAYS}
     with ExitStack() as resources:
         pool = resources.enter_context(ProcessPoolExecutor())
         for _ in range(rounds):
             for way in WAYS:
                 folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
-                search = Search(engine=engine, shop=shop, folder=folder, pool=pool)
+                search = Search(engine=engine, toolset=toolset, folder=folder, pool=pool)
                 found[way].append(search.run(way))
                 print(f"{way}: {search.spent.whole:.0f} s", file=sys.stderr)
     return found

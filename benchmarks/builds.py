@@ -27,14 +27,14 @@ from debian_sources import debian_source
 from lab import dsbisect, small_matrix
 from seed_history import SLOW_ROUNDS, harmless_c, harmless_rust, rounds, start
 
-from dsbuilds.drivers.tree import Order, build_tree
-from dsbuilds.toolchains.choosing import fitting
-from dsbuilds.toolchains.images import shop_of
+from dsbuilds.drivers.tree import TreeOrder, build_tree
+from dsbuilds.sources.source_tree import Tree, imported
 from dsbuilds.toolchains.needs import needs_of
-from dsbuilds.trees import Tree, imported
-from dsharness.engine import Engine
+from dsbuilds.toolchains.toolchain_choice import fitting
+from dsbuilds.toolchains.toolchain_image import toolset_of
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 from dsharness.matrix import load_matrix
-from dsharness.probing import detect
 
 ROOT = Path(__file__).parents[1]
 COMMITS = 64
@@ -127,18 +127,20 @@ def bisection(folder: Path, source: Path, clean_s: float) -> dict[str, float]:
 
 def judge_clean(samples: int) -> None:
     """What a careful person gives to git bisect run: a clean build, a few runs, a verdict."""
-    from dsbisect.cli.watching import Watch  # noqa: PLC0415
-    from dsbisect.commits.supply import SourceSupply  # noqa: PLC0415
-    from dsbisect.laboratory import Laboratory, Plan  # noqa: PLC0415
+    from dsbisect.cli.progress_terminal import Watch  # noqa: PLC0415
+    from dsbisect.commits.commit_candidates import SourceSupply  # noqa: PLC0415
+    from dsbisect.lab.laboratory import Laboratory, LabPlan  # noqa: PLC0415
     from dsharness.matrix import find_workload  # noqa: PLC0415
-    from dsharness.model import Arm  # noqa: PLC0415
+    from dsharness.model import Settings  # noqa: PLC0415
 
     matrix = load_matrix(Path("..") / "matrix.yaml")
     engine = detect()
     supply = SourceSupply(engine=engine, matrix=matrix, toolchains=matrix.toolchains)
     supply.add("here", imported(Path.cwd(), "a checkout"), clean=True)
     workload = find_workload(matrix, "bind-random")
-    plan = Plan.on(engine, matrix=matrix, arm=Arm(id="default"), users=workload.users, duet=False)
+    plan = LabPlan.on(
+        engine, matrix=matrix, settings=Settings(id="default"), users=workload.users, duet=False
+    )
     with Laboratory(engine, plan, supply, lambda *_: None) as laboratory:
         laboratory.prepare(["here"], Watch())
         laboratory.ready("here")
@@ -159,9 +161,11 @@ exec {python} -c 'import runpy; runpy.run_path("{here}")["judge_clean"]({samples
 def _timed(engine: Engine, tree: Tree, *, clean: bool) -> float:
     matrix = load_matrix(ROOT / "matrix.yaml")
     needs = needs_of(tree.read)
-    shop = shop_of(engine, matrix, fitting(needs, matrix.toolchains)[0], progress=_quiet)
+    toolset = toolset_of(engine, matrix, fitting(needs, matrix.toolchains)[0], progress=_quiet)
     begun = time.monotonic()
-    build_tree(engine, Order(tree=tree, needs=needs, shop=shop, clean=clean), progress=_quiet)
+    build_tree(
+        engine, TreeOrder(tree=tree, needs=needs, toolset=toolset, clean=clean), progress=_quiet
+    )
     return round(time.monotonic() - begun, 2)
 
 

@@ -31,11 +31,11 @@ from debian_sources import debian_source
 from lab import argv, environment, small_matrix
 from seed_history import real_history
 
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
+from dsharness.containers.ownership import OWNER
 from dsharness.errors import ExitCode
-from dsharness.ownership import OWNER
-from dsharness.probing import detect
-from dsharness.waiting import Deadline
+from dsharness.process.deadline import Deadline
 from dsimages.buildah import DRAFT, WORK
 from dsresults.store import Store
 

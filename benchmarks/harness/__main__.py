@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from benchmarks.harness.answers import Answers, answers
 from benchmarks.harness.neighbour import neighbour
 from benchmarks.harness.spread import Spread, spreads, two_benches
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 from dsharness.matrix import find_workload, load_matrix
+from dsharness.measure.sample import Bench
 from dsharness.model import Matrix
-from dsharness.probing import detect
-from dsharness.sampling import Bench
 
 NEIGHBOURS = {"nobody": 0.0, "30 % of each CPU": 0.3}
 QUOTA = "0.7"  # CPUs of a server: what a hypervisor that steals looks like

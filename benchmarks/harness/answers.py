@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsbisect.cli.watching import Watch
-from dsbisect.request import Request
-from dsbisect.study import run_study
-from dsharness.engine import Engine
-from dsharness.matrix import find_arm, find_series, find_workload
+from dsbisect.cli.progress_terminal import Watch
+from dsbisect.rows.rows_request import Request
+from dsbisect.rows.rows_study import run_study
+from dsharness.containers.engine import Engine
+from dsharness.matrix import find_series, find_settings, find_workload
 from dsharness.model import Matrix
 from dsresults.store import Store
 
@@ -37,7 +37,7 @@ def answers(engine: Engine, matrix: Matrix) -> Answers:
         matrix=matrix,
         series=find_series(matrix, matrix.defaults.series),
         workloads=tuple(find_workload(matrix, name) for name in matrix.defaults.workloads),
-        arm=find_arm(matrix, matrix.defaults.arm),
+        settings=find_settings(matrix, matrix.defaults.settings),
     )
     begun = time.monotonic()
     with (

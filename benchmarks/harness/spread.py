@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from dsbisect.supply import RowSupply
-from dsharness.calibrator import Calibrator
-from dsharness.duet import duet_seats, take_duet
-from dsharness.engine import Engine
-from dsharness.golden import golden_state
-from dsharness.host import CpuPlan, available_cpus, plan_cpus
-from dsharness.instance import serve
-from dsharness.model import Arm, Matrix, Sample, Workload
-from dsharness.sampling import LOAD_FOLDER, Bench, bench, take_sample, write_users
-from dsharness.servers import Seed
-from dsharness.workloads import ldclt
+from dsbisect.lab.candidates import RowSupply
+from dsharness.containers.engine import Engine
+from dsharness.loads import ldclt
+from dsharness.machine.calibrator import Calibrator
+from dsharness.machine.host import CpuPlan, available_cpus, plan_cpus
+from dsharness.measure.duet import duet_seats, take_duet
+from dsharness.measure.golden_state import golden_state
+from dsharness.measure.instance import serve
+from dsharness.measure.sample import LOAD_FOLDER, Bench, bench, take_sample, write_users
+from dsharness.model import Matrix, Sample, Settings, Workload
+from dsharness.systems import Seed
 
 SECONDS = 2  # of a run in the old way, beside one that is not counted
 
@@ -57,7 +57,7 @@ def two_benches(engine: Engine, matrix: Matrix, row: str) -> Iterator[tuple[Benc
     supply = RowSupply(engine=engine, matrix=matrix)
     image, loader = (supply.image(name, lambda _: None) for name in (row, matrix.tools.ldclt))
     users = max(each.users for each in matrix.workloads)
-    seed = Seed(users=users, arm=Arm(id="default"))
+    seed = Seed(users=users, settings=Settings(id="default"))
     golden = golden_state(engine, image, supply.server(row), seed, progress=lambda _: None)
     cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
     with ExitStack() as stack:

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
-from dsbisect.rehearsal import walk
-from dsbisect.searching import Answer, History, Measure, Question, Search
+from dsbisect.search.question import Answer, History, Measure, Question, Search
+from dsbisect.search.simulation import walk
 from dsharness.model import Boundary
 
 

@@ -11,10 +11,10 @@ from benchmarks.search.driving import drive, line_of
 from benchmarks.search.findings import Finding
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import World
-from dsbisect.halving import Halving
-from dsbisect.posterior import Belief
-from dsbisect.statistical import Bayes
-from dsbisect.statistical.costing import Costs
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search.plain.halving_search import Halving
 
 # One setting for all cells. A build costs less than three runs: a neighbour's build is mostly
 # there (docs/builds.md), and a run is what `--duration` makes it.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from dsbuilds.failures import UnbuildableError
-from dsbuilds.toolchains.choosing import Way
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.toolchains.toolchain_choice import Way
 
 Made = TypeVar("Made")
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dsharness.commands import Completed, run
-from dsharness.engine import last_line
+from dsharness.containers.engine import last_line
 from dsharness.errors import DsbisectError, SourceError
-from dsharness.waiting import Deadline
+from dsharness.process.command import Completed, run
+from dsharness.process.deadline import Deadline
 
 LIMIT_S = 600.0
 # Neither hooks nor helpers of a repository or a user may run, and nothing may ask a question.

@@ -6,7 +6,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from dsharness.credentials import without_credentials
-from dsharness.plain import plain
+from dsharness.plain_text import plain
 
 MESSAGE_CHARACTERS = 8000  # what a build or a server says has no bound of its own
 

@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dsharness.commands import Completed, run
-from dsharness.containers import Options, running
-from dsharness.content import content_key
+from dsharness.containers.container import Options, running
+from dsharness.content_key import content_key
 from dsharness.errors import ImageError, MatrixError
 from dsharness.model import Bootstrap
 from dsharness.paths import cache_home
+from dsharness.process.command import Completed, run
+from dsimages.build_failure import fault
 from dsimages.buildah import REPOSITORY, Workshop, exists, labels_of, replacing
-from dsimages.exclusive import exclusive
-from dsimages.faults import fault
-from dsimages.wording import NAME, SUITE, URL, all_checked, checked
+from dsimages.file_lock import exclusive
+from dsimages.safe_words import NAME, SUITE, URL, all_checked, checked
 
 FORMAT = 1  # raise when the way of making a base changes what is in it
 
@@ -69,36 +69,42 @@ def bootstrap_key(base: Bootstrap) -> str:
     return content_key([*inputs, *trust])
 
 
-def bootstrapped(shop: Workshop, base: Bootstrap) -> str:
+def bootstrapped(workshop: Workshop, base: Bootstrap) -> str:
     """The image of a base: found, or made now."""
     key = bootstrap_key(base)
     reference = f"{REPOSITORY}/bootstrap:{key}"
-    with exclusive(cache_home() / "locks" / f"bootstrap-{key}.lock", shop.deadline):
-        if shop.fresh or not exists(shop.engine, reference):
-            with replacing(shop.engine, reference):
-                _bootstrap(shop, base, reference, labels_of("base", key=key))
+    with exclusive(cache_home() / "locks" / f"bootstrap-{key}.lock", workshop.deadline):
+        if workshop.fresh or not exists(workshop.engine, reference):
+            with replacing(workshop.engine, reference):
+                _bootstrap(workshop, base, reference, labels_of("base", key=key))
     return reference
 
 
-def _bootstrap(shop: Workshop, base: Bootstrap, reference: str, labels: Mapping[str, str]) -> None:
+def _bootstrap(
+    workshop: Workshop, base: Bootstrap, reference: str, labels: Mapping[str, str]
+) -> None:
     what = f"bootstrap {base.suite}"
     checked(base.suite, SUITE, "base.suite")
     with tempfile.TemporaryDirectory(prefix="dsbisect-bootstrap-") as folder:
         tarball = Path(folder) / TARBALL
         if base.tool == "dnf":
-            _in_container(shop, base, Path(folder), what)
+            _in_container(workshop, base, Path(folder), what)
         else:
-            argv, environment = mmdebstrap(base, tarball), shop.engine.environment
-            _must(run(argv, deadline=shop.deadline, log=shop.log, env=environment), what, shop)
+            argv, environment = mmdebstrap(base, tarball), workshop.engine.environment
+            _must(
+                run(argv, deadline=workshop.deadline, log=workshop.log, env=environment),
+                what,
+                workshop,
+            )
         # What ran in the container may have left anything there.
         if not stat.S_ISREG(tarball.lstat().st_mode):
-            raise ImageError(f"{what}: {TARBALL} is no ordinary file", log=shop.log)
+            raise ImageError(f"{what}: {TARBALL} is no ordinary file", log=workshop.log)
         changes = [f"--change=LABEL {name}={value}" for name, value in labels.items()]
-        done = shop.engine.podman(
+        done = workshop.engine.podman(
             "import", "--quiet", *changes, str(tarball), reference,
-            deadline=shop.deadline, log=shop.log,
+            deadline=workshop.deadline, log=workshop.log,
         )  # fmt: skip
-        _must(done, what, shop)
+        _must(done, what, workshop)
 
 
 def mmdebstrap(base: Bootstrap, tarball: Path) -> list[str]:
@@ -112,7 +118,7 @@ def mmdebstrap(base: Bootstrap, tarball: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def _in_container(shop: Workshop, base: Bootstrap, folder: Path, what: str) -> None:
+def _in_container(workshop: Workshop, base: Bootstrap, folder: Path, what: str) -> None:
     """Leave the base's files as a tarball in ``folder``: fetched, then installed offline."""
     seen = ((KEYS, str(KEYS), "ro"),) if KEYS.is_dir() else ()
     fetching = Options(
@@ -122,14 +128,14 @@ def _in_container(shop: Workshop, base: Bootstrap, folder: Path, what: str) -> N
     )
     installing = replace(fetching, network="none")
     fetch, install = dnf_commands(base, release_keys(base))
-    tools = bootstrapped(replace(shop, fresh=False), TOOLS)
+    tools = bootstrapped(replace(workshop, fresh=False), TOOLS)
     for options, argvs in ((fetching, fetch), (installing, install)):
         with running(
-            shop.engine, tools, "sleep", "infinity",
-            purpose="bootstrap", log=shop.log, options=options,
+            workshop.engine, tools, "sleep", "infinity",
+            purpose="bootstrap", log=workshop.log, options=options,
         ) as box:  # fmt: skip
             for argv in argvs:
-                _must(box.execute(*argv, limit_s=shop.deadline.left_s), what, shop)
+                _must(box.execute(*argv, limit_s=workshop.deadline.left_s), what, workshop)
 
 
 def local_folders(base: Bootstrap) -> tuple[tuple[Path, str, str], ...]:
@@ -196,6 +202,6 @@ def _dnf(base: Bootstrap, keys: tuple[str, ...]) -> list[str]:
     return argv
 
 
-def _must(done: Completed, what: str, shop: Workshop) -> None:
+def _must(done: Completed, what: str, workshop: Workshop) -> None:
     if not done.ok:
-        raise fault(done, what, shop.log)
+        raise fault(done, what, workshop.log)

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsharness.engine import Engine, last_line
+from dsharness.containers.engine import Engine, last_line
+from dsharness.containers.ownership import owner_tag
 from dsharness.errors import EngineError
-from dsharness.ownership import owner_tag
-from dsharness.waiting import Deadline
-from dsimages.faults import fault
+from dsharness.process.deadline import Deadline
+from dsimages.build_failure import fault
 
 REPOSITORY = "localhost/dsbisect"
 WORK = "dsbisect-work-"
@@ -56,7 +56,7 @@ def labels_of(kind: str, **more: str) -> dict[str, str]:
     return {"dsbisect": "1", "dsbisect.kind": kind, **named}
 
 
-def build(shop: Workshop, recipe: Recipe) -> None:
+def build(workshop: Workshop, recipe: Recipe) -> None:
     """Build a recipe; all or nothing under its reference.
 
     buildah names its working container after the base, so the base gets a name of this
@@ -70,16 +70,16 @@ def build(shop: Workshop, recipe: Recipe) -> None:
         context = recipe.context or Path(folder) / "context"
         context.mkdir(exist_ok=True)
         try:
-            _tag(shop, recipe.base, alias)
-            done = shop.engine.buildah(
-                *build_argv(shop.engine, recipe, alias, containerfile, context),
-                deadline=shop.deadline, log=shop.log,
+            _tag(workshop, recipe.base, alias)
+            done = workshop.engine.buildah(
+                *build_argv(workshop.engine, recipe, alias, containerfile, context),
+                deadline=workshop.deadline, log=workshop.log,
             )  # fmt: skip
             if not done.ok:
-                raise fault(done, recipe.what, shop.log)
+                raise fault(done, recipe.what, workshop.log)
         finally:
-            shop.engine.buildah("rm", f"{work}-working-container", cleanup=True)
-            untag(shop.engine, alias)
+            workshop.engine.buildah("rm", f"{work}-working-container", cleanup=True)
+            untag(workshop.engine, alias)
 
 
 def build_argv(
@@ -143,11 +143,11 @@ def _owner(pid: int) -> str:
     return owner_tag(pid).replace("@", "-")
 
 
-def _tag(shop: Workshop, source: str, name: str) -> None:
-    done = shop.engine.buildah("tag", source, name, log=shop.log)
+def _tag(workshop: Workshop, source: str, name: str) -> None:
+    done = workshop.engine.buildah("tag", source, name, log=workshop.log)
     if not done.ok:
         raise EngineError(
             f"{source}: cannot be used as a base: {last_line(done)}",
             hint="run it again: a base that was removed is made anew",
-            log=shop.log,
+            log=workshop.log,
         )

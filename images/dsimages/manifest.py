@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from dsharness.commands import atomic_write
-from dsharness.containers import Options, finished
-from dsharness.content import content_key
-from dsharness.engine import Engine, last_line
+from dsharness.containers.container import Options, finished
+from dsharness.containers.engine import Engine, last_line
+from dsharness.content_key import content_key
 from dsharness.errors import ImageError
 from dsharness.model import Image
 from dsharness.paths import cache_home
-from dsimages.rendering import LIBEXEC
+from dsharness.process.command import atomic_write
+from dsimages.containerfile import LIBEXEC
 
 READ_LIMIT_S = 120.0
 
@@ -35,7 +35,9 @@ def read_packages(engine: Engine, reference: str, log: Path | None = None) -> di
     return packages
 
 
-def packages_of(engine: Engine, reference: str, row_id: str, log: Path | None) -> dict[str, str]:
+def packages_of(
+    engine: Engine, reference: str, candidate_id: str, log: Path | None
+) -> dict[str, str]:
     """What the image that has this name now holds; each image is asked once."""
     # A name may come to mean another image, made of the same recipe on another day.
     image_id = engine.must("image", "inspect", "--format", "{{.Id}}", reference, log=log)
@@ -43,7 +45,7 @@ def packages_of(engine: Engine, reference: str, row_id: str, log: Path | None) -
     known = recall(key)
     if known is None:
         packages = read_packages(engine, reference, log)
-        known = Image(row_id=row_id, reference=reference, key=key, packages=packages)
+        known = Image(candidate_id=candidate_id, reference=reference, key=key, packages=packages)
         store(known)
     return known.packages
 

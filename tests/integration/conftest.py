@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsharness.engine import Engine
-from dsharness.probing import detect
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 
 
 @pytest.fixture(scope="session")

@@ -12,14 +12,14 @@ import pytest
 from benches import MATRIX
 from small_trees import small_tree
 
-from dsbisect.ahead import Ahead
-from dsbuilds.drivers.tree import Order, build_tree
-from dsbuilds.keeping import builds_home
-from dsbuilds.toolchains.images import Shop, shop_of
+from dsbisect.lab.builds_ahead import Ahead
+from dsbuilds.build_cache import builds_home
+from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.toolchains.needs import needs_of
-from dsharness.engine import Engine
-from dsharness.ownership import OWNER, owner_tag
-from dsharness.waiting import Deadline, wait_until
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsharness.containers.engine import Engine
+from dsharness.containers.ownership import OWNER, owner_tag
+from dsharness.process.deadline import Deadline, wait_until
 
 TICK = "for i in $$(seq 600); do echo $$i >> /build/ticks; sleep 0.1; done"
 
@@ -29,13 +29,13 @@ class Site:
     """Where trees are built ahead, the first of them without an end."""
 
     engine: Engine
-    shop: Shop
+    toolset: ToolchainImage
     folder: Path
     failed: list[str] = field(default_factory=list)
 
-    def order(self, name: str, *recipe: str) -> Order:
+    def order(self, name: str, *recipe: str) -> TreeOrder:
         tree = small_tree(self.folder / name, *recipe)
-        return Order(tree=tree, needs=needs_of(tree.read), shop=self.shop)
+        return TreeOrder(tree=tree, needs=needs_of(tree.read), toolset=self.toolset)
 
     def make(self, candidate: str) -> None:
         try:
@@ -47,7 +47,7 @@ class Site:
     @property
     def ticks(self) -> int:
         """Each is a tenth of a second of the build."""
-        path = builds_home() / ".work" / self.shop.key / "build" / "ticks"
+        path = builds_home() / ".work" / self.toolset.key / "build" / "ticks"
         return len(path.read_text(encoding="utf-8").split()) if path.exists() else 0
 
     def until(self, said: Callable[[int], bool]) -> None:
@@ -65,10 +65,10 @@ class Site:
 @pytest.fixture
 def site(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     toolchain = next(each for each in MATRIX.toolchains if each.id == "debian-13")
-    shop = shop_of(engine, MATRIX, toolchain, progress=print)
-    for module in ("dsharness.paths", "dsbuilds.keeping", "dsbuilds.trees"):
+    toolset = toolset_of(engine, MATRIX, toolchain, progress=print)
+    for module in ("dsharness.paths", "dsbuilds.build_cache", "dsbuilds.sources.source_tree"):
         monkeypatch.setattr(f"{module}.cache_home", lambda: tmp_path / "cache")
-    return Site(engine=engine, shop=shop, folder=tmp_path)
+    return Site(engine=engine, toolset=toolset, folder=tmp_path)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_what_is_wanted_does_not_wait_for_a_wrong_guess(site: Site, ahead: Ahead
 def test_where_containers_cannot_be_paused_nothing_is_built_ahead(
     site: Site, ahead: Ahead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dsharness.containers.Container.pause", lambda _: False)
+    monkeypatch.setattr("dsharness.containers.container.Container.pause", lambda _: False)
     ahead.want(["one"])
     site.until(lambda ticks: ticks > 0)
     with ahead.quiet():

@@ -13,13 +13,13 @@ from rows import DNF, row_of
 from rpm_world import missing_tools, rpm_world
 from toy_registry import Registry, serving
 
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 from dsharness.errors import MatrixError, PackageError, UnreachableError
 from dsharness.matrix import load_matrix
 from dsharness.model import Image, Matrix, Row
-from dsharness.probing import detect
-from dsimages.building import build_image
-from dsimages.lock import MatrixLock
+from dsimages.image_set import build_image
+from dsimages.matrix_lock import MatrixLock
 
 pytestmark = pytest.mark.skipif(
     bool(missing_tools()), reason=f"making a toy distribution needs {', '.join(missing_tools())}"

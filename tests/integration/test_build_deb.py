@@ -11,22 +11,22 @@ import pytest
 from benches import MATRIX, image_of
 from changes import broken, misfit, other_scheme
 
-from dsbuilds.confinement import Limits
+from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers.deb import DebDriver
-from dsbuilds.drivers.installing import installed
-from dsbuilds.drivers.packages import PACKAGES, PackageOrder, build_packages
-from dsbuilds.keeping import builds_home
-from dsbuilds.scripted import confined_run, work_folder
+from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_packages
+from dsbuilds.drivers.package_image import installed
+from dsbuilds.sandbox.sandbox import Limits
+from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sources.debian import distribution_source
-from dsbuilds.sources.package import SourcePackage
-from dsbuilds.toolchains.images import Shop
-from dsbuilds.trees import Tree
+from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import BuildError, EditError, SourceError
-from dsharness.golden import golden_state
-from dsharness.model import Arm, Build, DistributionSource, DriverName, Image
+from dsharness.measure.golden_state import golden_state
+from dsharness.model import Build, DistributionSource, DriverName, Image, Settings
 from dsharness.paths import logs_home
-from dsharness.servers import Seed
-from dsharness.waiting import Deadline
+from dsharness.process.deadline import Deadline
+from dsharness.systems import Seed
 from dsimages.buildah import Workshop
 
 ROW = MATRIX.row("debian-13")
@@ -62,13 +62,13 @@ def plain(image, source) -> PackageOrder:
 
 
 @pytest.fixture(scope="module")
-def shop(at, plain) -> Shop:
-    return DebDriver().shop(at, plain, progress=print)
+def toolset(at, plain) -> ToolchainImage:
+    return DebDriver().toolset(at, plain, progress=print)
 
 
 @pytest.fixture(scope="module")
-def tree(at, plain, shop) -> Tree:
-    return DebDriver().source_tree(at, plain, shop)
+def tree(at, plain, toolset) -> Tree:
+    return DebDriver().source_tree(at, plain, toolset)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched)
     others = {name for name, version in own.packages.items() if image.packages[name] != version}
     assert others == {"389-ds-base", "389-ds-base-libs", "python3-lib389"}
 
-    seed = Seed(users=20, arm=Arm(id="default"))
+    seed = Seed(users=20, settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.server, seed, progress=print)
     assert golden.stored.scheme == patched.expected_scheme
 
@@ -139,12 +139,12 @@ def test_a_patch_that_does_not_compile_is_told_by_the_compilers_line(at, image, 
     assert not left
 
 
-def test_a_build_has_no_network_no_capability_and_a_read_only_system(at, shop, tmp_path):
+def test_a_build_has_no_network_no_capability_and_a_read_only_system(at, toolset, tmp_path):
     script = tmp_path / "probe"
     script.write_text(PROBE, encoding="utf-8")
     script.chmod(0o755)
     with work_folder() as build:
-        said = confined_run(at, shop.reference, script, build=build, limits=Limits(time_s=60))
+        said = confined_run(at, toolset.reference, script, build=build, limits=Limits(time_s=60))
     assert said is not None
     assert "CapEff:\t0000000000000000\nlo\n" in said.replace("    ", "")
     assert "Network is unreachable" in said

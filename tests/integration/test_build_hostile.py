@@ -14,41 +14,47 @@ import pytest
 from benches import MATRIX
 from small_trees import small_tree
 
-from dsbuilds.confinement import Limits
-from dsbuilds.drivers.tree import Order, build_tree
-from dsbuilds.failures import UnbuildableError
-from dsbuilds.toolchains.choosing import fitting
-from dsbuilds.toolchains.images import Shop, shop_of
+from dsbuilds.drivers.tree import TreeOrder, build_tree
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.toolchains.needs import needs_of
-from dsharness.engine import Engine
+from dsbuilds.toolchains.toolchain_choice import fitting
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsharness.containers.engine import Engine
+from dsharness.containers.ownership import OWNER, owner_tag
 from dsharness.errors import BuildError, DeadlineError
 from dsharness.model import Build
-from dsharness.ownership import OWNER, owner_tag
 
 MIB = 1024**2
 
 
 @pytest.fixture(scope="module")
-def shop(engine: Engine) -> Shop:
+def toolset(engine: Engine) -> ToolchainImage:
     toolchain = next(each for each in MATRIX.toolchains if each.id == "debian-13")
-    return shop_of(engine, MATRIX, toolchain, progress=print)
+    return toolset_of(engine, MATRIX, toolchain, progress=print)
 
 
 @pytest.fixture(autouse=True)
-def builds_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shop: Shop) -> None:
+def builds_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolset: ToolchainImage
+) -> None:
     """Nothing that was built or failed before is found again."""
     monkeypatch.setattr("dsharness.paths.cache_home", lambda: tmp_path / "cache")
-    for module in ("dsbuilds.keeping", "dsbuilds.trees"):
+    for module in ("dsbuilds.build_cache", "dsbuilds.sources.source_tree"):
         monkeypatch.setattr(f"{module}.cache_home", lambda: tmp_path / "cache")
 
 
 def build(
-    engine: Engine, shop: Shop, folder: Path, *recipe: str, limits: Limits | None = None
+    engine: Engine,
+    toolset: ToolchainImage,
+    folder: Path,
+    *recipe: str,
+    limits: Limits | None = None,
 ) -> Build:
     tree = small_tree(folder / "source", *recipe)
     needs = needs_of(tree.read)
     assert fitting(needs, MATRIX.toolchains)
-    order = Order(tree=tree, needs=needs, shop=shop, limits=limits or Limits())
+    order = TreeOrder(tree=tree, needs=needs, toolset=toolset, limits=limits or Limits())
     try:
         return build_tree(engine, order, progress=print)
     finally:
@@ -66,19 +72,21 @@ def listener() -> Iterator[int]:
     server.server_close()
 
 
-def test_a_small_source_is_built(engine: Engine, shop: Shop, tmp_path: Path) -> None:
-    made = build(engine, shop, tmp_path)
+def test_a_small_source_is_built(engine: Engine, toolset: ToolchainImage, tmp_path: Path) -> None:
+    made = build(engine, toolset, tmp_path)
     server = Path(made.folder) / "install" / "opt" / "dirsrv" / "sbin" / "ns-slapd"
     assert server.read_text(encoding="utf-8").startswith("#!/bin/sh")
 
 
-def test_what_a_build_may_not_do(engine: Engine, shop: Shop, tmp_path: Path, listener: int) -> None:
+def test_what_a_build_may_not_do(
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path, listener: int
+) -> None:
     """Each line of the recipe fails when the build can do what it tries."""
     secret = tmp_path / "secret"
     secret.write_text("secret", encoding="utf-8")
     connect = f"import socket; socket.create_connection(('127.0.0.1', {listener}), 5)"
     build(
-        engine, shop, tmp_path,
+        engine, toolset, tmp_path,
         f'! python3 -c "{connect}"',
         'test "$$(ls /sys/class/net)" = lo',
         f"test ! -e {secret}",
@@ -90,22 +98,28 @@ def test_what_a_build_may_not_do(engine: Engine, shop: Shop, tmp_path: Path, lis
     )  # fmt: skip
 
 
-def test_what_it_was_refused_is_told(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+def test_what_it_was_refused_is_told(
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path
+) -> None:
     with pytest.raises(UnbuildableError, match="Read-only file system"):
-        build(engine, shop, tmp_path, "touch /etc/hostile")
+        build(engine, toolset, tmp_path, "touch /etc/hostile")
 
 
-def test_a_file_that_grows_without_end(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+def test_a_file_that_grows_without_end(
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path
+) -> None:
     with pytest.raises(UnbuildableError, match="File too large"):
-        build(engine, shop, tmp_path, "head -c 20M /dev/zero > big",
+        build(engine, toolset, tmp_path, "head -c 20M /dev/zero > big",
               limits=Limits(file_bytes=8 * MIB))  # fmt: skip
 
 
-def test_a_folder_that_grows_without_end(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+def test_a_folder_that_grows_without_end(
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path
+) -> None:
     begun = time.monotonic()
     with pytest.raises(BuildError, match="of disk"):
         build(
-            engine, shop, tmp_path,
+            engine, toolset, tmp_path,
             "for i in $$(seq 1000); do head -c 4M /dev/zero > big$$i; sleep 0.05; done",
             limits=Limits(disk_bytes=100 * MIB, time_s=120),
         )  # fmt: skip
@@ -113,47 +127,49 @@ def test_a_folder_that_grows_without_end(engine: Engine, shop: Shop, tmp_path: P
 
 
 def test_a_compiler_cache_that_grows_without_end(
-    engine: Engine, shop: Shop, tmp_path: Path
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path
 ) -> None:
     """It lies outside of the build's own folder, and is there for the next one too."""
     with pytest.raises(UnbuildableError, match="more than 20 MiB of disk"):
-        build(engine, shop, tmp_path, "head -c 40M /dev/zero > /build/ccache/big; sleep 30",
+        build(engine, toolset, tmp_path, "head -c 40M /dev/zero > /build/ccache/big; sleep 30",
               limits=Limits(cache_bytes=20 * MIB))  # fmt: skip
     assert not list((tmp_path / "cache" / "builds" / ".ccache").rglob("big"))
 
 
-def test_memory_without_end(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+def test_memory_without_end(engine: Engine, toolset: ToolchainImage, tmp_path: Path) -> None:
     if not engine.limits_memory:
         pytest.skip("this engine bounds no memory")
     with pytest.raises(UnbuildableError):
-        build(engine, shop, tmp_path, "head -c 900M /dev/zero | tail -c 900M > /dev/null",
+        build(engine, toolset, tmp_path, "head -c 900M /dev/zero | tail -c 900M > /dev/null",
               limits=Limits(memory="256m"))  # fmt: skip
 
 
-def test_processes_without_end(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+def test_processes_without_end(engine: Engine, toolset: ToolchainImage, tmp_path: Path) -> None:
     with pytest.raises(UnbuildableError):
         build(
-            engine, shop, tmp_path,
+            engine, toolset, tmp_path,
             "for i in $$(seq 200); do sleep 30 & done; wait",
             limits=Limits(processes=60, time_s=60),
         )  # fmt: skip
 
 
-def test_a_build_that_hangs(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+def test_a_build_that_hangs(engine: Engine, toolset: ToolchainImage, tmp_path: Path) -> None:
     begun = time.monotonic()
     with pytest.raises(DeadlineError, match="longer than"):
-        build(engine, shop, tmp_path, "sleep 600", limits=Limits(time_s=20))
+        build(engine, toolset, tmp_path, "sleep 600", limits=Limits(time_s=20))
     assert time.monotonic() - begun < 90
 
 
-def test_an_install_folder_that_is_a_link(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+def test_an_install_folder_that_is_a_link(
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path
+) -> None:
     """What a link leads to on the host is neither taken nor written."""
     target = tmp_path / "target"
     (target / "opt" / "dirsrv" / "sbin").mkdir(parents=True)
     (target / "opt" / "dirsrv" / "sbin" / "ns-slapd").write_text("host's", encoding="utf-8")
     trick = f"(while :; do rm -rf /build/install; ln -sfn {target} /build/install; done) &"
     with pytest.raises(BuildError):
-        build(engine, shop, tmp_path, f"{trick} true")
+        build(engine, toolset, tmp_path, f"{trick} true")
     assert sorted(path.name for path in target.rglob("*")) == ["dirsrv", "ns-slapd", "opt", "sbin"]
 
 
@@ -167,28 +183,32 @@ def test_an_install_folder_that_is_a_link(engine: Engine, shop: Shop, tmp_path: 
     ids=["in the source", "in its place", "next to it"],
 )
 def test_the_next_source_is_written_through_no_link(
-    engine: Engine, shop: Shop, tmp_path: Path, recipe: str
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path, recipe: str
 ) -> None:
     target = tmp_path / "target"
     target.mkdir()
     act = recipe.format(target=target)
-    build(engine, shop, tmp_path, f"test -e acted || {{ touch acted; {act}; }}")
+    build(engine, toolset, tmp_path, f"test -e acted || {{ touch acted; {act}; }}")
     again = small_tree(tmp_path / "source", "true").with_files({"ldap/servers/new.c": "new\n"})
-    order = Order(tree=again, needs=needs_of(again.read), shop=shop)
+    order = TreeOrder(tree=again, needs=needs_of(again.read), toolset=toolset)
     build_tree(engine, order, progress=print)
     assert list(target.iterdir()) == []
-    source = tmp_path / "cache" / "builds" / ".work" / shop.key / "build" / "source"
+    source = tmp_path / "cache" / "builds" / ".work" / toolset.key / "build" / "source"
     assert (source / "ldap" / "servers" / "new.c").read_text(encoding="utf-8") == "new\n"
     assert not source.is_symlink()
 
 
-def test_what_a_build_closed_is_in_nobodys_way(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+def test_what_a_build_closed_is_in_nobodys_way(
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path
+) -> None:
     shut = "test -e shut || { mkdir -p shut/in && touch shut/in/file && chmod 0 shut/in shut; }"
-    build(engine, shop, tmp_path, shut)
-    build(engine, shop, tmp_path, "test ! -e shut")
+    build(engine, toolset, tmp_path, shut)
+    build(engine, toolset, tmp_path, "test ! -e shut")
 
 
-def test_unchanged_files_are_not_built_again(engine: Engine, shop: Shop, tmp_path: Path) -> None:
+def test_unchanged_files_are_not_built_again(
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path
+) -> None:
     """`make` sees what changed, and nothing else."""
     rule = "main.o: ldap/servers/slapd/main.c; echo made >> main.o"
     for text, lines in (("one", 1), ("one", 1), ("two", 2)):
@@ -197,4 +217,6 @@ def test_unchanged_files_are_not_built_again(engine: Engine, shop: Shop, tmp_pat
             {**files, "act": f"make -f rule.mk main.o && test $(wc -l < main.o) = {lines}\n"
                              f"# {text} {secrets.token_hex(4)}\n"}
         )  # fmt: skip
-        build_tree(engine, Order(tree=tree, needs=needs_of(tree.read), shop=shop), progress=print)
+        build_tree(
+            engine, TreeOrder(tree=tree, needs=needs_of(tree.read), toolset=toolset), progress=print
+        )

@@ -12,21 +12,21 @@ from rpm_debian import DEVEL, ROW_ID, SPEC, rpm_debian, srpm_of
 from rpm_world import missing_tools
 
 from dsbuilds.drivers.deb import DebDriver
-from dsbuilds.drivers.installing import installed
-from dsbuilds.drivers.packages import PACKAGES, PackageOrder, build_packages
+from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_packages
+from dsbuilds.drivers.package_image import installed
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.sources.debian import distribution_source
-from dsbuilds.sources.package import SourcePackage
+from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_tree import Tree
 from dsbuilds.sources.srpm import srpm_source
-from dsbuilds.trees import Tree
-from dsharness.content import content_key
+from dsharness.content_key import content_key
 from dsharness.errors import EditError, SourceError
-from dsharness.golden import golden_state
-from dsharness.model import Arm, Build, DistributionSource, DriverName, Image, SrpmSource
+from dsharness.measure.golden_state import golden_state
+from dsharness.measure.sample import take_sample
+from dsharness.model import Build, DistributionSource, DriverName, Image, Settings, SrpmSource
 from dsharness.paths import cache_home, logs_home
-from dsharness.sampling import take_sample
-from dsharness.servers import Seed
-from dsharness.waiting import Deadline
+from dsharness.process.deadline import Deadline
+from dsharness.systems import Seed
 from dsimages.buildah import Workshop
 
 pytestmark = pytest.mark.skipif(
@@ -53,13 +53,13 @@ def debian(at, engine) -> PackageOrder:
 
 @pytest.fixture(scope="module")
 def image(at, debian) -> Image:
-    return rpm_debian(at, DebDriver().shop(at, debian, progress=print))
+    return rpm_debian(at, DebDriver().toolset(at, debian, progress=print))
 
 
 @pytest.fixture(scope="module")
 def srpm(at, debian, tmp_path_factory) -> Path:
     deb = DebDriver()
-    tree = deb.source_tree(at, debian, deb.shop(at, debian, progress=print))
+    tree = deb.source_tree(at, debian, deb.toolset(at, debian, progress=print))
     folder = cache_home() / "tests" / f"srpm-{content_key([tree.id, SPEC, DEVEL])}"
     if not folder.exists():
         made = srpm_of(tree, VERSION, tmp_path_factory.mktemp("srpm"))
@@ -77,7 +77,7 @@ def source(at, image, srpm) -> SourcePackage:
 @pytest.fixture(scope="module")
 def tree(at, image, source) -> Tree:
     plain = PackageOrder(row=ROW, image=image, source=source)
-    return DRIVER.source_tree(at, plain, DRIVER.shop(at, plain, progress=print))
+    return DRIVER.source_tree(at, plain, DRIVER.toolset(at, plain, progress=print))
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_built_installed_by_dnf_served_and_measured(engine, at, image, patched):
     assert own.packages["389-ds-base"] == f"{VERSION}-3.dsbisect1"
     assert own.packages["389-ds-base-libs"] == f"{VERSION}-3.dsbisect1", "as it is required"
 
-    seed = Seed(users=20, arm=Arm(id="default"))
+    seed = Seed(users=20, settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.server, seed, progress=print)
     assert golden.stored.scheme == patched.expected_scheme
     workload = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})

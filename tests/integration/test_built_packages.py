@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from benches import MATRIX, image_of
 
-from dsbuilds.drivers.installing import installed
-from dsbuilds.drivers.packages import INDEX, PACKAGES
-from dsharness.containers import Options, running
-from dsharness.engine import Engine
+from dsbuilds.drivers.package_build import INDEX, PACKAGES
+from dsbuilds.drivers.package_image import installed
+from dsharness.containers.container import Options, running
+from dsharness.containers.engine import Engine
 from dsharness.model import Build, DriverName, Image, Provenance
 from dsharness.paths import logs_home
-from dsharness.waiting import Deadline
+from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 
 ROW = MATRIX.row("debian-13")

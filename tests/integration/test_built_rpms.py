@@ -12,16 +12,16 @@ from rows import DNF, row_of
 from rpm_debian import ROW_ID, rpm_debian
 from rpm_world import missing_tools
 
-from dsbuilds.drivers.installing import installed
-from dsbuilds.drivers.packages import PackageOrder, build_packages
+from dsbuilds.drivers.package_build import PackageOrder, build_packages
+from dsbuilds.drivers.package_image import installed
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.sources.srpm import described
-from dsbuilds.toolchains.images import shop_of
-from dsharness.containers import running
-from dsharness.engine import Engine
+from dsbuilds.toolchains.toolchain_image import toolset_of
+from dsharness.containers.container import running
+from dsharness.containers.engine import Engine
 from dsharness.model import Image
 from dsharness.paths import logs_home
-from dsharness.waiting import Deadline
+from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 
 pytestmark = pytest.mark.skipif(
@@ -63,7 +63,7 @@ def at(engine: Engine) -> Workshop:
 @pytest.fixture(scope="module")
 def image(engine: Engine, at: Workshop) -> Image:
     toolchain = next(each for each in MATRIX.toolchains if each.id == "debian-13")
-    return rpm_debian(at, shop_of(engine, MATRIX, toolchain, progress=print))
+    return rpm_debian(at, toolset_of(engine, MATRIX, toolchain, progress=print))
 
 
 def test_neither_the_spec_nor_the_package_sees_a_network(
@@ -77,7 +77,7 @@ def test_neither_the_spec_nor_the_package_sees_a_network(
         tar.addfile(member, BytesIO(b"\n"))
     (folder / "389-ds-base.spec").write_text(SPEC)
     source = described(folder, "389-ds-base-1-1.src.rpm")
-    monkeypatch.setattr("dsbuilds.keeping.cache_home", lambda: tmp_path / "cache")
+    monkeypatch.setattr("dsbuilds.build_cache.cache_home", lambda: tmp_path / "cache")
     order = PackageOrder(row=ROW, image=image, source=source)
     made = build_packages(RpmDriver(), at, order, progress=print)
     own = installed(at, image, made, ROW, progress=print)

@@ -11,10 +11,10 @@ import pytest
 from lab import USERS, dsbisect, small_matrix, start
 from reported import DEBIAN, environment_of
 
+from dsharness.containers.engine_probe import detect
+from dsharness.containers.ownership import found
 from dsharness.errors import ExitCode
-from dsharness.host import MACHINE_FACTS
-from dsharness.ownership import found
-from dsharness.probing import detect
+from dsharness.machine.host import MACHINE_FACTS
 from dsresults.store import Store
 
 

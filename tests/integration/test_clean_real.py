@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from own_storage import host_root, own_storage
 
-from dsharness.cache import TAG, _in_use, use_cache
-from dsharness.containers import Options, running
-from dsharness.engine import Engine
+from dsharness.cache_folder import TAG, _in_use, use_cache
+from dsharness.containers.container import Options, running
+from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode
 
-MAIN = ("-c", "from dsbisect.command import main; main()")
+MAIN = ("-c", "from dsbisect.program import main; main()")
 
 
 @pytest.fixture

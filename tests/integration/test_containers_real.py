@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 from own_storage import host_root, own_storage
 
-from dsharness.cgroups import meter_for
-from dsharness.containers import Container, Options, running
-from dsharness.engine import Engine
+from dsharness.containers.container import Container, Options, running
+from dsharness.containers.engine import Engine
+from dsharness.containers.ownership import found, reap
 from dsharness.errors import ImageError, InstanceError
-from dsharness.host import available_cpus
-from dsharness.ownership import found, reap
-from dsharness.waiting import Deadline, wait_until
+from dsharness.machine.cgroups import meter_for
+from dsharness.machine.host import available_cpus
+from dsharness.process.deadline import Deadline, wait_until
 
 # An owner that starts a container, says which, and waits to be killed.
 OWNER = """
 import json, sys, time
 from pathlib import Path
-from dsharness.containers import Options, running
-from dsharness.probing import detect
+from dsharness.containers.container import Options, running
+from dsharness.containers.engine_probe import detect
 folder, keep, root, *flags = sys.argv[1:]
 with running(detect(), root, "/usr/bin/sleep", "600", purpose="orphan", log=Path(folder) / "log",
              options=Options(extra=tuple(flags)), keep=keep == "keep") as box:
@@ -48,8 +48,8 @@ def root() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 # One that runs a trial, whose container is of no image, and waits to be killed meanwhile.
 TRIAL_OWNER = """
-from dsharness.probing import detect
-from dsharness.trial import run_trial
+from dsharness.containers.engine_probe import detect
+from dsharness.containers.trial_container import run_trial
 run_trial(detect().configuration, command=("sleep", "600"))
 """
 

@@ -16,7 +16,7 @@ from unprivileged import unprivileged_user
 from dsharness.errors import ExitCode
 
 VERSION = '[ "$1" = --version ] && echo podman version 5.0.0 && exit'
-MAIN = ("-c", "from dsbisect.command import main; main()")
+MAIN = ("-c", "from dsbisect.program import main; main()")
 
 
 def dsbisect(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from benches import benched, golden_of
 
-from dsharness.duet import Seats, duet_seats, sit, take_duet
-from dsharness.engine import Engine
-from dsharness.host import available_cpus
+from dsharness.containers.engine import Engine
+from dsharness.machine.host import available_cpus
+from dsharness.measure.duet import Seats, duet_seats, sit, take_duet
+from dsharness.measure.sample import Bench
 from dsharness.model import Workload
-from dsharness.sampling import Bench
 
 LOAD = Workload(id="duet", title="at random", users=200, distinct_users=200, duration_s=2)
 ROWS = ("debian-11", "debian-12")
@@ -45,7 +45,7 @@ def cpus_of(at: Bench) -> list[str]:
 
 def test_both_make_all_their_operations_and_are_told_as_one_pair(pair, seats):
     taken = take_duet(pair, seats, LOAD, campaign_id="test", turn=0)
-    assert [sample.row_id for sample in taken] == list(ROWS)
+    assert [sample.candidate_id for sample in taken] == list(ROWS)
     for sample in taken:
         assert sample.valid, sample.invalid
         assert sample.duet

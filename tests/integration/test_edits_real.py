@@ -10,7 +10,7 @@ import pytest
 from debian_sources import DEBIAN_ROWS, debian_source
 
 from dsbuilds.edits import Expectation, Files, patch_of
-from dsbuilds.edits.patching import unified
+from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError
 
 REVERTED, RUST_DEFAULT = "default-scheme=PBKDF2_SHA256", "default-scheme=PBKDF2-SHA512"

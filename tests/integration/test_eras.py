@@ -10,15 +10,15 @@ from benches import MATRIX
 from era_trees import era_tree
 
 from dsbuilds.attempt import first_that_works
-from dsbuilds.drivers.tree import Order, build_tree
-from dsbuilds.failures import UnbuildableError
-from dsbuilds.layering import layered
-from dsbuilds.runtime import runtime_for
-from dsbuilds.toolchains.choosing import Way, ways_of
-from dsbuilds.toolchains.images import Shop, shop_of
-from dsbuilds.trees import Tree
-from dsharness.containers import running
-from dsharness.engine import Engine
+from dsbuilds.drivers.runtime_libraries import runtime_for
+from dsbuilds.drivers.tree import TreeOrder, build_tree
+from dsbuilds.drivers.tree_image import layered
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.toolchain_choice import Way, ways_of
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsharness.containers.container import running
+from dsharness.containers.engine import Engine
 from dsharness.model import Build, Image
 
 TOLD: list[str] = []
@@ -31,18 +31,18 @@ def builds_of_its_own(
     """Nothing that was built before is found again; images are."""
     TOLD.clear()
     cache = tmp_path_factory.getbasetemp() / "era-builds"
-    for module in ("dsbuilds.keeping", "dsbuilds.trees"):
+    for module in ("dsbuilds.build_cache", "dsbuilds.sources.source_tree"):
         monkeypatch.setattr(f"{module}.cache_home", lambda: cache)
 
 
-def shop(engine: Engine, way: Way) -> Shop:
-    return shop_of(engine, MATRIX, way.toolchain, progress=TOLD.append)
+def toolset(engine: Engine, way: Way) -> ToolchainImage:
+    return toolset_of(engine, MATRIX, way.toolchain, progress=TOLD.append)
 
 
-def built(engine: Engine, tree: Tree) -> tuple[Build, Shop, Way]:
-    def make(way: Way) -> tuple[Build, Shop]:
-        at = shop(engine, way)
-        order = Order(tree=tree, needs=way.needs, shop=at)
+def built(engine: Engine, tree: Tree) -> tuple[Build, ToolchainImage, Way]:
+    def make(way: Way) -> tuple[Build, ToolchainImage]:
+        at = toolset(engine, way)
+        order = TreeOrder(tree=tree, needs=way.needs, toolset=at)
         return build_tree(engine, order, progress=TOLD.append), at
 
     (made, at), way = first_that_works(ways_of(tree.read, MATRIX.toolchains), make, TOLD.append)
@@ -96,8 +96,11 @@ def test_what_an_era_needs_is_needed(
     way = ways_of(source.read, MATRIX.toolchains)[0]
     left = tuple(each for each in way.needs.settings if not each.startswith(setting))
     assert len(left) < len(way.needs.settings)
-    order = Order(
-        tree=source, needs=replace(way.needs, settings=left), shop=shop(engine, way), clean=True
+    order = TreeOrder(
+        tree=source,
+        needs=replace(way.needs, settings=left),
+        toolset=toolset(engine, way),
+        clean=True,
     )
     with pytest.raises(UnbuildableError, match=said):
         build_tree(engine, order, progress=TOLD.append)
@@ -113,7 +116,7 @@ def test_optional_rust_that_no_toolchain_can_build_is_left_out_and_said(
     only = tuple(each for each in MATRIX.toolchains if each.id == "debian-11")
 
     def make(way: Way) -> Build:
-        order = Order(tree=other, needs=way.needs, shop=shop(engine, way))
+        order = TreeOrder(tree=other, needs=way.needs, toolset=toolset(engine, way))
         return build_tree(engine, order, progress=TOLD.append)
 
     made, way = first_that_works(ways_of(other.read, only), make, TOLD.append)

@@ -18,20 +18,20 @@ import pytest
 from benches import DEFAULT, MATRIX, USERS, cpus_of, golden_of, image_of
 from small_disk import small_disk
 
-from dsbisect.laboratory import Laboratory, Plan
-from dsbisect.supply import RowSupply
-from dsharness.engine import Engine
+from dsbisect.lab.candidates import RowSupply
+from dsbisect.lab.laboratory import Laboratory, LabPlan
+from dsharness.containers.engine import Engine
+from dsharness.containers.ownership import found, remove
 from dsharness.errors import DiskFullError, ExitCode, InstanceError
-from dsharness.golden import Golden, golden_key, golden_state
-from dsharness.model import Arm, Image, Order, Workload
-from dsharness.ownership import found, remove
-from dsharness.sampling import Bench
-from dsharness.servers import Seed
-from dsharness.waiting import Deadline, wait_until
+from dsharness.measure.golden_state import Golden, golden_key, golden_state
+from dsharness.measure.sample import Bench
+from dsharness.model import Image, Settings, UserOrder, Workload
+from dsharness.process.deadline import Deadline, wait_until
+from dsharness.systems import Seed
 
 ROW = "debian-12"
 LOAD = Workload(id="load", title="at random", users=USERS, distinct_users=USERS, duration_s=2)
-REPEAT = LOAD.model_copy(update={"id": "one", "distinct_users": 1, "order": Order.REPEAT})
+REPEAT = LOAD.model_copy(update={"id": "one", "distinct_users": 1, "order": UserOrder.REPEAT})
 SMALL_STORAGE = """
 [storage]
 driver = "overlay"
@@ -86,7 +86,7 @@ def slapd_pid(at: Bench) -> int:
 
 
 def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Engine) -> None:
-    plan = Plan(matrix=MATRIX, arm=DEFAULT, users=USERS, cpus=cpus_of(engine))
+    plan = LabPlan(matrix=MATRIX, settings=DEFAULT, users=USERS, cpus=cpus_of(engine))
     with Laboratory(engine, plan, RowSupply(engine=engine, matrix=MATRIX), print) as laboratory:
         laboratory.prepare([ROW], Ear())
         assert laboratory.failures == {}
@@ -122,11 +122,11 @@ def test_a_scheme_that_this_version_lacks_is_told_in_the_servers_words(
     engine: Engine, row: str, scheme: str
 ) -> None:
     with pytest.raises(InstanceError) as caught:
-        golden_of(engine, row, Arm(id="wrong", password_scheme=scheme), users=20)
+        golden_of(engine, row, Settings(id="wrong", password_scheme=scheme), users=20)
     assert caught.value.exit_code == ExitCode.INSTANCE
     assert f"passwordStorageScheme: {scheme}" in caught.value.message
     assert "invalid scheme" in caught.value.message
-    assert "another arm" in caught.value.hint
+    assert "other settings" in caught.value.hint
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def image(engine: Engine) -> Image:
 
 def make(engine: Engine, image: Image, progress: Callable[[str], None] = print) -> Golden:
     """A golden state that is made anew: no other test has this number of users."""
-    seed = Seed(users=23, arm=Arm(id="full", password_scheme="SSHA512"))
+    seed = Seed(users=23, settings=Settings(id="full", password_scheme="SSHA512"))
     server = MATRIX.row(ROW).server
     engine.podman("image", "rm", f"localhost/dsbisect/golden:{golden_key(image, server, seed)}")
     return golden_state(engine, image, server, seed, progress=progress)

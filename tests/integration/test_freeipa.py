@@ -14,21 +14,21 @@ from pathlib import Path
 import pytest
 from benches import image_of
 
-from dsharness.directory import connect
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
-from dsharness.golden import golden_state
-from dsharness.host import available_cpus, plan_cpus
-from dsharness.instance import serve
-from dsharness.model import Arm, Image, Server, Workload
-from dsharness.sampling import bench, take_sample
-from dsharness.servers import Seed
-from dsharness.waiting import Deadline
+from dsharness.machine.host import available_cpus, plan_cpus
+from dsharness.measure.golden_state import golden_state
+from dsharness.measure.instance import serve
+from dsharness.measure.sample import bench, take_sample
+from dsharness.model import Image, Server, Settings, Workload
+from dsharness.process.deadline import Deadline
+from dsharness.systems import Seed
+from dsharness.systems.ldap.directory import connect
 from dsimages.buildah import Recipe, Workshop, build, labels_of, untag
 
 CONTEXT = Path(__file__).with_name("freeipa")
 ROW = "debian-12"
-SEED = Seed(users=60, arm=Arm(id="default"))
+SEED = Seed(users=60, settings=Settings(id="default"))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def standin(
         what="FreeIPA's stand-in", context=CONTEXT,
     )  # fmt: skip
     build(Workshop(engine=engine, deadline=Deadline.after(300), log=log), recipe)
-    yield Image(row_id="freeipa-standin", reference=reference, key=reference)
+    yield Image(candidate_id="freeipa-standin", reference=reference, key=reference)
     untag(engine, reference)
 
 
@@ -89,7 +89,7 @@ def test_an_installation_that_fails_shows_its_last_words(
         reference=reference, labels=labels_of("test"), what="a stand-in that fails",
     )  # fmt: skip
     build(Workshop(engine=engine, deadline=Deadline.after(120), log=tmp_path / "log"), recipe)
-    failing = Image(row_id="freeipa-fails", reference=reference, key=reference)
+    failing = Image(candidate_id="freeipa-fails", reference=reference, key=reference)
     try:
         with pytest.raises(InstanceError, match="it said: CA did not start") as caught:
             golden_state(engine, failing, Server.FREEIPA, SEED, progress=print)

@@ -14,10 +14,10 @@ from benches import MATRIX
 from hostile_history import Hostile, hostile_history
 from lab import dsbisect, small_matrix
 
-from dsbisect.commits.asking import tree_of
-from dsbisect.commits.supply import SourceSupply
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commits_request import tree_of
 from dsbuilds.history.repository import Repository
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError
 from dsharness.paths import config_home
 

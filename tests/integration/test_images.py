@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 from dsharness.errors import PackageError, UnreachableError
 from dsharness.matrix import load_matrix
 from dsharness.model import Bootstrap, Image, Matrix, Versions
-from dsharness.probing import detect
 from dsimages.buildah import REPOSITORY, WORK, remove_leftovers
-from dsimages.building import build_image, build_images
-from dsimages.finding import image_of, list_images, lock_of
-from dsimages.lock import Locked, definition_key
+from dsimages.image_catalog import image_of, list_images, lock_of
+from dsimages.image_set import build_image, build_images
 from dsimages.manifest import recall
+from dsimages.matrix_lock import Locked, definition_key
 
 MATRIX = Path(__file__).parents[2] / "matrix.yaml"
 NEEDED = ("ldclt", "dscreate", "dsctl", "ns-slapd", "ldapsearch", "pwdhash")
@@ -62,7 +62,7 @@ def test_image_has_what_the_lab_runs(engine, image):
 
 
 def test_image_says_what_it_is(engine, matrix, image):
-    row = matrix.row(image.row_id)
+    row = matrix.row(image.candidate_id)
     labels = json.loads(
         engine.must("image", "inspect", "--format", "{{json .Labels}}", image.reference)
     )
@@ -79,26 +79,26 @@ def test_manifest_lies_beside_the_image(engine, matrix, image):
     assert len(image.packages) > 100
     assert recall(image.key) == image
     assert image in list_images(engine)
-    assert image_of(engine, matrix, matrix.row(image.row_id)) == image
+    assert image_of(engine, matrix, matrix.row(image.candidate_id)) == image
 
 
 def test_second_build_builds_nothing(engine, matrix, image):
     said: list[str] = []
     before = time.monotonic()
-    again = build_image(engine, matrix, matrix.row(image.row_id), on_progress=said.append)
+    again = build_image(engine, matrix, matrix.row(image.candidate_id), on_progress=said.append)
     assert again == image
     assert said == ["image is here already"]
     assert time.monotonic() - before < 20
 
 
 def test_lock_holds_the_release_suffix(matrix, image):
-    locked = lock_of(matrix).read(matrix.row(image.row_id))
+    locked = lock_of(matrix).read(matrix.row(image.candidate_id))
     assert locked.packages["389-ds-base"] == image.packages["389-ds-base"]
     assert locked.packages["python3-lib389"] == image.packages["python3-lib389"]
 
 
 def test_drift_is_refused(engine, unlocked, image):
-    row = unlocked.row(image.row_id)
+    row = unlocked.row(image.candidate_id)
     gone = Locked(
         row=definition_key(row), packages={"389-ds-base": "3.1.2-0lost1"}, manifest="other"
     )
@@ -113,7 +113,7 @@ def test_drift_is_refused(engine, unlocked, image):
 
 
 def test_one_impossible_row_stops_no_other(engine, matrix, image):
-    row = matrix.row(image.row_id)
+    row = matrix.row(image.candidate_id)
     impossible = row.model_copy(update={"id": "toy-9", "versions": Versions(dirsrv="9.9.9")})
     made = build_images(engine, matrix, [impossible, row], on_progress=silent)
     assert made[row.id] == image
@@ -132,18 +132,18 @@ def test_mirror_that_cannot_be_reached(engine, unlocked, monkeypatch):
     assert caught.value.log.exists()
 
 
-def command(unlocked: Matrix, row_id: str) -> subprocess.Popen[str]:
+def command(unlocked: Matrix, candidate_id: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [
-            sys.executable, "-c", "from dsbisect.command import main; main()",
-            "image", "build", row_id, "--json", "--matrix", str(unlocked.file),
+            sys.executable, "-c", "from dsbisect.program import main; main()",
+            "image", "build", candidate_id, "--json", "--matrix", str(unlocked.file),
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
 def test_two_processes_share_one_build(engine, unlocked, image):
-    both = [command(unlocked, image.row_id) for _ in range(2)]
+    both = [command(unlocked, image.candidate_id) for _ in range(2)]
     ends = [process.communicate(timeout=300) for process in both]
     assert [process.returncode for process in both] == [0, 0], ends
     first, second = (json.loads(stdout)[0]["reference"] for stdout, _ in ends)
@@ -161,7 +161,7 @@ def own_leftovers(engine: Engine, pid: int) -> list[str]:
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_build_leaves_nothing_half_made(engine, unlocked, image, sign):
-    process = command(unlocked, image.row_id)
+    process = command(unlocked, image.candidate_id)
     for line in process.stderr:
         if "installing" in line:
             break

@@ -21,11 +21,11 @@ import pytest
 from lab import Running, dsbisect, small_matrix, start
 from matrices import add_twin
 
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
+from dsharness.containers.ownership import OWNER
 from dsharness.errors import ExitCode
-from dsharness.ownership import OWNER
-from dsharness.probing import detect
-from dsharness.waiting import Deadline, wait_until
+from dsharness.process.deadline import Deadline, wait_until
 from dsimages.buildah import DRAFT, WORK
 from dsresults.store import Store
 
@@ -89,7 +89,7 @@ def test_while_an_image_is_built(engine: Engine, folder: Path, new_row: str) -> 
     again = dsbisect(folder, *command)
     assert again.returncode == 0, again.stderr
     (sample,) = json.loads(again.stdout)
-    assert (sample["row_id"], sample["operations"] > 0) == (new_row, True)
+    assert (sample["candidate_id"], sample["operations"] > 0) == (new_row, True)
     assert "image is ready" in again.stderr
 
 

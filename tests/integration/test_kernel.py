@@ -14,27 +14,27 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.commands import run
-from dsharness.containers import running
-from dsharness.directory import connect
-from dsharness.engine import Engine
+from dsharness.containers.container import running
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 from dsharness.errors import DiskFullError, ExitCode, ImageError, InstanceError, PortTakenError
-from dsharness.golden import Golden, golden_state
-from dsharness.host import available_cpus, plan_cpus
-from dsharness.instance import Instance, serve
+from dsharness.loads import ldclt
+from dsharness.machine.host import available_cpus, plan_cpus
 from dsharness.matrix import load_matrix
-from dsharness.model import Arm, Image, Order, Workload
-from dsharness.probing import detect
-from dsharness.readiness import shared_folder, wait_for_bind
-from dsharness.sampling import Bench, bench, take_sample
-from dsharness.servers import DRIVERS, Seed
-from dsharness.workloads import ldclt
-from dsimages.building import build_image
+from dsharness.measure.golden_state import Golden, golden_state
+from dsharness.measure.instance import Instance, serve
+from dsharness.measure.sample import Bench, bench, take_sample
+from dsharness.model import Image, Settings, UserOrder, Workload
+from dsharness.process.command import run
+from dsharness.systems import DRIVERS, Seed
+from dsharness.systems.ldap.directory import connect
+from dsharness.systems.readiness import shared_folder, wait_for_bind
+from dsimages.image_set import build_image
 
 MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
 USERS = 200
 RANDOM = Workload(id="random", title="at random", users=USERS, distinct_users=USERS, duration_s=2)
-REPEAT = RANDOM.model_copy(update={"id": "one", "distinct_users": 1, "order": Order.REPEAT})
+REPEAT = RANDOM.model_copy(update={"id": "one", "distinct_users": 1, "order": UserOrder.REPEAT})
 STORED = {
     "debian-11": ("PBKDF2_SHA256", range(2048, 10_000)),  # tuned to the CPU, at least 2048
     "debian-12": ("PBKDF2-SHA512", range(10_000, 10_001)),
@@ -53,7 +53,7 @@ def image_of(engine: Engine, row: str) -> Image:
 
 
 def golden_of(engine: Engine, row: str, scheme: str | None = None) -> Golden:
-    seed = Seed(users=USERS, arm=Arm(id="test", password_scheme=scheme))
+    seed = Seed(users=USERS, settings=Settings(id="test", password_scheme=scheme))
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).server, seed, progress=print)
 
 

@@ -6,8 +6,8 @@ import random
 import sys
 from pathlib import Path
 
-from dsharness.engine import Engine
-from dsharness.waiting import Deadline
+from dsharness.containers.engine import Engine
+from dsharness.process.deadline import Deadline
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 

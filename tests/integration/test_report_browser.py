@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from reported import DEBIAN, reported
 
-from dsharness.commands import run
-from dsharness.waiting import Deadline
+from dsharness.process.command import run
+from dsharness.process.deadline import Deadline
 from dsresults.report import write_report
 
 BROWSER = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)

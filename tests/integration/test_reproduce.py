@@ -11,12 +11,12 @@ import pytest
 from lab import dsbisect, small_matrix
 from matrices import add_twin, edited
 
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 from dsharness.matrix import load_matrix
 from dsharness.model import Image, Matrix
-from dsharness.probing import detect
-from dsimages.building import build_image
-from dsimages.finding import image_key, lock_of, reference_of
+from dsimages.image_catalog import image_key, lock_of, reference_of
+from dsimages.image_set import build_image
 
 ROW, TWIN = "debian-12", "debian-12-again"
 

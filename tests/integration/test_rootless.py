@@ -13,14 +13,14 @@ from lab import ROOT, small_matrix
 from matrices import edited
 from unprivileged import User, unprivileged_user
 
+from dsharness.containers.engine_probe import detect
 from dsharness.matrix import load_matrix
 from dsharness.model import Sample
-from dsharness.probing import detect
-from dsimages.building import build_image
+from dsimages.image_set import build_image
 
 pytestmark = pytest.mark.rootless
 
-MAIN = ("-c", "from dsbisect.command import main; main()")
+MAIN = ("-c", "from dsbisect.program import main; main()")
 PODMAN = ("-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)")
 ROW = "debian-12"
 STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{0}/graph"\nrunroot = "{0}/run"\n'

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from unprivileged import unprivileged_user
 
-from dsharness.golden import golden_state
+from dsharness.containers.engine_probe import detect
 from dsharness.matrix import load_matrix
-from dsharness.model import Arm, Sample
-from dsharness.probing import detect
-from dsharness.servers import Seed
-from dsimages.building import build_image
+from dsharness.measure.golden_state import golden_state
+from dsharness.model import Sample, Settings
+from dsharness.systems import Seed
+from dsimages.image_set import build_image
 
 MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
 STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{0}/graph"\nrunroot = "{0}/run"\n'
@@ -22,21 +22,21 @@ STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{0}/graph"\nrunroot = "{0
 SCRIPT = """
 import sys
 from pathlib import Path
-from dsharness.golden import Golden
-from dsharness.host import available_cpus, plan_cpus
-from dsharness.instance import serve
-from dsharness.model import Arm, Image, Server, StoredPassword, Workload
-from dsharness.probing import detect
-from dsharness.sampling import bench, take_sample
-from dsharness.servers import Seed
+from dsharness.measure.golden_state import Golden
+from dsharness.machine.host import available_cpus, plan_cpus
+from dsharness.measure.instance import serve
+from dsharness.model import Settings, Image, Server, StoredPassword, Workload
+from dsharness.containers.engine_probe import detect
+from dsharness.measure.sample import bench, take_sample
+from dsharness.systems import Seed
 
 archive, reference = sys.argv[1:]
 engine = detect()
 engine.must("load", "--quiet", "--input", archive)
-image = Image(row_id="debian-12", reference=reference, key="handed-over")
+image = Image(candidate_id="debian-12", reference=reference, key="handed-over")
 golden = Golden(
     reference=reference, key="handed-over", server=Server.DIRSRV, image=image,
-    seed=Seed(users=200, arm=Arm(id="test")),
+    seed=Seed(users=200, settings=Settings(id="test")),
     stored=StoredPassword(scheme="PBKDF2-SHA512", rounds=10000),
 )
 cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
@@ -56,7 +56,7 @@ def test_an_ordinary_user_takes_a_sample(tmp_path: Path) -> None:
     engine = detect()
     row = MATRIX.row("debian-12")
     image = build_image(engine, MATRIX, row, on_progress=print)
-    seed = Seed(users=200, arm=Arm(id="test"))
+    seed = Seed(users=200, settings=Settings(id="test"))
     golden = golden_state(engine, image, row.server, seed, progress=print)
     with unprivileged_user() as user:
         archive = user.folder / "golden.tar"

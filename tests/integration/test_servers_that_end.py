@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from benches import DEFAULT, cpus_of, golden_of, image_of
 
-from dsharness.containers import Options, running
-from dsharness.engine import Engine
+from dsharness.containers.container import Options, running
+from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
-from dsharness.golden import golden_state
-from dsharness.instance import serve
+from dsharness.measure.golden_state import golden_state
+from dsharness.measure.instance import serve
 from dsharness.model import Image, Server
-from dsharness.servers import Seed
+from dsharness.systems import Seed
 
 ROW = "debian-12"
 # The tree's server needs what is not here, as one that was linked with another system's PCRE.
@@ -56,11 +56,11 @@ def changed(engine: Engine, reference: str, script: str, folder: Path) -> Iterat
 def test_a_tree_whose_library_is_missing(engine: Engine, tmp_path: Path) -> None:
     below = image_of(engine, ROW)
     with changed(engine, below.reference, UNLINKED, tmp_path) as reference:
-        image = Image(row_id="unlinked", reference=reference, key=secrets.token_hex(8))
+        image = Image(candidate_id="unlinked", reference=reference, key=secrets.token_hex(8))
         begun = time.monotonic()
         with pytest.raises(InstanceError, match="status 127") as caught:
             golden_state(
-                engine, image, Server.TREE, Seed(users=2, arm=DEFAULT), progress=lambda _: None
+                engine, image, Server.TREE, Seed(users=2, settings=DEFAULT), progress=lambda _: None
             )
         assert time.monotonic() - begun < 30
     assert "error while loading shared libraries: libldap" in caught.value.message

@@ -11,18 +11,18 @@ import pytest
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from dsharness.directory import connect
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 from dsharness.errors import InstanceError
-from dsharness.golden import golden_state
 from dsharness.matrix import load_matrix
-from dsharness.model import Arm
-from dsharness.probing import detect
-from dsharness.readiness import shared_folder
-from dsharness.servers import DRIVERS, Seed
-from dsharness.servers.contract import SOCKET_FOLDER, SOCKET_NAME
-from dsharness.waiting import Deadline, wait_until
-from dsimages.building import build_image
+from dsharness.measure.golden_state import golden_state
+from dsharness.model import Settings
+from dsharness.process.deadline import Deadline, wait_until
+from dsharness.systems import DRIVERS, Seed
+from dsharness.systems.contract import SOCKET_FOLDER, SOCKET_NAME
+from dsharness.systems.ldap.directory import connect
+from dsharness.systems.readiness import shared_folder
+from dsimages.image_set import build_image
 
 MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
 
@@ -58,7 +58,7 @@ def service(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_testcontainers_serves_a_golden_state(engine: Engine, service: str) -> None:
     row = MATRIX.row("debian-12")
     image = build_image(engine, MATRIX, row, on_progress=print)
-    seed = Seed(users=200, arm=Arm(id="test"))
+    seed = Seed(users=200, settings=Settings(id="test"))
     golden = golden_state(engine, image, row.server, seed, progress=print)
     driver = DRIVERS[row.server]
     with shared_folder() as shared:

@@ -149,7 +149,9 @@ def test_an_export_moves_from_a_file_to_the_team_and_back(url: str, tmp_path: Pa
 
 
 def test_a_campaign_from_its_start_to_its_answer(url: str) -> None:
-    question = {name: getattr(UNFINISHED, name) for name in ("series_id", "workload_id", "arm_id")}
+    question = {
+        name: getattr(UNFINISHED, name) for name in ("series_id", "workload_id", "settings_id")
+    }
     mark = str(UNFINISHED.environment["fingerprint"])
     with Store.open(url) as store:
         assert store.add_campaign(UNFINISHED)

@@ -10,14 +10,14 @@ from benches import MATRIX
 from debian_sources import debian_source
 from seed_history import harmless_c
 
-from dsbuilds.drivers.tree import Order, build_tree
-from dsbuilds.toolchains.images import shop_of
+from dsbuilds.drivers.tree import TreeOrder, build_tree
+from dsbuilds.sources.source_tree import Tree, imported
 from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.toolchain_image import toolset_of
 from dsbuilds.toolchains.traits import Crates
-from dsbuilds.trees import Tree, imported
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 from dsharness.model import Build
-from dsharness.probing import detect
 
 C_FILE = "ldap/servers/slapd/pw.c"
 FOLDER = b"/build/source/"
@@ -36,8 +36,8 @@ def source() -> Tree:
 def built(engine: Engine, tree: Tree) -> Build:
     toolchain = next(each for each in MATRIX.toolchains if each.id == "debian-13")
     needs = needs_of(tree.read)
-    shop = shop_of(engine, MATRIX, toolchain, progress=print)
-    return build_tree(engine, Order(tree=tree, needs=needs, shop=shop), progress=print)
+    toolset = toolset_of(engine, MATRIX, toolchain, progress=print)
+    return build_tree(engine, TreeOrder(tree=tree, needs=needs, toolset=toolset), progress=print)
 
 
 def changed(tree: Tree, name: str) -> Tree:

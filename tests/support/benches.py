@@ -7,19 +7,19 @@ from contextlib import contextmanager
 
 from lab import ROOT, USERS
 
-from dsharness.engine import Engine
-from dsharness.golden import Golden, golden_state
-from dsharness.host import CpuPlan, available_cpus, fingerprint, plan_cpus
-from dsharness.instance import Instance, serve
+from dsharness.containers.engine import Engine
+from dsharness.machine.host import CpuPlan, available_cpus, fingerprint, plan_cpus
 from dsharness.matrix import load_matrix
-from dsharness.model import Arm, Image
-from dsharness.sampling import Bench, bench
-from dsharness.servers import Seed
-from dsimages.building import build_image
+from dsharness.measure.golden_state import Golden, golden_state
+from dsharness.measure.instance import Instance, serve
+from dsharness.measure.sample import Bench, bench
+from dsharness.model import Image, Settings
+from dsharness.systems import Seed
+from dsimages.image_set import build_image
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
 ROWS = ("debian-11", "debian-12", "debian-13", "debian-sid")
-DEFAULT = Arm(id="default")
+DEFAULT = Settings(id="default")
 
 
 def image_of(engine: Engine, row: str) -> Image:
@@ -27,8 +27,8 @@ def image_of(engine: Engine, row: str) -> Image:
     return build_image(engine, MATRIX, MATRIX.row(row), on_progress=print)
 
 
-def golden_of(engine: Engine, row: str, arm: Arm = DEFAULT, users: int = USERS) -> Golden:
-    seed = Seed(users=users, arm=arm)
+def golden_of(engine: Engine, row: str, settings: Settings = DEFAULT, users: int = USERS) -> Golden:
+    seed = Seed(users=users, settings=settings)
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).server, seed, progress=print)
 
 

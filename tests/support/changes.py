@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from dsbuilds.edits.contract import Patch
-from dsbuilds.trees import Tree
+from dsbuilds.sources.source_tree import Tree
 
 EARLY = "ldap/servers/slapd/getsocketpeer.c"
 PASSWORDS = "ldap/servers/slapd/pw.c"

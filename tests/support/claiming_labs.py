@@ -13,14 +13,14 @@ from pathlib import Path
 from storing import sample
 from worlds import World
 
-from dsbisect.campaign import run_campaign
-from dsbisect.halving import Halving
-from dsbisect.searching import Question
+from dsbisect.lab.campaign_loop import run_campaign
+from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.question import Question
 from dsharness.errors import BusyError, StoreError
 from dsharness.model import Boundary, Campaign, Sample, Workload
 from dsresults.store import Store
 
-QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", arm_id="default")
+QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", settings_id="default")
 WORLD = World({"a": 1, "b": 1, "c": 20})
 
 
@@ -92,7 +92,7 @@ def prove_one_process_at_a_time(url: str | Path) -> None:
         before = len(store.samples())
         campaign = search(store, 0.0)
         taken = store.samples(campaign_id=campaign.id)
-        turns = [(each.row_id, each.workload["turn"]) for each in taken]
+        turns = [(each.candidate_id, each.workload["turn"]) for each in taken]
         assert campaign.boundary is not None
         assert campaign.boundary.after == "c"
         assert 1 <= before < len(taken) == len(store.samples())
@@ -104,7 +104,7 @@ def prove_one_process_at_a_time(url: str | Path) -> None:
 def prove_an_answer_is_never_rewritten(url: str | Path) -> None:
     """Of many that answer one campaign at once, one is right and the others hear of it."""
     campaign = Campaign(
-        id="asked", series_id="s", workload_id="w", arm_id="default",
+        id="asked", series_id="s", workload_id="w", settings_id="default",
         started_at="2026-01-01T00:00:00+00:00",
     )  # fmt: skip
     heard: list[str] = []
@@ -135,7 +135,7 @@ def prove_an_answer_is_never_rewritten(url: str | Path) -> None:
 
 def boundary(name: str) -> Boundary:
     return Boundary(
-        series_id="s", workload_id="w", arm_id="default", before=None, after=name, found=False,
+        series_id="s", workload_id="w", settings_id="default", before=None, after=name, found=False,
         direction="none", summary=name,
     )  # fmt: skip
 

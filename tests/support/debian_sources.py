@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.containers import Options, running
-from dsharness.engine import Engine
+from dsharness.containers.container import Options, running
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
 from dsharness.matrix import find_row, load_matrix
 from dsharness.model import Image
 from dsharness.paths import cache_home, logs_home
-from dsharness.probing import detect
-from dsharness.waiting import Deadline
-from dsimages.building import build_image
-from dsimages.exclusive import exclusive
+from dsharness.process.deadline import Deadline
+from dsimages.file_lock import exclusive
+from dsimages.image_set import build_image
 
 MATRIX = Path(__file__).parents[2] / "matrix.yaml"
 DEBIAN_ROWS = ("debian-11", "debian-12", "debian-13", "debian-sid")

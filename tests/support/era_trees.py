@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dsbuilds.trees import Tree, imported
+from dsbuilds.sources.source_tree import Tree, imported
 
 CONFIGURE = """\
 AC_INIT([small],[1.0])

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
-from dsharness.commands import Completed
 from dsharness.errors import EngineError
-from dsharness.servers import aldpro, ipa, slapd
+from dsharness.process.command import Completed
+from dsharness.systems.ldap import aldpro, ipa_directory, ns_slapd
 
 _DSE = "dn: cn=config\nnsslapd-ldapifilepath: /run/slapd-LAB-TEST.socket\nnsslapd-port: 389\n"
 
@@ -52,15 +52,17 @@ class Host:
     def installed(self) -> None:
         self.place("/var/log/ipaserver-install.log", "step 1\nthe last step\n")
         if self.leaves_directory:
-            self.place(f"{ipa.CONFIG_FOLDER}/dse.ldif", _DSE)
+            self.place(f"{ipa_directory.CONFIG_FOLDER}/dse.ldif", _DSE)
             self.slapd_starts()
 
     def slapd_starts(self) -> None:
-        self.memory = (self.root / f"{ipa.CONFIG_FOLDER}/dse.ldif".lstrip("/")).read_text()
+        self.memory = (
+            self.root / f"{ipa_directory.CONFIG_FOLDER}/dse.ldif".lstrip("/")
+        ).read_text()
 
     def slapd_stops(self) -> None:
         if self.memory is not None:
-            self.place(f"{ipa.CONFIG_FOLDER}/dse.ldif", self.memory)
+            self.place(f"{ipa_directory.CONFIG_FOLDER}/dse.ldif", self.memory)
         self.memory = None
 
     def execute(  # noqa: PLR0911 - one way out for each command
@@ -79,7 +81,7 @@ class Host:
                 self.password = password
                 self.installed()
                 return self._ended(command, self.status)
-            case ("ipactl", "stop") | ("sh", "-c", slapd.STOP, "sh", ipa.PID_FILE, _):
+            case ("ipactl", "stop") | ("sh", "-c", ns_slapd.STOP, "sh", ipa_directory.PID_FILE, _):
                 had_nothing_to_stop = command[0] == "sh" and self.memory is None
                 self.slapd_stops()
                 return self._ended(command, int(had_nothing_to_stop))
@@ -95,7 +97,7 @@ class Host:
         return done.stdout
 
     def start(self, *command: str) -> None:
-        assert command[command.index("ns-slapd") :][2] == ipa.CONFIG_FOLDER
+        assert command[command.index("ns-slapd") :][2] == ipa_directory.CONFIG_FOLDER
         assert self.memory is None, "two servers on one database"
         self.slapd_starts()
 

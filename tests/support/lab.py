@@ -14,10 +14,10 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from dsharness.containers.engine_probe import detect
 from dsharness.matrix import find_series, load_matrix
-from dsharness.probing import detect
-from dsharness.waiting import Deadline
-from dsimages.building import build_images
+from dsharness.process.deadline import Deadline
+from dsimages.image_set import build_images
 
 ROOT = Path(__file__).parents[2]
 USERS = 200  # more than any NSS keeps results for
@@ -85,7 +85,7 @@ class Running:
 
 
 def argv(*args: str) -> list[str]:
-    return [sys.executable, "-c", "from dsbisect.command import main; main()", *args]
+    return [sys.executable, "-c", "from dsbisect.program import main; main()", *args]
 
 
 def start(folder: Path, *args: str) -> Running:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.commands import run
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
+from dsharness.containers.trial_container import root_folder
 from dsharness.errors import ToolMissingError
-from dsharness.probing import detect
-from dsharness.trial import root_folder
+from dsharness.process.command import run
 
 STORAGE = '[storage]\ndriver = "{driver}"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
 

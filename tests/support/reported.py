@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from dsbisect.campaign import run_campaign
-from dsbisect.halving import Halving
-from dsbisect.searching import Question
+from dsbisect.lab.campaign_loop import run_campaign
+from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.question import Question
 from dsharness.model import Campaign, Image, Matrix, Sample, StoredPassword, Workload
 from dsresults.report import ReportData, report_data
 from dsresults.store import Store
@@ -20,7 +20,7 @@ C_SCHEME = StoredPassword(scheme="PBKDF2_SHA256", rounds=2048)
 RUST_10K = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
 RUST_100K = StoredPassword(scheme="PBKDF2-SHA512", rounds=100_000)
 
-# Exactly what `dsharness.host.fingerprint` tells of a machine: tests compare the two.
+# Exactly what `dsharness.machine.host.fingerprint` tells of a machine: tests compare the two.
 MACHINE = {
     "machine": "x86_64",
     "machine_id": "0123456789abcdef",
@@ -127,7 +127,10 @@ def matrix_of(rows: Mapping[str, Truth], workloads: tuple[str, ...]) -> Matrix:
 
 def image_of(name: str, truth: Truth) -> Image:
     return Image(
-        row_id=name, reference=f"localhost/{name}", key=f"key-{name}", packages=dict(truth.packages)
+        candidate_id=name,
+        reference=f"localhost/{name}",
+        key=f"key-{name}",
+        packages=dict(truth.packages),
     )
 
 
@@ -158,8 +161,8 @@ def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -
     return Sample(
         id=f"{workload}/{turn}/{name}",
         campaign_id=f"campaign-{workload}",
-        row_id=name,
-        arm_id="default",
+        candidate_id=name,
+        settings_id="default",
         workload_id=workload,
         image_key=f"key-{name}",
         started_at=at.isoformat(timespec="milliseconds"),
@@ -246,7 +249,7 @@ def _searched(
 ) -> tuple[Campaign, list[Sample]]:
     """With names and times that are always the same."""
     question = Question(
-        series_id="debian", line=tuple(rows), workload_id=workload, arm_id="default"
+        series_id="debian", line=tuple(rows), workload_id=workload, settings_id="default"
     )
     known = matrix_of(rows, (workload,))
     benches = Benches(rows=rows, unmeasurable=unmeasurable, begin=begin)

@@ -11,16 +11,16 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from dsbuilds.archive import add_to
-from dsbuilds.drivers.dependencies import containerfile
-from dsbuilds.toolchains.images import Shop
-from dsbuilds.trees import Tree
-from dsharness.content import content_key
+from dsbuilds.drivers.package_toolchain import containerfile
+from dsbuilds.sources.source_archive import add_to
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.content_key import content_key
 from dsharness.model import Image
 from dsharness.paths import cache_home
 from dsimages import manifest
 from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of
-from dsimages.exclusive import exclusive
+from dsimages.file_lock import exclusive
 
 ROW_ID = "test-rpm-debian"
 DEVEL = (
@@ -122,7 +122,7 @@ grep -vxFf libs all >base
 """
 
 
-def rpm_debian(at: Workshop, debian: Shop) -> Image:
+def rpm_debian(at: Workshop, debian: ToolchainImage) -> Image:
     """The image of the made-up system, on the toolchain of a Debian row."""
     text = containerfile(MAKE, " ".join(DEVEL))
     key = content_key([debian.key, text])
@@ -135,7 +135,7 @@ def rpm_debian(at: Workshop, debian: Shop) -> Image:
             )  # fmt: skip
             build(at, recipe)
         packages = manifest.read_packages(at.engine, reference)
-    return Image(row_id=ROW_ID, reference=reference, key=key, packages=packages)
+    return Image(candidate_id=ROW_ID, reference=reference, key=key, packages=packages)
 
 
 def srpm_of(tree: Tree, version: str, folder: Path, *, prep: str = "%autosetup -p1") -> Path:

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from dsharness.content import content_key
+from dsharness.content_key import content_key
 from dsharness.paths import cache_home
 
 FORMAT = 3

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.commands import run
+from dsharness.process.command import run
 
 
 @contextmanager

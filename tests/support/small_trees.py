@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dsbuilds.trees import Tree, imported
+from dsbuilds.sources.source_tree import Tree, imported
 
 CONFIGURE = """\
 AC_INIT([small],[1.0])

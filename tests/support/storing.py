@@ -15,7 +15,7 @@ from pathlib import Path
 from dsharness.errors import DiskFullError
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.store import Store
-from dsresults.store.jsonl import RECORD, CampaignRecord, ImageRecord, SampleRecord
+from dsresults.store.json_lines import RECORD, CampaignRecord, ImageRecord, SampleRecord
 
 EXPORT = Path(__file__).parents[1] / "golden" / "store-export.jsonl"
 RECORDS = [RECORD.validate_json(line) for line in EXPORT.read_text("utf-8").splitlines()]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
 
 
 @dataclass

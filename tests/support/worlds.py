@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dsbisect.searching import Answer, History, Measure, Question, Search
+from dsbisect.search.question import Answer, History, Measure, Question, Search
 from dsharness.model import Boundary, Sample
 
 
@@ -14,8 +14,8 @@ def sample_of(row: str, cost: float, turn: int, **changes: object) -> Sample:
     facts = {
         "id": f"{row}/{turn}",
         "campaign_id": "c",
-        "row_id": row,
-        "arm_id": "default",
+        "candidate_id": row,
+        "settings_id": "default",
         "workload_id": "w",
         "image_key": "k",
         "started_at": "2026-01-01T00:00:00+00:00",
@@ -53,11 +53,13 @@ class World:
 
     def search(self, search: Search, most: int = 2000) -> Boundary:
         question = Question(
-            series_id="s", line=tuple(self.costs), workload_id="w", arm_id="default"
+            series_id="s", line=tuple(self.costs), workload_id="w", settings_id="default"
         )
         unmeasurable: dict[str, str] = {}
         for _ in range(most):
-            groups = {row: tuple(s for s in self.taken if s.row_id == row) for row in self.costs}
+            groups = {
+                row: tuple(s for s in self.taken if s.candidate_id == row) for row in self.costs
+            }
             step = search.next_step(question, History(samples=groups, unmeasurable=unmeasurable))
             if isinstance(step, Answer):
                 return step.boundary

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dsbisect.ahead import Ahead
-from dsharness.brake import Brake, nap
-from dsharness.waiting import Deadline, wait_until
+from dsbisect.lab.builds_ahead import Ahead
+from dsharness.process.brake import Brake, nap
+from dsharness.process.deadline import Deadline, wait_until
 
 
 @dataclass
@@ -35,80 +35,80 @@ class Shop:
 
 
 @pytest.fixture
-def shop() -> Shop:
+def toolset() -> Shop:
     return Shop()
 
 
 @pytest.fixture
-def ahead(shop: Shop) -> Iterator[Ahead]:
-    made = Ahead(shop.make)
+def ahead(toolset: Shop) -> Iterator[Ahead]:
+    made = Ahead(toolset.make)
     yield made
     made.close()
 
 
-def test_likelier_ones_come_first_and_no_more_than_two(ahead: Ahead, shop: Shop) -> None:
+def test_likelier_ones_come_first_and_no_more_than_two(ahead: Ahead, toolset: Shop) -> None:
     ahead.want(["a", "b", "c"])
-    shop.wait_for("a")
-    shop.let.release()
-    shop.wait_for("a", "b")
-    shop.let.release()
-    shop.let.release()
+    toolset.wait_for("a")
+    toolset.let.release()
+    toolset.wait_for("a", "b")
+    toolset.let.release()
+    toolset.let.release()
     ahead.want(["d"])
-    shop.wait_for("a", "b", "d")
+    toolset.wait_for("a", "b", "d")
 
 
-def test_what_is_wanted_no_more_ends_at_once(ahead: Ahead, shop: Shop) -> None:
+def test_what_is_wanted_no_more_ends_at_once(ahead: Ahead, toolset: Shop) -> None:
     ahead.want(["a", "b"])
-    shop.wait_for("a")
+    toolset.wait_for("a")
     ahead.want(["c"])
-    shop.wait_for("a", "c")
-    assert shop.made == []
+    toolset.wait_for("a", "c")
+    assert toolset.made == []
 
 
-def test_what_is_wanted_still_goes_on(ahead: Ahead, shop: Shop) -> None:
+def test_what_is_wanted_still_goes_on(ahead: Ahead, toolset: Shop) -> None:
     ahead.want(["a", "b"])
-    shop.wait_for("a")
+    toolset.wait_for("a")
     ahead.want(["c", "a"])
-    shop.let.release()
-    shop.wait_for("a", "c")
-    assert shop.made == ["a"]
+    toolset.let.release()
+    toolset.wait_for("a", "c")
+    assert toolset.made == ["a"]
 
 
-def test_a_wrong_guess_makes_room_and_a_right_one_goes_on(ahead: Ahead, shop: Shop) -> None:
+def test_a_wrong_guess_makes_room_and_a_right_one_goes_on(ahead: Ahead, toolset: Shop) -> None:
     ahead.want(["a", "b"])
-    shop.wait_for("a")
+    toolset.wait_for("a")
     ahead.make_room("a")
-    shop.let.release()
-    wait_until(lambda: shop.made or None, Deadline.after(10), what="a")
+    toolset.let.release()
+    wait_until(lambda: toolset.made or None, Deadline.after(10), what="a")
     ahead.want(["b"])
-    shop.wait_for("a", "b")
+    toolset.wait_for("a", "b")
     begun = time.monotonic()
     ahead.make_room("x")
     assert time.monotonic() - begun < 5
-    assert shop.made == ["a"]
+    assert toolset.made == ["a"]
     ahead.want(["c"])
-    shop.wait_for("a", "b", "c")
+    toolset.wait_for("a", "b", "c")
 
 
-def test_the_same_wish_twice_is_one(ahead: Ahead, shop: Shop) -> None:
+def test_the_same_wish_twice_is_one(ahead: Ahead, toolset: Shop) -> None:
     ahead.want(["a"])
-    shop.wait_for("a")
+    toolset.wait_for("a")
     ahead.want(["a"])
-    shop.let.release()
+    toolset.let.release()
     ahead.want(["b"])
-    wait_until(lambda: shop.begun[-1] == "b" or None, Deadline.after(10), what="b")
-    assert shop.begun == ["a", "b"]
+    wait_until(lambda: toolset.begun[-1] == "b" or None, Deadline.after(10), what="b")
+    assert toolset.begun == ["a", "b"]
 
 
 def test_one_sample_after_the_other_holds_it_once(
-    ahead: Ahead, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ahead: Ahead, toolset: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
     hold, release = Brake.hold, Brake.release
     monkeypatch.setattr(Brake, "hold", lambda brake: (done.append("hold"), hold(brake))[1])
     monkeypatch.setattr(Brake, "release", lambda brake: (done.append("go"), release(brake))[1])
     ahead.want(["a"])
-    shop.wait_for("a")
+    toolset.wait_for("a")
     for _ in range(3):
         with ahead.quiet():
             pass
@@ -117,14 +117,14 @@ def test_one_sample_after_the_other_holds_it_once(
     assert done == ["hold", "go"]
 
 
-def test_nothing_is_begun_nor_goes_on_in_the_quiet(ahead: Ahead, shop: Shop) -> None:
+def test_nothing_is_begun_nor_goes_on_in_the_quiet(ahead: Ahead, toolset: Shop) -> None:
     with ahead.quiet():
         ahead.want(["a", "b"])
         time.sleep(0.1)
-        assert shop.begun == []
-    shop.wait_for("a")
+        assert toolset.begun == []
+    toolset.wait_for("a")
     with ahead.quiet():
-        shop.let.release()
+        toolset.let.release()
         time.sleep(0.1)
-        assert shop.made == []
-    shop.wait_for("a", "b")
+        assert toolset.made == []
+    toolset.wait_for("a", "b")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dsbuilds.archive import Times, add_to, archived
 from dsbuilds.git import Git
-from dsbuilds.relevance import readable
-from dsbuilds.trees import Tree, imported, own_repository
+from dsbuilds.history.relevant_files import readable
+from dsbuilds.sources.source_archive import Times, add_to, archived
+from dsbuilds.sources.source_tree import Tree, imported, own_repository
 from dsharness.errors import BuildError
 
 NOWHERE = "0123456789012345678901234567890123456789"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dsbisect.cli import root
-from dsbisect.cli.ending import STOPPING, run
-from dsbisect.command import SKIP, judged
+from dsbisect.cli.exits import STOPPING, run
+from dsbisect.program import SKIP, judged
 from dsharness.errors import ExitCode
 from dsharness.matrix import load_matrix
 
@@ -32,7 +32,7 @@ WRONG = (
     (("--patch", "empty.patch"), "the patch is empty"),
     (("--patch", "notes.txt"), "there is no hunk"),
     (("--workload", "bind-on"), "no workload 'bind-on'"),
-    (("--arm", "defualt"), "no settings arm 'defualt'"),
+    (("--settings", "defualt"), "no settings 'defualt'"),
     (("--matrix", "none.yaml"), "none.yaml"),
 )
 OF_COMMITS = ((("--toolchain", "debian-1"), "no toolchain 'debian-1'"),)
@@ -52,7 +52,11 @@ CASES = (
     *(((*BUILD, "--measure"), *wrong) for wrong in (*WRONG, *OF_BUILDS)),
     *((COMMITS, *wrong) for wrong in (*WRONG, *OF_COMMITS)),
     *((JUDGE, *wrong) for wrong in (*WRONG, *OF_COMMITS)),
-    *((MEASURE, *wrong) for wrong in WRONG if wrong[0][0] in {"--workload", "--arm", "--matrix"}),
+    *(
+        (MEASURE, *wrong)
+        for wrong in WRONG
+        if wrong[0][0] in {"--workload", "--settings", "--matrix"}
+    ),
     (("build", "debain-13"), (), "no row 'debain-13'"),
     (("measure", "debain-13"), (), "no row 'debain-13'"),
 )
@@ -69,7 +73,7 @@ def started(*_args: object, **_more: object) -> None:
 def nothing_can_be_started(tmp_path, monkeypatch):
     """No engine, no repository, no store; what a test asks for must be refused before them."""
     for place in (
-        "dsharness.probing.detect",
+        "dsharness.containers.engine_probe.detect",
         "dsbuilds.history.repository.Repository.open",
         "dsresults.store.Store.open",
     ):

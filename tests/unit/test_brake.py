@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dsharness import brake as braking
-from dsharness.brake import Brake, Manner, holdable_box, manner_of, nap
-from dsharness.commands import run
 from dsharness.errors import StoppedError
-from dsharness.waiting import Deadline, wait_until
+from dsharness.process import brake as braking
+from dsharness.process.brake import Brake, BrakeKind, holdable_box, manner_of, nap
+from dsharness.process.command import run
+from dsharness.process.deadline import Deadline, wait_until
 
 TICKING = 'while :; do echo >>"$0"; sleep 0.02; done'
 # Takes as long as it is told, and leaves a word at its end.
@@ -90,16 +90,16 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("argv", "manner"),
+    ("argv", "options"),
     [
-        (("podman", "exec", "x", "make"), Manner.INSIDE),
-        (("podman", "run", "x"), Manner.SHORT),
-        (("buildah", "build"), Manner.SHORT),
-        (("env", "git", "fetch"), Manner.STOPPABLE),
+        (("podman", "exec", "x", "make"), BrakeKind.INSIDE),
+        (("podman", "run", "x"), BrakeKind.SHORT),
+        (("buildah", "build"), BrakeKind.SHORT),
+        (("env", "git", "fetch"), BrakeKind.STOPPABLE),
     ],
 )
-def test_how_a_command_comes_to_a_standstill(argv: tuple[str, ...], manner: Manner) -> None:
-    assert manner_of(argv) is manner
+def test_how_a_command_comes_to_a_standstill(argv: tuple[str, ...], options: BrakeKind) -> None:
+    assert manner_of(argv) is options
 
 
 def test_a_process_stands_still_and_goes_on(ticks: Path) -> None:

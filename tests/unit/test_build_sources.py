@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbuilds import keeping
-from dsbuilds.confinement import Limits, bounded, options
-from dsbuilds.contents import content_of
-from dsbuilds.failures import (
+from dsbuilds import build_cache
+from dsbuilds.failure_reason import (
     UnbuildableError,
     cause_of,
     may_be_stale,
@@ -21,12 +19,14 @@ from dsbuilds.failures import (
     stage_of,
     unfetched,
 )
-from dsbuilds.relevance import kind_of, kinds_of, server_key
-from dsbuilds.trees import Tree, imported
-from dsharness.engine import Engine
+from dsbuilds.history.relevant_files import kind_of, kinds_of, server_key
+from dsbuilds.sandbox.content_hash import content_of
+from dsbuilds.sandbox.sandbox import Limits, bounded, options
+from dsbuilds.sources.source_tree import Tree, imported
+from dsharness.containers.engine import Engine
 from dsharness.errors import EditError, InstanceError, UnreachableError
 from dsharness.model import AppliedPatch, Build, DriverName, Provenance
-from dsharness.servers.tree import TreeServer, filled
+from dsharness.systems.ldap.install_tree import TreeServer, filled
 
 FILES = {
     "configure.ac": "AC_INIT\n",
@@ -231,29 +231,29 @@ def a_build(key="k1"):
 
 class TestKeeping:
     def test_a_build_is_found_by_its_key(self):
-        with keeping.draft() as draft:
+        with build_cache.draft() as draft:
             (draft / "install").mkdir()
-            kept = keeping.keep(draft, a_build())
-        assert keeping.find("k1") == kept
+            kept = build_cache.keep(draft, a_build())
+        assert build_cache.find("k1") == kept
         assert Path(kept.folder, "install").is_dir()
-        assert keeping.all_builds() == [kept]
-        assert keeping.find("k2") is None
+        assert build_cache.all_builds() == [kept]
+        assert build_cache.find("k2") is None
 
     def test_a_draft_that_was_left_is_gone(self):
-        with pytest.raises(KeyboardInterrupt), keeping.draft() as draft:
+        with pytest.raises(KeyboardInterrupt), build_cache.draft() as draft:
             raise KeyboardInterrupt
         assert not draft.exists()
 
     def test_a_record_that_cannot_be_read_is_no_build(self, cache):
         (cache / "builds" / "k1").mkdir(parents=True)
-        (cache / "builds" / "k1" / keeping.RECORD).write_text("{")
-        assert keeping.find("k1") is None
+        (cache / "builds" / "k1" / build_cache.RECORD).write_text("{")
+        assert build_cache.find("k1") is None
 
     def test_a_failure_is_remembered_with_its_log(self, tmp_path):
-        keeping.refuse_known_failure("k1")
-        keeping.remember_failure("k1", UnbuildableError("unbuildable: x", log=tmp_path / "log"))
+        build_cache.refuse_known_failure("k1")
+        build_cache.remember_failure("k1", UnbuildableError("unbuildable: x", log=tmp_path / "log"))
         with pytest.raises(UnbuildableError, match="unbuildable: x") as caught:
-            keeping.refuse_known_failure("k1")
+            build_cache.refuse_known_failure("k1")
         assert caught.value.log == tmp_path / "log"
         assert "clean --builds" in caught.value.hint
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from worlds import sample_of
 
-from dsbisect.posterior import evidence, track
-from dsbisect.posterior.burden import widened
-from dsbisect.posterior.evidence import Evidence
-from dsbisect.searching import History
+from dsbisect.search.bayes.disturbance import widened
+from dsbisect.search.bayes.evidence import Evidence, evidence
+from dsbisect.search.bayes.track import track
+from dsbisect.search.question import History
 from dsharness.model import Sample
 
 NAMES = ("a", "b")
 
 
 def seen(samples: list[Sample]) -> Evidence:
-    groups = {name: tuple(s for s in samples if s.row_id == name) for name in NAMES}
+    groups = {name: tuple(s for s in samples if s.candidate_id == name) for name in NAMES}
     found = evidence(History(samples=groups), track(NAMES, {}), 0, 1)
     assert found is not None
     return found

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from dsharness.calibrator import Calibrator
+from dsharness.machine.calibrator import Calibrator
 
 OURS = tuple(sorted(os.sched_getaffinity(0)))
 

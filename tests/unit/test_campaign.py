@@ -4,10 +4,10 @@ import pytest
 from measured import WorldBenches as Benches
 from worlds import World
 
-from dsbisect.campaign import run_campaign
-from dsbisect.halving import Halving
-from dsbisect.searching import Question
-from dsbisect.statistical import Bayes
+from dsbisect.lab.campaign_loop import run_campaign
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.question import Question
 from dsharness.errors import (
     DiskFullError,
     ExitCode,
@@ -19,7 +19,7 @@ from dsharness.model import Workload
 from dsresults.store import Store
 
 WORKLOAD = Workload(id="w", title="binds")
-QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", arm_id="default")
+QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", settings_id="default")
 
 
 class Ear:
@@ -126,7 +126,7 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
         benches.unmeasurable = {each: f"{each} did not become ready" for each in ("c0", "c19")}
     with pytest.raises(SystematicError, match="did not become ready") as caught:
         run_campaign(
-            Question(series_id="s", line=line, workload_id="w", arm_id="default"), WORKLOAD,
+            Question(series_id="s", line=line, workload_id="w", settings_id="default"), WORKLOAD,
             search=Halving(), benches=benches, store=store, listener=Ear(), kind=kind,
         )  # fmt: skip
     assert caught.value.exit_code == ExitCode.INSTANCE

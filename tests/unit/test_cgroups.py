@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.cgroups import (
+from dsharness.machine.cgroups import (
     CpuMeter,
     cgroup_mount,
     meter_for,

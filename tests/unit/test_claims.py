@@ -17,12 +17,12 @@ from claiming_labs import (
     search,
 )
 
-from dsbisect.campaign import run_campaign
-from dsbisect.claim import claimed
-from dsbisect.halving import Halving
+from dsbisect.lab.campaign_loop import run_campaign
+from dsbisect.lab.search_claim import claimed
+from dsbisect.search.plain.halving_search import Halving
+from dsharness.containers.ownership import lives, owner_tag
 from dsharness.errors import BusyError
 from dsharness.model import Workload
-from dsharness.ownership import lives, owner_tag
 from dsresults.store import Store
 from dsresults.store.claims import STALE_S, this_process
 
@@ -173,5 +173,5 @@ def test_another_users_process_is_alive_although_proc_hides_it(monkeypatch, erro
     def kill(_pid: int, _sign: int) -> None:
         raise error
 
-    monkeypatch.setattr("dsharness.ownership.os.kill", kill)
+    monkeypatch.setattr("dsharness.containers.ownership.os.kill", kill)
     assert lives(f"{2**30}@123") is alive

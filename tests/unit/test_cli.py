@@ -17,7 +17,7 @@ from goldens import assert_golden
 from storing import EXPORT
 
 from dsbisect.cli import root
-from dsbisect.cli.ending import STOPPING, Group, run
+from dsbisect.cli.exits import STOPPING, Group, run
 from dsharness import errors
 from dsharness.errors import DsbisectError, ExitCode
 
@@ -50,7 +50,7 @@ def matrix() -> dict[str, object]:
     ]
     return {
         "version": 1,
-        "defaults": {"series": "debian", "workloads": ["bind-one"], "arm": "default"},
+        "defaults": {"series": "debian", "workloads": ["bind-one"], "settings": "default"},
         "tools": {"ldclt": "debian-12"},
         "rows": rows,
         "series": [{"id": "debian", "title": "Debian", "rows": ["debian-11", "debian-12"]}],
@@ -132,7 +132,7 @@ def test_there_is_no_other_command(terminal: Terminal) -> None:
         ("row-of-image", ("image", "manifest", "debian12")),
         ("row-far-off", ("image", "build", "solaris")),
         ("workload", ("measure", "debian-12", "--workload", "bind-on")),
-        ("arm", ("measure", "debian-12", "--arm", "defualt")),
+        ("settings", ("measure", "debian-12", "--settings", "defualt")),
         ("series", ("bisect", "rows", "--series", "debain")),
         ("good", ("bisect", "rows", "--good", "debian-10")),
         ("order", ("bisect", "rows", "--good", "debian-12", "--bad", "debian-11")),
@@ -310,7 +310,7 @@ def test_a_reader_that_goes_away_is_no_error(
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-c", "from dsbisect.command import main; main()", *args],
+            [sys.executable, "-c", "from dsbisect.program import main; main()", *args],
             stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
     finally:

@@ -10,11 +10,12 @@ from typing import get_args
 import pytest
 
 from dsbisect.cli import build
-from dsbisect.cli.options import SearchRule
+from dsbisect.cli.common_options import SearchRule
 from dsbisect.cli.root import COMMANDS
-from dsbisect.manner import Manner
-from dsbisect.statistical import Budget, Certainty
-from dsbuilds.edits.catalogue import EDITS
+from dsbisect.search.bayes.belief import Certainty
+from dsbisect.search.bayes.step_cost import Budget
+from dsbisect.search_options import SearchOptions
+from dsbuilds.edits.catalog import EDITS
 from dsharness.model import DriverName
 
 HEAVY = {
@@ -22,7 +23,7 @@ HEAVY = {
 }  # fmt: skip
 PROBE = """
 import json, sys
-from dsbisect.command import main
+from dsbisect.program import main
 for words in json.loads(sys.argv[1]):
     sys.argv = ["dsbisect", *words]
     try:
@@ -60,5 +61,5 @@ def test_what_is_listed_is_what_the_command_says_of_itself(name: str) -> None:
 def test_what_is_spelled_twice_is_the_same() -> None:
     assert set(get_args(build.Driver)) == {str(each) for each in DriverName}
     assert build.EDIT_HELP.endswith(", ".join(each.example for each in EDITS.values()))
-    assert (Manner.level, Manner.most_runs) == (Certainty.level, Budget.runs)
-    assert Manner().name in get_args(get_args(SearchRule)[0])
+    assert (SearchOptions.level, SearchOptions.most_runs) == (Certainty.level, Budget.runs)
+    assert SearchOptions().name in get_args(get_args(SearchRule)[0])

@@ -15,15 +15,19 @@ import typer
 
 from dsbisect.cli.commits import bisect_commits
 from dsbisect.cli.judge import judge
-from dsbisect.command import judged, main
+from dsbisect.program import judged, main
 from dsharness.errors import ExitCode, MatrixError, SourceError
 from dsharness.matrix import load_matrix
 
-for later in ("cli.watching", "cli.root", "commits.judging"):  # what a command imports when it runs
+for later in (
+    "cli.progress_terminal",
+    "cli.root",
+    "commits.commit_verdict",
+):  # what a command imports when it runs
     importlib.import_module(f"dsbisect.{later}")
 MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
 
-RUN = "from dsbisect.command import main; main()"
+RUN = "from dsbisect.program import main; main()"
 
 
 def ends_with(*args: str, code: str = RUN, **env: str) -> tuple[int, str]:
@@ -113,8 +117,8 @@ def measured(monkeypatch, side, trouble=lambda: None):
 
     # Where the command finds them when it runs.
     for name, fake in {
-        "dsbisect.commits.judging.judge_commit": judge_commit,
-        "dsharness.probing.detect": lambda: None,
+        "dsbisect.commits.commit_verdict.judge_commit": judge_commit,
+        "dsharness.containers.engine_probe.detect": lambda: None,
         "dsresults.store.Store": Opened,
         "dsharness.matrix.load_matrix": lambda *_args, **_more: MATRIX,
     }.items():

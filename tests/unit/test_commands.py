@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.commands import (
+from dsharness.errors import DiskFullError, ToolMissingError
+from dsharness.process.command import (
     append_log,
     atomic_write,
     disk_error,
@@ -20,8 +21,7 @@ from dsharness.commands import (
     run,
     says_disk_full,
 )
-from dsharness.errors import DiskFullError, ToolMissingError
-from dsharness.waiting import Deadline, wait_until
+from dsharness.process.deadline import Deadline, wait_until
 
 
 def python(code: str, *args: str) -> list[str]:
@@ -82,7 +82,7 @@ def test_what_was_said_before_the_deadline_is_kept() -> None:
 def test_an_interrupt_ends_the_child(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     code = (
-        "import sys; from dsharness.commands import run;"
+        "import sys; from dsharness.process.command import run;"
         "run(['sh', '-c', 'echo $$ >\"$1\"; exec sleep 60', 'sh', sys.argv[1]])"
     )
     with subprocess.Popen(
@@ -187,7 +187,7 @@ def test_what_says_too_much_takes_no_memory_and_little_log(tmp_path: Path) -> No
     code = (
         "import re, sys\n"
         "from pathlib import Path\n"
-        "from dsharness.commands import run\n"
+        "from dsharness.process.command import run\n"
         f"done = run({LOUD!r}, log=Path(sys.argv[1]), keep_bytes=1 << 20)\n"
         "lines = done.stdout.splitlines()\n"
         "most = re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1]\n"

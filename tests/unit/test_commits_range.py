@@ -6,11 +6,11 @@ import pytest
 from histories import MAIN_C, Past
 from lab import ROOT
 
-from dsbisect.commits.asking import Ask, patches_of, tree_of
-from dsbisect.commits.expecting import expected, expected_text
-from dsbisect.commits.range import survey
+from dsbisect.commits.commit_range import survey
+from dsbisect.commits.commits_forecast import expected, expected_text
+from dsbisect.commits.commits_request import Ask, patches_of, tree_of
 from dsharness.errors import EditError, SourceError
-from dsharness.matrix import find_arm, find_workload, load_matrix
+from dsharness.matrix import find_settings, find_workload, load_matrix
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
 UI = "src/cockpit/one.jsx"
@@ -26,7 +26,7 @@ def ask(past, good="begin", bad="main", **changes):
     facts = {
         "matrix": MATRIX,
         "workload": find_workload(MATRIX, "bind-one"),
-        "arm": find_arm(MATRIX, "default"),
+        "settings": find_settings(MATRIX, "default"),
         "repository": str(past.folder),
         "good": past.named.get(good, good),
         "bad": past.named.get(bad, bad),

@@ -9,13 +9,13 @@ from goldens import assert_golden
 from lab import ROOT
 from worlds import World
 
-from dsbisect.commits.reporting import write_findings
-from dsbisect.commits.study import Outcome
-from dsbisect.commits.telling import told
-from dsbisect.halving import Halving
+from dsbisect.commits.commits_report import write_findings
+from dsbisect.commits.commits_study import CommitsResult
+from dsbisect.commits.commits_text import told
+from dsbisect.search.plain.halving_search import Halving
 from dsharness.matrix import load_matrix
 from dsharness.model import AppliedPatch, Campaign, DriverName, Image, Provenance
-from dsresults.commits import CommitFindings, Comparison, Culprit, EqualCommits
+from dsresults.commits_result import CommitFindings, Comparison, Culprit, EqualCommits
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
 LINE = tuple(f"{number:012x}" for number in range(16))
@@ -68,26 +68,31 @@ def outcome(step, broken=(), proof=PROOF):
     world = World(costs, broken=frozenset(LINE[number] for number in broken))
     boundary = world.search(Halving())
     campaign = Campaign(
-        id="c", kind="commits", series_id="repo:a..b", workload_id="bind-one", arm_id="default",
-        started_at="2026-01-01T00:00:00+00:00", finished_at="2026-01-01T00:10:00+00:00",
+        id="c",
+        kind="commits",
+        series_id="repo:a..b",
+        workload_id="bind-one",
+        settings_id="default",
+        started_at="2026-01-01T00:00:00+00:00",
+        finished_at="2026-01-01T00:10:00+00:00",
         boundary=boundary.model_copy(update={"workload_id": "bind-one"}),
-    )  # fmt: skip
+    )
     told_of = tuple({**STORY, "subject": f"{STORY['subject']} {s}"} for s in boundary.suspects)
     culprits = (
         (Culprit(boundary=boundary, suspects=told_of, proof=proof),) if boundary.found else ()
     )
     findings = CommitFindings(
         repository="/src/389-ds-base", good=HASH, bad="f" * 40, workload="bind-one",
-        arm="default", commits=20, whole=boundary, culprits=culprits,
+        settings="default", commits=20, whole=boundary, culprits=culprits,
         classes=(EqualCommits(candidate=LINE[1], commits=(HASH, "e" * 40), kinds=("docs",)),),
         notes=("good is not on the way to bad",), builds=7, samples=40, seconds=600.0,
     )  # fmt: skip
     samples = tuple(s.model_copy(update={"workload_id": "bind-one"}) for s in world.taken)
     images = {
-        name: Image(row_id=name, reference="r", key="k", build=BUILD)
+        name: Image(candidate_id=name, reference="r", key="k", build=BUILD)
         for name in (LINE[0], LINE[-1])
     }
-    return Outcome(findings=findings, campaigns=(campaign,), samples=samples, images=images)
+    return CommitsResult(findings=findings, campaigns=(campaign,), samples=samples, images=images)
 
 
 CASES = {"found": outcome(9), "gap": outcome(9, broken=(7, 8)), "none": outcome(None)}

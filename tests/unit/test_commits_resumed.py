@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from claiming_labs import QUESTION, Benches, search
 
-from dsbisect.commits.study import _Chase, _interrupted
-from dsbisect.halving import Halving
-from dsharness.model import Arm, Campaign, Workload
+from dsbisect.commits.commits_study import _Chase, _interrupted
+from dsbisect.search.plain.halving_search import Halving
+from dsharness.model import Campaign, Settings, Workload
 from dsresults.store import Store
 
 WORKLOAD = Workload(id="w", title="binds")
-ASK: Any = SimpleNamespace(workload=WORKLOAD, arm=Arm(id="default"))
+ASK: Any = SimpleNamespace(workload=WORKLOAD, settings=Settings(id="default"))
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def chase(store: Store, heard: list[str]) -> Any:
 
     everything: dict[str, Any] = {
         "ask": ASK, "scope": None, "supply": None, "laboratory": Benches(0), "store": store,
-        "watcher": Ear(), "manner": None, "interrupted": _interrupted("s", ASK, store),
+        "watcher": Ear(), "options": None, "interrupted": _interrupted("s", ASK, store),
     }  # fmt: skip
     return _Chase(**everything)
 
@@ -38,7 +38,7 @@ def chase(store: Store, heard: list[str]) -> Any:
 def proof(started_at: str) -> Campaign:
     return Campaign(
         id=f"proof of {started_at}", kind="commits", series_id="s", workload_id="w",
-        arm_id="default", started_at=started_at, line=("b", "c"),
+        settings_id="default", started_at=started_at, line=("b", "c"),
     )  # fmt: skip
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dsharness.containers import Container, Options, finished, run_argv, running
-from dsharness.engine import Engine
+from dsharness.containers.container import Container, Options, finished, run_argv, running
+from dsharness.containers.engine import Engine
+from dsharness.containers.ownership import KEPT, OWNER, found, owner_tag, reap
 from dsharness.errors import EngineError, ImageError
-from dsharness.ownership import KEPT, OWNER, found, owner_tag, reap
 
 ROOT = Path(__file__).parents[2]
 ENGINE = Engine(
@@ -150,7 +150,7 @@ def test_there_is_no_other_way_to_start_a_container() -> None:
     folders = ("harness", "images", "builds", "bisect", "results")
     sources = (path for name in folders for path in (ROOT / name).rglob("*.py"))
     starting = re.compile(r"""podman["']?,\s*["']run["']|podman\(\s*["']run["']|["']run", "--""")
-    assert [path.name for path in sources if starting.search(path.read_text())] == ["containers.py"]
+    assert [path.name for path in sources if starting.search(path.read_text())] == ["container.py"]
 
 
 @pytest.mark.parametrize("listed", ["", "[]", "null"])
@@ -194,7 +194,8 @@ def test_keep_keeps_and_says_so_in_a_label(podman: Path, keep: bool) -> None:
 
 def test_labels_of_other_processes_survive_a_new_interpreter() -> None:
     """The tag is the same seen from outside and from inside the process."""
-    code = "import os; from dsharness.ownership import owner_tag; print(owner_tag(os.getpid()))"
+    door = "from dsharness.containers.ownership import owner_tag"
+    code = f"import os; {door}; print(owner_tag(os.getpid()))"
     with subprocess.Popen(
         [sys.executable, "-c", f"{code}; input()"],
         stdin=subprocess.PIPE,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.content import KEY_LENGTH, content_key
+from dsharness.content_key import KEY_LENGTH, content_key
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 INPUTS = st.recursive(
@@ -54,7 +54,7 @@ def test_likely_confusions_are_apart(one: object, other: object) -> None:
 
 
 def test_a_key_outlives_the_process() -> None:
-    code = "from dsharness.content import content_key; print(content_key({'a': [1, 'é']}))"
+    code = "from dsharness.content_key import content_key; print(content_key({'a': [1, 'é']}))"
     other = subprocess.run(
         [sys.executable, "-c", code],
         env={"PYTHONHASHSEED": "7", "PYTHONUTF8": "1"},

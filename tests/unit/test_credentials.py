@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from dsbuilds.git import Git
-from dsbuilds.trees import Tree
-from dsharness.commands import append_log, run
+from dsbuilds.sources.source_tree import Tree
 from dsharness.credentials import without_credentials
 from dsharness.errors import SourceError
 from dsharness.model import DriverName, Provenance
-from dsresults.commits import CommitFindings
+from dsharness.process.command import append_log, run
+from dsresults.commits_result import CommitFindings
 from dsresults.store import Store
 
 SECRET = "s3cret"
@@ -59,14 +59,14 @@ def test_errors_logs_and_what_is_recorded_tell_none(tmp_path: Path) -> None:
     )  # fmt: skip
     assert SECRET not in made.model_dump_json()
     told = CommitFindings.model_validate({
-        "repository": URL, "good": "a", "bad": "b", "workload": "w", "arm": "default",
+        "repository": URL, "good": "a", "bad": "b", "workload": "w", "settings": "default",
         "commits": 1, "whole": BOUNDARY,
     })  # fmt: skip
     assert SECRET not in told.model_dump_json()
 
 
 BOUNDARY = {
-    "series_id": "s", "workload_id": "w", "arm_id": "default", "before": None, "after": None,
+    "series_id": "s", "workload_id": "w", "settings_id": "default", "before": None, "after": None,
     "found": False, "direction": "none", "summary": "no difference",
 }  # fmt: skip
 

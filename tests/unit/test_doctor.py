@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness import doctor
-from dsharness.checks import (
+from dsharness.containers.engine import Engine
+from dsharness.doctor import (
     Check,
     Level,
-    engines,
+    checkup,
+    engine_checks,
     fail,
-    machine,
+    machine_checks,
     ok,
-    ports,
-    programs,
-    rootless,
+    port_checks,
+    program_checks,
+    rootless_checks,
     warn,
 )
-from dsharness.checks.ports import Ports
-from dsharness.checks.rootless import Account
-from dsharness.doctor import Diagnosis, missing, soften
-from dsharness.engine import Engine
+from dsharness.doctor.checkup import Diagnosis, missing, soften
+from dsharness.doctor.port_checks import Ports
+from dsharness.doctor.rootless_checks import Account
 from dsharness.errors import DiskFullError, EngineError, ExitCode
 
 GB = 10**9
@@ -63,22 +63,22 @@ def account(**changes: Any) -> Account:
     ],
 )
 def test_program(program: str, version: str | None, level: Level, seen: str) -> None:
-    check = programs.check_program(program, version)
+    check = program_checks.check_program(program, version)
     assert (check.name, check.level) == (program, level)
     assert seen in check.seen
 
 
 def test_a_missing_program_ends_doctor_with_its_own_code() -> None:
-    assert programs.check_program("podman", None).code is ExitCode.TOOL_MISSING
-    assert programs.check_mmdebstrap(installed=False).code is ExitCode.TOOL_MISSING
-    assert programs.check_mmdebstrap(installed=True).level is Level.OK
-    assert programs.check_git(installed=False).level is Level.WARN
-    assert programs.check_git(installed=True).level is Level.OK
-    assert "install rpm" in programs.how_to_install("rpmbuild")
+    assert program_checks.check_program("podman", None).code is ExitCode.TOOL_MISSING
+    assert program_checks.check_mmdebstrap(installed=False).code is ExitCode.TOOL_MISSING
+    assert program_checks.check_mmdebstrap(installed=True).level is Level.OK
+    assert program_checks.check_git(installed=False).level is Level.WARN
+    assert program_checks.check_git(installed=True).level is Level.OK
+    assert "install rpm" in program_checks.how_to_install("rpmbuild")
 
 
 def test_containers_say_which_plan_and_why_once() -> None:
-    check = engines.check_engine(
+    check = engine_checks.check_engine(
         engine(
             plan="runtime runc",
             configuration=Path("/home/ann/.config/dsbisect/containers.conf"),
@@ -93,7 +93,7 @@ def test_containers_say_which_plan_and_why_once() -> None:
         "they start with runtime runc, written to /home/ann/.config/dsbisect/containers.conf, "
         "because: crun: hybrid mode not supported"
     )
-    assert "as it is set up" in engines.check_engine(ENGINE).seen
+    assert "as it is set up" in engine_checks.check_engine(ENGINE).seen
 
 
 @pytest.mark.parametrize(
@@ -110,26 +110,26 @@ def test_containers_say_which_plan_and_why_once() -> None:
     ],
 )
 def test_a_complaint_has_a_mend(complaint: str, mend: str) -> None:
-    check = engines.check_engine(EngineError(complaint))
+    check = engine_checks.check_engine(EngineError(complaint))
     assert (check.level, check.code) == (Level.FAIL, ExitCode.ENGINE)
     assert mend in check.mend
-    assert mend in engines.check_build(complaint).mend
+    assert mend in engine_checks.check_build(complaint).mend
 
 
 def test_a_build_that_works() -> None:
-    assert engines.check_build(None).level is Level.OK
+    assert engine_checks.check_build(None).level is Level.OK
 
 
 ENGINE_TABLE: list[tuple[Callable[[Engine], Check], Engine, Level, str]] = [
-    (engines.check_runtime, ENGINE, Level.OK, ""),
-    (engines.check_runtime, engine(runtime="kata"), Level.WARN, "crun"),
-    (engines.check_cgroups, ENGINE, Level.OK, ""),
-    (engines.check_pinning, ENGINE, Level.OK, ""),
-    (engines.check_pinning, engine(pins_cpus=False), Level.WARN, "Delegate="),
-    (engines.check_pinning, engine(pins_cpus=False, cgroups="v1"), Level.WARN, "unified"),
-    (engines.check_pinning, engine(pins_cpus=False, rootless=False), Level.WARN, "withholds"),
-    (engines.check_memory_limit, ENGINE, Level.OK, ""),
-    (engines.check_memory_limit, engine(limits_memory=False), Level.WARN, "Delegate="),
+    (engine_checks.check_runtime, ENGINE, Level.OK, ""),
+    (engine_checks.check_runtime, engine(runtime="kata"), Level.WARN, "crun"),
+    (engine_checks.check_cgroups, ENGINE, Level.OK, ""),
+    (engine_checks.check_pinning, ENGINE, Level.OK, ""),
+    (engine_checks.check_pinning, engine(pins_cpus=False), Level.WARN, "Delegate="),
+    (engine_checks.check_pinning, engine(pins_cpus=False, cgroups="v1"), Level.WARN, "unified"),
+    (engine_checks.check_pinning, engine(pins_cpus=False, rootless=False), Level.WARN, "withholds"),
+    (engine_checks.check_memory_limit, ENGINE, Level.OK, ""),
+    (engine_checks.check_memory_limit, engine(limits_memory=False), Level.WARN, "Delegate="),
 ]
 
 
@@ -143,19 +143,19 @@ def test_engine(check: Callable[[Engine], Check], facts: Engine, level: Level, m
 @pytest.mark.parametrize(
     ("metering", "level"),
     [
-        (engines.Metering(source="cgroup-v1"), Level.OK),
-        (engines.Metering(source="cgroup-v2"), Level.OK),
-        (engines.Metering(source="proc"), Level.WARN),
-        (engines.Metering(problem="process 1 has ended"), Level.FAIL),
+        (engine_checks.Metering(source="cgroup-v1"), Level.OK),
+        (engine_checks.Metering(source="cgroup-v2"), Level.OK),
+        (engine_checks.Metering(source="proc"), Level.WARN),
+        (engine_checks.Metering(problem="process 1 has ended"), Level.FAIL),
     ],
 )
-def test_metering(metering: engines.Metering, level: Level) -> None:
-    assert engines.check_metering(ENGINE, metering).level is level
+def test_metering(metering: engine_checks.Metering, level: Level) -> None:
+    assert engine_checks.check_metering(ENGINE, metering).level is level
 
 
 def test_storage() -> None:
-    assert engines.check_storage("overlay", Path("/s")).level is Level.OK
-    assert engines.check_storage("vfs", Path("/s")).level is Level.WARN
+    assert engine_checks.check_storage("overlay", Path("/s")).level is Level.OK
+    assert engine_checks.check_storage("vfs", Path("/s")).level is Level.WARN
 
 
 @pytest.mark.parametrize(
@@ -175,25 +175,27 @@ def test_storage() -> None:
 )
 def test_rootless(changes: dict[str, Any], name: str) -> None:
     """One thing wrong gives exactly one finding, with a mend."""
-    wrong = [c for c in rootless.check_rootless(account(**changes)) if c.level is not Level.OK]
+    wrong = [
+        c for c in rootless_checks.check_rootless(account(**changes)) if c.level is not Level.OK
+    ]
     assert [check.name for check in wrong] == [name]
     assert wrong[0].mend
 
 
 def test_rootless_is_nothing_to_root_and_all_well_to_a_prepared_user() -> None:
-    assert rootless.check_rootless(account(uid=0, subuid="")) == []
-    assert {check.level for check in rootless.check_rootless(account())} == {Level.OK}
+    assert rootless_checks.check_rootless(account(uid=0, subuid="")) == []
+    assert {check.level for check in rootless_checks.check_rootless(account())} == {Level.OK}
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ann", "1000", "bob"]), st.integers(0, 10**6))))
 def test_ranges_add_up_by_name_and_by_number(ranges: list[tuple[str, int]]) -> None:
     table = "".join(f"{owner}:100000:{count}\n" for owner, count in ranges)
     mine = sum(count for owner, count in ranges if owner != "bob")
-    assert rootless.granted(table, "ann", 1000) == mine
+    assert rootless_checks.granted(table, "ann", 1000) == mine
 
 
 def test_behaviour_wins_over_a_prerequisite_but_for_the_ids() -> None:
-    wrong = rootless.check_rootless(account(mappers=(), subuid=""))
+    wrong = rootless_checks.check_rootless(account(mappers=(), subuid=""))
     softened = {check.name: check.level for check in map(soften, wrong)}
     assert softened["id mapping"] is Level.WARN
     assert softened["subordinate ids"] is Level.FAIL
@@ -212,33 +214,33 @@ def test_behaviour_wins_over_a_prerequisite_but_for_the_ids() -> None:
     ],
 )
 def test_disk(free: int | None, level: Level, code: ExitCode) -> None:
-    check = machine.check_disk("cache", Path("/c"), free)
+    check = machine_checks.check_disk("cache", Path("/c"), free)
     assert (check.level, check.code) == (level, code)
 
 
 def test_free_space_is_that_of_the_nearest_folder_there_is(tmp_path: Path) -> None:
-    free = machine.read_free(tmp_path / "not" / "yet")
+    free = machine_checks.read_free(tmp_path / "not" / "yet")
     assert free is not None
     assert free > 0
 
 
 MACHINE_TABLE = [
-    (machine.check_cpus(1), Level.WARN),
-    (machine.check_cpus(2), Level.OK),
-    (machine.check_steal(0.0), Level.OK),
-    (machine.check_steal(3.0), Level.OK),
-    (machine.check_steal(3.1), Level.WARN),
-    (machine.check_load(1.0, 2), Level.OK),
-    (machine.check_load(1.01, 2), Level.WARN),
-    (machine.check_clock(None), Level.OK),
-    (machine.check_clock("tsc"), Level.OK),
-    (machine.check_clock("hpet"), Level.WARN),
-    (machine.check_governor(None), Level.OK),
-    (machine.check_governor("performance"), Level.OK),
-    (machine.check_governor("powersave"), Level.WARN),
-    (machine.check_ulimits(-1), Level.OK),
-    (machine.check_ulimits(4096), Level.OK),
-    (machine.check_ulimits(1024), Level.WARN),
+    (machine_checks.check_cpus(1), Level.WARN),
+    (machine_checks.check_cpus(2), Level.OK),
+    (machine_checks.check_steal(0.0), Level.OK),
+    (machine_checks.check_steal(3.0), Level.OK),
+    (machine_checks.check_steal(3.1), Level.WARN),
+    (machine_checks.check_load(1.0, 2), Level.OK),
+    (machine_checks.check_load(1.01, 2), Level.WARN),
+    (machine_checks.check_clock(None), Level.OK),
+    (machine_checks.check_clock("tsc"), Level.OK),
+    (machine_checks.check_clock("hpet"), Level.WARN),
+    (machine_checks.check_governor(None), Level.OK),
+    (machine_checks.check_governor("performance"), Level.OK),
+    (machine_checks.check_governor("powersave"), Level.WARN),
+    (machine_checks.check_ulimits(-1), Level.OK),
+    (machine_checks.check_ulimits(4096), Level.OK),
+    (machine_checks.check_ulimits(1024), Level.WARN),
 ]
 
 
@@ -259,7 +261,7 @@ def test_machine(check: Check, level: Level) -> None:
     ],
 )
 def test_ports_are_read(text: str, expected: Ports | None) -> None:
-    assert ports.parse_ports(text) == expected
+    assert port_checks.parse_ports(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,7 @@ def test_ports_are_read(text: str, expected: Ports | None) -> None:
     ],
 )
 def test_ports(facts: Ports | None, level: Level, seen: str) -> None:
-    check = ports.check_ports(facts)
+    check = port_checks.check_ports(facts)
     assert check.level is level
     assert seen in check.seen
 
@@ -296,14 +298,14 @@ def test_exit_code(checks: tuple[Check, ...], code: ExitCode) -> None:
 def test_only_the_engines_programs_keep_doctor_from_asking_the_engine() -> None:
     gone = fail("mmdebstrap", "x", "y", ExitCode.TOOL_MISSING)
     assert not missing([ok("podman", "4.3"), ok("buildah", "1.28"), gone])
-    assert missing([ok("podman", "4.3"), programs.check_program("buildah", None)])
+    assert missing([ok("podman", "4.3"), program_checks.check_program("buildah", None)])
 
 
 def test_without_podman_the_machine_is_looked_at_all_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    diagnosis = doctor.examine(fresh=False, progress=lambda _: None)
+    diagnosis = checkup.examine(fresh=False, progress=lambda _: None)
     levels = {check.name: check.level for check in diagnosis.checks}
     assert diagnosis.exit_code is ExitCode.TOOL_MISSING
     assert levels["podman"] is Level.FAIL
@@ -324,11 +326,11 @@ def test_an_engine_that_raises_becomes_a_finding(
     def broken(**_: object) -> Engine:
         raise error
 
-    monkeypatch.setattr(doctor, "detect", broken)
-    monkeypatch.setattr(programs, "read_version", lambda name: f"{name} version 9.9.9")
-    monkeypatch.setattr(machine, "read_steal", lambda: 0.0)
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: name)
-    diagnosis = doctor.examine(fresh=False, progress=lambda _: None)
+    monkeypatch.setattr(checkup, "detect", broken)
+    monkeypatch.setattr(program_checks, "read_version", lambda name: f"{name} version 9.9.9")
+    monkeypatch.setattr(machine_checks, "read_steal", lambda: 0.0)
+    monkeypatch.setattr(checkup.shutil, "which", lambda name: name)
+    diagnosis = checkup.examine(fresh=False, progress=lambda _: None)
     containers = next(check for check in diagnosis.checks if check.name == "containers")
     assert containers.level is Level.FAIL
     assert containers.mend

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsbuilds.edits import Expectation, patch_of
-from dsbuilds.edits.patching import unified
+from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError
 
 ALL = ["default-scheme=PBKDF2_SHA256", "rust-rounds=5", "c-rounds=100"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.commands import Completed
-from dsharness.engine import Engine, last_line
+from dsharness.containers.engine import Engine, last_line
 from dsharness.errors import DiskFullError, EngineError
-from dsharness.waiting import Deadline
+from dsharness.process.command import Completed
+from dsharness.process.deadline import Deadline
 
 PLAIN = Engine(
     podman_version="5.2.0",

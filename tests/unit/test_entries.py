@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dsbuilds.entries import DEEPEST, entries, removed, size_of
-from dsbuilds.failures import UnbuildableError
-from dsbuilds.intake import plain_file, stays_inside, taken_in
-from dsharness.commands import run
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.sandbox.build_output import plain_file, stays_inside, taken_in
+from dsbuilds.sandbox.untrusted_files import DEEPEST, entries, removed, size_of
+from dsharness.process.command import run
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from era_trees import ERA_TREES
 from lab import ROOT
 
 from dsbuilds.attempt import first_that_works
-from dsbuilds.failures import UnbuildableError
-from dsbuilds.toolchains.choosing import fitting, for_range, named, ways_of
+from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.eras import DATA, eras
-from dsbuilds.toolchains.images import render
 from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.toolchain_choice import fitting, for_range, named, ways_of
+from dsbuilds.toolchains.toolchain_image import render
 from dsbuilds.toolchains.traits import Crates, numbers, versions_of
 from dsharness.errors import BuildError, MatrixError
 from dsharness.matrix import load_matrix

@@ -7,16 +7,16 @@ import json
 
 from worlds import World
 
-from dsbisect.cli.events import Events
-from dsbisect.searching import Question
-from dsbisect.statistical import Bayes
+from dsbisect.cli.progress_json import Events
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.question import Question
 
 
 def test_every_line_is_json_and_tells_what_is_believed():
     stream = io.StringIO()
     world = World({f"c{number}": 1.0 if number < 5 else 3.0 for number in range(8)})
     boundary = world.search(Bayes())
-    question = Question(series_id="s", line=tuple(world.costs), workload_id="w", arm_id="a")
+    question = Question(series_id="s", line=tuple(world.costs), workload_id="w", settings_id="a")
     with Events(stream) as events:
         events.begin(question.line, 1)
         events.preparing("c0", "building")

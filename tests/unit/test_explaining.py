@@ -3,13 +3,13 @@ from __future__ import annotations
 from reported import DEBIAN, RUST_10K, Truth, packages, reported, with_gaps
 
 from dsharness.model import StoredPassword
-from dsresults.explaining import Confidence, explain
-from dsresults.observing import Comparison
+from dsresults.compare.observed import ComparisonTable
+from dsresults.reasons.explanation import Confidence, explain
 
 LIBRARIES = packages("3.0.4", "3.98", "3.2.1", "2.6.7", "2.39")
 
 
-def comparison(rows, workloads=("bind-random", "bind-one")) -> Comparison:
+def comparison(rows, workloads=("bind-random", "bind-one")) -> ComparisonTable:
     return reported(rows, workloads).sections[0].comparison
 
 
@@ -160,6 +160,6 @@ def test_an_improvement_is_explained_too():
 
 def test_no_row_is_named_in_the_code():
     base = comparison(DEBIAN)
-    renamed = Comparison.model_validate_json(base.model_dump_json().replace("debian-", "row-"))
+    renamed = ComparisonTable.model_validate_json(base.model_dump_json().replace("debian-", "row-"))
     found = [finding.model_dump_json().replace("row-", "debian-") for finding in explain(renamed)]
     assert found == [finding.model_dump_json() for finding in explain(base)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dsbisect.failure_row import FailureRow, kind_of
+from dsbisect.lab.repeated_failure import FailureRow, kind_of
 from dsharness.errors import BuildError, ExitCode, InstanceError, SystematicError
 
 

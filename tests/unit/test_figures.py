@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.model import StoredPassword
-from dsresults.figures import NARROW, milliseconds, significant, spell, times, whole
+from dsresults.number_text import NARROW, milliseconds, significant, spell, times, whole
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import World
 
-from dsbisect.halving import Halving
-from dsbisect.judging import Policy
+from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.plain.verdicts import Policy
 from dsharness.model import Outcome
 
 

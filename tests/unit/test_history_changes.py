@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from histories import MAIN_C, Past, fingerprint, git
 
-from dsbuilds.history.changes import picked
+from dsbuilds.history.commit_change import picked
 from dsbuilds.history.repository import Repository
-from dsbuilds.trees import Tree
+from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import SourceError
 
 LINES = [f"line {number}\n" for number in range(20)]

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbuilds.git import Git
-from dsbuilds.history.classes import collapse
+from dsbuilds.history.changed_files import server_keys, steps_along
+from dsbuilds.history.equal_commits import collapse
 from dsbuilds.history.lines import line
+from dsbuilds.history.relevant_files import kinds_of, server_key
 from dsbuilds.history.repository import Repository
-from dsbuilds.history.steps import server_keys, steps_along
-from dsbuilds.relevance import kinds_of, server_key
-from dsbuilds.trees import Tree
+from dsbuilds.sources.source_tree import Tree
 
 CARGO = "src/librslapd/Cargo.toml"
 

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.engine import Engine
-from dsharness.host import CpuTicks, available_cpus, fingerprint, parse_ticks, plan_cpus, read_ticks
+from dsharness.containers.engine import Engine
+from dsharness.machine.host import (
+    CpuTicks,
+    available_cpus,
+    fingerprint,
+    parse_ticks,
+    plan_cpus,
+    read_ticks,
+)
 
 CPUS = st.lists(st.integers(0, 511), min_size=2, max_size=64, unique=True).map(
     lambda numbers: tuple(sorted(numbers))

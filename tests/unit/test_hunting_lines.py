@@ -7,9 +7,9 @@ import itertools
 import pytest
 from worlds import World
 
-from dsbisect.commits.hunting import hunt
-from dsbisect.halving import Halving
-from dsbisect.statistical import Bayes
+from dsbisect.commits.line_queue import hunt
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.plain.halving_search import Halving
 
 NAMES = [f"c{number:02}" for number in range(32)]
 

@@ -6,14 +6,14 @@ import sys
 import pytest
 
 from dsharness.errors import DeadlineError
-from dsharness.waiting import Deadline
-from dsimages.exclusive import exclusive
+from dsharness.process.deadline import Deadline
+from dsimages.file_lock import exclusive
 
 HOLDER = """
 import sys
 from pathlib import Path
-from dsharness.waiting import Deadline
-from dsimages.exclusive import exclusive
+from dsharness.process.deadline import Deadline
+from dsimages.file_lock import exclusive
 with exclusive(Path(sys.argv[1]), Deadline.after(5)):
     print("held", flush=True)
     sys.stdin.read()

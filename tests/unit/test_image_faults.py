@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.commands import Completed
 from dsharness.errors import (
     DeadlineError,
     DiskFullError,
@@ -14,7 +13,8 @@ from dsharness.errors import (
     RefusedError,
     UnreachableError,
 )
-from dsimages.faults import fault
+from dsharness.process.command import Completed
+from dsimages.build_failure import fault
 
 LOG = Path("/logs/x.log")
 REFUSED = "STEP 3\ndsbisect-package\t389-ds-base\t2.9.9\t2.3.1+dfsg1-1 2.0.15-1 \nError: building\n"

@@ -48,13 +48,13 @@ def test_key_ignores_order_and_sees_versions():
 
 @pytest.mark.parametrize("packages", [DEBIAN_11, SID, FEDORA])
 def test_notable_versions_are_found_under_every_name(packages):
-    image = Image(row_id="r", reference="x", key="k", packages=packages)
+    image = Image(candidate_id="r", reference="x", key="k", packages=packages)
     assert set(image.notable) == {"389-ds", "nss", "openssl", "libldap", "glibc"}
 
 
 def test_store_and_recall(tmp_path, monkeypatch):
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path))
-    image = Image(row_id="r", reference="x:k", key="k", packages=SID)
+    image = Image(candidate_id="r", reference="x:k", key="k", packages=SID)
     assert recall("k") is None
     store(image)
     assert recall("k") == image

@@ -12,7 +12,7 @@ from rows import APT, DNF, KOJI, row_of
 from dsharness.errors import MatrixError
 from dsharness.matrix import load_matrix
 from dsharness.model import Row
-from dsimages.rendering import render
+from dsimages.containerfile import render
 
 ROWS = load_matrix(ROOT.parents[1] / "matrix.yaml").rows
 HOSTILE = [

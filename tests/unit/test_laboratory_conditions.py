@@ -10,41 +10,41 @@ from typing import Any
 import pytest
 from lab import ROOT
 
-from dsbisect.commits.supply import SourceSupply
-from dsbisect.laboratory import Laboratory, Plan
-from dsharness import host
-from dsharness.engine import Engine
-from dsharness.host import CpuPlan, machine_id, place_id
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.lab.laboratory import Laboratory, LabPlan
+from dsharness.containers.engine import Engine
+from dsharness.machine import host
+from dsharness.machine.host import CpuPlan, machine_id, place_id
 from dsharness.matrix import load_matrix
-from dsharness.model import Arm, Image
+from dsharness.model import Image, Settings
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,
 )  # fmt: skip
-PLAN = Plan(
-    matrix=MATRIX, arm=Arm(id="default"), users=10,
+PLAN = LabPlan(
+    matrix=MATRIX, settings=Settings(id="default"), users=10,
     cpus=CpuPlan(server=(0,), load=(1,), pinned=True),
 )  # fmt: skip
 
 
-def lab(plan: Plan = PLAN, loader: str = "l", runtime: str = "r") -> Laboratory:
+def lab(plan: LabPlan = PLAN, loader: str = "l", runtime: str = "r") -> Laboratory:
     """A laboratory whose ends are ready."""
     supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
     supply._shops["debian-13"] = SimpleNamespace(  # type: ignore[assignment]
-        runtime=Image(row_id="debian-13", reference="x", key=runtime)
+        runtime=Image(candidate_id="debian-13", reference="x", key=runtime)
     )
     made = Laboratory(ENGINE, plan, supply, lambda *_: None)
-    image = Image(row_id="debian-13", reference="y", key=loader)
+    image = Image(candidate_id="debian-13", reference="y", key=loader)
     made._load_generator = lambda: image  # type: ignore[method-assign]
     made.prepare((), SimpleNamespace())  # type: ignore[arg-type]
     return made
 
 
-SETTINGS = Arm(id="default", password_scheme="SSHA512")
+SETTINGS = Settings(id="default", password_scheme="SSHA512")
 CHANGES: dict[str, Callable[[], Laboratory]] = {
-    "settings": lambda: lab(replace(PLAN, arm=SETTINGS)),
+    "settings": lambda: lab(replace(PLAN, settings=SETTINGS)),
     "load generator": lambda: lab(loader="newer"),
     "runtime": lambda: lab(runtime="other libraries"),
     "cpus": lambda: lab(replace(PLAN, cpus=CpuPlan(server=(0, 1), load=(2,), pinned=True))),
@@ -59,13 +59,13 @@ def test_each_of_these_makes_another_search(what: str) -> None:
 
 
 def test_a_title_of_settings_changes_nothing() -> None:
-    titled = Arm(id="default", title="as it is")
-    assert lab(replace(PLAN, arm=titled)).environment == lab().environment
+    titled = Settings(id="default", title="as it is")
+    assert lab(replace(PLAN, settings=titled)).environment == lab().environment
 
 
 def test_another_way_of_sampling_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
     before = lab().environment
-    monkeypatch.setattr("dsbisect.laboratory.PROCEDURE", 1000)
+    monkeypatch.setattr("dsbisect.lab.laboratory.PROCEDURE", 1000)
     assert lab().environment != before
 
 

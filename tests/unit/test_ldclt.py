@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.directory import Site
-from dsharness.model import Order, Workload
-from dsharness.workloads import ldclt
+from dsharness.loads import ldclt
+from dsharness.model import UserOrder, Workload
+from dsharness.systems.ldap.directory import Site
 
 RUNS = Path(__file__).parents[1] / "golden" / "ldclt"
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
@@ -136,8 +136,8 @@ def options(argv: list[str], flag: str) -> list[str]:
     return [value for name, value in pairwise(argv) if name == flag]
 
 
-@pytest.mark.parametrize("order", Order)
-def test_each_bind_gets_a_connection_of_its_own_and_each_second_a_reading(order: Order) -> None:
+@pytest.mark.parametrize("order", UserOrder)
+def test_each_bind_gets_a_connection_of_its_own_and_each_second_a_reading(order: UserOrder) -> None:
     argv = ldclt.argv(workload(order=order), SITE, "/load", FEW)
     switches = ",".join(options(argv, "-e")).split(",")
     assert {"bindeach", "bindonly", "sampinterval=1", "timestamp"} <= set(switches)
@@ -160,14 +160,14 @@ def test_a_probe_takes_whole_seconds() -> None:
 
 
 def test_one_user_again_and_again() -> None:
-    argv = ldclt.argv(workload(order=Order.REPEAT), SITE, "/load", FEW)
+    argv = ldclt.argv(workload(order=UserOrder.REPEAT), SITE, "/load", FEW)
     assert options(argv, "-D") == [SITE.user_dn(0)]
     assert options(argv, "-w") == [SITE.user_password]
     assert not any("randombinddn" in word for word in argv)
 
 
 def test_many_users_come_from_the_file() -> None:
-    argv = ldclt.argv(workload(order=Order.RANDOM), SITE, "/load", FEW)
+    argv = ldclt.argv(workload(order=UserOrder.RANDOM), SITE, "/load", FEW)
     assert f"randombinddnfromfile=/load/{ldclt.USERS_FILE}" in argv
     assert "-D" not in argv
 

@@ -7,8 +7,8 @@ import pytest
 from rows import APT, DNF, row_of
 
 from dsharness.errors import MatrixError
-from dsimages.finding import image_key
-from dsimages.lock import Locked, MatrixLock, definition_key
+from dsimages.image_catalog import image_key
+from dsimages.matrix_lock import Locked, MatrixLock, definition_key
 
 ROW = row_of(APT)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.machine_lock import lock_file, measuring_alone
+from dsharness.machine.machine_lock import lock_file, measuring_alone
 
 
 def lab(place: Path, log: Path, turns: int) -> int:
@@ -68,7 +68,7 @@ def test_every_user_agrees_on_one_file_that_all_may_open(tmp_path: Path, monkeyp
         folder.chmod(mode)
     places = (tmp_path / "none", private, shared, last)
     assert lock_file(places).parent == shared
-    monkeypatch.setattr("dsharness.machine_lock.SHARED", places)
+    monkeypatch.setattr("dsharness.machine.machine_lock.SHARED", places)
     previous = os.umask(0o077)
     try:
         with measuring_alone(lambda _: None):

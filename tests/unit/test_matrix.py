@@ -12,19 +12,19 @@ from ruamel.yaml import YAML
 
 from dsharness.errors import ExitCode, MatrixError
 from dsharness.matrix import (
-    find_arm,
     find_matrix,
     find_row,
     find_series,
+    find_settings,
     find_workload,
     load_matrix,
 )
-from dsharness.matrix.findings import MatrixFindingsError
+from dsharness.matrix.problems import MatrixFindingsError
 
 ROOT = Path(__file__).resolve().parents[2]
 SOUND = """\
 version: 1
-defaults: {series: s, workloads: [w], arm: default}
+defaults: {series: s, workloads: [w], settings: default}
 tools: {ldclt: a}
 sources: [{id: paper, title: a paper}]
 rows:
@@ -71,8 +71,12 @@ def test_the_sound_one_is_sound(tmp_path):
     ("was", "becomes", "said"),
     [
         # unknown keys and references, with the nearest known word
-        ("arm: default", "amr: default", "matrix.yaml:2: defaults.amr: value 'default': unknown"),
-        ("arm: default", "amr: default", "Perhaps you meant 'arm'."),
+        (
+            "settings: default",
+            "setings: default",
+            "matrix.yaml:2: defaults.setings: value 'default': unknown",
+        ),
+        ("settings: default", "setings: default", "Perhaps you meant 'settings'."),
         ("tool: mmdebstrap", "tol: mmdebstrap", "allowed: kind, tool, suite"),
         ("family: apt", "family: atp", "Perhaps you meant 'apt'."),
         ("kind: bootstrap", "kind: bootstrp", "rows[0].base.kind: value 'bootstrp': allowed:"),
@@ -81,7 +85,7 @@ def test_the_sound_one_is_sound(tmp_path):
         ("series: s,", "series: sx,", "matrix.yaml:2: defaults.series: value 'sx': no such id"),
         ("workloads: [w]", "workloads: [v]", "defaults.workloads[0]: value 'v': no such id"),
         ("workloads: [w]", "workloads: []", "defaults.workloads: "),
-        ("arm: default", "arm: defualt", "Perhaps you meant 'default'."),
+        ("settings: default", "settings: defualt", "Perhaps you meant 'default'."),
         ("ldclt: a", "ldclt: c", "matrix.yaml:3: tools.ldclt: value 'c': no such id in `rows`"),
         ("source: paper", "source: papre", "Perhaps you meant 'paper'."),
         ("rows: [a, b]", "rows: [a, bb]", "matrix.yaml:20: series[0].rows[1]: value 'bb'"),
@@ -159,7 +163,7 @@ def test_a_pin_may_name_the_release_of_the_same_version(tmp_path):
 
 def test_reports_everything_at_once_in_the_order_of_the_lines(tmp_path):
     text = (
-        SOUND.replace("arm: default", "amr: default")
+        SOUND.replace("settings: default", "setings: default")
         .replace('"1.4.4.11"', "1.4")
         .replace("rows: [a, b]", "rows: [a, bb]")
         .replace("distinct_users: 10", "distinct_users: 11")
@@ -318,7 +322,7 @@ def test_looks_at_the_variable_then_here_then_at_the_packaged_one(tmp_path, monk
         (find_row, "row", "debain-12", "debian-12"),
         (find_series, "series", "debain", "debian"),
         (find_workload, "workload", "bind-rnadom", "bind-random"),
-        (find_arm, "settings arm", "ssha-512", "ssha512"),
+        (find_settings, "settings", "ssha-512", "ssha512"),
     ],
 )
 def test_finds_by_id_or_suggests(find, noun, wrong, meant):

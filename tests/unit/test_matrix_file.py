@@ -8,10 +8,10 @@ import pytest
 from goldens import assert_golden
 
 from dsharness.matrix import load_matrix
+from dsharness.matrix.json_schema import allowed_keys, matrix_schema, schema_text
 from dsharness.matrix.releases import load_releases
-from dsharness.matrix.schema import allowed_keys, matrix_schema, schema_text
-from dsharness.matrix.series import chains
-from dsharness.matrix.telling import told_row, told_rows
+from dsharness.matrix.row_text import told_row, told_rows
+from dsharness.matrix.series_graph import chains
 from dsharness.model import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,7 +113,7 @@ def test_the_schema_forbids_unknown_keys_everywhere():
     ("location", "key"),
     [
         ((), "rows"),
-        (("defaults",), "arm"),
+        (("defaults",), "settings"),
         (("rows", 0, "os"), "version"),
         (("rows", 3, "base", "bootstrap"), "mirror"),
         (("rows", 3, "packages", "koji"), "nvr"),

@@ -11,15 +11,15 @@ import pytest
 from goldens import assert_golden
 from rows import KOJI, row_of
 
-from dsbuilds.drivers.chroot import Chroot, Commands, config, fedora_chroot
 from dsbuilds.drivers.mock import build_mock
-from dsbuilds.drivers.packages import PACKAGES, PackageOrder, index_of
+from dsbuilds.drivers.mock_config import Chroot, Commands, config, fedora_chroot
+from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, index_of
 from dsbuilds.edits.contract import Patch
 from dsbuilds.sources.srpm import described
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError, MatrixError, ToolMissingError
 from dsharness.model import Image
-from dsharness.waiting import Deadline
+from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 
 ARCHIVE = "https://archives.fedoraproject.org/pub/archive/fedora/linux"
@@ -136,7 +136,7 @@ def order(tmp_path) -> PackageOrder:
         member = tarfile.TarInfo("greeting/greeting")
         member.size = len(b"hello\n")
         tar.addfile(member, io.BytesIO(b"hello\n"))
-    image = Image(row_id=ROW.id, reference="none", key="none")
+    image = Image(candidate_id=ROW.id, reference="none", key="none")
     source = described(folder, "389-ds-base-2.0.15-1.toy.src.rpm")
     return PackageOrder(row=ROW, image=image, source=source)
 

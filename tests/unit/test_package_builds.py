@@ -9,11 +9,9 @@ import pytest
 from goldens import assert_golden
 from rows import APT, row_of
 
-from dsbuilds import keeping
+from dsbuilds import build_cache
 from dsbuilds.drivers.deb import DebDriver
-from dsbuilds.drivers.dependencies import containerfile
-from dsbuilds.drivers.installing import STEPS, check_installed, chosen_packages, render
-from dsbuilds.drivers.packages import (
+from dsbuilds.drivers.package_build import (
     INDEX,
     PACKAGES,
     PackageOrder,
@@ -22,14 +20,15 @@ from dsbuilds.drivers.packages import (
     order_key,
     provenance_of,
 )
+from dsbuilds.drivers.package_image import STEPS, check_installed, chosen_packages, render
+from dsbuilds.drivers.package_toolchain import containerfile
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.edits.contract import Patch
-from dsbuilds.scripted import unbuildable
+from dsbuilds.sandbox.script import unbuildable
 from dsbuilds.sources.debian import refusal
-from dsbuilds.sources.package import SourcePackage
-from dsbuilds.toolchains.images import Shop
-from dsharness.commands import Completed
-from dsharness.engine import Engine
+from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.containers.engine import Engine
 from dsharness.errors import (
     BuildError,
     DeadlineError,
@@ -38,16 +37,19 @@ from dsharness.errors import (
     SourceError,
 )
 from dsharness.model import Build, DriverName, Family, Image, Provenance
-from dsharness.waiting import Deadline
+from dsharness.process.command import Completed
+from dsharness.process.deadline import Deadline
 from dsimages.buildah import Recipe, Workshop, build_argv
 
-IMAGE = Image(row_id="toy-apt", reference="r", key="k", packages={"389-ds-base": "1", "a": "1"})
+IMAGE = Image(
+    candidate_id="toy-apt", reference="r", key="k", packages={"389-ds-base": "1", "a": "1"}
+)
 SOURCE = SourcePackage(
     name="389-ds-base", version="1", folder=Path("/nowhere"), control="a.dsc", identity="i",
     origin="here",
 )  # fmt: skip
 ORDER = PackageOrder(row=row_of(APT), image=IMAGE, source=SOURCE)
-SHOP = Shop(id="s", reference="s", key="s", runtime=IMAGE, tools={"gcc": "14"})
+SHOP = ToolchainImage(id="s", reference="s", key="s", runtime=IMAGE, tools={"gcc": "14"})
 PATCH = Patch(name="a.patch", title="t", text="--- a\n")
 
 
@@ -71,7 +73,7 @@ def made(log: Path) -> Provenance:
 
 
 @pytest.mark.parametrize(
-    ("driver", "order", "shop"),
+    ("driver", "order", "toolset"),
     [
         (RpmDriver(), ORDER, SHOP),
         (RpmDriver(flags=("--without", "cockpit")), ORDER, SHOP),
@@ -83,8 +85,8 @@ def made(log: Path) -> Provenance:
         (DebDriver(), ORDER, replace(SHOP, key="t")),
     ],
 )
-def test_all_that_decides_what_comes_out_is_in_the_key(driver, order, shop):
-    assert order_key(driver, order, shop) != order_key(DebDriver(), ORDER, SHOP)
+def test_all_that_decides_what_comes_out_is_in_the_key(driver, order, toolset):
+    assert order_key(driver, order, toolset) != order_key(DebDriver(), ORDER, SHOP)
 
 
 def test_a_build_does_not_depend_on_where_its_source_lies():
@@ -109,7 +111,7 @@ def test_a_build_is_made_once_and_whole(at):
 
     with pytest.raises(BuildError):
         found_or_made(at, ORDER, "key", make)
-    assert keeping.find("key") is None
+    assert build_cache.find("key") is None
     first = found_or_made(at, ORDER, "key", make)
     assert first.packages == ("b.deb",)
     assert first.provenance.seconds == 1.3

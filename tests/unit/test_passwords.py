@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.model import StoredPassword
-from dsharness.passwords import parse_stored
+from dsharness.systems.ldap.stored_password import parse_stored
 
 C_SALT, C_HASH = 64, 256  # bytes, in the C scheme's one base64 block
 

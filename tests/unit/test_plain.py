@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.errors import BuildError
-from dsharness.plain import plain, plain_bytes
+from dsharness.plain_text import plain, plain_bytes
 
 
 @pytest.mark.parametrize(

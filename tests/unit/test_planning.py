@@ -7,8 +7,9 @@ import math
 import pytest
 from worlds import World, sample_of
 
-from dsbisect.manner import Manner
-from dsbisect.planning import (
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search.forecast import (
     Noise,
     Wanted,
     check,
@@ -18,8 +19,8 @@ from dsbisect.planning import (
     refuse_the_invisible,
     smallest_visible,
 )
-from dsbisect.rehearsal import rehearse
-from dsbisect.statistical import Bayes, Costs
+from dsbisect.search.simulation import rehearse
+from dsbisect.search_options import SearchOptions
 from dsharness.errors import InconclusiveError, UsageError
 from dsharness.model import Workload
 
@@ -91,16 +92,16 @@ def test_wrong_words(changes):
 )
 def test_a_manner_that_cannot_be_is_refused(words):
     with pytest.raises(UsageError):
-        Manner(**words)
+        SearchOptions(**words)
 
 
 def test_a_manner_becomes_a_search():
-    search = Manner(level=0.99, most_builds=5, most_hours=2).search(DRIVEN, prepare_s=60)
+    search = SearchOptions(level=0.99, most_builds=5, most_hours=2).search(DRIVEN, prepare_s=60)
     assert isinstance(search, Bayes)
     assert search.certainty.level == 0.99
     assert (search.budget.builds, search.budget.seconds) == (5, 7200)
     assert search.costs.first_s("a") > 60
-    assert not isinstance(Manner(name="plain").search(DRIVEN), Bayes)
+    assert not isinstance(SearchOptions(name="plain").search(DRIVEN), Bayes)
 
 
 def test_a_rehearsal_is_the_same_each_time():

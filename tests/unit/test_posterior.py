@@ -6,8 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import sample_of
 
-from dsbisect.posterior import Belief, Posterior, evidence, track, weigh, witness
-from dsbisect.searching import History
+from dsbisect.search.bayes.evidence import evidence, witness
+from dsbisect.search.bayes.posterior import Posterior, weigh
+from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.bayes.track import track
+from dsbisect.search.question import History
 
 NAMES = tuple(f"c{number}" for number in range(64))
 NOISE = 0.05
@@ -129,7 +132,7 @@ def test_a_line_turned_round_has_its_mass_turned_round():
     costs = {0: 1.0, 20: 1.0, 40: 1.3, 63: 1.3}
     there = history(costs, 4)
     turned = {NAMES[63 - NAMES.index(name)]: group for name, group in there.samples.items()}
-    back = {name: tuple(s.model_copy(update={"row_id": name}) for s in group)
+    back = {name: tuple(s.model_copy(update={"candidate_id": name}) for s in group)
             for name, group in turned.items()}  # fmt: skip
     one, other = posterior(there), posterior(History(samples=back))
     # a step at k turned round is one at 64 - k, so gaps keep their places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.commits.prior import HOT, MOST, prior_of, prior_table, weight
+from dsbisect.commits.file_prior import HOT, MOST, prior_of, prior_table, weight
 from dsharness.errors import UsageError
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from dsharness import probing
-from dsharness.configuration import merge_settings, write_configuration
-from dsharness.engine import AS_IT_IS
+from dsharness.containers import engine_probe
+from dsharness.containers.containers_conf import merge_settings, write_configuration
+from dsharness.containers.engine import AS_IT_IS
+from dsharness.containers.engine_configs import EngineConfig, plans
+from dsharness.containers.engine_probe import detect
+from dsharness.containers.trial_container import allowed_cpus, root_folder
 from dsharness.errors import EngineError, ToolMissingError
 from dsharness.paths import config_home
-from dsharness.plans import Plan, plans
-from dsharness.probing import detect
-from dsharness.trial import allowed_cpus, root_folder
 
 # Behaves as podman does: it reads CONTAINERS_CONF, starts containers only when NEEDS is in it,
 # and shows inside what it was told, unless it ignores limits as rootless cgroup v1 does.
@@ -177,7 +177,7 @@ def test_no_podman_is_a_missing_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_plans_start_with_nothing_and_differ() -> None:
     tried = list(plans((1024, 512)))
-    assert tried[0] == Plan()
+    assert tried[0] == EngineConfig()
     assert len({str(plan) for plan in tried}) == len(tried)
     assert tried[1].settings == {
         "containers": {"default_ulimits": ["nofile=1024:1024", "nproc=512:512"]}
@@ -192,7 +192,7 @@ def test_later_settings_win_key_by_key() -> None:
         {"engine": {"runtime": "crun", "events_logger": "file"}, "network": {"a": 1}},
         {"engine": {"runtime": "kata"}, "containers": {"tz": "UTC"}},
     ]
-    assert merge_settings(layers, Plan(runtime="runc")) == {
+    assert merge_settings(layers, EngineConfig(runtime="runc")) == {
         "engine": {"runtime": "runc", "events_logger": "file"},
         "network": {"a": 1},
         "containers": {"tz": "UTC"},
@@ -206,7 +206,7 @@ def test_the_users_settings_are_taken_over_and_left_as_they_are(
     (folder / "containers.conf.d").mkdir(parents=True)
     (folder / "containers.conf").write_text('[containers]\ntz = "UTC"\n')
     (folder / "containers.conf.d" / "9.conf").write_text('[containers]\ntz = "local"\n')
-    written = write_configuration(Plan(runtime="runc"), config_home() / "containers.conf")
+    written = write_configuration(EngineConfig(runtime="runc"), config_home() / "containers.conf")
     assert written is not None
     settings = tomllib.loads(written.read_text())
     assert settings["containers"]["tz"] == "local"
@@ -215,7 +215,10 @@ def test_the_users_settings_are_taken_over_and_left_as_they_are(
     named = machine / "named.conf"
     named.write_text('[containers]\ntz = "CET"\n')
     monkeypatch.setenv("CONTAINERS_CONF", str(named))
-    assert write_configuration(Plan(runtime="runc"), config_home() / "containers.conf") == written
+    assert (
+        write_configuration(EngineConfig(runtime="runc"), config_home() / "containers.conf")
+        == written
+    )
     assert tomllib.loads(written.read_text()) == {
         "containers": {"tz": "CET"},
         "engine": {"runtime": "runc"},
@@ -230,7 +233,7 @@ def test_a_broken_configuration_of_the_users_is_named(
     named.write_bytes(content)
     monkeypatch.setenv("CONTAINERS_CONF", str(named))
     with pytest.raises(EngineError, match=r"named\.conf: cannot be read"):
-        write_configuration(Plan(runtime="runc"), config_home() / "containers.conf")
+        write_configuration(EngineConfig(runtime="runc"), config_home() / "containers.conf")
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(
@@ -247,7 +250,7 @@ def test_hard_limits_are_never_exceeded(monkeypatch: pytest.MonkeyPatch) -> None
     limits = {"RLIMIT_NOFILE": 1000, "RLIMIT_NPROC": -1}
     by_number = {getattr(resource, name): value for name, value in limits.items()}
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (0, by_number[kind]))
-    assert probing.hard_limits() == (1000, 4096)
+    assert engine_probe.hard_limits() == (1000, 4096)
 
 
 def test_a_merged_and_an_unmerged_host_both_give_a_root(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from dsharness import instance
-from dsharness.containers import State
+from dsharness.containers.container import State
 from dsharness.errors import EngineError, InstanceError
-from dsharness.readiness import answering, telling_line, wait_for_bind
-from dsharness.servers import slapd
-from dsharness.servers.contract import SOCKET_FOLDER
-from dsharness.servers.dirsrv import Dirsrv
+from dsharness.measure import instance
+from dsharness.systems.contract import SOCKET_FOLDER
+from dsharness.systems.ldap import ns_slapd
+from dsharness.systems.ldap.dirsrv import Dirsrv
+from dsharness.systems.readiness import answering, telling_line, wait_for_bind
 
 LOADER = "ns-slapd: error while loading shared libraries: libpcre.so.3: cannot open shared object"
 
@@ -55,7 +55,7 @@ def box(tmp_path: Path) -> Any:
 def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
     box: Any, tmp_path: Path
 ) -> None:
-    slapd.start(box, "sh", "-c", f"echo '{LOADER}' >&2; echo bye; exit 127")
+    ns_slapd.start(box, "sh", "-c", f"echo '{LOADER}' >&2; echo bye; exit 127")
     begun = time.monotonic()
     with pytest.raises(
         InstanceError, match="it ended with status 127; it said: ns-slapd"
@@ -69,13 +69,13 @@ def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
 
 def test_a_socket_that_a_dead_server_left_does_not_count(box: Any, tmp_path: Path) -> None:
     (tmp_path / "ldapi").touch()
-    slapd.start(box, "sh", "-c", "exit 1")
+    ns_slapd.start(box, "sh", "-c", "exit 1")
     with pytest.raises(InstanceError, match="it ended with status 1"):
         wait_for_bind(box, tmp_path, Dirsrv())
 
 
 def test_what_fails_because_the_server_ended_is_told_in_its_words(box: Any, tmp_path: Path) -> None:
-    slapd.start(box, "sh", "-c", "echo '[x] - EMERG - main - no database'; echo x; exit 3")
+    ns_slapd.start(box, "sh", "-c", "echo '[x] - EMERG - main - no database'; echo x; exit 3")
     with (
         pytest.raises(InstanceError, match=r"did not last: it ended with status 3.*no database")
         as caught,
@@ -130,8 +130,8 @@ def test_a_server_that_dies_right_after_its_first_bind_is_that_candidates_failur
     monkeypatch.setattr(instance, "running", running)
     monkeypatch.setattr(instance, "wait_for_bind", lambda *_: tmp_path / "ldapi")
     golden: Any = SimpleNamespace(
-        server="dirsrv", key="k", reference="r", image=SimpleNamespace(row_id="a"),
-        seed=SimpleNamespace(arm=SimpleNamespace(id="default")),
+        server="dirsrv", key="k", reference="r", image=SimpleNamespace(candidate_id="a"),
+        seed=SimpleNamespace(settings=SimpleNamespace(id="default")),
     )  # fmt: skip
     engine: Any = SimpleNamespace(limits_memory=True)
     cpus: Any = SimpleNamespace(pinned=False)

@@ -4,7 +4,7 @@ import pytest
 
 from dsharness.errors import MatrixError
 from dsharness.matrix.releases import load_releases, parents_of, release_series
-from dsharness.matrix.series import chains, find_cycle, graph_of
+from dsharness.matrix.series_graph import chains, find_cycle, graph_of
 
 HEADER = (
     "version,date,commit,default_scheme,scheme_without_rust,rust_rounds,rust_mandatory,fedora,nvr\n"

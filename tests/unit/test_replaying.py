@@ -6,17 +6,18 @@ import pytest
 from measured import WorldBenches as Benches
 from worlds import World
 
-from dsbisect.campaign import run_campaign
-from dsbisect.halving import Halving
-from dsbisect.replaying import replay
-from dsbisect.searches import search_of
-from dsbisect.searching import Question
-from dsbisect.statistical import Bayes, Costs
+from dsbisect.lab.campaign_loop import run_campaign
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.question import Question
+from dsbisect.search.replay import replay
+from dsbisect.search.search_record import search_of
 from dsharness.model import Workload
 from dsresults.store import Store
 
 LINE = ("a", "b", "c", "d", "e", "f", "g", "h")
-QUESTION = Question(series_id="s", line=LINE, workload_id="w", arm_id="default")
+QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
 
 
 class Ear:

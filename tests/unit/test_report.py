@@ -17,10 +17,10 @@ from reported import (
     without_difference,
 )
 
-from dsharness.engine import Engine
-from dsharness.host import MACHINE_FACTS, fingerprint, plan_cpus
+from dsharness.containers.engine import Engine
+from dsharness.machine.host import MACHINE_FACTS, fingerprint, plan_cpus
 from dsresults.report import ReportData, render_html, render_text, report_data
-from dsresults.report.html import utc
+from dsresults.report.html_page import utc
 
 ENGINE = Engine(
     podman_version="5.2.0", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,

@@ -11,11 +11,11 @@ import pytest
 from goldens import assert_golden
 from rows import KOJI, row_of
 
-from dsbuilds.drivers.packages import PackageOrder
+from dsbuilds.drivers.package_build import PackageOrder
 from dsbuilds.drivers.rpm import REQUIRES, defines, lay_out_sources, needs_spec
-from dsbuilds.drivers.spec import with_patches, with_release
+from dsbuilds.drivers.spec_file import with_patches, with_release
 from dsbuilds.edits.contract import Patch
-from dsbuilds.failures import UnbuildableError
+from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sources.srpm import described, take_in
 from dsharness.errors import EditError, SourceError
 from dsharness.model import Image
@@ -209,7 +209,7 @@ def test_rpmbuild_itself_applies_theirs_and_ours(tmp_path, prep):
     (source / "theirs.patch").write_text(THEIRS)
     order = PackageOrder(
         row=row_of(KOJI),
-        image=Image(row_id="toy-koji", reference="r", key="k"),
+        image=Image(candidate_id="toy-koji", reference="r", key="k"),
         source=described(source, "389-ds-base-1-1.src.rpm"),
         patches=(Patch(name="ours.patch", title="eight", text=OURS),),
     )
@@ -229,7 +229,7 @@ def test_a_file_of_the_packagers_is_not_overwritten(tmp_path):
     (tmp_path / "source" / "theirs.patch").write_text(THEIRS)
     order = PackageOrder(
         row=row_of(KOJI),
-        image=Image(row_id="toy-koji", reference="r", key="k"),
+        image=Image(candidate_id="toy-koji", reference="r", key="k"),
         source=described(tmp_path / "source", "389-ds-base-1-1.src.rpm"),
         patches=(Patch(name="theirs.patch", title="eight", text=OURS),),
     )

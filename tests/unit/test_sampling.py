@@ -11,17 +11,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from dsharness import sampling
-from dsharness.cgroups import CpuMeter
-from dsharness.commands import Completed
-from dsharness.containers import State
-from dsharness.directory import Site
+from dsharness.containers.container import State
 from dsharness.errors import InstanceError
-from dsharness.host import CpuPlan
-from dsharness.model import Arm, Image, StoredPassword, Workload
-from dsharness.sampling import Bench, take_sample
-from dsharness.servers import Seed
-from dsharness.workloads import ldclt
+from dsharness.loads import ldclt
+from dsharness.machine.cgroups import CpuMeter
+from dsharness.machine.host import CpuPlan
+from dsharness.measure import sample
+from dsharness.measure.sample import Bench, take_sample
+from dsharness.model import Image, Settings, StoredPassword, Workload
+from dsharness.process.command import Completed
+from dsharness.systems import Seed
+from dsharness.systems.ldap.directory import Site
 
 STORED = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
@@ -102,9 +102,9 @@ class World:
 
     @property
     def bench(self) -> Bench:
-        image = Image(row_id="debian-12", reference="r", key="k")
+        image = Image(candidate_id="debian-12", reference="r", key="k")
         golden = SimpleNamespace(
-            image=image, seed=Seed(arm=Arm(id="default")), stored=STORED, key="g"
+            image=image, seed=Seed(settings=Settings(id="default")), stored=STORED, key="g"
         )
         instance = _Instance(self, golden)
         load = SimpleNamespace(execute=self.execute, log=Path("load.log"), running=True)
@@ -131,7 +131,7 @@ class _Instance:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path)
-    monkeypatch.setattr(sampling, "connect", world.connect)
+    monkeypatch.setattr(sample, "connect", world.connect)
     return world
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.matrix.series import (
+from dsharness.matrix.series_graph import (
     chains,
     chains_of,
     count_chains,

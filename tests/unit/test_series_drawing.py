@@ -5,9 +5,9 @@ from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.matrix.drawing import Drawing, as_data, as_dot, as_text
 from dsharness.matrix.releases import load_releases, release_series
-from dsharness.matrix.series import graph_of
+from dsharness.matrix.series_drawing import Drawing, as_data, as_dot, as_text
+from dsharness.matrix.series_graph import graph_of
 
 
 def drawing(graph: dict[str, tuple[str, ...]], **kinds: str) -> Drawing:

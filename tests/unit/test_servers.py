@@ -12,24 +12,25 @@ from types import SimpleNamespace
 import pytest
 from ipa_host import Host
 
-from dsharness.containers import Options, run_argv
-from dsharness.directory import Site
+from dsharness.containers.container import Options, run_argv
 from dsharness.errors import InstanceError
-from dsharness.golden import golden_key
-from dsharness.model import Arm, Image, Server
-from dsharness.servers import DRIVERS, Seed, ServerDriver, aldpro, dirsrv, ipa, slapd
-from dsharness.servers.aldpro import AldPro
-from dsharness.servers.freeipa import FreeIpa
+from dsharness.measure.golden_state import golden_key
+from dsharness.model import Image, Server, Settings
+from dsharness.systems import DRIVERS, Seed, ServerDriver
+from dsharness.systems.ldap import aldpro, dirsrv, ipa_directory, ns_slapd
+from dsharness.systems.ldap.aldpro import AldPro
+from dsharness.systems.ldap.directory import Site
+from dsharness.systems.ldap.freeipa import FreeIpa
 
 SHARED = Path("/shared")
-ARM = Arm(id="default")
+SETTINGS = Settings(id="default")
 SCRIPTS = {
     "dirsrv create": dirsrv.CREATE,
     "dirsrv prepare": dirsrv.PREPARE,
-    "start": slapd.START,
-    "stop": slapd.STOP,
-    "boot": ipa.BOOT,
-    "serve": ipa.SERVE,
+    "start": ns_slapd.START,
+    "stop": ns_slapd.STOP,
+    "boot": ipa_directory.BOOT,
+    "serve": ipa_directory.SERVE,
     "ald pro": aldpro.INSTALL,
 }
 
@@ -230,7 +231,7 @@ def test_a_machine_with_cgroup_v2_is_not_told_about_v1(tmp_path: Path) -> None:
     assert "cgroup" not in caught.value.hint
 
 
-class Settings:
+class FakeConfiguration:
     """A directory's configuration that knows its manager's order of doing things."""
 
     def __init__(self, site: Site) -> None:
@@ -251,29 +252,29 @@ class Settings:
 def test_a_directory_is_settled_for_measuring(
     driver: FreeIpa | AldPro, scheme: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = Settings(driver.site)
+    settings = FakeConfiguration(driver.site)
 
     @contextmanager
-    def connect(socket: Path, site: Site) -> Iterator[Settings]:
+    def connect(socket: Path, site: Site) -> Iterator[FakeConfiguration]:
         yield settings
 
-    monkeypatch.setattr(ipa, "connect", connect)
-    driver.settle(Path("/nowhere"), Arm(id="a", password_scheme=scheme))
+    monkeypatch.setattr(ipa_directory, "connect", connect)
+    driver.settle(Path("/nowhere"), Settings(id="a", password_scheme=scheme))
     config = settings.entries["cn=config"]
     assert settings.password_stored_as == "SSHA512"
     assert config["nsslapd-rootpw"] == driver.site.manager_password
     assert config["nsslapd-enable-upgrade-hash"] == "off"
     assert config["nsslapd-accesslog-logging-enabled"] == "off"
     assert config.get("passwordStorageScheme") == scheme
-    assert settings.entries[slapd.LDBM]["nsslapd-cache-autosize"] == "0"
-    assert int(settings.entries[ipa.POLICY]["krbMaxPwdLife"]) > 9 * 365 * 24 * 3600
+    assert settings.entries[ns_slapd.LDBM]["nsslapd-cache-autosize"] == "0"
+    assert int(settings.entries[ipa_directory.POLICY]["krbMaxPwdLife"]) > 9 * 365 * 24 * 3600
 
 
 def key(**changes: object) -> str:
     """A golden state's name; ``image``, ``server`` and a seed's parts may be changed."""
-    image = Image(row_id="r", reference="x", key=str(changes.pop("image", "k")))
+    image = Image(candidate_id="r", reference="x", key=str(changes.pop("image", "k")))
     server = Server(str(changes.pop("server", "dirsrv")))
-    return golden_key(image, server, Seed(**{"arm": ARM, **changes}))  # type: ignore[arg-type]
+    return golden_key(image, server, Seed(**{"settings": SETTINGS, **changes}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def key(**changes: object) -> str:
         {"image": "other"},
         {"server": "freeipa"},
         {"users": 999},
-        {"arm": Arm(id="default", password_scheme="SSHA512")},
+        {"settings": Settings(id="default", password_scheme="SSHA512")},
     ],
 )
 def test_what_changes_a_directory_changes_its_golden_state_s_name(
@@ -292,4 +293,4 @@ def test_what_changes_a_directory_changes_its_golden_state_s_name(
 
 
 def test_an_arm_s_title_keeps_the_name() -> None:
-    assert key(arm=Arm(id="x", title="other words")) == key()
+    assert key(settings=Settings(id="x", title="other words")) == key()

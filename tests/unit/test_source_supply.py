@@ -8,12 +8,12 @@ import pytest
 from era_trees import era_tree
 from lab import ROOT
 
-from dsbisect.commits import supply as supplying
-from dsbisect.commits.supply import SourceSupply
-from dsbuilds.drivers.tree import Order
-from dsbuilds.failures import UnbuildableError
-from dsbuilds.toolchains.images import Shop
-from dsharness.engine import Engine
+from dsbisect.commits import commit_candidates as supplying
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbuilds.drivers.tree import TreeOrder
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError
 from dsharness.matrix import load_matrix
 from dsharness.model import Build, DriverName, Image, Provenance, Toolchain
@@ -29,15 +29,19 @@ class Toy:
     """Builds nothing, and fails where it is told to."""
 
     def __init__(self) -> None:
-        self.orders: list[Order] = []
+        self.orders: list[TreeOrder] = []
         self.failing: dict[str, bool] = {}  # tree -> whether the toolchain may be wrong, with Rust
 
-    def shop(self, _: Engine, __: object, toolchain: Toolchain, *, progress: object) -> Shop:
+    def toolset(
+        self, _: Engine, __: object, toolchain: Toolchain, *, progress: object
+    ) -> ToolchainImage:
         del progress
-        row = Image(row_id=toolchain.row, reference="r", key=toolchain.row)
-        return Shop(id=toolchain.id, reference="s", key=toolchain.id, runtime=row, tools={})
+        row = Image(candidate_id=toolchain.row, reference="r", key=toolchain.row)
+        return ToolchainImage(
+            id=toolchain.id, reference="s", key=toolchain.id, runtime=row, tools={}
+        )
 
-    def build(self, _: Engine, order: Order, *, progress: object) -> Build:
+    def build(self, _: Engine, order: TreeOrder, *, progress: object) -> Build:
         del progress
         self.orders.append(order)
         if order.tree.id in self.failing and "--enable-rust" in order.needs.flags:
@@ -45,7 +49,7 @@ class Toy:
             error.toolchain_may_be_wrong = self.failing[order.tree.id]
             raise error
         provenance = Provenance(
-            driver=DriverName.TREE, source="s", tree=order.tree.id, toolchain=order.shop.id,
+            driver=DriverName.TREE, source="s", tree=order.tree.id, toolchain=order.toolset.id,
             notes=order.needs.notes, clean=False, seconds=1.0, built_at="now", log="log",
         )  # fmt: skip
         return Build(key=order.tree.id, folder="f", content="c", provenance=provenance)
@@ -56,7 +60,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
     toy = Toy()
     monkeypatch.setattr(supplying, "build_tree", toy.build)
-    monkeypatch.setattr(supplying, "shop_of", toy.shop)
+    monkeypatch.setattr(supplying, "toolset_of", toy.toolset)
     return toy
 
 
@@ -70,8 +74,8 @@ def supply_of(tmp_path: Path, *eras: str, first: str = "debian-12") -> SourceSup
 
 def built(supply: SourceSupply, candidate: str) -> tuple[str, list[str]]:
     told: list[str] = []
-    _, shop = supply.build(candidate, told.append)
-    return shop.id, told
+    _, toolset = supply.build(candidate, told.append)
+    return toolset.id, told
 
 
 def test_a_range_of_two_eras_is_built_by_one_toolchain(toy: Toy, tmp_path: Path) -> None:

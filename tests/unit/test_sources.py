@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from dsbuilds.sources import tarball
 from dsbuilds.sources.download import download, file_of
 from dsbuilds.sources.fields import paragraphs
-from dsbuilds.sources.naming import source_named
 from dsbuilds.sources.record import recorded
-from dsbuilds.sources.shelf import shelved
+from dsbuilds.sources.source_argument import source_named
+from dsbuilds.sources.source_cache import shelved
+from dsbuilds.sources.source_tree import imported
 from dsbuilds.sources.spec_tree import archive_name, rendered, spec_source, version_of
 from dsbuilds.sources.srpm import described as described_srpm
 from dsbuilds.sources.srpm import location_of
 from dsbuilds.sources.tarball import objection, tarball_tree, unpack
-from dsbuilds.trees import imported
 from dsharness.errors import SourceError
 from dsharness.model import DistributionSource, GitSource, SrpmSource, TarballSource
 from dsharness.paths import cache_home
-from dsharness.waiting import Deadline
+from dsharness.process.deadline import Deadline
 
 SOON = Deadline.after(60)
 SPEC_IN = """\

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import World
 
-from dsbisect.searches import recorded, search_of
-from dsbisect.searching import Answer, History, Question
-from dsbisect.statistical import Bayes, Budget, Certainty, Costs
-from dsbisect.statistical.believing import Lines, believe
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.belief import Certainty, Lines, believe
+from dsbisect.search.bayes.step_cost import Budget, Costs
+from dsbisect.search.question import Answer, History, Question
+from dsbisect.search.search_record import recorded, search_of
 from dsharness.errors import StoreError
 from dsharness.model import Campaign
 
@@ -101,7 +102,7 @@ def test_a_spent_budget_gives_the_best_set_so_far(budget):
     assert boundary.direction == "unknown"
     assert NAMES[13] in boundary.suspects
     assert len(spent.taken) <= 61
-    assert len({sample.row_id for sample in spent.taken}) <= 8
+    assert len({sample.candidate_id for sample in spent.taken}) <= 8
 
 
 @settings(max_examples=15, deadline=None)
@@ -112,7 +113,7 @@ def test_without_noise_it_builds_no_more_than_halving(count, data, effect):
     quiet = world(step, noise=1e-9, effect=effect, names=names)
     boundary = quiet.search(Bayes())
     assert boundary.after == names[step]
-    assert len({sample.row_id for sample in quiet.taken}) <= 2 + math.ceil(
+    assert len({sample.candidate_id for sample in quiet.taken}) <= 2 + math.ceil(
         math.log2(count - 1 or 1)
     )
 
@@ -132,18 +133,18 @@ def test_a_factor_on_all_values_changes_no_step(step, seed, factor):
 def test_what_candidates_are_called_changes_nothing(step, seed):
     """Equal candidates may change places: only places count."""
     one = world(step, seed=seed)
-    question = Question(series_id="s", line=tuple(NAMES), workload_id="w", arm_id="default")
+    question = Question(series_id="s", line=tuple(NAMES), workload_id="w", settings_id="default")
     boundary = one.search(Bayes())
     called = dict(zip(NAMES, reversed(NAMES), strict=True))
     samples = {
         called[name]: tuple(
-            sample.model_copy(update={"row_id": called[name]})
-            for sample in one.taken if sample.row_id == name
+            sample.model_copy(update={"candidate_id": called[name]})
+            for sample in one.taken if sample.candidate_id == name
         )
         for name in NAMES
     }  # fmt: skip
     renamed = Question(
-        series_id="s", line=tuple(reversed(NAMES)), workload_id="w", arm_id="default"
+        series_id="s", line=tuple(reversed(NAMES)), workload_id="w", settings_id="default"
     )
     again = Bayes().next_step(renamed, History(samples=samples))
     assert isinstance(again, Answer)
@@ -157,8 +158,8 @@ def test_what_candidates_are_called_changes_nothing(step, seed):
 def test_mass_is_one_and_never_on_what_is_excluded(step, seed, stop):
     one = world(step, seed=seed, noise=0.3)
     one.search(Bayes())
-    samples = {name: tuple(s for s in one.taken[:stop] if s.row_id == name) for name in NAMES}
-    question = Question(series_id="s", line=tuple(NAMES), workload_id="w", arm_id="default")
+    samples = {name: tuple(s for s in one.taken[:stop] if s.candidate_id == name) for name in NAMES}
+    question = Question(series_id="s", line=tuple(NAMES), workload_id="w", settings_id="default")
     line = Lines(prior={NAMES[4]: 0.0}).of(question.line)
     found = believe(question, History(samples=samples), line, Bayes().belief, {})
     assert found is not None
@@ -186,7 +187,7 @@ def test_a_wrong_prior_costs_runs_but_no_wrong_answer():
 def test_a_short_line_is_surveyed_whole():
     short = world(2, names=NAMES[:5])
     short.search(Bayes(survey_up_to=6, certainty=Certainty(least_runs=2)))
-    counts = {name: sum(s.row_id == name for s in short.taken) for name in NAMES[:5]}
+    counts = {name: sum(s.candidate_id == name for s in short.taken) for name in NAMES[:5]}
     assert min(counts.values()) >= 2
 
 
@@ -220,7 +221,7 @@ def test_a_search_is_what_it_was_recorded_as():
         budget=Budget(runs=9), prior={"a": 2.0}, survey_up_to=3,
     )  # fmt: skip
     campaign = Campaign(
-        id="c", series_id="s", workload_id="w", arm_id="a", started_at="",
+        id="c", series_id="s", workload_id="w", settings_id="a", started_at="",
         environment={"search": recorded(search)},
     )  # fmt: skip
     again = search_of(campaign)
@@ -231,7 +232,7 @@ def test_a_search_is_what_it_was_recorded_as():
 @pytest.mark.parametrize("facts", [{"name": "oracle"}, {"name": "statistical", "costs": 3}])
 def test_a_search_that_nobody_knows_is_told(facts):
     campaign = Campaign(
-        id="c", series_id="s", workload_id="w", arm_id="a", started_at="",
+        id="c", series_id="s", workload_id="w", settings_id="a", started_at="",
         environment={"search": facts},
     )  # fmt: skip
     with pytest.raises(StoreError):
@@ -246,5 +247,5 @@ def test_the_neighbours_get_as_many_runs_as_the_figures_need():
     one = world(13)
     boundary = one.search(Bayes(certainty=Certainty(least_runs=3)))
     for name in (boundary.before, boundary.after):
-        assert sum(sample.row_id == name for sample in one.taken) >= 3
+        assert sum(sample.candidate_id == name for sample in one.taken) >= 3
     assert one.asked[-1].why.startswith("confirm")

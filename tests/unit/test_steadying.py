@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dsbisect.posterior.evidence import Evidence
-from dsbisect.posterior.steadying import steadied
+from dsbisect.search.bayes.evidence import Evidence
+from dsbisect.search.bayes.machine_speed import steadied
 
 NOISE = 0.05
 

@@ -63,9 +63,9 @@ def test_samples_come_in_time_order_however_the_time_is_spelt(store: Store) -> N
     [
         ({}, ["a", "b", "c"]),
         ({"campaign_id": "c-9"}, ["b"]),
-        ({"row_id": "debian-13"}, ["c"]),
+        ({"candidate_id": "debian-13"}, ["c"]),
         ({"workload_id": "none-such"}, []),
-        ({"arm_id": "default", "image_key": "other"}, ["a"]),
+        ({"settings_id": "default", "image_key": "other"}, ["a"]),
     ],
 )
 def test_samples_are_chosen_by_everything_given(
@@ -73,7 +73,7 @@ def test_samples_are_chosen_by_everything_given(
 ) -> None:
     store.add_sample(sample("a", image_key="other"))
     store.add_sample(sample("b", campaign_id="c-9"))
-    store.add_sample(sample("c", row_id="debian-13"))
+    store.add_sample(sample("c", candidate_id="debian-13"))
     assert [one.id for one in store.samples(**given)] == found
 
 
@@ -89,7 +89,7 @@ def unfinished(identity: str, **changes: object) -> Campaign:
 
 def resumable(store: Store, fingerprint_: str) -> Campaign | None:
     question = {name: getattr(UNFINISHED, name) for name in ("kind", "series_id", "workload_id")}
-    return store.unfinished_campaign(**question, arm_id="default", fingerprint=fingerprint_)
+    return store.unfinished_campaign(**question, settings_id="default", fingerprint=fingerprint_)
 
 
 def test_the_newest_unfinished_campaign_of_the_same_question_and_environment_is_resumed(
@@ -138,7 +138,7 @@ def test_the_latest_answer_is_the_one_given_last(store: Store) -> None:
     store.add_campaign(FINISHED.model_copy(update=early))
     store.add_campaign(unfinished("none", workload_id="bind-one"))
     assert getattr(store.latest_finished(**question), "id", None) == "late"
-    assert store.latest_finished(**question, arm_id="ssha512") is None
+    assert store.latest_finished(**question, settings_id="ssha512") is None
 
 
 def test_the_newest_manifest_of_an_image_counts_and_the_old_one_stays(store: Store) -> None:

@@ -42,7 +42,7 @@ def test_any_sample_survives_the_store_and_an_export(some: list[Sample]) -> None
         ({"environment": {"host": "\udc80"}}, "sample 'x' cannot be written as JSON"),
         ({"environment": {"lock": object()}}, "sample 'x' cannot be written as JSON"),
         ({"operations": 2**63}, "operations of sample 'x' is out of range: 9223372036854775808"),
-        ({"row_id": "a\0b"}, r"row_id of sample 'x' holds a NUL character: 'a\\x00b'"),
+        ({"candidate_id": "a\0b"}, r"candidate_id of sample 'x' holds a NUL character: 'a\\x00b'"),
         ({"started_at": "at noon"}, "started_at of sample 'x' is not a time .*: 'at noon'"),
     ],
 )

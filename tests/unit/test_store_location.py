@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dsbisect.cli.options import outside
+from dsbisect.cli.common_options import outside
 from dsharness.errors import StoreError
 from dsresults.store.location import default_location, locate
 

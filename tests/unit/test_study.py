@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from worlds import World
 
-from dsbisect.request import Request
-from dsbisect.study import run_study
-from dsharness.engine import Engine
+from dsbisect.rows.rows_request import Request
+from dsbisect.rows.rows_study import run_study
+from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
-from dsharness.matrix import find_arm, find_series, load_matrix
+from dsharness.matrix import find_series, find_settings, load_matrix
 from dsharness.model import Workload
 from dsresults.store import Store
 
@@ -28,7 +28,7 @@ def request(**changes):
         "matrix": MATRIX,
         "series": find_series(MATRIX, "debian"),
         "workloads": LOADS,
-        "arm": find_arm(MATRIX, "default"),
+        "settings": find_settings(MATRIX, "default"),
     }
     return Request(**{**facts, **changes})
 
@@ -92,7 +92,7 @@ def laboratory(monkeypatch):
     class Fresh(Laboratory):
         pass
 
-    monkeypatch.setattr("dsbisect.study.Laboratory", Fresh)
+    monkeypatch.setattr("dsbisect.rows.rows_study.Laboratory", Fresh)
     return Fresh
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from histories import Past
 
-from dsbisect.survey import probe, survey
-from dsbisect.survey.finding import Finding, Outcome
-from dsbisect.survey.survey import Survey, run_survey
-from dsbisect.survey.table import summary_of, table_of
+from dsbisect.survey import probe, tag_survey
+from dsbisect.survey.build_result import BuildResult, TagResult
+from dsbisect.survey.survey_table import summary_of, table_of
+from dsbisect.survey.tag_survey import Survey, run_survey
 from dsbisect.survey.tags import chosen
-from dsbuilds.failures import UnbuildableError
-from dsharness.engine import Engine
+from dsbuilds.failure_reason import UnbuildableError
+from dsharness.containers.engine import Engine
 from dsharness.errors import (
     BuildError,
     CandidateError,
@@ -23,8 +23,8 @@ from dsharness.errors import (
     SourceError,
     UnreachableError,
 )
-from dsharness.golden import Golden
 from dsharness.matrix import load_matrix
+from dsharness.measure.golden_state import Golden
 from dsharness.model import Image
 
 MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
@@ -41,7 +41,7 @@ CONFIGURE = {
 class Ear:
     def __init__(self) -> None:
         self.begun: list[tuple[int, int, int]] = []
-        self.found_: list[Finding] = []
+        self.found_: list[TagResult] = []
 
     def begin(self, tags: int, known: int, new: int) -> None:
         self.begun.append((tags, known, new))
@@ -51,7 +51,7 @@ class Ear:
         assert toolchain
         assert what
 
-    def found(self, finding: Finding) -> None:
+    def found(self, finding: TagResult) -> None:
         self.found_.append(finding)
 
 
@@ -74,13 +74,13 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
         told("building")
         if candidate in made.builds:
             raise made.builds[candidate]
-        return Image(row_id=candidate, reference="r", key="k")
+        return Image(candidate_id=candidate, reference="r", key="k")
 
     def golden_state(engine: Engine, image: Image, *_: object, progress: probe.Told) -> Golden:
         del engine
         progress("creating")
-        if image.row_id in made.starts:
-            raise made.starts[image.row_id]
+        if image.candidate_id in made.starts:
+            raise made.starts[image.candidate_id]
         return Golden.__new__(Golden)
 
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
@@ -88,7 +88,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     monkeypatch.setattr(probe, "golden_state", golden_state)
     monkeypatch.setattr(Golden, "reference", "none", raising=False)
     monkeypatch.setattr(Engine, "podman", lambda *_, **__: None)
-    monkeypatch.setattr(survey, "reap", lambda _: [])
+    monkeypatch.setattr(tag_survey, "reap", lambda _: [])
     return made
 
 
@@ -105,7 +105,7 @@ def past(tmp_path: Path) -> Past:
     return made
 
 
-def run(past: Past, tags: str = "v*") -> tuple[list[Finding], Ear]:
+def run(past: Past, tags: str = "v*") -> tuple[list[TagResult], Ear]:
     ear = Ear()
     matrix = MATRIX.model_copy(update={"toolchains": MATRIX.toolchains[:1]})
     asked = Survey(matrix=matrix, repository=str(past.folder), tags=tags)
@@ -180,13 +180,13 @@ def test_a_pattern_that_fits_nothing_says_what_there_is() -> None:
     assert "v2, v1" in caught.value.hint
 
 
-def lines() -> Iterator[Finding]:
+def lines() -> Iterator[TagResult]:
     for tag, toolchain, outcome, known in (
-        ("v3", "debian-13", Outcome(built=True, starts=True, binds=True, seconds=90), False),
-        ("v2", "debian-13", Outcome(built=True, why_not="it ended", seconds=60), True),
-        ("v1", "", Outcome(why_not="no toolchain fits"), False),
+        ("v3", "debian-13", BuildResult(built=True, starts=True, binds=True, seconds=90), False),
+        ("v2", "debian-13", BuildResult(built=True, why_not="it ended", seconds=60), True),
+        ("v1", "", BuildResult(why_not="no toolchain fits"), False),
     ):
-        yield Finding(tag=tag, commit="0", toolchain=toolchain, outcome=outcome, known=known)
+        yield TagResult(tag=tag, commit="0", toolchain=toolchain, outcome=outcome, known=known)
 
 
 def test_the_table() -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from benches import MATRIX
 
-from dsbuilds.toolchains import images
-from dsbuilds.toolchains.images import Shop, shop_of
-from dsharness.engine import Engine
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsharness.containers.engine import Engine
 from dsharness.model import Image
 
 PODMAN = """#!/bin/sh
@@ -34,26 +33,26 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("WORLD", str(tmp_path))
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
-    runtime = Image(row_id="debian-13", reference="r", key="k", packages={"389-ds-base": "3"})
-    monkeypatch.setattr(images, "build_image", lambda *_, **__: runtime)
+    runtime = Image(candidate_id="debian-13", reference="r", key="k", packages={"389-ds-base": "3"})
+    monkeypatch.setattr("dsbuilds.toolchains.toolchain_image.build_image", lambda *_, **__: runtime)
     return tmp_path
 
 
-def shop(world: Path, image: str, compiler: str) -> Shop:
+def toolset(world: Path, image: str, compiler: str) -> ToolchainImage:
     (world / "id").write_text(image)
     (world / "packages").write_text(f"gcc\t{compiler}\nlibc6\t2.41\n")
-    return shop_of(ENGINE, MATRIX, MATRIX.toolchains[0], progress=print)
+    return toolset_of(ENGINE, MATRIX, MATRIX.toolchains[0], progress=print)
 
 
 def test_another_compiler_is_another_toolchain(world: Path) -> None:
     """The image was removed and made again a month later: same recipe, newer packages."""
-    before, after = shop(world, "one", "14.1"), shop(world, "two", "14.2")
+    before, after = toolset(world, "one", "14.1"), toolset(world, "two", "14.2")
     assert before.reference == after.reference
     assert before.key != after.key
     assert (before.tools["gcc"], after.tools["gcc"]) == ("14.1", "14.2")
 
 
 def test_the_same_packages_are_the_same_toolchain_and_asked_for_once(world: Path) -> None:
-    assert shop(world, "one", "14.1").key == shop(world, "two", "14.1").key
-    shop(world, "one", "14.1")
+    assert toolset(world, "one", "14.1").key == toolset(world, "two", "14.1").key
+    toolset(world, "one", "14.1")
     assert len((world / "asked").read_text().split()) == 2

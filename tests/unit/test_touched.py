@@ -13,7 +13,7 @@ from touched import touched
         ("bisect/dsbisect/cli/build.py", {"test_cli_imports"}, {"test_sources"}),
         ("tests/support/reported.py", {"test_report", "test_report_charts"}, {"test_sources"}),
         ("tests/unit/test_pins.py", {"test_pins"}, {"test_sources"}),
-        ("results/dsresults/report/html.py", {"test_report"}, {"test_sources"}),
+        ("results/dsresults/report/html_page.py", {"test_report"}, {"test_sources"}),
         ("results/dsresults/store/store.py", {"test_campaign"}, {"test_sources"}),
         ("README.md", set(), {"test_sources"}),
     ],

@@ -11,30 +11,34 @@ import pytest
 from era_trees import era_tree
 
 from dsbuilds.drivers import tree as driver
-from dsbuilds.drivers.tree import Order, build_tree
-from dsbuilds.failures import UnbuildableError
-from dsbuilds.toolchains.images import Shop
+from dsbuilds.drivers.tree import TreeOrder, build_tree
+from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.needs import needs_of
-from dsharness.engine import Engine
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.containers.engine import Engine
 from dsharness.model import Image
 
 ENGINE = Engine(
     podman_version="4.3.1", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,
 )  # fmt: skip
-SHOP = Shop(
-    id="toy", reference="r", key="k", runtime=Image(row_id="r", reference="r", key="k"), tools={}
+SHOP = ToolchainImage(
+    id="toy",
+    reference="r",
+    key="k",
+    runtime=Image(candidate_id="r", reference="r", key="k"),
+    tools={},
 )
 LINK = "dsbisect-stage\tmake\npwdhash.c: undefined reference to `BN_new'\n"
 
 
 @pytest.fixture
-def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Order]:
+def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], TreeOrder]:
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
 
-    def make(era: str) -> Order:
+    def make(era: str) -> TreeOrder:
         source = era_tree(era, tmp_path / era, README=era)
-        return Order(tree=source, needs=needs_of(source.read), shop=SHOP)
+        return TreeOrder(tree=source, needs=needs_of(source.read), toolset=SHOP)
 
     return make
 
@@ -54,7 +58,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return seen
 
 
-def failed(order: Order) -> list[str]:
+def failed(order: TreeOrder) -> list[str]:
     told: list[str] = []
     with pytest.raises(UnbuildableError, match="undefined reference"):
         build_tree(ENGINE, order, progress=told.append)
@@ -62,7 +66,7 @@ def failed(order: Order) -> list[str]:
 
 
 def test_only_what_was_built_upon_another_is_built_from_nothing_too(
-    order: Callable[[str], Order], runs: list[tuple[str, ...]]
+    order: Callable[[str], TreeOrder], runs: list[tuple[str, ...]]
 ) -> None:
     assert failed(order("2.3.2")) == ["building"]
     assert len(runs) == 1
@@ -71,7 +75,7 @@ def test_only_what_was_built_upon_another_is_built_from_nothing_too(
 
 
 def test_flags_of_the_build_and_of_configure_are_told_apart(
-    order: Callable[[str], Order], runs: list[tuple[str, ...]]
+    order: Callable[[str], TreeOrder], runs: list[tuple[str, ...]]
 ) -> None:
     failed(replace(order("2.2.1"), clean=True))
     (given,) = runs
@@ -81,14 +85,14 @@ def test_flags_of_the_build_and_of_configure_are_told_apart(
     assert "--enable-rust" in flags
 
 
-def test_what_decides_a_build_is_in_its_name(order: Callable[[str], Order]) -> None:
+def test_what_decides_a_build_is_in_its_name(order: Callable[[str], TreeOrder]) -> None:
     first = order("2.2.1")
     needs = first.needs
     others = (
         replace(first, needs=replace(needs, settings=())),
         replace(first, needs=replace(needs, flags=needs.flags[:-1])),
         replace(first, needs=needs_of(first.tree.read, needs.optional)),
-        replace(first, shop=replace(SHOP, key="other")),
+        replace(first, toolset=replace(SHOP, key="other")),
         replace(first, clean=True),
     )
     assert len({first.key, *(other.key for other in others)}) == 1 + len(others)

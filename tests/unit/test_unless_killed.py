@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.laboratory import unless_killed
+from dsbisect.lab.laboratory import unless_killed
 from dsharness.errors import EngineError, InstanceError
 
 

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.model import StoredPassword
-from dsharness.validity import (
+from dsharness.loads.ldclt import Report
+from dsharness.measure.gate import (
     Conditions,
-    Evidence,
+    RunEvidence,
     disturbances,
     load_bound,
     objections,
     spell,
 )
-from dsharness.workloads.ldclt import Report
+from dsharness.model import StoredPassword
 
 STORED = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
 REPORT = Report(
     active_s=4.0, per_second=(180, 190, 191, 189), total=752, errors={}, exit_status=0,
     client_cpu_us=90_000,
 )  # fmt: skip
-GOOD = Evidence(
+GOOD = RunEvidence(
     operations=752,
     threads=4,
     report=REPORT,
@@ -45,7 +45,7 @@ OUTSIDE = {
 }
 
 
-def with_report(**changes: object) -> Evidence:
+def with_report(**changes: object) -> RunEvidence:
     return replace(GOOD, report=replace(REPORT, **changes))
 
 
@@ -78,7 +78,7 @@ def test_a_good_run_has_nothing_against_it() -> None:
         ),
     ],
 )
-def test_each_fault_has_its_own_objection(evidence: Evidence, reason: str) -> None:
+def test_each_fault_has_its_own_objection(evidence: RunEvidence, reason: str) -> None:
     told = objections(evidence)
     assert len(told) == 1, told
     assert reason in told[0]
@@ -103,7 +103,9 @@ def test_a_server_that_died_is_one_reason_not_four() -> None:
         *(replace(GOOD, conditions=conditions) for conditions in OUTSIDE.values()),
     ],
 )
-def test_nothing_about_the_machine_refuses_a_run_that_came_to_its_end(evidence: Evidence) -> None:
+def test_nothing_about_the_machine_refuses_a_run_that_came_to_its_end(
+    evidence: RunEvidence,
+) -> None:
     assert objections(evidence) == ()
     assert disturbances(evidence) == ()
 
@@ -146,7 +148,7 @@ COUNTS = st.none() | st.integers(0, 10**6)
 TIMES = st.none() | st.floats(0, 1e8)
 PASSWORDS = st.sampled_from([None, STORED, StoredPassword(scheme="SSHA512")])
 EVIDENCE = st.builds(
-    Evidence,
+    RunEvidence,
     operations=st.integers(1, 10**6) | st.just(GOOD.operations),
     threads=st.just(4),
     report=st.builds(
@@ -169,7 +171,7 @@ EVIDENCE = st.builds(
 
 @given(EVIDENCE, st.text(max_size=9), st.integers(1, 10**6))
 def test_one_more_error_never_makes_a_sample_valid(
-    evidence: Evidence, error: str, times: int
+    evidence: RunEvidence, error: str, times: int
 ) -> None:
     errors = {**evidence.report.errors, f"new {error}": times}
     worse = replace(evidence, report=replace(evidence.report, errors=errors))
@@ -177,17 +179,17 @@ def test_one_more_error_never_makes_a_sample_valid(
 
 
 @given(EVIDENCE)
-def test_only_a_run_that_may_not_be_used_is_disturbed(evidence: Evidence) -> None:
+def test_only_a_run_that_may_not_be_used_is_disturbed(evidence: RunEvidence) -> None:
     assert objections(evidence) or not disturbances(evidence)
 
 
 @given(EVIDENCE)
-def test_a_dead_server_never_makes_a_sample_valid(evidence: Evidence) -> None:
+def test_a_dead_server_never_makes_a_sample_valid(evidence: RunEvidence) -> None:
     assert "the server died during the load" in objections(replace(evidence, server_alive=False))
 
 
 @given(EVIDENCE)
-def test_the_same_evidence_gets_the_same_answer(evidence: Evidence) -> None:
+def test_the_same_evidence_gets_the_same_answer(evidence: RunEvidence) -> None:
     assert objections(evidence) == objections(evidence)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dsharness.errors import DeadlineError
-from dsharness.waiting import Deadline, wait_until
+from dsharness.process.deadline import Deadline, wait_until
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,18 @@ from types import SimpleNamespace
 import pytest
 from worlds import sample_of
 
-from dsbisect.cli.watching import Watch, spell_left
-from dsbisect.searching import Measure, Question
+from dsbisect.cli.progress_terminal import Watch, spell_left
+from dsbisect.search.question import Measure, Question
 from dsharness.model import Boundary, Campaign
 
-FEW = Question(series_id="s", line=("a", "b"), workload_id="few", arm_id="default")
-MANY = Question(series_id="s", line=("a", "b"), workload_id="many", arm_id="default")
+FEW = Question(series_id="s", line=("a", "b"), workload_id="few", settings_id="default")
+MANY = Question(series_id="s", line=("a", "b"), workload_id="many", settings_id="default")
 CAMPAIGN = Campaign(
-    id="c", series_id="s", workload_id="few", arm_id="default", started_at="2026-01-01T00:00:00"
+    id="c",
+    series_id="s",
+    workload_id="few",
+    settings_id="default",
+    started_at="2026-01-01T00:00:00",
 )
 
 
@@ -27,7 +31,9 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr("dsbisect.cli.watching.time", SimpleNamespace(monotonic=made.monotonic))
+    monkeypatch.setattr(
+        "dsbisect.cli.progress_terminal.time", SimpleNamespace(monotonic=made.monotonic)
+    )
     monkeypatch.setenv("COLUMNS", "60")
     return made
 
@@ -54,9 +60,15 @@ def step(remaining, turn=0):
 
 def boundary(question):
     return Boundary(
-        series_id="s", workload_id=question.workload_id, arm_id="default", before="a", after="b",
-        found=True, direction="slower", summary="b is slower",
-    )  # fmt: skip
+        series_id="s",
+        workload_id=question.workload_id,
+        settings_id="default",
+        before="a",
+        after="b",
+        found=True,
+        direction="slower",
+        summary="b is slower",
+    )
 
 
 def measure(watch, clock, question, turns, seconds=3):

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import World, sample_of
 
-from dsbisect.statistical import Bayes
-from dsbisect.statistical.witness import Difference, contradicts, word
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.rate_witness import Difference, contradicts, word
 from dsharness.model import Sample
 
 STEP = 8

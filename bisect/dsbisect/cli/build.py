@@ -13,13 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dsbisect.cli.commits import WorkloadId
-from dsbisect.cli.options import ArmId, AsJson, MatrixFile, Relock, ReportFolder, StorePlace
+from dsbisect.cli.common_options import (
+    AsJson,
+    MatrixFile,
+    Relock,
+    ReportFolder,
+    SettingsId,
+    StorePlace,
+)
 from dsharness.credentials import without_credentials
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.request import Request
-    from dsharness.model import Arm, Build, BuildSpec, Matrix, Row, Workload
+    from dsbisect.rows.rows_request import Request
+    from dsharness.model import Build, BuildSpec, Matrix, Row, Settings, Workload
 
 # A test holds these to the drivers and edits there are; to ask them would take half a second.
 Driver = Literal["tree", "deb", "rpm", "mock"]
@@ -66,7 +73,7 @@ def build(  # noqa: PLR0913 - each is an option
         str, typer.Option(help="With --survey: only tags that fit this pattern.")
     ] = "389-ds-base-*",
     workload: WorkloadId = None,
-    arm: ArmId = "default",
+    settings_id: SettingsId = "default",
     matrix: MatrixFile = None,
     store: StorePlace = None,
     output: ReportFolder = None,
@@ -83,22 +90,22 @@ def build(  # noqa: PLR0913 - each is an option
         _survey(row, repo, tags, matrix, survey=survey, as_json=as_json)
         return
 
-    from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
+    from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
 
     checked = load_matrix(matrix)
     known = find_row(checked, row)
     workloads = [workload] if workload else list(checked.defaults.workloads)
     load = tuple(find_workload(checked, name) for name in workloads)
-    settings = find_arm(checked, arm)
+    settings = find_settings(checked, settings_id)
     spec = _spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
     built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
     if export is not None:
         _make_folder(export)
 
-    from dsbisect.cli.bisecting import study
-    from dsbuilds.rows import Making
-    from dsharness.probing import detect
-    from dsimages.building import build_image
+    from dsbisect.cli.rows import study
+    from dsbuilds.built_row import BuiltRowMaker
+    from dsharness.containers.engine_probe import detect
+    from dsimages.image_set import build_image
 
     if measure:
         request = _comparison(checked, known, built, load, settings, relock=relock)
@@ -108,7 +115,7 @@ def build(  # noqa: PLR0913 - each is an option
     base = build_image(
         engine, checked, known, relock=relock, on_progress=lambda what: typer.echo(what, err=True)
     )
-    making = Making(
+    making = BuiltRowMaker(
         engine=engine, matrix=checked, row=built, spec=spec, base=base,
         progress=lambda what: typer.echo(what, err=True),
     )  # fmt: skip
@@ -145,7 +152,7 @@ def builds(*, as_json: AsJson = False) -> None:
 
     Example: dsbisect builds --json
     """
-    from dsbuilds.keeping import all_builds
+    from dsbuilds.build_cache import all_builds
 
     kept = all_builds()
     if as_json:
@@ -168,8 +175,8 @@ def _spec(
     patches: tuple[Path, ...],
 ) -> BuildSpec:
     """What is to be built, with every part of it that can be checked now."""
-    from dsbuilds.arguments import check_build
-    from dsbuilds.sources.naming import source_named
+    from dsbuilds.build_request import check_build
+    from dsbuilds.sources.source_argument import source_named
     from dsharness.model import BuildSpec, DriverName, Family
 
     named = source_named(source)
@@ -187,19 +194,21 @@ def _comparison(
     row: Row,
     built: Row,
     workloads: tuple[Workload, ...],
-    arm: Arm,
+    settings: Settings,
     *,
     relock: bool,
 ) -> Request:
     """A study of two candidates: the row as it is, and as it was built."""
-    from dsbisect.request import Request
+    from dsbisect.rows.rows_request import Request
     from dsharness.model import Series
 
     series = Series(id=built.id, title=f"{row.id} as it is, and built", rows=(row.id, built.id))
     both = matrix.model_copy(
         update={"rows": (*matrix.rows, built), "series": (*matrix.series, series)}
     )
-    return Request(matrix=both, series=series, workloads=workloads, arm=arm, relock=relock)
+    return Request(
+        matrix=both, series=series, workloads=workloads, settings=settings, relock=relock
+    )
 
 
 def _again() -> str:

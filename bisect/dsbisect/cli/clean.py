@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.options import AsJson, StorePlace
+from dsbisect.cli.common_options import AsJson, StorePlace
 from dsharness.errors import EngineError, ExitCode, ToolMissingError
 
 if TYPE_CHECKING:
-    from dsharness.cleaning import Leftover
-    from dsharness.engine import Engine
+    from dsharness.containers.cleanup import Leftover
+    from dsharness.containers.engine import Engine
 
 Images = Annotated[bool, typer.Option("--images", help="Also golden states, row images and bases.")]
 Golden = Annotated[bool, typer.Option("--golden", help="Also golden states, not the images.")]
@@ -43,11 +43,11 @@ def clean(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect clean --images --dry-run
     """
-    from dsharness.cache import cache_alone
-    from dsharness.cleaning import Choice, clean_up, survey
+    from dsharness.cache_folder import cache_alone
+    from dsharness.containers.cleanup import CleanupScope, clean_up, survey
     from dsresults.store.location import locate
 
-    choice = Choice(
+    choice = CleanupScope(
         images=images, golden=golden, builds=builds, cache=cache, config=config, force=force
     )
     engine, note = _engine()
@@ -66,7 +66,7 @@ def clean(  # noqa: PLR0913 - each is an option
 
 def _engine() -> tuple[Engine | None, str]:
     """The engine, or why containers and images are out of reach; caches can go without it."""
-    from dsharness.probing import detect
+    from dsharness.containers.engine_probe import detect
 
     try:
         return detect(), ""

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dsbisect.cli.options import (
-    ArmId,
+from dsbisect.cli.common_options import (
     AsJson,
     EventLines,
     Keep,
@@ -19,10 +18,11 @@ from dsbisect.cli.options import (
     OutsideMatrix,
     ReportFolder,
     SearchRule,
+    SettingsId,
     StorePlace,
     outside,
 )
-from dsbisect.manner import Manner
+from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode
 
 Repo = Annotated[
@@ -49,7 +49,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     good: Annotated[str, typer.Option("--good", help="A revision that is fast.")],
     bad: Annotated[str, typer.Option("--bad", help="A later revision that is slow.")],
     workload: WorkloadId = None,
-    arm: ArmId = "default",
+    settings_id: SettingsId = "default",
     first_parent: Annotated[
         bool,
         typer.Option("--first-parent", help="Stop at a merge; do not look into what it merged."),
@@ -79,8 +79,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     output: ReportFolder = None,
     keep: Keep = False,
     search: SearchRule = "statistical",
-    level: Level = Manner.level,
-    most_runs: MostRuns = Manner.most_runs,
+    level: Level = SearchOptions.level,
+    most_runs: MostRuns = SearchOptions.most_runs,
     most_builds: MostBuilds = None,
     most_hours: MostHours = None,
     events: EventLines = False,
@@ -98,20 +98,20 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     Example: dsbisect commits --repo ~/389-ds-base --good 389-ds-base-2.0.16
     --bad 389-ds-base-2.0.17 --workload bind-one
     """
-    from dsbisect.cli.events import Events
-    from dsbisect.cli.watching import Watch
-    from dsbisect.commits.asking import Ask
-    from dsbisect.commits.expecting import expected, expected_text
-    from dsbisect.commits.prior import prior_table
-    from dsbisect.commits.range import survey
-    from dsbisect.commits.reporting import write_findings
-    from dsbisect.commits.study import run_commits
-    from dsbisect.commits.telling import told
-    from dsharness.matrix import find_arm, find_workload, load_matrix
-    from dsharness.probing import detect
+    from dsbisect.cli.progress_json import Events
+    from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.commits.commit_range import survey
+    from dsbisect.commits.commits_forecast import expected, expected_text
+    from dsbisect.commits.commits_report import write_findings
+    from dsbisect.commits.commits_request import Ask
+    from dsbisect.commits.commits_study import run_commits
+    from dsbisect.commits.commits_text import told
+    from dsbisect.commits.file_prior import prior_table
+    from dsharness.containers.engine_probe import detect
+    from dsharness.matrix import find_settings, find_workload, load_matrix
     from dsresults.store import Store
 
-    manner = Manner(
+    options = SearchOptions(
         name=search, level=level, most_runs=most_runs, most_builds=most_builds,
         most_hours=most_hours,
     )  # fmt: skip
@@ -119,7 +119,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     ask = Ask(
         matrix=checked,
         workload=find_workload(checked, workload or checked.defaults.workloads[0]),
-        arm=find_arm(checked, arm),
+        settings=find_settings(checked, settings_id),
         repository=repo,
         good=good,
         bad=bad,
@@ -145,7 +145,9 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     place = Store.open(store, folder=outside(repo))
     with place as opened, Events() if events else Watch() as watch:
         watch.note(expected_text(forecast).splitlines()[0])
-        outcome = run_commits(ask, scope, engine=engine, store=opened, watcher=watch, manner=manner)
+        outcome = run_commits(
+            ask, scope, engine=engine, store=opened, watcher=watch, options=options
+        )
     path = write_findings(checked, outcome, output)
     findings = outcome.findings
     typer.echo(findings.model_dump_json(indent=2) if as_json else f"{told(findings)}\n{path}")

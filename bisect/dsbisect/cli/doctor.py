@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.options import AsJson
+from dsbisect.cli.common_options import AsJson
 from dsharness.errors import ExitCode
 
 if TYPE_CHECKING:
-    from dsharness.doctor import Diagnosis
+    from dsharness.doctor.checkup import Diagnosis
 
 PIPED_WIDTH = 160  # a pipe has no width of its own; rich would fold at 80
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -30,7 +30,7 @@ def doctor(*, fresh: Fresh = False, as_json: AsJson = False) -> None:
     """
     from rich.console import Console
 
-    from dsharness.doctor import examine
+    from dsharness.doctor.checkup import examine
 
     errors = Console(stderr=True)
     with errors.status("looking", spinner="line") as status:
@@ -76,7 +76,7 @@ def _print(diagnosis: Diagnosis) -> None:
 
 def summary(diagnosis: Diagnosis) -> str:
     """The last line: how it stands, and what to do next."""
-    from dsharness.checks import Level
+    from dsharness.doctor import Level
 
     failed, warned = diagnosis.count(Level.FAIL), diagnosis.count(Level.WARN)
     if failed:

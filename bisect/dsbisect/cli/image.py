@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.options import AsJson, MatrixFile, Relock
+from dsbisect.cli.common_options import AsJson, MatrixFile, Relock
 from dsharness.errors import DsbisectError
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def build(
     """
     from rich.console import Console
 
+    from dsharness.containers.engine_probe import detect
     from dsharness.matrix import load_matrix
     from dsharness.model import Image
-    from dsharness.probing import detect
-    from dsimages.building import build_images
+    from dsimages.image_set import build_images
 
     checked = load_matrix(matrix)
     asked = _rows(checked, rows)
@@ -72,12 +72,12 @@ def show_list(*, as_json: AsJson = False) -> None:
     """
     from rich.console import Console
 
-    from dsharness.probing import detect
-    from dsimages.finding import list_images
+    from dsharness.containers.engine_probe import detect
+    from dsimages.image_catalog import list_images
 
     images = list_images(detect())
     if as_json:
-        typer.echo(json.dumps([_facts(image.row_id, image) for image in images], indent=2))
+        typer.echo(json.dumps([_facts(image.candidate_id, image) for image in images], indent=2))
     else:
         Console().print(_table(images))
 
@@ -93,9 +93,9 @@ def manifest(
 
     Example: dsbisect image manifest debian-12 --json
     """
+    from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, load_matrix
-    from dsharness.probing import detect
-    from dsimages.finding import image_of
+    from dsimages.image_catalog import image_of
 
     checked = load_matrix(matrix)
     known = find_row(checked, row)
@@ -145,5 +145,5 @@ def _table(images: list[Image]) -> Table:
         table.add_column(title, overflow="fold")
     for image in images:
         nouns = ("389-ds", "nss", "openssl", "glibc")
-        table.add_row(image.row_id, *(image.notable.get(noun, "") for noun in nouns))
+        table.add_row(image.candidate_id, *(image.notable.get(noun, "") for noun in nouns))
     return table

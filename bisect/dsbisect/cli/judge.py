@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from dsbisect.cli.commits import Edits, Patches, Toolchain, WorkloadId
-from dsbisect.cli.options import ArmId, AsJson, OutsideMatrix, StorePlace, outside
-from dsbisect.command import JUDGED_BAD, JUDGED_GOOD, SKIP
+from dsbisect.cli.common_options import AsJson, OutsideMatrix, SettingsId, StorePlace, outside
+from dsbisect.program import JUDGED_BAD, JUDGED_GOOD, SKIP
 from dsharness.errors import UsageError
 
 SAID = {JUDGED_GOOD: "good", JUDGED_BAD: "bad", SKIP: "skip"}
@@ -28,7 +28,7 @@ def judge(  # noqa: PLR0913 - each is an option
         str | None, typer.Option("--bad", help="A slow reference. Default: git bisect's first.")
     ] = None,
     workload: WorkloadId = None,
-    arm: ArmId = "default",
+    settings_id: SettingsId = "default",
     edit: Edits = None,
     patch: Patches = None,
     toolchain: Toolchain = None,
@@ -46,15 +46,15 @@ def judge(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect judge HEAD --good 389-ds-base-2.0.16 --bad main --workload bind-one
     """
-    from dsbisect.commits.asking import Ask, check_ask
-    from dsharness.matrix import find_arm, find_workload, load_matrix
+    from dsbisect.commits.commits_request import Ask, check_ask
+    from dsharness.matrix import find_settings, find_workload, load_matrix
 
     checked = load_matrix(matrix, folder=False)
     known = {} if good and bad else _bisecting(repo)
     ask = Ask(
         matrix=checked,
         workload=find_workload(checked, workload or checked.defaults.workloads[0]),
-        arm=find_arm(checked, arm),
+        settings=find_settings(checked, settings_id),
         repository=repo,
         good=_reference("good", good, known),
         bad=_reference("bad", bad, known),
@@ -65,9 +65,9 @@ def judge(  # noqa: PLR0913 - each is an option
     )
     check_ask(ask)
 
-    from dsbisect.cli.watching import Watch
-    from dsbisect.commits.judging import judge_commit
-    from dsharness.probing import detect
+    from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.commits.commit_verdict import judge_commit
+    from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
     engine = detect()

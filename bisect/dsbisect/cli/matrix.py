@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.options import AsJson, MatrixFile
+from dsbisect.cli.common_options import AsJson, MatrixFile
 
 if TYPE_CHECKING:
-    from dsharness.matrix.drawing import Drawing
+    from dsharness.matrix.series_drawing import Drawing
     from dsharness.model import Matrix
 
 app = typer.Typer(no_args_is_help=True, help="Show, check and draw what can be measured.")
@@ -36,7 +36,7 @@ def show(
     Example: dsbisect matrix show fedora-35-2.0.17
     """
     from dsharness.matrix import find_row, load_matrix
-    from dsharness.matrix.telling import told_row, told_rows
+    from dsharness.matrix.row_text import told_row, told_rows
 
     checked = load_matrix(matrix)
     if row is not None:
@@ -89,8 +89,8 @@ def graph(
     Example: dsbisect matrix graph releases
     """
     from dsharness.matrix import load_matrix
-    from dsharness.matrix.drawing import as_data, as_dot, as_text
     from dsharness.matrix.releases import SERIES_ID
+    from dsharness.matrix.series_drawing import as_data, as_dot, as_text
 
     drawing = _releases() if series == SERIES_ID else _rows(load_matrix(matrix), series)
     if as_json or form is GraphFormat.JSON:
@@ -111,8 +111,8 @@ def schema(
 
     Example: dsbisect matrix schema --output matrix.schema.json
     """
-    from dsharness.commands import atomic_write
-    from dsharness.matrix.schema import matrix_schema, schema_text
+    from dsharness.matrix.json_schema import matrix_schema, schema_text
+    from dsharness.process.command import atomic_write
 
     if output is not None:
         atomic_write(output, schema_text())
@@ -125,9 +125,9 @@ def schema(
 
 
 def _releases() -> Drawing:
-    from dsharness.matrix.drawing import Drawing
     from dsharness.matrix.releases import load_releases, release_series
-    from dsharness.matrix.series import graph_of
+    from dsharness.matrix.series_drawing import Drawing
+    from dsharness.matrix.series_graph import graph_of
 
     releases = load_releases()
     defaults = {release.version: release.default for release in releases}
@@ -143,9 +143,9 @@ def _releases() -> Drawing:
 
 def _rows(matrix: Matrix, series_id: str | None) -> Drawing:
     from dsharness.matrix import find_row, find_series
-    from dsharness.matrix.drawing import Drawing
-    from dsharness.matrix.series import chains, graph_of
-    from dsharness.matrix.telling import row_label
+    from dsharness.matrix.row_text import row_label
+    from dsharness.matrix.series_drawing import Drawing
+    from dsharness.matrix.series_graph import chains, graph_of
 
     series = find_series(matrix, series_id or matrix.defaults.series)
     rows = {name: find_row(matrix, name) for chain in chains(series) for name in chain}

@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.options import ArmId, AsJson, Level, MatrixFile, MostHours, MostRuns, StorePlace
-from dsbisect.manner import Manner
+from dsbisect.cli.common_options import (
+    AsJson,
+    Level,
+    MatrixFile,
+    MostHours,
+    MostRuns,
+    SettingsId,
+    StorePlace,
+)
+from dsbisect.search_options import SearchOptions
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.planning import Forecast
+    from dsbisect.search.forecast import Forecast
 
 
 def plan(  # noqa: PLR0913 - each is an option
@@ -35,9 +43,9 @@ def plan(  # noqa: PLR0913 - each is an option
     workload: Annotated[
         str | None, typer.Option("--workload", help="What to drive it with. Default: the matrix's.")
     ] = None,
-    arm: ArmId = "default",
-    level: Level = Manner.level,
-    most_runs: MostRuns = Manner.most_runs,
+    settings_id: SettingsId = "default",
+    level: Level = SearchOptions.level,
+    most_runs: MostRuns = SearchOptions.most_runs,
     most_hours: MostHours = None,
     matrix: MatrixFile = None,
     store: StorePlace = None,
@@ -47,10 +55,11 @@ def plan(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
     """
-    from dsbisect.cli.watching import Watch
-    from dsbisect.commits.expecting import GOLDEN_S, NEXT_BUILD_S
-    from dsbisect.measuring import Look, measure_row
-    from dsbisect.planning import (
+    from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
+    from dsbisect.rows.row_samples import Look, measure_row
+    from dsbisect.search.bayes.bayes_search import Bayes
+    from dsbisect.search.forecast import (
         Noise,
         Wanted,
         check,
@@ -59,9 +68,8 @@ def plan(  # noqa: PLR0913 - each is an option
         refuse_if_hopeless,
         refuse_the_invisible,
     )
-    from dsbisect.statistical import Bayes
-    from dsharness.matrix import find_arm, find_row, find_workload, load_matrix
-    from dsharness.probing import detect
+    from dsharness.containers.engine_probe import detect
+    from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dsresults.store import Store
 
     wanted = Wanted(
@@ -69,10 +77,10 @@ def plan(  # noqa: PLR0913 - each is an option
         level=level,
     )  # fmt: skip
     check(wanted)
-    manner = Manner(level=level, most_runs=most_runs)
+    options = SearchOptions(level=level, most_runs=most_runs)
     checked = load_matrix(matrix)
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
-    settings = find_arm(checked, arm)
+    settings = find_settings(checked, settings_id)
     if noise is not None:
         known = Noise.given(noise)
     else:
@@ -82,12 +90,14 @@ def plan(  # noqa: PLR0913 - each is an option
                 hint="`dsbisect plan debian-13 --drop 10`, or --noise 5",
             )
         find_row(checked, row)
-        look = Look(matrix=checked, row=row, workloads=(driven,), arm=settings, samples=samples)
+        look = Look(
+            matrix=checked, row=row, workloads=(driven,), settings=settings, samples=samples
+        )
         engine = detect()
         with Store.open(store) as opened, Watch() as watch:
             known = noise_of(measure_row(look, engine, opened, watch))
     refuse_the_invisible(known, wanted, driven.duration_s)
-    search = manner.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
+    search = options.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
     told = forecast(known, wanted, search, search.costs)
     typer.echo(told.model_dump_json(indent=2) if as_json else _text(told))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.options import AsJson, StorePlace
+from dsbisect.cli.common_options import AsJson, StorePlace
 from dsharness.errors import ExitCode, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.replaying import Replay
+    from dsbisect.search.replay import Replay
     from dsharness.model import Campaign, Sample
     from dsresults.store import Store
 
@@ -28,10 +28,10 @@ def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = Fa
 
     Example: dsbisect log --json >search.jsonl
     """
-    from dsbisect.replaying import replay
-    from dsbisect.searches import search_of
+    from dsbisect.search.replay import replay
+    from dsbisect.search.search_record import search_of
     from dsresults.store import Store
-    from dsresults.store.jsonl import write_log
+    from dsresults.store.json_lines import write_log
 
     with Store.open(store, create=False) as opened:
         chosen = _chosen(opened, campaigns or [])
@@ -52,9 +52,9 @@ def replay_log(
 
     Example: dsbisect replay search.jsonl
     """
-    from dsbisect.replaying import replay
-    from dsbisect.searches import search_of
-    from dsresults.store.jsonl import parse_log
+    from dsbisect.search.replay import replay
+    from dsbisect.search.search_record import search_of
+    from dsresults.store.json_lines import parse_log
 
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
@@ -104,9 +104,13 @@ def _told(done: Replay) -> str:
 
 def _measured(sample: Sample) -> str:
     if not sample.valid:
-        return f"{sample.row_id}: not usable: {'; '.join(sample.invalid)}"
+        return f"{sample.candidate_id}: not usable: {'; '.join(sample.invalid)}"
     cost = sample.calibrated_cost
-    return f"{sample.row_id}: cost {cost:.4g}, {sample.rate_per_s:.1f}/s" if cost else sample.row_id
+    return (
+        f"{sample.candidate_id}: cost {cost:.4g}, {sample.rate_per_s:.1f}/s"
+        if cost
+        else sample.candidate_id
+    )
 
 
 def _facts(done: Replay) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.options import AsJson, StorePlace
+from dsbisect.cli.common_options import AsJson, StorePlace
 from dsharness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def export(
 
     Example: dsbisect results export - | gzip >results.jsonl.gz
     """
-    from dsharness.commands import atomic_write
+    from dsharness.process.command import atomic_write
     from dsresults.store import Store
 
     with Store.open(store, create=False) as opened:
@@ -159,7 +159,7 @@ def _line(campaign: Campaign, counts: Mapping[str, int]) -> dict[str, Any]:
         "finished_at": campaign.finished_at,
         "series": campaign.series_id,
         "workload": campaign.workload_id,
-        "arm": campaign.arm_id,
+        "settings": campaign.settings_id,
         "samples": counts.get(campaign.id, 0),
         "answer": boundary.summary if boundary else None,
     }
@@ -169,7 +169,7 @@ def _sample_line(sample: Sample) -> dict[str, Any]:
     cost = sample.server_cpu_us_per_op
     return {
         "sample": sample.id,
-        "row": sample.row_id,
+        "row": sample.candidate_id,
         "started_at": sample.started_at,
         "rate/s": f"{sample.rate_per_s:.1f}",
         "server CPU us/op": None if cost is None else f"{cost:.0f}",

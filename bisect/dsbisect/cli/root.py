@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command, get_group
 
-from dsbisect.cli.ending import Group, run
+from dsbisect.cli.exits import Group, run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ COMMANDS = {
         place="doctor:doctor",
         told="Check what the lab needs of this machine, and print the mend beside what is wrong.",
     ),
-    "measure": Lazy(place="measuring:measure", told="Build, serve and measure one row."),
+    "measure": Lazy(place="measure:measure", told="Build, serve and measure one row."),
     "plan": Lazy(
         place="plan:plan",
         told="Measure the noise, rehearse the search, and say what it would take.",
@@ -60,12 +60,12 @@ COMMANDS = {
         told="Judge one commit against two references: 0 good, 1 bad, 125 skip.",
     ),
     "reproduce": Lazy(
-        place="bisecting:reproduce",
+        place="rows:reproduce",
         told="Build, measure and report the matrix's default series: the whole chain in one "
         "command.",
     ),
     "report": Lazy(
-        place="reporting:report",
+        place="report:report",
         told="Write the report again from stored samples; the last line is its path.",
     ),
     "log": Lazy(
@@ -82,7 +82,7 @@ COMMANDS = {
     ),
     "matrix": Lazy(place="matrix:app", told="Show, check and draw what can be measured."),
     "image": Lazy(place="image:app", told="Build, list and look into the rows' images."),
-    "bisect": Lazy(place="bisecting:app", told="Search a series for its fast/slow boundary."),
+    "bisect": Lazy(place="rows:app", told="Search a series for its fast/slow boundary."),
     "results": Lazy(
         place="results:app", told="What was measured: list it, show it, export and import it."
     ),

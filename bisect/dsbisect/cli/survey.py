@@ -9,12 +9,12 @@ from pathlib import Path
 
 import typer
 
-from dsbisect.cli.watching import spell_left
-from dsbisect.survey.finding import Finding
-from dsbisect.survey.survey import Survey, run_survey
-from dsbisect.survey.table import summary_of, table_of
+from dsbisect.cli.progress_terminal import spell_left
+from dsbisect.survey.build_result import TagResult
+from dsbisect.survey.survey_table import summary_of, table_of
+from dsbisect.survey.tag_survey import Survey, run_survey
+from dsharness.containers.engine_probe import detect
 from dsharness.matrix import load_matrix
-from dsharness.probing import detect
 
 
 class Progress:
@@ -32,7 +32,7 @@ class Progress:
     def trying(self, tag: str, toolchain: str, what: str) -> None:
         self._say(f"{tag} ({toolchain}): {what}")
 
-    def found(self, finding: Finding) -> None:
+    def found(self, finding: TagResult) -> None:
         if finding.known:
             return
         self._done += 1
@@ -51,7 +51,7 @@ class Progress:
 def survey(matrix: Path | None, repository: str, tags: str, *, as_json: bool) -> None:
     """Fill the table; what is known of it is printed however it ends."""
     asked = Survey(matrix=load_matrix(matrix, folder=False), repository=repository, tags=tags)
-    findings: list[Finding] = []
+    findings: list[TagResult] = []
     try:
         for finding in run_survey(asked, detect(), Progress()):
             findings.append(finding)  # noqa: PERF402 - an error must not lose those so far
@@ -59,7 +59,7 @@ def survey(matrix: Path | None, repository: str, tags: str, *, as_json: bool) ->
         _print(findings, as_json=as_json)
 
 
-def _print(findings: Sequence[Finding], *, as_json: bool) -> None:
+def _print(findings: Sequence[TagResult], *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([each.model_dump(mode="json") for each in findings], indent=2))
     elif findings:

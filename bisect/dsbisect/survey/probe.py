@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dsbisect.commits.supply import SourceSupply
-from dsbisect.survey.finding import Outcome
-from dsbuilds.failures import UnbuildableError
-from dsbuilds.trees import Tree
-from dsharness.engine import Engine
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.survey.build_result import BuildResult
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.sources.source_tree import Tree
+from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError, InstanceError
-from dsharness.golden import golden_state
-from dsharness.model import Arm, Matrix, Server, Toolchain
-from dsharness.servers import Seed
+from dsharness.measure.golden_state import golden_state
+from dsharness.model import Matrix, Server, Settings, Toolchain
+from dsharness.systems import Seed
 
-SEED = Seed(users=2, arm=Arm(id="default"))
+SEED = Seed(users=2, settings=Settings(id="default"))
 
 Told = Callable[[str], None]
 
@@ -42,7 +42,7 @@ class Probe:
         """Changes with the source and the toolchain, and with nothing else."""
         return self.supply.identities[self.name]
 
-    def run(self, told: Told) -> tuple[Outcome, bool]:
+    def run(self, told: Told) -> tuple[BuildResult, bool]:
         """How far it comes, and whether it would be so another time."""
         begun, built = time.monotonic(), False
         try:
@@ -51,7 +51,7 @@ class Probe:
             golden = golden_state(self.engine, image, Server.TREE, SEED, progress=told)
         except CandidateError as error:
             answered = isinstance(error, InstanceError) and error.answered
-            outcome = Outcome(
+            outcome = BuildResult(
                 built=built, starts=answered, why_not=_line(error), log=str(error.log or ""),
                 seconds=round(time.monotonic() - begun, 1),
             )  # fmt: skip
@@ -59,7 +59,7 @@ class Probe:
         # Another number of users is measured, so this state would only take room.
         self.engine.podman("rmi", golden.reference, cleanup=True)
         seconds = round(time.monotonic() - begun, 1)
-        return Outcome(built=True, starts=True, binds=True, seconds=seconds), True
+        return BuildResult(built=True, starts=True, binds=True, seconds=seconds), True
 
 
 def _lasts(error: CandidateError) -> bool:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dsbuilds.archive import archived
-from dsbuilds.drivers.changelog import headed, with_entry, with_patches
-from dsbuilds.drivers.dependencies import dependencies_shop
-from dsbuilds.drivers.packages import LIBEXEC, PackageOrder, Progress
-from dsbuilds.failures import UnbuildableError, cause_of
-from dsbuilds.scripted import confined_run, work_folder
+from dsbuilds.drivers.debian_files import headed, with_entry, with_patches
+from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, Progress
+from dsbuilds.drivers.package_toolchain import dependencies_shop
+from dsbuilds.failure_reason import UnbuildableError, cause_of
+from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sources.fields import paragraphs
 from dsbuilds.sources.record import recorded
-from dsbuilds.toolchains.images import Shop
-from dsbuilds.trees import Tree, imported
+from dsbuilds.sources.source_archive import archived
+from dsbuilds.sources.source_tree import Tree, imported
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import SourceError
 from dsharness.model import DriverName
 from dsimages.buildah import Workshop
@@ -35,19 +35,19 @@ class DebDriver:
     script = LIBEXEC / "build-deb"
     flags: tuple[str, ...] = ()
 
-    def shop(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> Shop:
+    def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
         """The row's image and the source's Build-Depends; sources that need the same share it."""
         files = {"needs.dsc": build_needs(order.source.control_text)}
         return dependencies_shop(at, order, INSTALL, "needs.dsc", files, progress=progress)
 
-    def source_tree(self, at: Workshop, order: PackageOrder, shop: Shop) -> Tree:
+    def source_tree(self, at: Workshop, order: PackageOrder, toolset: ToolchainImage) -> Tree:
         """The tree as `dpkg-source -x` leaves it."""
         source = order.source
 
         def unpacked() -> Tree:
             with work_folder() as build:
                 said = confined_run(
-                    at, shop.reference, UNPACK, source.control,
+                    at, toolset.reference, UNPACK, source.control,
                     build=build, volumes=((source.folder, "/source", "ro"),), limits=order.limits,
                 )  # fmt: skip
                 if said is not None:

@@ -8,16 +8,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsbuilds.drivers.chroot import Chroot, Commands, config
-from dsbuilds.drivers.packages import INDEX, PackageOrder, Progress, found_or_made, provenance_of
+from dsbuilds.drivers.mock_config import Chroot, Commands, config
+from dsbuilds.drivers.package_build import (
+    INDEX,
+    PackageOrder,
+    Progress,
+    found_or_made,
+    provenance_of,
+)
 from dsbuilds.drivers.rpm import lay_out_sources
-from dsbuilds.failures import UnbuildableError
-from dsbuilds.scripted import unbuildable, work_folder
-from dsharness.commands import Completed, append_log, atomic_write, run, writing
-from dsharness.content import content_key
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.sandbox.script import unbuildable, work_folder
+from dsharness.content_key import content_key
 from dsharness.errors import DeadlineError, ToolMissingError
 from dsharness.model import Build, DriverName, Provenance
-from dsharness.waiting import Deadline
+from dsharness.process.command import Completed, append_log, atomic_write, run, writing
+from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 
 REVISION = 1

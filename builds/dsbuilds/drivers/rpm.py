@@ -7,20 +7,20 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsbuilds.drivers.changelog import headed
-from dsbuilds.drivers.dependencies import dependencies_shop
-from dsbuilds.drivers.packages import LIBEXEC, PackageOrder, Progress
-from dsbuilds.drivers.spec import with_patches, with_release
-from dsbuilds.entries import entries
-from dsbuilds.failures import UnbuildableError, cause_of
-from dsbuilds.intake import plain_file, taken_in
-from dsbuilds.scripted import confined_run, work_folder
+from dsbuilds.drivers.debian_files import headed
+from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, Progress
+from dsbuilds.drivers.package_toolchain import dependencies_shop
+from dsbuilds.drivers.spec_file import with_patches, with_release
+from dsbuilds.failure_reason import UnbuildableError, cause_of
+from dsbuilds.sandbox.build_output import plain_file, taken_in
+from dsbuilds.sandbox.script import confined_run, work_folder
+from dsbuilds.sandbox.untrusted_files import entries
 from dsbuilds.sources.record import recorded
-from dsbuilds.toolchains.images import Shop
-from dsbuilds.trees import Tree, imported
-from dsharness.commands import writing
+from dsbuilds.sources.source_tree import Tree, imported
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import SourceError
 from dsharness.model import DriverName
+from dsharness.process.command import writing
 from dsimages.buildah import Workshop
 
 TOOLS = LIBEXEC / "install-rpm-tools"
@@ -43,7 +43,7 @@ class RpmDriver:
     script: Path = LIBEXEC / "build-rpm"
     flags: tuple[str, ...] = ()  # of rpmbuild, e.g. --without bundle_jemalloc
 
-    def shop(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> Shop:
+    def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
         """The row's image and the spec's BuildRequires.
 
         Who reads a spec runs it: its macros are evaluated without a network, and what they come to
@@ -55,7 +55,7 @@ class RpmDriver:
             at, order, INSTALL, "needs.spec", files, base=tools, progress=progress
         )
 
-    def _requires(self, at: Workshop, order: PackageOrder, tools: Shop) -> str:
+    def _requires(self, at: Workshop, order: PackageOrder, tools: ToolchainImage) -> str:
         with work_folder() as work:
             build = work / "build"
             build.mkdir()
@@ -73,7 +73,7 @@ class RpmDriver:
             with (work / "needs" / "requires").open(encoding="utf-8", errors="replace") as stream:
                 return stream.read(REQUIRES_CHARACTERS)
 
-    def source_tree(self, at: Workshop, order: PackageOrder, shop: Shop) -> Tree:
+    def source_tree(self, at: Workshop, order: PackageOrder, toolset: ToolchainImage) -> Tree:
         """The tree as `rpmbuild -bp` leaves it."""
         source = order.source
 
@@ -81,7 +81,7 @@ class RpmDriver:
             with work_folder() as build:
                 _copied(order, source.control_text, build)
                 said = confined_run(
-                    at, shop.reference, PREPARE, source.control, *self.flags,
+                    at, toolset.reference, PREPARE, source.control, *self.flags,
                     build=build, limits=order.limits,
                 )  # fmt: skip
                 if said is not None:

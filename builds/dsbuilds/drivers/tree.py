@@ -11,30 +11,30 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dsbuilds import keeping
-from dsbuilds.archive import Times, archived
-from dsbuilds.confinement import Limits
-from dsbuilds.contents import content_of
-from dsbuilds.crates import crates_for
+from dsbuilds import build_cache
+from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.edits.contract import Expectation
-from dsbuilds.entries import removed
-from dsbuilds.failures import UnbuildableError, may_be_stale
-from dsbuilds.intake import taken_in
-from dsbuilds.keeping import builds_home, compiler_cache
-from dsbuilds.relevance import readable, server_key
-from dsbuilds.scripted import confined_run, unbuildable
-from dsbuilds.toolchains.images import Shop
+from dsbuilds.failure_reason import UnbuildableError, may_be_stale
+from dsbuilds.history.relevant_files import readable, server_key
+from dsbuilds.sandbox.build_output import taken_in
+from dsbuilds.sandbox.content_hash import content_of
+from dsbuilds.sandbox.sandbox import Limits
+from dsbuilds.sandbox.script import confined_run, unbuildable
+from dsbuilds.sandbox.untrusted_files import removed
+from dsbuilds.sources.source_archive import Times, archived
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.crates import crates_for
 from dsbuilds.toolchains.needs import Needs
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsbuilds.toolchains.traits import Crates
-from dsbuilds.trees import Tree
-from dsharness.commands import writing
-from dsharness.content import content_key
-from dsharness.engine import Engine
+from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key
 from dsharness.model import AppliedPatch, Build, DriverName, Provenance
 from dsharness.paths import logs_home
-from dsharness.waiting import Deadline
+from dsharness.process.command import writing
+from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
-from dsimages.exclusive import exclusive
+from dsimages.file_lock import exclusive
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "build-tree"
 REVISION = 1  # raise when a build of the same source comes out differently
@@ -45,12 +45,12 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class TreeOrder:
     """One tree to build, and how."""
 
     tree: Tree
     needs: Needs
-    shop: Shop
+    toolset: ToolchainImage
     patches: tuple[AppliedPatch, ...] = ()
     expect: Expectation = field(default_factory=Expectation)
     clean: bool = False  # from nothing, without any cache but that of downloads
@@ -62,22 +62,22 @@ class Order:
         return content_key(
             [
                 REVISION, SCRIPT.read_text(encoding="utf-8"), server_key(self.tree.listing()),
-                self.shop.key, self.needs.flags, self.needs.settings, self.clean,
+                self.toolset.key, self.needs.flags, self.needs.settings, self.clean,
             ]
         )  # fmt: skip
 
 
-def build_tree(engine: Engine, order: Order, *, progress: Progress) -> Build:
+def build_tree(engine: Engine, order: TreeOrder, *, progress: Progress) -> Build:
     """The order's build: found, or made now; BuildError says why it cannot be."""
     key = order.key
-    known = keeping.find(key)
+    known = build_cache.find(key)
     if known is not None:
         return known
-    keeping.refuse_known_failure(key)
+    build_cache.refuse_known_failure(key)
     log = logs_home() / "builds" / f"{key}.log"
     started = time.monotonic()
-    with _slot(order) as slot, keeping.draft() as draft:
-        known = keeping.find(key)  # another process may have held the slot for this very build
+    with _slot(order) as slot, build_cache.draft() as draft:
+        known = build_cache.find(key)  # another process may have held the slot for this very build
         if known is not None:
             return known
         log.unlink(missing_ok=True)
@@ -87,7 +87,7 @@ def build_tree(engine: Engine, order: Order, *, progress: Progress) -> Build:
             making.make(draft / "install", progress)
         except UnbuildableError as error:
             if error.lasting:
-                keeping.remember_failure(key, error)
+                build_cache.remember_failure(key, error)
             raise
         build = Build(
             key=key,
@@ -96,13 +96,13 @@ def build_tree(engine: Engine, order: Order, *, progress: Progress) -> Build:
             **order.expect.stated(),
             provenance=_provenance(order, log, time.monotonic() - started),
         )
-        return keeping.keep(draft, build)
+        return build_cache.keep(draft, build)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Making:
     engine: Engine
-    order: Order
+    order: TreeOrder
     slot: Path
     log: Path
 
@@ -122,7 +122,7 @@ class _Making:
 
     def _crates(self, progress: Progress) -> Path:
         order = self.order
-        return crates_for(self.engine, order.tree, order.shop, self.log, progress)
+        return crates_for(self.engine, order.tree, order.toolset, self.log, progress)
 
     def _run(self, progress: Progress) -> str | None:
         """Build once; what was said when it failed, None when it did not."""
@@ -141,21 +141,21 @@ class _Making:
         at = Workshop(
             engine=self.engine, deadline=Deadline.after(order.limits.time_s), log=self.log
         )
-        cache = None if order.clean else compiler_cache(order.shop.key)
+        cache = None if order.clean else compiler_cache(order.toolset.key)
         return confined_run(
-            at, order.shop.reference, SCRIPT,
+            at, order.toolset.reference, SCRIPT,
             _configure_key(order), str(_jobs()), *order.needs.settings, "--", *order.needs.flags,
             build=build, source=source, cache=cache, volumes=tuple(volumes), limits=order.limits,
         )  # fmt: skip
 
 
 @contextmanager
-def _slot(order: Order) -> Iterator[Path]:
+def _slot(order: TreeOrder) -> Iterator[Path]:
     """Where a toolchain's trees are built one upon the other; a clean build has its own."""
     work = builds_home() / ".work"
     if not order.clean:
-        slot = work / order.shop.key
-        with exclusive(work / f"{order.shop.key}.lock", Deadline.after(SLOT_WAIT_S)):
+        slot = work / order.toolset.key
+        with exclusive(work / f"{order.toolset.key}.lock", Deadline.after(SLOT_WAIT_S)):
             yield slot
         return
     slot = work / f"clean-{secrets.token_hex(6)}"
@@ -165,7 +165,7 @@ def _slot(order: Order) -> Iterator[Path]:
         removed(slot)
 
 
-def _configure_key(order: Order) -> str:
+def _configure_key(order: TreeOrder) -> str:
     """Changes with everything that autoreconf and configure read."""
     read = ("configure.ac", "Makefile.am", "VERSION.sh", "m4/")
     files = {path: blob for path, blob in order.tree.listing().items() if path.startswith(read)}
@@ -176,15 +176,15 @@ def _jobs() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _provenance(order: Order, log: Path, seconds: float) -> Provenance:
+def _provenance(order: TreeOrder, log: Path, seconds: float) -> Provenance:
     return Provenance(
         driver=DriverName.TREE,
         source=order.tree.origin,
         revision=order.tree.revision,
         tree=order.tree.id,
         patches=order.patches,
-        toolchain=order.shop.reference,
-        tools=order.shop.tools,
+        toolchain=order.toolset.reference,
+        tools=order.toolset.tools,
         flags=(*order.needs.flags, *order.needs.settings),
         notes=order.needs.notes,
         clean=order.clean,

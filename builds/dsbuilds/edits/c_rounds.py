@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from dsbuilds.edits.contract import C_SCHEME, Edited, Expectation, Files
-from dsbuilds.edits.matching import Source, source, whole_number
 from dsbuilds.edits.schemes import dse_values
+from dsbuilds.edits.source_place import EditedSource, source, whole_number
 from dsharness.errors import AlreadySoError, EditError
 
 PLUGIN = "ldap/servers/plugins/pwdstorage/pbkdf2_pwd.c"
@@ -55,7 +55,7 @@ class CRounds:
         )
 
 
-def _fixed(plugin: Source, wanted: int) -> Source:
+def _fixed(plugin: EditedSource, wanted: int) -> EditedSource:
     """The functions that measured stay: they are not static, and the unit tests call them."""
     span = plugin.body("pbkdf2_sha256_start")
     chosen = plugin.only(CHOSEN, "where the rounds are chosen", within=span)
@@ -68,7 +68,7 @@ def _fixed(plugin: Source, wanted: int) -> Source:
     return fixed.put((start, end), fixed.text[start:end].replace(BOAST, "Fixed when built: "))
 
 
-def _with_minimum(plugin: Source, wanted: int) -> Source:
+def _with_minimum(plugin: EditedSource, wanted: int) -> EditedSource:
     """Since the acceptance limits (3.2) a hash below the minimum is refused at bind."""
     if not re.search(LEAST, plugin.text, re.MULTILINE):
         return plugin
@@ -76,7 +76,7 @@ def _with_minimum(plugin: Source, wanted: int) -> Source:
     return plugin.put(least.span("value"), str(wanted)) if wanted < int(least["value"]) else plugin
 
 
-def _accepting(plugin: Source, wanted: int, files: Files) -> dict[str, str]:
+def _accepting(plugin: EditedSource, wanted: int, files: Files) -> dict[str, str]:
     """Where rounds are capped at what the server accepts, the cap's default rises with them."""
     for path, number in dse_values(files, ACCEPTED_ATTRIBUTE, (C_SCHEME,)).items():
         if number < wanted:

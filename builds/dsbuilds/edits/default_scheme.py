@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 
 from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Expectation, Files
-from dsbuilds.edits.matching import UNFAMILIAR, Source, source
 from dsbuilds.edits.schemes import Scheme, has_rust, schemes
+from dsbuilds.edits.source_place import UNFAMILIAR, EditedSource, source
 from dsharness.errors import AlreadySoError, EditError
-from dsharness.matrix.findings import shown, suggestion
+from dsharness.matrix.problems import shown, suggestion
 
 PW = "ldap/servers/slapd/pw.c"
 CONFIG = "ldap/servers/slapd/config.c"
@@ -58,7 +58,7 @@ class DefaultScheme:
         edited = {PW: changed.text}
         config = files(CONFIG)
         if config is not None:
-            booted = _bootstrapped(Source(path=CONFIG, text=config), scheme)
+            booted = _bootstrapped(EditedSource(path=CONFIG, text=config), scheme)
             edited |= {CONFIG: booted.text} if booted.text != config else {}
         return Edited(files=edited, expect=Expectation(scheme=scheme.stored_as))
 
@@ -78,7 +78,7 @@ def _scheme(value: str, files: Files) -> Scheme:
     )
 
 
-def _literals(pw: Source) -> list[re.Match[str]]:
+def _literals(pw: EditedSource) -> list[re.Match[str]]:
     """One declaration of the default's name, or two: with Rust, and after #else without."""
     start, end = pw.body("pw_name2scheme")
     choice = pw.only(CHOICE, "the choice of the default scheme", within=(start, end))
@@ -104,7 +104,7 @@ def _to_change(literals: list[re.Match[str]], scheme: Scheme) -> list[re.Match[s
     return literals[:1] if scheme.name in RUST_SCHEMES else literals
 
 
-def _bootstrapped(config: Source, scheme: Scheme) -> Source:
+def _bootstrapped(config: EditedSource, scheme: Scheme) -> EditedSource:
     """The server exits when the default scheme is not among what it loads before dse.ldif."""
     head = config.only(OPENING, "the list of bootstrap plugins")
     end = config.only(r"^\s*NULL\s*,?\s*\}\s*;", "the end of a list", within=_after(config, head))
@@ -114,7 +114,7 @@ def _bootstrapped(config: Source, scheme: Scheme) -> Source:
     return config.put((head.end(), head.end()), _entry(scheme))
 
 
-def _after(config: Source, head: re.Match[str]) -> tuple[int, int]:
+def _after(config: EditedSource, head: re.Match[str]) -> tuple[int, int]:
     end = re.compile(r"^\}\s*;", re.MULTILINE).search(config.text, head.end())
     return head.end(), end.end() if end else len(config.text)
 

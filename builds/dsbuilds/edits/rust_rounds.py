@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Expectation, Files
-from dsbuilds.edits.matching import UNFAMILIAR, Source, source, whole_number
 from dsbuilds.edits.schemes import RUST_SOURCE, dse_values
+from dsbuilds.edits.source_place import UNFAMILIAR, EditedSource, source, whole_number
 from dsharness.errors import AlreadySoError, EditError
 
 MOST = 10_000_000
@@ -63,7 +63,7 @@ def _number(match: re.Match[str]) -> int:
     return int(match["value"].replace("_", ""))
 
 
-def _with_defaults(plugin: Source, wanted: int) -> Source:
+def _with_defaults(plugin: EditedSource, wanted: int) -> EditedSource:
     names = [match["name"] for match in re.finditer(_constant(DEFAULTS), plugin.text, re.MULTILINE)]
     if not names:
         raise EditError(
@@ -76,12 +76,12 @@ def _with_defaults(plugin: Source, wanted: int) -> Source:
     return plugin
 
 
-def _set(plugin: Source, name: str, wanted: int) -> Source:
+def _set(plugin: EditedSource, name: str, wanted: int) -> EditedSource:
     found = plugin.only(_constant(re.escape(name)), f"the constant {name}")
     return plugin if _number(found) == wanted else plugin.put(found.span("value"), f"{wanted:_}")
 
 
-def _with_bounds(plugin: Source, wanted: int) -> Source:
+def _with_bounds(plugin: EditedSource, wanted: int) -> EditedSource:
     """Below its minimum the server would neither take the rounds nor, lately, accept the hash."""
     if re.search(rf"\b{MOST_NAME}\b", plugin.text):
         most = plugin.only(_constant(MOST_NAME), f"the constant {MOST_NAME}")

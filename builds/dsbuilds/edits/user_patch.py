@@ -6,7 +6,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 from dsbuilds.edits.contract import Patch
-from dsbuilds.edits.diffs import AS_DIFF, Diff, read_diff
+from dsbuilds.edits.unified_diff import AS_DIFF, Diff, read_diff
 from dsharness.errors import EditError
 
 MOST_BYTES = 20_000_000

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from dsbuilds.history.backports import equivalents, releases
+from dsbuilds.history.relevant_files import kinds_of
 from dsbuilds.history.repository import Repository
-from dsbuilds.relevance import kinds_of
-from dsharness.plain import plain
+from dsharness.plain_text import plain
 
 # How a remote is spelled, and how its host spells the page of a commit. Credentials stay out.
 REMOTE = re.compile(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dsbuilds.git import Git
-from dsbuilds.history.commits import Commit, read_commits
-from dsbuilds.history.copying import bring_up_to_date, origin_of
-from dsbuilds.history.naming import resolved
-from dsbuilds.trees import own_repository
+from dsbuilds.history.clone import bring_up_to_date, origin_of
+from dsbuilds.history.commit import Commit, read_commits
+from dsbuilds.history.revision import resolved
+from dsbuilds.sources.source_tree import own_repository
 from dsharness.credentials import without_credentials
 from dsharness.errors import SourceError
 from dsharness.paths import cache_home
-from dsharness.waiting import Deadline
-from dsimages.exclusive import exclusive
+from dsharness.process.deadline import Deadline
+from dsimages.file_lock import exclusive
 
 FETCH_LIMIT_S = 3600.0
 SERVER_FILES = ("configure.ac", "ldap/servers/slapd/main.c")

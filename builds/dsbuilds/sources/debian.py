@@ -8,19 +8,19 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from dsbuilds.failures import cause_of
+from dsbuilds.failure_reason import cause_of
 from dsbuilds.sources.fields import paragraphs
-from dsbuilds.sources.package import SourcePackage
-from dsbuilds.sources.shelf import shelved
-from dsharness.commands import Completed
-from dsharness.containers import Container, Options, running
-from dsharness.content import content_key
+from dsbuilds.sources.source_cache import shelved
+from dsbuilds.sources.source_package import SourcePackage
+from dsharness.containers.container import Container, Options, running
+from dsharness.content_key import content_key
 from dsharness.errors import DeadlineError, DsbisectError, SourceError
 from dsharness.model import DistributionSource, Image
+from dsharness.process.command import Completed
+from dsimages.build_failure import UNREACHABLE, no_answer_or_a_refusal
 from dsimages.buildah import Workshop
-from dsimages.faults import UNREACHABLE, no_answer_or_a_refusal
 from dsimages.pins import answers
-from dsimages.wording import NAME, checked
+from dsimages.safe_words import NAME, checked
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
 INSIDE = "/usr/libexec/dsbisect-build"
@@ -41,7 +41,7 @@ def distribution_source(
     """
     package = checked(wish.package, NAME, "build.source.package")
     folder = _fetched(at, image, package, wish.version, progress)
-    return described(folder, image.row_id)
+    return described(folder, image.candidate_id)
 
 
 def described(folder: Path, where: str) -> SourcePackage:
@@ -78,7 +78,7 @@ def _fetched(
             limit_s = min(LIMIT_S, at.deadline.left_s)
             listed = box.execute(f"{INSIDE}/list-sources", package, limit_s=limit_s)
             if not listed.ok:
-                raise refusal(listed, f"the sources of {image.row_id}", at.log)
+                raise refusal(listed, f"the sources of {image.candidate_id}", at.log)
             _first_that_is_there(
                 at, box, package, fitting(box, package, wish, listed.stdout), progress
             )

@@ -11,9 +11,8 @@ import urllib.request
 from pathlib import Path
 from typing import BinaryIO
 
-from dsbuilds.sources.shelf import shelved
-from dsharness.commands import disk_error
-from dsharness.content import content_key
+from dsbuilds.sources.source_cache import shelved
+from dsharness.content_key import content_key
 from dsharness.errors import (
     DeadlineError,
     DiskFullError,
@@ -21,7 +20,8 @@ from dsharness.errors import (
     SourceError,
     UnreachableError,
 )
-from dsharness.waiting import Deadline
+from dsharness.process.command import disk_error
+from dsharness.process.deadline import Deadline
 
 MOST_BYTES = 1024**3
 BLOCK = 1 << 20

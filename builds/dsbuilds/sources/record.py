@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from dsbuilds.trees import Tree, own_repository
-from dsharness.commands import atomic_write
-from dsharness.content import content_key
+from dsbuilds.sources.source_tree import Tree, own_repository
+from dsharness.content_key import content_key
 from dsharness.paths import cache_home
+from dsharness.process.command import atomic_write
 
 
 def recorded(identity: str, origin: str, revision: str, unpacked: Callable[[], Tree]) -> Tree:

@@ -10,14 +10,14 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
-from dsbuilds.archive import EPOCH, add_to
-from dsbuilds.sources.package import SourcePackage
-from dsbuilds.sources.shelf import shelved
-from dsbuilds.trees import Tree
-from dsharness.commands import writing
-from dsharness.content import content_key
+from dsbuilds.sources.source_archive import EPOCH, add_to
+from dsbuilds.sources.source_cache import shelved
+from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_tree import Tree
+from dsharness.content_key import content_key
 from dsharness.errors import SourceError
-from dsharness.waiting import Deadline
+from dsharness.process.command import writing
+from dsharness.process.deadline import Deadline
 
 REVISION = 2
 NAME = "389-ds-base"

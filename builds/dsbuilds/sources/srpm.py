@@ -6,14 +6,14 @@ import hashlib
 import re
 from pathlib import Path
 
-from dsbuilds.confinement import Limits
-from dsbuilds.contents import content_of
-from dsbuilds.failures import cause_of
-from dsbuilds.intake import plain_file, taken_in
-from dsbuilds.scripted import confined_run, work_folder
+from dsbuilds.failure_reason import cause_of
+from dsbuilds.sandbox.build_output import plain_file, taken_in
+from dsbuilds.sandbox.content_hash import content_of
+from dsbuilds.sandbox.sandbox import Limits
+from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sources.download import file_of
-from dsbuilds.sources.package import SourcePackage
-from dsbuilds.sources.shelf import shelved
+from dsbuilds.sources.source_cache import shelved
+from dsbuilds.sources.source_package import SourcePackage
 from dsharness.errors import BuildError, SourceError
 from dsharness.model import Image, SrpmSource
 from dsimages.buildah import Workshop

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from dsbuilds.sources.download import file_of
-from dsbuilds.trees import Tree, imported
-from dsharness.commands import writing
+from dsbuilds.sources.source_tree import Tree, imported
 from dsharness.errors import SourceError
 from dsharness.model import TarballSource
-from dsharness.waiting import Deadline
+from dsharness.process.command import writing
+from dsharness.process.deadline import Deadline
 
 MOST_BYTES = 4 * 1024**3
 MOST_FILES = 200_000

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dsharness.matrix.loading import (
-    find_arm,
+from dsharness.matrix.loader import (
     find_matrix,
     find_row,
     find_series,
+    find_settings,
     find_workload,
     load_matrix,
 )
 
-__all__ = ["find_arm", "find_matrix", "find_row", "find_series", "find_workload", "load_matrix"]
+__all__ = [
+    "find_matrix",
+    "find_row",
+    "find_series",
+    "find_settings",
+    "find_workload",
+    "load_matrix",
+]

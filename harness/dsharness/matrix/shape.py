@@ -10,12 +10,12 @@ from typing import Any
 import pydantic
 from pydantic_core import ErrorDetails
 
-from dsharness.matrix.findings import Finding, KeyPath, Place, suggestion
-from dsharness.matrix.schema import allowed_keys, variants
+from dsharness.matrix.json_schema import allowed_keys, variants
+from dsharness.matrix.problems import KeyPath, KeyPlace, Problem, suggestion
 from dsharness.model import Matrix
 
 
-def shape_findings(data: Mapping[str, Any], places: Mapping[KeyPath, Place]) -> list[Finding]:
+def shape_findings(data: Mapping[str, Any], places: Mapping[KeyPath, KeyPlace]) -> list[Problem]:
     """Everything in the data that the model does not allow."""
     try:
         # JSON's strictness is the one wanted: lists become tuples, but no number becomes text
@@ -26,7 +26,7 @@ def shape_findings(data: Mapping[str, Any], places: Mapping[KeyPath, Place]) -> 
     # the model keeps a field for the loader, which a file may not set
     kept = [key for key in data if key not in allowed_keys(())]
     return [
-        Finding(path=(key,), value=None, allowed=_unknown(key, allowed_keys(()))) for key in kept
+        Problem(path=(key,), value=None, allowed=_unknown(key, allowed_keys(()))) for key in kept
     ]
 
 
@@ -49,8 +49,8 @@ def key_path(location: tuple[int | str, ...], data: Any) -> KeyPath:  # noqa: AN
 
 
 def _finding(
-    detail: ErrorDetails, data: Mapping[str, Any], places: Mapping[KeyPath, Place]
-) -> Finding:
+    detail: ErrorDetails, data: Mapping[str, Any], places: Mapping[KeyPath, KeyPlace]
+) -> Problem:
     path = key_path(detail["loc"], data)
     if detail["type"].startswith("union_tag"):
         path = (*path, "kind")
@@ -58,7 +58,7 @@ def _finding(
     value = place.text if place is not None else None
     if detail["type"] == "missing":
         value = None
-    return Finding(path=path, value=value, allowed=_allowed(detail, value))
+    return Problem(path=path, value=value, allowed=_allowed(detail, value))
 
 
 def _unknown(key: str, keys: tuple[str, ...]) -> str:

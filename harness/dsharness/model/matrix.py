@@ -14,7 +14,7 @@ from dsharness.model.rows import Row, Series
 from dsharness.model.value import Identifier, Value
 
 
-class Order(StrEnum):
+class UserOrder(StrEnum):
     """How a load walks over its users."""
 
     RANDOM = "random"  # all distinct users, at random
@@ -31,7 +31,7 @@ class Workload(Value):
     threads: PositiveInt = 4
     users: PositiveInt = Field(default=1000, description="users seeded into the directory")
     distinct_users: PositiveInt = Field(default=1000, description="users the load binds as")
-    order: Order = Order.RANDOM
+    order: UserOrder = UserOrder.RANDOM
     warmup_s: PositiveInt = Field(
         default=1, description="seconds before a server's first run, which also tell its speed"
     )
@@ -44,7 +44,7 @@ class Workload(Value):
     )
 
 
-class Arm(Value):
+class Settings(Value):
     """One set of server settings, e.g. another password scheme without a rebuild."""
 
     id: Identifier
@@ -67,10 +67,10 @@ class Defaults(Value):
 
     series: Identifier
     workloads: tuple[Identifier, ...] = Field(min_length=1)
-    arm: Identifier = "default"
+    settings: Identifier = "default"
 
 
-class Source(Value):
+class PublishedSource(Value):
     id: Identifier
     title: str
     url: str = ""
@@ -85,14 +85,14 @@ class Matrix(Value):
     )
     defaults: Defaults
     tools: Tools
-    sources: tuple[Source, ...] = ()
+    sources: tuple[PublishedSource, ...] = ()
     toolchains: tuple[Toolchain, ...] = Field(
         default=(), description="in order of preference, for what is built from source"
     )
     rows: tuple[Row, ...] = Field(min_length=1)
     series: tuple[Series, ...] = Field(min_length=1)
     workloads: tuple[Workload, ...] = Field(min_length=1)
-    settings: tuple[Arm, ...] = Field(min_length=1)
+    settings: tuple[Settings, ...] = Field(min_length=1)
 
     def row(self, row_id: str) -> Row:
         return next(row for row in self.rows if row.id == row_id)

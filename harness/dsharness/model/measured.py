@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 class Image(Value):
     """A built container image, named by the content of what went into it."""
 
-    row_id: str
+    candidate_id: str
     reference: str
     key: str
     packages: dict[str, str] = Field(
@@ -71,8 +71,8 @@ class Sample(Value):
 
     id: str
     campaign_id: str
-    row_id: str
-    arm_id: str
+    candidate_id: str
+    settings_id: str
     workload_id: str
     image_key: str
     started_at: str = Field(description="UTC, ISO 8601")
@@ -122,7 +122,7 @@ class Verdict(Value):
     samples: tuple[str, ...] = Field(default=(), description="sample ids")
 
 
-class Step(Value):
+class CostStep(Value):
     """A difference between two neighbours in a line."""
 
     before: str
@@ -137,7 +137,7 @@ class Boundary(Value):
     series_id: str
     line: tuple[str, ...] = Field(default=(), description="the candidates, in order")
     workload_id: str
-    arm_id: str
+    settings_id: str
     before: str | None = Field(description="the last candidate that is like the line's first")
     after: str | None = Field(description="the first candidate that is like the line's last")
     suspects: tuple[str, ...] = Field(
@@ -153,7 +153,7 @@ class Boundary(Value):
     smallest_visible_pct: float | None = None
     summary: str
     unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")
-    steps: tuple[Step, ...] = Field(
+    steps: tuple[CostStep, ...] = Field(
         default=(), description="every difference between neighbours, the boundary's among them"
     )
     verdicts: tuple[Verdict, ...] = ()
@@ -178,7 +178,7 @@ class Campaign(Value):
         default_factory=dict, description="what was known not to be measurable at the start"
     )
     workload_id: str
-    arm_id: str
+    settings_id: str
     started_at: str
     finished_at: str | None = None
     boundary: Boundary | None = None

@@ -1,1 +1,1 @@
-"""One module for each kind of reason; ``dsresults.explaining`` puts them in order."""
+"""One module for each kind of reason; ``dsresults.reasons.explanation`` puts them in order."""

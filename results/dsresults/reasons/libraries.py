@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsresults.reasons.finding import Confidence, Finding
-from dsresults.reasons.steps import Place
+from dsresults.reasons.cost_steps import StepPlace
+from dsresults.reasons.reason import Confidence, Reason
 
 
-def library_changes(place: Place) -> Iterator[Finding]:
+def library_changes(place: StepPlace) -> Iterator[Reason]:
     """At a boundary: what else differs, and how seriously to take it."""
     if not place.boundary_of:
         return
@@ -18,7 +18,7 @@ def library_changes(place: Place) -> Iterator[Finding]:
     libraries = [noun for noun in differ if noun != "389-ds"]
     text = _text(place, libraries, server=bool(differ))
     if text:
-        yield Finding(
+        yield Reason(
             topic=place.name,
             text=text,
             confidence=Confidence.POSSIBLE,
@@ -26,7 +26,7 @@ def library_changes(place: Place) -> Iterator[Finding]:
         )
 
 
-def _text(place: Place, libraries: list[str], *, server: bool) -> str:
+def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
     names = ", ".join(libraries)
     if place.stored is not None and place.stored[0] != place.stored[1]:
         also = f"Besides the stored password, {names} changed; this run does not tell them apart."

@@ -1,10 +1,10 @@
 """The report: what was found, how sure it is, why, and everything it rests on."""
 
-from dsresults.report.data import ReportData
-from dsresults.report.gathering import report_data
-from dsresults.report.html import render_html
-from dsresults.report.text import render_text
-from dsresults.report.writing import default_folder, write_report
+from dsresults.report.html_page import render_html
+from dsresults.report.report_data import ReportData
+from dsresults.report.report_files import default_folder, write_report
+from dsresults.report.report_source import report_data
+from dsresults.report.terminal_text import render_text
 
 __all__ = [
     "ReportData",

@@ -1,6 +1,6 @@
 """The store: what was asked, measured and answered, kept from the moment it exists."""
 
-from dsresults.store.jsonl import Imported
+from dsresults.store.json_lines import Imported
 from dsresults.store.location import default_location
 from dsresults.store.records import fingerprint
 from dsresults.store.store import Store

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select, text, update
 
-from dsharness.host import place_id
-from dsharness.ownership import lives, owner_tag
+from dsharness.containers.ownership import lives, owner_tag
+from dsharness.machine.host import place_id
 from dsresults.store.database import Database
 from dsresults.store.tables import CLAIMS
 

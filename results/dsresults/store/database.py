@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, NullPool, Table, create_engine, event
 from sqlalchemy.dialects import postgresql, sqlite
 
 from dsharness.errors import StoreError
-from dsresults.store.faults import translated
+from dsresults.store.database_errors import translated
 from dsresults.store.location import Location
 
 LOCK_WAIT_S = 30.0

@@ -11,8 +11,8 @@ from pathlib import Path
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from dsharness.commands import disk_error
 from dsharness.errors import DiskFullError, StoreError
+from dsharness.process.command import disk_error
 
 FILE_NAME = "dsbisect.db"
 DRIVERS = {

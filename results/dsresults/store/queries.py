@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Table, func, select
 
 from dsharness.model import Campaign, Image, Sample, Value
 from dsresults.store.database import Database
-from dsresults.store.encoding import decode
+from dsresults.store.row_encoding import decode
 from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES
 
 V = TypeVar("V", bound=Value)

@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, select, update
 
-from dsharness.content import content_key
+from dsharness.content_key import content_key
 from dsharness.errors import StoreError
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.store.database import Database
-from dsresults.store.encoding import encode, microseconds
+from dsresults.store.row_encoding import encode, microseconds
 from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES
 
 ANSWER = ("finished_at", "finished_us", "boundary")

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import OperationalError
 
 from dsharness.errors import StoreError
-from dsharness.waiting import Deadline
+from dsharness.process.deadline import Deadline
 from dsresults.store.database import Database
-from dsresults.store.faults import ELSEWHERE, translated
+from dsresults.store.database_errors import ELSEWHERE, translated
 from dsresults.store.tables import METADATA
 
 SCRIPTS = Path(__file__).with_name("migrations")

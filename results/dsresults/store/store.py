@@ -11,7 +11,7 @@ from typing import Self, TextIO
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.store.claims import Holder, beat, let_go, take
 from dsresults.store.database import LOCK_WAIT_S, Database
-from dsresults.store.jsonl import Imported, read_lines, write_lines
+from dsresults.store.json_lines import Imported, read_lines, write_lines
 from dsresults.store.location import locate, ready_file
 from dsresults.store.queries import (
     count_samples,
@@ -109,17 +109,17 @@ class Store:
         self,
         *,
         campaign_id: str | None = None,
-        row_id: str | None = None,
+        candidate_id: str | None = None,
         workload_id: str | None = None,
-        arm_id: str | None = None,
+        settings_id: str | None = None,
         image_key: str | None = None,
     ) -> list[Sample]:
         """The samples that match everything given, in time order."""
         given = {
             "campaign_id": campaign_id,
-            "row_id": row_id,
+            "candidate_id": candidate_id,
             "workload_id": workload_id,
-            "arm_id": arm_id,
+            "settings_id": settings_id,
             "image_key": image_key,
         }
         return find_samples(self._database, given)
@@ -136,33 +136,33 @@ class Store:
         *,
         series_id: str | None = None,
         workload_id: str | None = None,
-        arm_id: str | None = None,
+        settings_id: str | None = None,
         finished: bool | None = None,
     ) -> list[Campaign]:
         """The campaigns that match everything given, in time order."""
-        given = {"series_id": series_id, "workload_id": workload_id, "arm_id": arm_id}
+        given = {"series_id": series_id, "workload_id": workload_id, "settings_id": settings_id}
         return find_campaigns(self._database, given, finished=finished)
 
     def campaign(self, campaign_id: str) -> Campaign | None:
         return next(iter(find_campaigns(self._database, {"id": campaign_id})), None)
 
     def latest_finished(
-        self, *, series_id: str, workload_id: str, arm_id: str = "default"
+        self, *, series_id: str, workload_id: str, settings_id: str = "default"
     ) -> Campaign | None:
         """The newest answer to one question."""
-        given = {"series_id": series_id, "workload_id": workload_id, "arm_id": arm_id}
+        given = {"series_id": series_id, "workload_id": workload_id, "settings_id": settings_id}
         found = find_campaigns(self._database, given, finished=True, order="finished_us")
         return found[-1] if found else None
 
     def unfinished_campaign(
-        self, *, kind: str, series_id: str, workload_id: str, arm_id: str, fingerprint: str
+        self, *, kind: str, series_id: str, workload_id: str, settings_id: str, fingerprint: str
     ) -> Campaign | None:
         """The newest campaign to resume: the same question in the same environment."""
         given = {
             "kind": kind,
             "series_id": series_id,
             "workload_id": workload_id,
-            "arm_id": arm_id,
+            "settings_id": settings_id,
             "fingerprint": fingerprint,
         }
         found = find_campaigns(self._database, given, finished=False)

@@ -19,7 +19,7 @@ CAMPAIGNS = Table(
     Column("kind", Text, nullable=False),
     Column("series_id", Text, nullable=False),
     Column("workload_id", Text, nullable=False),
-    Column("arm_id", Text, nullable=False),
+    Column("settings_id", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
     Column("started_at", Text, nullable=False),
     Column("started_us", BigInteger, nullable=False),
@@ -27,7 +27,7 @@ CAMPAIGNS = Table(
     Column("finished_us", BigInteger),
     Column("boundary", JSON(none_as_null=True)),
     Column("rest", JSON, nullable=False),
-    Index("campaigns_by_question", "series_id", "workload_id", "arm_id"),
+    Index("campaigns_by_question", "series_id", "workload_id", "settings_id"),
 )
 
 SAMPLES = Table(
@@ -35,8 +35,8 @@ SAMPLES = Table(
     METADATA,
     Column("id", Text, primary_key=True),
     Column("campaign_id", Text, nullable=False),
-    Column("row_id", Text, nullable=False),
-    Column("arm_id", Text, nullable=False),
+    Column("candidate_id", Text, nullable=False),
+    Column("settings_id", Text, nullable=False),
     Column("workload_id", Text, nullable=False),
     Column("image_key", Text, nullable=False),
     Column("started_at", Text, nullable=False),
@@ -52,7 +52,7 @@ SAMPLES = Table(
     Column("invalid", JSON, nullable=False),
     Column("rest", JSON, nullable=False),
     Index("samples_by_campaign", "campaign_id", "started_us"),
-    Index("samples_by_row", "row_id", "workload_id", "arm_id"),
+    Index("samples_by_row", "candidate_id", "workload_id", "settings_id"),
 )
 
 # One image key can have several manifests: an unpinned package moves on between two builds.
@@ -61,7 +61,7 @@ IMAGES = Table(
     METADATA,
     Column("id", Text, primary_key=True),
     Column("key", Text, nullable=False),
-    Column("row_id", Text, nullable=False),
+    Column("candidate_id", Text, nullable=False),
     Column("reference", Text, nullable=False),
     Column("added_at", Text, nullable=False),
     Column("added_us", BigInteger, nullable=False),

@@ -15,7 +15,7 @@ def upgrade() -> None:
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("series_id", sa.Text, nullable=False),
         sa.Column("workload_id", sa.Text, nullable=False),
-        sa.Column("arm_id", sa.Text, nullable=False),
+        sa.Column("settings_id", sa.Text, nullable=False),
         sa.Column("fingerprint", sa.Text, nullable=False),
         sa.Column("started_at", sa.Text, nullable=False),
         sa.Column("started_us", sa.BigInteger, nullable=False),
@@ -24,13 +24,15 @@ def upgrade() -> None:
         sa.Column("boundary", sa.JSON),
         sa.Column("rest", sa.JSON, nullable=False),
     )
-    op.create_index("campaigns_by_question", "campaigns", ["series_id", "workload_id", "arm_id"])
+    op.create_index(
+        "campaigns_by_question", "campaigns", ["series_id", "workload_id", "settings_id"]
+    )
     _samples()
     op.create_table(
         "images",
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("key", sa.Text, nullable=False),
-        sa.Column("row_id", sa.Text, nullable=False),
+        sa.Column("candidate_id", sa.Text, nullable=False),
         sa.Column("reference", sa.Text, nullable=False),
         sa.Column("added_at", sa.Text, nullable=False),
         sa.Column("added_us", sa.BigInteger, nullable=False),
@@ -44,8 +46,8 @@ def _samples() -> None:
         "samples",
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("campaign_id", sa.Text, nullable=False),
-        sa.Column("row_id", sa.Text, nullable=False),
-        sa.Column("arm_id", sa.Text, nullable=False),
+        sa.Column("candidate_id", sa.Text, nullable=False),
+        sa.Column("settings_id", sa.Text, nullable=False),
         sa.Column("workload_id", sa.Text, nullable=False),
         sa.Column("image_key", sa.Text, nullable=False),
         sa.Column("started_at", sa.Text, nullable=False),
@@ -62,4 +64,4 @@ def _samples() -> None:
         sa.Column("rest", sa.JSON, nullable=False),
     )
     op.create_index("samples_by_campaign", "samples", ["campaign_id", "started_us"])
-    op.create_index("samples_by_row", "samples", ["row_id", "workload_id", "arm_id"])
+    op.create_index("samples_by_row", "samples", ["candidate_id", "workload_id", "settings_id"])

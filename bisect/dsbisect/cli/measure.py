@@ -1,0 +1,94 @@
+"""`measure`: some samples of one row, for a look or a script."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, Relock, SettingsId, StorePlace
+from dsharness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dsharness.model import Sample
+
+
+def measure(  # noqa: PLR0913 - each is an option
+    row: Annotated[str, typer.Argument(help="Row to measure: `dsbisect matrix show` lists them.")],
+    *,
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="Repeatable. Default: the matrix's.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, max=1000, help="Runs of each workload.")
+    ] = 5,
+    settings_id: SettingsId = "default",
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    relock: Relock = False,
+    keep: Keep = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build, serve and measure one row.
+
+    Example: dsbisect measure debian-12 --workload bind-one --samples 10 --settings ssha512
+    """
+    from rich.console import Console
+
+    from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.rows.row_samples import Look, measure_row
+    from dsbuilds.build_request import check_rows
+    from dsharness.containers.engine_probe import detect
+    from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dsresults.store import Store
+
+    checked = load_matrix(matrix)
+    known = find_row(checked, row)
+    workloads = [find_workload(checked, name) for name in workload or checked.defaults.workloads]
+    look = Look(
+        matrix=checked,
+        row=row,
+        workloads=tuple(workloads),
+        settings=find_settings(checked, settings_id),
+        samples=samples,
+        relock=relock,
+        keep=keep,
+    )
+    check_rows(checked, (known,))
+    engine = detect()
+    with Store.open(store) as opened, Watch() as watch:
+        taken = measure_row(look, engine, opened, watch)
+    if as_json:
+        typer.echo(json.dumps([sample.model_dump(mode="json") for sample in taken], indent=2))
+    else:
+        Console().print(_table(taken))
+    if not any(sample.valid for sample in taken):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _table(samples: Sequence[Sample]) -> Table:
+    from rich.table import Table
+
+    table = Table("workload", "usable", "binds/s", "CPU ms/bind", "÷ calibrator", "stored as")
+    for workload in dict.fromkeys(sample.workload_id for sample in samples):
+        group = [sample for sample in samples if sample.workload_id == workload]
+        valid = [sample for sample in group if sample.valid]
+        stored = valid[0].stored if valid else None
+        table.add_row(
+            workload,
+            f"{len(valid)} of {len(group)}",
+            _middle([sample.rate_per_s for sample in valid], "{:.0f}"),
+            _middle([(sample.server_cpu_us_per_op or 0) / 1000 for sample in valid], "{:.3g}"),
+            _middle([sample.calibrated_cost or 0 for sample in valid], "{:.3g}"),
+            f"{stored.scheme} {stored.rounds or ''}" if stored else "",
+        )
+    return table
+
+
+def _middle(values: Sequence[Any], form: str) -> str:
+    return form.format(statistics.median(values)) if values else "-"

@@ -1,0 +1,171 @@
+"""Progress with an ETA: a live bar on a terminal, plain lines elsewhere. Speaks to stderr."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from dsbisect.cli.belief_text import as_table, in_words
+from dsbisect.search.question import Measure, Outlook, Question
+from dsharness.model import Boundary, Campaign, Sample
+
+TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing of it is here; until one is ready
+
+
+class Watch:
+    """A ``Watcher`` for people."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._begin = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TextColumn("{task.fields[left]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+        )
+        self._outlook: Outlook | None = None
+        self._live = Live(
+            get_renderable=self._shown, console=self._console, transient=True, refresh_per_second=4
+        )
+        self._task: TaskID | None = None
+        self._prepared = 0
+        self._rows = 0
+        self._questions = 0
+        self._begun = 0
+        self._answered = 0
+        self._taken = 0
+        self._expected = 0
+        self._measuring_since = 0.0
+        self._question: Question | None = None
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+    def begin(self, rows: Sequence[str], questions: int) -> None:
+        self._rows, self._questions = len(rows), questions
+        self._task = self._bar.add_task("prepare", total=len(rows), left="")
+        cold = spell_left(len(rows) * TYPICAL_PREPARATION_S)
+        noun = "row" if len(rows) == 1 else "rows"
+        self._say(
+            f"preparing {len(rows)} {noun}: {', '.join(rows)} ({cold} if nothing of it is here yet)"
+        )
+
+    def preparing(self, row: str, what: str) -> None:
+        self._say(f"[bold]{escape(row)}[/]: {escape(what)}")
+
+    def prepared(self, row: str) -> None:
+        self._ended(row, "ready", "")
+
+    def failed(self, row: str, why: str) -> None:
+        self._ended(row, "[bold yellow]failed[/]", f": {escape(why)}")
+
+    def _ended(self, row: str, how: str, why: str) -> None:
+        self._prepared += 1
+        each = self._elapsed / self._prepared
+        left = spell_left((self._rows - self._prepared) * each)
+        self._advance("prepare", self._prepared, self._rows, left)
+        counted = f"({self._prepared} of {self._rows}, {left})"
+        self._say(f"[bold]{escape(row)}[/]: {how} {counted}{why}")
+
+    def resumed(self, campaign: Campaign, samples: int) -> None:
+        self._say(f"resuming {campaign.workload_id}: {samples} samples are in the store already")
+
+    def note(self, text: str) -> None:
+        self._say(escape(text))
+
+    def expect(self, samples: int) -> None:
+        """So many samples are taken, without any search."""
+        self._begun, self._expected = 1, samples
+        self._measuring_since = time.monotonic()
+
+    def step(self, question: Question, step: Measure) -> None:
+        if not self._measuring_since:
+            self._measuring_since = time.monotonic()
+        if question != self._question:
+            self._question = question
+            self._begun += 1
+            self._say(f"workload [bold]{question.workload_id}[/] on {_line_of(question.line)}")
+        self._expected = self._taken + len(step.candidates) + step.remaining
+        self._outlook = step.outlook
+        self._say(f"turn {step.turn}: {escape(step.why)}")
+        if step.outlook and not self._console.is_terminal:
+            self._say(f"  {escape(in_words(step.outlook))}")
+
+    def sampled(self, sample: Sample) -> None:
+        self._taken += 1
+        each = (time.monotonic() - self._measuring_since) / self._taken
+        later = max(0, self._questions - self._answered - 1) * self._expected / self._begun
+        left = spell_left((self._expected - self._taken + later) * each)
+        self._advance("measure", self._taken, self._expected + later, left)
+        self._say(
+            f"  {_line(sample)} ({self._taken} of about {self._expected + later:.0f}, {left})"
+        )
+
+    def unmeasurable(self, row: str, why: str) -> None:
+        self._say(f"[bold yellow]{escape(row)} cannot be measured[/]: {escape(why)}")
+
+    def answered(self, boundary: Boundary) -> None:
+        self._answered += 1
+        self._outlook = None
+        self._say(f"[bold green]{boundary.workload_id}[/]: {escape(boundary.summary)}")
+
+    def _shown(self) -> RenderableType:
+        """What stands below the lines: what is believed now, and the bar."""
+        parts = [as_table(self._outlook)] if self._outlook else []
+        return Group(*parts, self._bar)
+
+    @property
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._begin
+
+    def _advance(self, what: str, done: float, total: float, left: str) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, description=what, completed=done, total=total, left=left)
+
+    def _say(self, text: str) -> None:
+        self._console.print(f"[dim]{self._elapsed:5.0f} s[/] {text}", soft_wrap=True)
+
+
+def _line_of(line: Sequence[str]) -> str:
+    """A line of candidates; the middle of a long one is counted."""
+    if len(line) > 8:
+        return f"{line[0]} → … {len(line) - 2} more … → {line[-1]}"
+    return " → ".join(line)
+
+
+def _line(sample: Sample) -> str:
+    if not sample.valid:
+        return f"{sample.candidate_id}: [yellow]not usable[/]: {escape('; '.join(sample.invalid))}"
+    cpu = sample.server_cpu_us_per_op
+    spent = f", {cpu / 1000:.3g} ms CPU each" if cpu else ""
+    return f"{sample.candidate_id}: {sample.rate_per_s:.0f}/s{spent}"
+
+
+def spell_left(seconds: float) -> str:
+    if seconds < 1:
+        return "almost done"
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} min left"
+    return f"about {seconds / 3600:.1f} h left"

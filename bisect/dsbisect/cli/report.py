@@ -1,0 +1,68 @@
+"""`report`: the HTML and text of what the store holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dsbisect.cli.common_options import AsJson, MatrixFile, ReportFolder, StorePlace
+from dsharness.errors import StoreError
+
+if TYPE_CHECKING:
+    from dsharness.model import Campaign
+    from dsresults.store import Store
+
+
+def report(
+    campaigns: Annotated[
+        list[str] | None, typer.Argument(help="Campaign ids; default: the latest of each question.")
+    ] = None,
+    *,
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    output: ReportFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the report again from stored samples; the last line is its path.
+
+    Example: dsbisect report --output /tmp/report
+    """
+    from dsharness.matrix import load_matrix
+    from dsresults.report import default_folder, render_text, report_data, write_report
+    from dsresults.store import Store
+
+    checked = load_matrix(matrix)
+    with Store.open(store, create=False) as opened:
+        chosen = _chosen(opened, campaigns or [])
+        samples = [s for campaign in chosen for s in opened.samples(campaign_id=campaign.id)]
+        keys = {sample.image_key for sample in samples}
+        images = {key: image for key in keys if (image := opened.image(key)) is not None}
+    data = report_data(checked, chosen, samples, images)
+    path = write_report(output or default_folder(chosen[0].series_id), data)
+    typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
+
+
+def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
+    """The campaigns named, or the newest answer to each question of the newest series."""
+    if ids:
+        found = [(name, store.campaign(name)) for name in ids]
+        for name, campaign in found:
+            if campaign is None or campaign.boundary is None:
+                raise StoreError(
+                    f"no finished campaign {name} in {store}",
+                    hint="`dsbisect results list` shows those there are",
+                )
+        return [campaign for _, campaign in found if campaign is not None]
+    finished = [c for c in store.campaigns(finished=True) if c.kind == "rows"]
+    if not finished:
+        raise StoreError(
+            f"{store} holds no finished campaign", hint="run `dsbisect reproduce` first"
+        )
+    series = finished[-1].series_id
+    newest = {
+        (c.workload_id, c.settings_id, c.boundary.line if c.boundary else ()): c
+        for c in finished
+        if c.series_id == series
+    }
+    return list(newest.values())

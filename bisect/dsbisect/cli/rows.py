@@ -1,0 +1,186 @@
+"""`bisect rows` and `reproduce`: a study from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dsbisect.cli.common_options import (
+    AsJson,
+    EventLines,
+    Keep,
+    Level,
+    MatrixFile,
+    MostBuilds,
+    MostHours,
+    MostRuns,
+    Relock,
+    ReportFolder,
+    SearchRule,
+    SettingsId,
+    StorePlace,
+)
+from dsbisect.search_options import SearchOptions
+from dsharness.errors import ExitCode, StoppedError
+
+if TYPE_CHECKING:
+    from dsbisect.rows.rows_request import Request
+    from dsbisect.rows.rows_study import Findings
+    from dsharness.model import Campaign
+
+app = typer.Typer(no_args_is_help=True, help="Search a series for its fast/slow boundary.")
+
+SeriesId = Annotated[
+    str | None, typer.Option("--series", help="The series to search. Default: the matrix's.")
+]
+WorkloadIds = Annotated[
+    list[str] | None,
+    typer.Option("--workload", help="Repeatable. Default: the matrix's.", show_default=False),
+]
+Good = Annotated[str | None, typer.Option("--good", help="Row to start at; default: the first.")]
+Bad = Annotated[str | None, typer.Option("--bad", help="Row to end at; default: the last.")]
+
+
+@app.command("rows")
+def bisect_rows(  # noqa: PLR0913 - each is an option
+    *,
+    series: SeriesId = None,
+    good: Good = None,
+    bad: Bad = None,
+    workload: WorkloadIds = None,
+    settings_id: SettingsId = "default",
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    output: ReportFolder = None,
+    relock: Relock = False,
+    keep: Keep = False,
+    search: SearchRule = "statistical",
+    level: Level = SearchOptions.level,
+    most_runs: MostRuns = SearchOptions.most_runs,
+    most_builds: MostBuilds = None,
+    most_hours: MostHours = None,
+    events: EventLines = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find where fast turns slow along a series of rows.
+
+    Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
+    --workload bind-one
+    """
+    from dsbisect.rows.rows_request import Request
+    from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
+
+    options = SearchOptions(
+        name=search, level=level, most_runs=most_runs, most_builds=most_builds,
+        most_hours=most_hours,
+    )  # fmt: skip
+    checked = load_matrix(matrix)
+    request = Request(
+        matrix=checked,
+        series=find_series(checked, series or checked.defaults.series),
+        workloads=tuple(
+            find_workload(checked, name) for name in workload or checked.defaults.workloads
+        ),
+        settings=find_settings(checked, settings_id),
+        good=good,
+        bad=bad,
+        relock=relock,
+        keep=keep,
+    )
+    study(request, store, output, as_json=as_json, options=options, events=events)
+
+
+def reproduce(
+    *,
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    output: ReportFolder = None,
+    relock: Relock = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build, measure and report the matrix's default series: the whole chain in one command.
+
+    Example: dsbisect reproduce --output /tmp/report
+    """
+    from dsbisect.rows.rows_request import Request
+    from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
+
+    checked = load_matrix(matrix)
+    defaults = checked.defaults
+    request = Request(
+        matrix=checked,
+        series=find_series(checked, defaults.series),
+        workloads=tuple(find_workload(checked, name) for name in defaults.workloads),
+        settings=find_settings(checked, defaults.settings),
+        relock=relock,
+    )
+    study(request, store, output, as_json=as_json)
+
+
+def study(
+    request: Request,
+    store_place: str | None,
+    output: Path | None,
+    *,
+    as_json: bool,
+    command: str = "",
+    options: SearchOptions | None = None,
+    events: bool = False,
+) -> None:
+    """Run a study and tell what it found; a status of its own when that is nothing."""
+    from dsbisect.cli.progress_json import Events
+    from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.rows.rows_study import run_study
+    from dsbuilds.build_request import check_rows
+    from dsharness.containers.engine_probe import detect
+    from dsresults.store import Store
+
+    # A wrong --good or --bad, a row that can never be built: told before anything is started.
+    named = {name for line in request.lines for name in line}
+    check_rows(request.matrix, (row for row in request.matrix.rows if row.id in named))
+    engine = detect()
+    with Store.open(store_place) as store, Events() if events else Watch() as watch:
+        findings = run_study(request, engine=engine, store=store, watcher=watch, options=options)
+    try:
+        _tell(request, findings, output, as_json=as_json, command=command)
+    except KeyboardInterrupt as error:
+        raise StoppedError(
+            "interrupted while the report was written; every sample and answer is stored",
+            hint="`dsbisect report` writes it",
+        ) from error
+    if (request.good or request.bad) and _improved(findings):
+        typer.echo("note: good is the slow end: are --good and --bad swapped?", err=True)
+    tell_unanswered(findings.campaigns)
+
+
+def _tell(
+    request: Request, findings: Findings, output: Path | None, *, as_json: bool, command: str
+) -> None:
+    from dsresults.report import default_folder, render_text, report_data, write_report
+
+    data = report_data(request.matrix, findings.campaigns, findings.samples, findings.images)
+    if command:
+        data = data.asked_by(command)
+    path = write_report(output or default_folder(request.series.id), data)
+    typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
+
+
+def _improved(findings: Findings) -> bool:
+    return any(c.boundary and c.boundary.direction == "faster" for c in findings.campaigns)
+
+
+def tell_unanswered(campaigns: Sequence[Campaign]) -> None:
+    """Say which questions have no answer; a status of its own when none has."""
+    open_ = [campaign for campaign in campaigns if not _answered(campaign)]
+    for campaign in open_:
+        summary = campaign.boundary.summary if campaign.boundary else "it was not measured"
+        typer.echo(f"no answer for {campaign.workload_id}: {summary}", err=True)
+    if len(open_) == len(campaigns):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _answered(campaign: Campaign) -> bool:
+    return campaign.boundary is not None and campaign.boundary.direction != "unknown"

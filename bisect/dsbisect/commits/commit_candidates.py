@@ -1,0 +1,217 @@
+"""Sources as candidates: each a tree, built in a toolchain and laid over the system it was for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from dsbisect.lab.candidates import Told
+from dsbuilds.attempt import first_that_works
+from dsbuilds.build_cache import find
+from dsbuilds.built_row import check_promise, promise, promising
+from dsbuilds.drivers.tree import TreeOrder, build_tree
+from dsbuilds.drivers.tree_image import layered
+from dsbuilds.edits.contract import Expectation, Patch
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.history.relevant_files import server_key
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.toolchain_choice import Way, ways_of
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key
+from dsharness.errors import BuildError, EditError, SourceError
+from dsharness.measure.golden_state import Golden
+from dsharness.model import AppliedPatch, Build, Image, Matrix, Server, Toolchain
+
+Repair = Callable[[Tree], "tuple[Tree, AppliedPatch] | None"]
+Patches = Callable[[Tree], "tuple[Patch, ...]"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specimen:
+    """A source that stands for a candidate."""
+
+    tree: Tree
+    clean: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """A tree as it is built, and what came of it so far."""
+
+    tree: Tree
+    patches: tuple[AppliedPatch, ...]
+    expect: Expectation
+    clean: bool
+
+    def order(self, way: Way, toolset: ToolchainImage) -> TreeOrder:
+        return TreeOrder(
+            tree=self.tree,
+            needs=way.needs,
+            toolset=toolset,
+            patches=self.patches,
+            expect=self.expect,
+            clean=self.clean,
+        )
+
+
+def no_patches(tree: Tree) -> tuple[Patch, ...]:
+    del tree
+    return ()
+
+
+@dataclass(kw_only=True)
+class SourceSupply:
+    """A ``Supply`` of sources; specimens may join while a search goes on."""
+
+    engine: Engine
+    matrix: Matrix
+    toolchains: tuple[Toolchain, ...]  # best first
+    patches: Patches = no_patches
+    repairs: tuple[Repair, ...] = ()
+    specimens: dict[str, Specimen] = field(default_factory=dict)
+    builds: dict[str, Build] = field(default_factory=dict)
+    ways: dict[str, Way] = field(default_factory=dict)
+    _shops: dict[str, ToolchainImage] = field(default_factory=dict)
+    _identities: dict[str, str] = field(default_factory=dict)
+
+    def add(self, candidate: str, tree: Tree, *, clean: bool = False) -> str:
+        self.specimens[candidate] = Specimen(tree=tree, clean=clean)
+        return candidate
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        for name, specimen in self.specimens.items():
+            if name not in self._identities:
+                self._identities[name] = self._identity(specimen)
+        return self._identities
+
+    @property
+    def runtimes(self) -> Mapping[str, str]:
+        return {name: toolset.runtime.key for name, toolset in sorted(self._shops.items())}
+
+    def server(self, candidate: str) -> Server:
+        del candidate
+        return Server.TREE
+
+    def image(self, candidate: str, told: Told) -> Image:
+        build, toolset = self.build(candidate, told)
+        return promising(layered(self.engine, build, toolset, candidate, told), build)
+
+    def ahead(self, candidate: str) -> None:
+        """Build a candidate that may be wanted soon."""
+        self.build(candidate, lambda _: None)
+
+    def ready(self, candidate: str) -> bool:
+        """Whether its build is here already, in a toolchain that was used."""
+        specimen = self.specimens[candidate]
+        try:
+            source = self._source(specimen, specimen.tree, ())
+            ways = ways_of(source.tree.read, self.toolchains)
+        except (BuildError, EditError, SourceError):
+            return False
+        shops = ((way, self._shops.get(way.toolchain.id)) for way in ways)
+        return any(
+            toolset and find(source.order(way, toolset).key) is not None for way, toolset in shops
+        )
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        """What the server stores is what the edits promised, or the build is not what it says."""
+        del candidate
+        check_promise(golden)
+
+    def build(self, candidate: str, told: Told) -> tuple[Build, ToolchainImage]:
+        """The candidate's build: as it is, or with the repairs that are known."""
+        specimen = self.specimens[candidate]
+        try:
+            made, way = self._built(specimen, specimen.tree, (), told)
+        except UnbuildableError:
+            repaired, applied = self._repaired(specimen.tree)
+            if not applied:
+                raise
+            told(f"building again with {', '.join(patch.name for patch in applied)}")
+            made, way = self._built(specimen, repaired, applied, told)
+        self.builds[candidate], self.ways[candidate] = made[0], way
+        return made
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the answer should know of how its candidates were built."""
+        said: dict[str, list[str]] = {}
+        for candidate, build in self.builds.items():
+            for note in build.provenance.notes:
+                said.setdefault(note, []).append(candidate)
+            toolchain = self.ways[candidate].toolchain
+            if toolchain.id != self.toolchains[0].id:
+                other = f"built by {toolchain.id}, the others by {self.toolchains[0].id}"
+                said.setdefault(f"{other}: their libraries differ too", []).append(candidate)
+        return tuple(f"{note}: {', '.join(names)}" for note, names in said.items())
+
+    def _built(
+        self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], told: Told
+    ) -> tuple[tuple[Build, ToolchainImage], Way]:
+        """In the first way that works; parts are left out only where they are for all."""
+        source = self._source(specimen, tree, applied)
+        ways = self._comparable(ways_of(source.tree.read, self.toolchains))
+
+        def make(way: Way) -> tuple[Build, ToolchainImage]:
+            toolset = self._shop(way.toolchain, told)
+            return build_tree(self.engine, source.order(way, toolset), progress=told), toolset
+
+        return first_that_works(ways, make, told)
+
+    def _comparable(self, ways: tuple[Way, ...]) -> tuple[Way, ...]:
+        """Without an optional part that others of this search have, it would be another server."""
+        have = frozenset[str]().union(*(way.needs.optional for way in self.ways.values()))
+        left = tuple(way for way in ways if not way.left_out & have)
+        if not left:
+            error = UnbuildableError(
+                f"unbuildable: no toolchain fits it with {', '.join(sorted(have))}, which others "
+                "of this search have",
+                hint="it could be built without, but would be another server; docs/builds.md",
+            )
+            error.lasting = False
+            raise error
+        return left
+
+    def _source(self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...]) -> _Source:
+        """A source with all that is applied to it."""
+        patches = self.patches(tree)
+        for patch in patches:
+            tree = tree.patched(patch.name, patch.text)
+        applied += tuple(
+            AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
+            for patch in patches
+        )
+        return _Source(tree=tree, patches=applied, expect=promise(patches), clean=specimen.clean)
+
+    def _repaired(self, tree: Tree) -> tuple[Tree, tuple[AppliedPatch, ...]]:
+        applied: list[AppliedPatch] = []
+        for repair in self.repairs:
+            try:
+                done = repair(tree)
+            except (SourceError, EditError):
+                continue  # it does not fit here; the tree stays what it is
+            if done is not None:
+                tree, patch = done
+                applied.append(patch)
+        return tree, tuple(applied)
+
+    def _shop(self, toolchain: Toolchain, told: Told) -> ToolchainImage:
+        if toolchain.id not in self._shops:
+            self._shops[toolchain.id] = toolset_of(
+                self.engine, self.matrix, toolchain, progress=told
+            )
+        return self._shops[toolchain.id]
+
+    def _identity(self, specimen: Specimen) -> str:
+        toolchains = [each.model_dump(mode="json") for each in self.toolchains]
+        try:
+            patches = [patch.sha256 for patch in self.patches(specimen.tree)]
+        except EditError as error:  # told when the candidate is asked for
+            patches = [error.message]
+        try:
+            made_of = server_key(specimen.tree.listing())
+        except BuildError:  # told when it is built
+            made_of = specimen.tree.id
+        return content_key([made_of, specimen.clean, toolchains, patches])

@@ -1,0 +1,89 @@
+"""One commit between two references: it is like the good one, like the bad one, or unclear."""
+
+from __future__ import annotations
+
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commits_request import (
+    SHORT,
+    Ask,
+    patches_of,
+    repairs_of,
+    toolchains_of,
+    tree_of,
+)
+from dsbisect.lab.campaign_loop import run_campaign
+from dsbisect.lab.laboratory import Laboratory, LabPlan
+from dsbisect.rows.rows_study import Watcher
+from dsbisect.search.question import Question
+from dsbisect.search_options import SearchOptions
+from dsbuilds.history.relevant_files import server_key
+from dsbuilds.history.repository import Repository
+from dsharness.containers.engine import Engine
+from dsharness.model import Boundary
+from dsresults.store import Store
+
+
+def judge_commit(
+    ask: Ask, revision: str, *, engine: Engine, store: Store, watcher: Watcher
+) -> tuple[bool | None, str]:
+    """True: changed like the bad reference; False: like the good one; None: cannot be told."""
+    repository = Repository.open(ask.repository)
+    names = [repository.revision(name) for name in (ask.good, revision, ask.bad)]
+    trees = {name[:SHORT]: tree_of(repository, name) for name in names}
+    good, candidate, bad = (name[:SHORT] for name in names)
+    keys = {name: server_key(tree.listing()) for name, tree in trees.items()}
+    for reference, changed in ((good, False), (bad, True)):
+        if keys[candidate] == keys[reference]:
+            return changed, f"{candidate} makes the same server as {reference}"
+    toolchains, crossing = toolchains_of(ask, (trees[good], trees[bad]))
+    supply = SourceSupply(
+        engine=engine,
+        matrix=ask.matrix,
+        toolchains=toolchains,
+        patches=patches_of(ask),
+        repairs=repairs_of(ask, repository),
+    )
+    for name, tree in trees.items():
+        supply.add(name, tree, clean=ask.clean)
+    plan = LabPlan.on(
+        engine,
+        matrix=ask.matrix,
+        settings=ask.settings,
+        users=ask.workload.users,
+    )
+    question = Question(
+        series_id=f"{repository.name}:judge",
+        line=(good, candidate, bad),
+        workload_id=ask.workload.id,
+        settings_id=ask.settings.id,
+    )
+    watcher.begin(question.line, 1)
+    if crossing is not None:
+        watcher.preparing(good, crossing)
+    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
+        laboratory.prepare(question.line, watcher)
+        campaign = run_campaign(
+            question,
+            ask.workload,
+            search=SearchOptions(paired=plan.seats is not None).search(
+                ask.workload, survey_up_to=3
+            ),
+            benches=laboratory,
+            store=store,
+            listener=watcher,
+            kind="commits",
+        )
+    assert campaign.boundary is not None  # noqa: S101 - a finished campaign has an answer
+    return side_of(candidate, campaign.boundary)
+
+
+def side_of(candidate: str, boundary: Boundary) -> tuple[bool | None, str]:
+    """On which side of the boundary a candidate was measured to be."""
+    verdict = next((each for each in boundary.verdicts if each.candidate == candidate), None)
+    if verdict is None or not boundary.found or candidate in boundary.unmeasured:
+        return None, boundary.unmeasured.get(candidate, boundary.summary)
+    if boundary.after == candidate:
+        return True, verdict.why
+    if boundary.before == candidate:
+        return False, verdict.why
+    return None, verdict.why

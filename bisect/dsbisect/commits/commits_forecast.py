@@ -1,0 +1,91 @@
+"""What a search over commits will take, before anything is built. Core pure logic."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field
+
+from dsbisect.commits.commit_range import Range
+from dsbisect.commits.commits_request import Ask, toolchains_of
+from dsbisect.search_options import run_s
+from dsharness.model import Value
+from dsresults.commits_result import EqualCommits
+
+# Measured on two cores with the commands in docs/builds.md; a figure to plan with, no promise.
+FIRST_BUILD_S = 210.0
+NEXT_BUILD_S = 25.0
+CLEAN_BUILD_S = 240.0
+GOLDEN_S = 25.0
+RUNS_EACH = 3  # of one candidate, when the difference is large; `dsbisect plan` knows more
+
+
+class CommitsForecast(Value):
+    """Candidates, builds, runs and hours, as far as they can be known."""
+
+    good: str
+    bad: str
+    commits: int
+    candidates: tuple[str, ...]
+    subjects: dict[str, str]
+    classes: tuple[EqualCommits, ...]
+    builds: int = Field(description="at most, when every commit builds")
+    clean_builds: int
+    samples: int
+    hours: float
+    notes: tuple[str, ...] = ()
+
+
+def expected(ask: Ask, scope: Range) -> CommitsForecast:
+    """A forecast for one large culprit on a line of which every commit builds."""
+    steps = math.ceil(math.log2(max(1, len(scope.line) - 1)))
+    clean = 2 if ask.proof else 0
+    further = 2 if ask.proof else 0  # with and without the culprit
+    builds = 2 + steps + further
+    samples = RUNS_EACH * (2 + steps + clean + 2 * further)
+    seconds = (
+        FIRST_BUILD_S
+        + (builds - 1) * NEXT_BUILD_S
+        + clean * CLEAN_BUILD_S
+        + (builds + clean) * GOLDEN_S
+        + samples * run_s(ask.workload, paired=False)
+    )
+    repository = scope.repository
+    return CommitsForecast(
+        good=scope.good,
+        bad=scope.bad,
+        commits=scope.commits,
+        candidates=scope.line,
+        subjects={name: repository.commit(scope.hashes[name]).subject for name in scope.line},
+        classes=scope.equal,
+        builds=builds,
+        clean_builds=clean,
+        samples=samples,
+        hours=round(seconds / 3600, 2),
+        notes=(*scope.notes, *_crossing(ask, scope)),
+    )
+
+
+def _crossing(ask: Ask, scope: Range) -> tuple[str, ...]:
+    """What is to be known of a range whose ends are of different eras."""
+    ends = tuple(scope.trees[end] for end in (scope.line[0], scope.line[-1]))
+    _, said = toolchains_of(ask, ends)
+    return (said,) if said else ()
+
+
+def expected_text(forecast: CommitsForecast) -> str:
+    """The forecast on a screen; the first line holds it all."""
+    merged = {each.candidate: each for each in forecast.classes}
+    head = (
+        f"{forecast.commits} commits, {len(forecast.candidates)} candidates: about "
+        f"{forecast.builds} builds, {forecast.clean_builds} clean ones, "
+        f"{forecast.samples} samples, {forecast.hours:.1f} hours"
+    )
+    lines = [head]
+    for name in forecast.candidates:
+        lines.append(f"  {name} {forecast.subjects[name]}")
+        if name in merged:
+            equal = merged[name]
+            kinds = ", ".join(equal.kinds) or "nothing"
+            lines.append(f"    and {len(equal.commits) - 1} equal to it ({kinds} only)")
+    return "\n".join([*lines, *(f"note: {note}" for note in forecast.notes)])

@@ -1,0 +1,124 @@
+"""What a user asks of a repository, and what there is to search."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dsbisect.commits.commit_candidates import Patches, Repair
+from dsbisect.commits.file_prior import HOT
+from dsbuilds.build_request import check_changes
+from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.patch_file import patch_of
+from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.history.commit_change import picked
+from dsbuilds.history.repository import Repository
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.toolchain_choice import for_range, named, ways_of
+from dsharness.content_key import content_key
+from dsharness.errors import AlreadySoError, BuildError
+from dsharness.model import AppliedPatch, Matrix, Settings, Toolchain, Workload
+
+SHORT = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """A search over commits, as a user spells it."""
+
+    matrix: Matrix
+    workload: Workload
+    settings: Settings
+    repository: str
+    good: str
+    bad: str
+    first_parent: bool = False
+    paths: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
+    patches: tuple[Path, ...] = ()
+    toolchain: str | None = None
+    clean: bool = False  # build each from nothing
+    proof: bool = True
+    backports: bool = False  # also measure what was picked of a culprit onto other branches
+    prior: Mapping[str, float] = field(default_factory=lambda: HOT)
+    flat: bool = False  # every commit as likely as any other
+    keep: bool = False
+
+
+def check_ask(ask: Ask) -> None:
+    """Refuse what can be told to be wrong before the repository is looked at or fetched."""
+    check_changes(ask.edits, ask.patches)
+    if ask.toolchain is not None:
+        named(ask.toolchain, ask.matrix.toolchains)
+
+
+def tree_of(repository: Repository, revision: str) -> Tree:
+    """All files of a commit, named by its short hash."""
+    commit = repository.commit(revision)
+    return Tree(
+        git=repository.git,
+        id=commit.tree,
+        origin=f"{repository.source} at {commit.hash[:SHORT]}",
+        revision=commit.hash,
+    )
+
+
+def patches_of(ask: Ask) -> Patches:
+    """What is applied to every source before it is built: edits by meaning, then the user's."""
+    own = tuple(user_patch(path) for path in ask.patches)
+
+    def patches(tree: Tree) -> tuple[Patch, ...]:
+        needed = [edit for edit in ask.edits if not _holds(edit, tree)]
+        edited = (patch_of(needed, tree.read),) if needed else ()
+        return (*edited, *own)
+
+    return patches
+
+
+def _holds(edit: str, tree: Tree) -> bool:
+    """Whether a source is already as the edit would make it, as on one side of a culprit."""
+    try:
+        patch_of([edit], tree.read)
+    except AlreadySoError:
+        return True
+    return False
+
+
+def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
+    """The repairs that the user knows, each picked onto what does not build without it."""
+
+    def repair(revision: str) -> Repair:
+        commit = repository.commit(repository.revision(revision))
+
+        def apply(tree: Tree) -> tuple[Tree, AppliedPatch] | None:
+            changed = picked(repository, commit.hash, tree.id)
+            if changed == tree.id:
+                return None
+            patch = AppliedPatch(
+                name=commit.hash[:SHORT],
+                title=f"repair: {commit.subject}",
+                sha256=content_key([commit.hash]),
+            )
+            return Tree(git=tree.git, id=changed, origin=tree.origin, revision=tree.revision), patch
+
+        return apply
+
+    return tuple(repair(revision) for revision in ask.fixes)
+
+
+def toolchains_of(ask: Ask, trees: tuple[Tree, ...]) -> tuple[tuple[Toolchain, ...], str | None]:
+    """Best first: one that builds both ends keeps the libraries the same over the whole range.
+
+    And what to say when there is none.
+    """
+    known = ask.matrix.toolchains
+    if ask.toolchain is not None:
+        return (named(ask.toolchain, known),), None
+    ends = []
+    for tree in trees:
+        with contextlib.suppress(BuildError):  # told when it is built; the search moves inwards
+            ends.append(ways_of(tree.read, known))
+    return for_range(ends, known)

@@ -1,0 +1,271 @@
+"""A search over commits, from a repository to a proved culprit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commit_range import Range
+from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
+from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of, toolchains_of
+from dsbisect.commits.file_prior import prior_of
+from dsbisect.commits.line_queue import hunt
+from dsbisect.commits.proof import Case, judged, prove
+from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
+from dsbisect.lab.laboratory import Laboratory, LabPlan
+from dsbisect.rows.rows_study import Watcher
+from dsbisect.search.question import Question, Search
+from dsbisect.search_options import SearchOptions
+from dsbuilds.history.commit_change import picked
+from dsbuilds.history.culprit import story
+from dsbuilds.sources.source_tree import Tree
+from dsharness.containers.engine import Engine
+from dsharness.model import Boundary, Campaign, Image, Sample
+from dsresults.commits_result import CommitFindings, Comparison, Culprit
+from dsresults.store import Store
+
+LOOKED_AT = 200  # candidates: to know what is built, each one's files are listed
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitsResult:
+    """The answer, and what a report shows beside it."""
+
+    findings: CommitFindings
+    campaigns: tuple[Campaign, ...]
+    samples: tuple[Sample, ...]
+    images: dict[str, Image]
+
+
+def run_commits(
+    ask: Ask,
+    scope: Range,
+    *,
+    engine: Engine,
+    store: Store,
+    watcher: Watcher,
+    options: SearchOptions | None = None,
+) -> CommitsResult:
+    """Search the range, follow merges and further steps, prove every culprit."""
+    begun = time.monotonic()
+    ends = (scope.line[0], scope.line[-1])
+    toolchains, crossing = toolchains_of(ask, tuple(scope.trees[end] for end in ends))
+    supply = SourceSupply(
+        engine=engine,
+        matrix=ask.matrix,
+        toolchains=toolchains,
+        patches=patches_of(ask),
+        repairs=repairs_of(ask, scope.repository),
+    )
+    plan = LabPlan.on(
+        engine,
+        matrix=ask.matrix,
+        settings=ask.settings,
+        users=ask.workload.users,
+        keep=ask.keep,
+    )
+    watcher.begin(ends, 1)
+    if crossing is not None:
+        watcher.preparing(ends[0], crossing)
+    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
+        chase = _Chase(
+            ask=ask,
+            scope=scope,
+            supply=supply,
+            laboratory=laboratory,
+            store=store,
+            watcher=watcher,
+            options=replace(options or SearchOptions(), paired=plan.seats is not None),
+        )
+        chase.prepare(ends)
+        chase.interrupted = _interrupted(scope.name, ask, store)
+        findings = chase.run()
+        images = {name: golden.image for name, golden in laboratory.goldens.items()}
+        for image in images.values():
+            store.add_image(image)
+    samples = tuple(
+        sample for campaign in chase.campaigns for sample in store.samples(campaign_id=campaign.id)
+    )
+    findings = findings.model_copy(
+        update={
+            "notes": (*findings.notes, *([crossing] if crossing else []), *supply.remarks),
+            "builds": len({build.key for build in supply.builds.values()}),
+            "samples": len(samples),
+            "seconds": round(time.monotonic() - begun, 1),
+        }
+    )
+    return CommitsResult(
+        findings=findings, campaigns=tuple(chase.campaigns), samples=samples, images=images
+    )
+
+
+def _interrupted(series_id: str, ask: Ask, store: Store) -> Campaign | None:
+    """The newest campaign of this series and load, when it was stopped before its answer."""
+    known = store.campaigns(
+        series_id=series_id, workload_id=ask.workload.id, settings_id=ask.settings.id
+    )  # fmt: skip
+    newest = known[-1] if known else None
+    return newest if newest is not None and newest.boundary is None else None
+
+
+@dataclass(kw_only=True)
+class _Chase:
+    """One run: what is asked of the laboratory, and what came of it."""
+
+    ask: Ask
+    scope: Range
+    supply: SourceSupply
+    laboratory: Laboratory
+    store: Store
+    watcher: Watcher
+    options: SearchOptions
+    interrupted: Campaign | None = None  # where an earlier run of this was stopped
+    campaigns: list[Campaign] = field(default_factory=list)
+
+    def prepare(self, ends: Sequence[str]) -> None:
+        """The load generator, and both ends: without them there is nothing to search."""
+        for end in ends:
+            self._add(end)
+        self.laboratory.prepare(ends, self.watcher)
+
+    def run(self) -> CommitFindings:
+        found = hunt(self.scope.line, self._boundary, self._sides)
+        culprits = tuple(self._culprit(boundary) for boundary in found.culprits)
+        return CommitFindings(
+            repository=self.ask.repository,
+            good=self.scope.good,
+            bad=self.scope.bad,
+            workload=self.ask.workload.id,
+            settings=self.ask.settings.id,
+            commits=self.scope.commits,
+            classes=self.scope.equal,
+            whole=found.whole,
+            culprits=culprits,
+            notes=self.scope.notes,
+            campaigns=tuple(campaign.id for campaign in self.campaigns),
+        )
+
+    def _boundary(self, line: tuple[str, ...]) -> Boundary:
+        for candidate in line:
+            self._add(candidate)
+        question = Question(
+            series_id=self.scope.name,
+            line=line,
+            workload_id=self.ask.workload.id,
+            settings_id=self.ask.settings.id,
+        )
+        search = self._search(line)
+        campaign = self._stands(question, search) or run_campaign(
+            question, self.ask.workload, search=search, benches=self.laboratory,
+            store=self.store, listener=self.watcher, kind="commits",
+        )  # fmt: skip
+        for candidate in line:
+            self.laboratory.retire(candidate)
+        self.campaigns.append(campaign)
+        if campaign.boundary is None:
+            raise AssertionError("a finished campaign has an answer")
+        return campaign.boundary
+
+    def _stands(self, question: Question, search: Search) -> Campaign | None:
+        """What the run that was interrupted had answered already."""
+        if self.interrupted is None:
+            return None
+        asked = (question, self.ask.workload, search, self.laboratory, self.store)
+        if unfinished(*asked, kind="commits") is not None:
+            return None
+        known = answered_before(self.interrupted.started_at, *asked)
+        if known is None or known.boundary is None:
+            return None
+        self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
+        self.watcher.answered(known.boundary)
+        return known
+
+    def _compare(self, before: str, after: str) -> Boundary:
+        return self._boundary((before, after))
+
+    def _search(self, line: tuple[str, ...]) -> Search:
+        ready = (name for name in line if len(line) <= LOOKED_AT and self.supply.ready(name))
+        return self.options.search(
+            self.ask.workload,
+            prepare_s=NEXT_BUILD_S + GOLDEN_S,
+            ready=frozenset(ready),
+            prior=self._prior(line),
+        )
+
+    def _prior(self, line: tuple[str, ...]) -> dict[str, float]:
+        """None for what has no commits to look at, such as a culprit on another tree."""
+        if self.ask.flat or not all(name in self.scope.hashes for name in line):
+            return {}
+        return prior_of(self.scope.changed(line), self.ask.prior)
+
+    def _sides(self, commit: str) -> tuple[tuple[str, ...], ...]:
+        return () if self.ask.first_parent else self.scope.sides(commit)
+
+    def _add(self, candidate: str) -> None:
+        if candidate not in self.supply.specimens:
+            self.supply.add(candidate, self.scope.tree(candidate))
+
+    def _culprit(self, boundary: Boundary) -> Culprit:
+        suspects = [
+            commit
+            for suspect in boundary.suspects
+            for commit in self.scope.members(suspect, boundary.after)
+        ]
+        told = tuple(story(self.scope.repository, commit) for commit in suspects)
+        return Culprit(
+            boundary=boundary,
+            suspects=told,
+            proof=self._proof(boundary),
+            backports=tuple(self._backports(boundary, told)),
+        )
+
+    def _backports(
+        self, boundary: Boundary, told: Sequence[Mapping[str, Any]]
+    ) -> Iterator[Comparison]:
+        """What was picked of a single culprit onto other branches, each against its parent."""
+        if not self.ask.backports or len(told) != 1:
+            return
+        repository = self.scope.repository
+        for commit in told[0]["equivalents"]:
+            parents = repository.commit(commit).parents
+            if not parents:
+                continue
+            before, after = parents[0][:SHORT], commit[:SHORT]
+            for name, whole in ((before, parents[0]), (after, commit)):
+                self.scope.hashes[name] = whole
+                self._add(name)
+            yield judged(
+                f"its backport {after} against its parent", before, after, self.supply,
+                self._compare, expected=boundary.direction,
+            )  # fmt: skip
+
+    def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:
+        if not self.ask.proof or boundary.after is None or boundary.before is None:
+            return ()
+        culprit, parent = boundary.after, boundary.before
+        repository = self.scope.repository
+        ends = (self.scope.line[0], self.scope.line[-1])
+
+        def changed(tree: Tree, reverse: bool) -> Tree:  # noqa: FBT001 - one of two directions
+            for suspect in _in_order(boundary.suspects, reverse=reverse):
+                digest = picked(repository, self.scope.hashes[suspect], tree.id, reverse=reverse)
+                tree = Tree(git=tree.git, id=digest, origin=tree.origin)
+            return tree
+
+        case = Case(
+            culprit=culprit,
+            parent=parent,
+            good=ends[0],
+            bad=ends[1],
+            direction=boundary.direction,
+            trees={name: self.scope.tree(name) for name in (culprit, parent, *ends)},
+            changed=changed,
+        )
+        return prove(case, self.supply, self._compare)
+
+
+def _in_order(suspects: tuple[str, ...], *, reverse: bool) -> tuple[str, ...]:
+    return tuple(reversed(suspects)) if reverse else suspects

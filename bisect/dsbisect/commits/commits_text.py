@@ -1,0 +1,98 @@
+"""The answer of a search over commits, for eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dsresults.commits_result import CommitFindings, Comparison, Culprit
+
+MARK = {True: "speaks for it", False: "SPEAKS AGAINST IT", None: "says nothing"}
+
+
+def told(findings: CommitFindings) -> str:
+    """Everything on a screen, the culprit first."""
+    return "\n".join(_printable(line) for line in _lines(findings))
+
+
+def _printable(line: str) -> str:
+    """What a commit says never drives the terminal."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
+    )
+
+
+def _lines(findings: CommitFindings) -> Iterator[str]:
+    if not findings.culprits:
+        yield findings.whole.summary
+    for culprit in findings.culprits:
+        yield from _culprit(culprit)
+        yield ""
+    yield from (f"note: {note}" for note in findings.notes)
+    if findings.whole.direction == "faster":
+        yield "note: good is the slow end: are --good and --bad swapped?"
+    yield from _range(findings)
+    for name, why in findings.whole.unmeasured.items():
+        yield f"not measured: {name}: {why.splitlines()[0]}"
+
+
+def _culprit(culprit: Culprit) -> Iterator[str]:
+    boundary = culprit.boundary
+    if culprit.proved is False:
+        yield "NOT PROVED: what was compared at the end contradicts what the search found"
+    if len(culprit.suspects) > 1:
+        yield (
+            f"one of {len(culprit.suspects)} commits made it {boundary.direction}; "
+            "they cannot be told apart, because what lies between could not be measured:"
+        )
+    for suspect in culprit.suspects:
+        yield from _commit(suspect)
+    yield f"    {boundary.summary}"
+    if culprit.proof:
+        yield "  proof:"
+        yield from (line for each in culprit.proof for line in _comparison(each))
+    if culprit.backports:
+        yield "  backports:"
+        yield from (line for each in culprit.backports for line in _comparison(each))
+
+
+def _commit(facts: Mapping[str, Any]) -> Iterator[str]:
+    yield f"commit {facts['hash']}"
+    yield f"  author:  {facts['author']}"
+    yield f"  date:    {facts['date']}"
+    yield f"  subject: {facts['subject']}"
+    shown = facts["files"][:10]
+    more = len(facts["files"]) - len(shown)
+    yield f"  files:   {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
+    if facts["link"]:
+        yield f"  link:    {facts['link']}"
+    if facts["equivalents"]:
+        yield f"  also as: {', '.join(each[:12] for each in facts['equivalents'])}"
+    for branch, tag in facts["releases"].items():
+        yield f"  first release on {branch}: {tag}"
+
+
+def _comparison(each: Comparison) -> Iterator[str]:
+    size = ""
+    if each.effect is not None and each.outcome in {"slower", "faster"}:
+        size = f" {each.effect:.2f} times"
+        if each.interval is not None:
+            size += f" (interval {each.interval[0]:.2f} to {each.interval[1]:.2f})"
+    verdict = {"none": "no difference", "impossible": "not possible"}.get(
+        each.outcome, each.outcome
+    )
+    yield f"    {each.title}: {verdict}{size}; {MARK[each.confirms]}"
+    if each.note:
+        yield from (f"      {line}" for line in each.note.splitlines())
+
+
+def _range(findings: CommitFindings) -> Iterator[str]:
+    yield (
+        f"{findings.commits} commits from {findings.good[:12]} to {findings.bad[:12]} with "
+        f"{findings.workload}: {findings.builds} builds and {findings.samples} samples in "
+        f"{findings.seconds / 60:.1f} minutes"
+    )
+    for each in findings.classes:
+        others = ", ".join(commit[:12] for commit in each.commits[1:])
+        kinds = ", ".join(each.kinds) or "nothing"
+        yield f"equal to {each.candidate}: {others} ({kinds} only)"

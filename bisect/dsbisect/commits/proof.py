@@ -1,0 +1,101 @@
+"""What speaks for a culprit: clean builds side by side, and what happens without it.
+
+parent          against  culprit             both built from nothing
+the bad end     against  bad end - culprit   does it get fast again?
+the good end    against  good end + culprit  does it get slow?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbuilds.sources.source_tree import Tree
+from dsharness.errors import EditError, SourceError
+from dsharness.model import Boundary
+from dsresults.commits_result import Comparison
+
+Compare = Callable[[str, str], Boundary]  # (before, after), both candidates of the supply
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A culprit and its surroundings, as sources."""
+
+    culprit: str  # candidate ids
+    parent: str
+    good: str
+    bad: str
+    direction: str  # "slower" or "faster": what the culprit did
+    trees: dict[str, Tree]
+    changed: Callable[[Tree, bool], Tree]  # the culprit's change on a tree; True takes it away
+
+
+def prove(case: Case, supply: SourceSupply, compare: Compare) -> tuple[Comparison, ...]:
+    """Every comparison that can be made; one that cannot says why."""
+    return (
+        _clean(case, supply, compare),
+        _counterfactual(
+            case, supply, compare,
+            title="the culprit taken away from the bad end", onto=case.bad, reverse=True,
+        ),
+        _counterfactual(
+            case, supply, compare,
+            title="the culprit applied to the good end", onto=case.good, reverse=False,
+        ),
+    )  # fmt: skip
+
+
+def _clean(case: Case, supply: SourceSupply, compare: Compare) -> Comparison:
+    before, after = (f"{name}-clean" for name in (case.parent, case.culprit))
+    supply.add(before, case.trees[case.parent], clean=True)
+    supply.add(after, case.trees[case.culprit], clean=True)
+    title = "the culprit against its parent, both built from nothing"
+    return judged(title, before, after, supply, compare, expected=case.direction)
+
+
+def _counterfactual(
+    case: Case, supply: SourceSupply, compare: Compare, *, title: str, onto: str, reverse: bool
+) -> Comparison:
+    sign = "without" if reverse else "with"
+    after = f"{onto}-{sign}-{case.culprit}"
+    base = case.trees[onto]
+    try:
+        tree = case.changed(base, reverse)
+    except (SourceError, EditError) as error:
+        return Comparison(
+            title=title, before=onto, after=after, outcome="impossible",
+            note=f"its change does not fit there: {error.message.splitlines()[0]}",
+        )  # fmt: skip
+    if tree.id == base.id:
+        return Comparison(
+            title=title, before=onto, after=after, outcome="impossible",
+            note="its change is not there to be taken away" if reverse else "it is there already",
+        )  # fmt: skip
+    supply.add(after, tree)
+    opposite = "faster" if case.direction == "slower" else "slower"
+    expected = opposite if reverse else case.direction
+    return judged(title, onto, after, supply, compare, expected=expected)
+
+
+def judged(
+    title: str, before: str, after: str, supply: SourceSupply, compare: Compare, *, expected: str
+) -> Comparison:
+    """Two candidates side by side, and whether that is what was expected of them."""
+    boundary = compare(before, after)
+    builds = tuple(
+        supply.builds[name].provenance for name in (before, after) if name in supply.builds
+    )
+    confirms = None if boundary.direction == "unknown" else boundary.direction == expected
+    return Comparison(
+        title=title,
+        before=before,
+        after=after,
+        outcome=boundary.direction,
+        effect=boundary.effect,
+        interval=boundary.effect_interval,
+        note="" if boundary.found else boundary.summary,
+        confirms=confirms,
+        builds=builds,
+    )

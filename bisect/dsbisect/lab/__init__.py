@@ -1,0 +1,1 @@
+"""The lab: candidates become samples, in the one loop."""

@@ -1,0 +1,256 @@
+"""The one loop: ask the search, measure, store at once, ask again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+
+from dsbisect.lab.repeated_failure import FailureRow
+from dsbisect.lab.search_claim import Claim, claimed
+from dsbisect.search.question import Answer, History, Measure, Question, Search
+from dsbisect.search.search_record import PLAIN, as_recorded, recorded
+from dsharness.content_key import content_key
+from dsharness.errors import CandidateError, InconclusiveError
+from dsharness.model import Boundary, Campaign, Sample, Workload
+from dsresults.compare.cost_ratio import grouped
+from dsresults.store import Store
+
+Kind = Literal["rows", "commits"]
+
+MOST_DISTURBED = 20  # runs in a row
+
+TAKEN_OVER = ("costs", "prior")  # of a search that goes on, whatever they would be now
+
+
+class SampleSource(Protocol):
+    """Where samples come from."""
+
+    @property
+    def identities(self) -> Mapping[str, str]: ...
+
+    @property
+    def unmeasurable(self) -> Mapping[str, str]: ...
+
+    @property
+    def environment(self) -> dict[str, object]: ...
+
+    def ready(self, candidate: str) -> None:
+        """Its server runs; CandidateError when it cannot."""
+        ...
+
+    def samples(
+        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
+    ) -> Iterable[Sample]:
+        """One run of each of these, which are ready."""
+        ...
+
+    def ahead(self, candidates: Sequence[str]) -> None:
+        """These may be wanted next."""
+        ...
+
+
+class Listener(Protocol):
+    """Who is told what happens."""
+
+    def resumed(self, campaign: Campaign, samples: int) -> None: ...
+
+    def step(self, question: Question, step: Measure) -> None: ...
+
+    def sampled(self, sample: Sample) -> None: ...
+
+    def unmeasurable(self, row: str, why: str) -> None: ...
+
+    def answered(self, boundary: Boundary) -> None: ...
+
+
+def run_campaign(
+    question: Question,
+    workload: Workload,
+    *,
+    search: Search,
+    benches: SampleSource,
+    store: Store,
+    listener: Listener,
+    kind: Kind = "rows",
+) -> Campaign:
+    """Search until the answer; an interrupted campaign of the same question goes on.
+
+    BusyError when another process is at the same question in the same environment.
+    """
+    fingerprint = _environment(question, workload, search, benches)["fingerprint"]
+    asked = [kind, question.series_id, question.workload_id, question.settings_id, fingerprint]
+    what = f"{question.workload_id} on {question.line[0]} to {question.line[-1]}"
+    with claimed(store, content_key(asked), what) as claim:
+        return _run(question, workload, search, benches, store, listener, kind, claim)
+
+
+def _run(
+    question: Question,
+    workload: Workload,
+    search: Search,
+    benches: SampleSource,
+    store: Store,
+    listener: Listener,
+    kind: Kind,
+    claim: Claim,
+) -> Campaign:
+    campaign, samples = _open_campaign(question, workload, search, benches, store, kind)
+    if samples:
+        listener.resumed(campaign, len(samples))
+        search = as_recorded(search, campaign)
+    unmeasurable = dict(benches.unmeasurable)
+    tried = {sample.candidate_id for sample in samples}
+    failures = FailureRow.after(unmeasurable.items() if kind == "commits" else ())
+    while True:
+        history = History(samples=grouped(samples), unmeasurable=unmeasurable)
+        step = search.next_step(question, history)
+        if isinstance(step, Answer):
+            break
+        listener.step(question, step)
+        benches.ahead(step.likely)
+        refused = _not_ready(benches, step.candidates)
+        if refused is not None:
+            row, error = refused
+            unmeasurable[row] = str(error)
+            listener.unmeasurable(row, str(error))
+            failures.failed(row, error)
+            continue
+        if not tried.issuperset(step.candidates):
+            tried.update(step.candidates)
+            failures.worked()
+        for sample in benches.samples(
+            step.candidates, workload, campaign_id=campaign.id, turn=step.turn
+        ):
+            claim.check()
+            store.add_sample(sample)
+            samples = _of_one_image(samples, sample)
+            listener.sampled(sample)
+        _refuse_endless_disturbance(samples)
+    finished_at = _now()
+    claim.check()
+    store.finish_campaign(campaign.id, step.boundary, finished_at)
+    listener.answered(step.boundary)
+    return campaign.model_copy(update={"boundary": step.boundary, "finished_at": finished_at})
+
+
+def _not_ready(
+    benches: SampleSource, candidates: Sequence[str]
+) -> tuple[str, CandidateError] | None:
+    """The first of these that cannot be served, and why."""
+    for candidate in candidates:
+        try:
+            benches.ready(candidate)
+        except CandidateError as error:
+            return candidate, error
+    return None
+
+
+def _refuse_endless_disturbance(samples: Sequence[Sample]) -> None:
+    """Disturbed runs are repeated, but not for ever."""
+    latest = samples[-MOST_DISTURBED:]
+    if len(latest) == MOST_DISTURBED and all(sample.disturbed for sample in latest):
+        raise InconclusiveError(
+            f"the last {MOST_DISTURBED} runs were all disturbed: {'; '.join(latest[-1].disturbed)}",
+            hint="end what disturbs this machine, then give the same command: it goes on from here",
+        )
+
+
+def _of_one_image(samples: Sequence[Sample], new: Sample) -> list[Sample]:
+    """The samples with a new one; those of the same candidate from another image don't count.
+
+    They were taken before the search was interrupted, and what it was built from has changed.
+    """
+    kept = (
+        s for s in samples if s.candidate_id != new.candidate_id or s.image_key == new.image_key
+    )
+    return [*kept, new]
+
+
+def unfinished(
+    question: Question,
+    workload: Workload,
+    search: Search,
+    benches: SampleSource,
+    store: Store,
+    kind: Kind = "rows",
+) -> Campaign | None:
+    """The campaign that was interrupted while it asked this, in this very environment."""
+    return store.unfinished_campaign(
+        kind=kind,
+        series_id=question.series_id,
+        workload_id=question.workload_id,
+        settings_id=question.settings_id,
+        fingerprint=_environment(question, workload, search, benches)["fingerprint"],
+    )
+
+
+def answered_before(
+    moment: str,
+    question: Question,
+    workload: Workload,
+    search: Search,
+    benches: SampleSource,
+    store: Store,
+) -> Campaign | None:
+    """The newest answer to this that was there at that moment, from this very environment."""
+    environment = _environment(question, workload, search, benches)
+    finished = store.campaigns(
+        series_id=question.series_id,
+        workload_id=question.workload_id,
+        settings_id=question.settings_id,
+        finished=True,
+    )
+    fitting = [
+        campaign
+        for campaign in finished
+        if campaign.environment.get("fingerprint") == environment["fingerprint"]
+        and (campaign.finished_at or "") <= moment
+    ]
+    return max(fitting, key=lambda campaign: campaign.finished_at or "", default=None)
+
+
+def _open_campaign(
+    question: Question,
+    workload: Workload,
+    search: Search,
+    benches: SampleSource,
+    store: Store,
+    kind: Kind,
+) -> tuple[Campaign, list[Sample]]:
+    known = unfinished(question, workload, search, benches, store, kind)
+    if known is not None:
+        return known, store.samples(campaign_id=known.id)
+    campaign = Campaign(
+        id=str(uuid.uuid4()),
+        kind=kind,
+        line=question.line,
+        unmeasured=dict(benches.unmeasurable),
+        series_id=question.series_id,
+        workload_id=question.workload_id,
+        settings_id=question.settings_id,
+        started_at=_now(),
+        environment=_environment(question, workload, search, benches),
+    )
+    store.add_campaign(campaign)
+    return campaign, []
+
+
+def _environment(
+    question: Question, workload: Workload, search: Search, benches: SampleSource
+) -> dict[str, Any]:
+    """Everything that must be the same for old samples to count, and how they were searched.
+
+    What was ready or suspected before it may have changed when it goes on.
+    """
+    identities = {each: benches.identities.get(each) for each in question.line}
+    inputs = [question.line, workload.model_dump(mode="json"), identities, benches.environment]
+    how = recorded(search)
+    if how["name"] != PLAIN:
+        inputs.append({name: value for name, value in how.items() if name not in TAKEN_OVER})
+    return {"fingerprint": content_key(inputs), "search": how}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

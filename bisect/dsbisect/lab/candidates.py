@@ -1,0 +1,77 @@
+"""Where the images of candidates come from: rows of the matrix here, commits in commits/."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from dsbuilds.built_row import check_promise, row_image
+from dsharness.containers.engine import Engine
+from dsharness.measure.golden_state import Golden
+from dsharness.model import DriverName, Image, Matrix, Server
+
+Told = Callable[[str], None]
+
+
+class Supply(Protocol):
+    """Makes a candidate something to serve."""
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        """What must stay the same for old samples to count; empty: the golden states' keys."""
+        ...
+
+    @property
+    def runtimes(self) -> Mapping[str, str]:
+        """Images that candidates are laid over, by toolchain; their keys tell every package."""
+        ...
+
+    def image(self, candidate: str, told: Told) -> Image:
+        """The candidate's image: found, or built now."""
+        ...
+
+    def ahead(self, candidate: str) -> None:
+        """Make what takes long now, for it may be wanted soon; nothing when all is there."""
+        ...
+
+    def server(self, candidate: str) -> Server: ...
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        """Raise a CandidateError when what the server stores is not what was promised."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSupply:
+    """Rows of a matrix."""
+
+    engine: Engine
+    matrix: Matrix
+    relock: bool = False
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def runtimes(self) -> Mapping[str, str]:
+        """None: a row's golden state is named by its image."""
+        return {}
+
+    def image(self, candidate: str, told: Told) -> Image:
+        row = self.matrix.row(candidate)
+        return row_image(self.engine, self.matrix, row, relock=self.relock, on_progress=told)
+
+    def ahead(self, candidate: str) -> None:
+        """Rows are all prepared before a search."""
+
+    def server(self, candidate: str) -> Server:
+        row = self.matrix.row(candidate)
+        built = row.build is not None and row.build.driver is DriverName.TREE
+        return Server.TREE if built else row.server
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        """Packages were checked with the image; edits promise what the server stores."""
+        del candidate
+        check_promise(golden)

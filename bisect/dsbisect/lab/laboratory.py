@@ -1,0 +1,275 @@
+"""Candidates become ready benches: built, filled once, and served when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from dsbisect.lab.builds_ahead import Ahead
+from dsbisect.lab.candidates import RowSupply, Supply
+from dsharness.containers.engine import Engine
+from dsharness.containers.ownership import reap
+from dsharness.content_key import content_key
+from dsharness.errors import CandidateError, InstanceError, WorkloadError
+from dsharness.machine.host import CpuPlan, available_cpus, fingerprint, plan_cpus
+from dsharness.machine.machine_lock import measuring_alone
+from dsharness.measure.duet import Seats, duet_seats, sit, take_duet
+from dsharness.measure.golden_state import Golden, golden_state
+from dsharness.measure.instance import serve
+from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
+from dsharness.model import Image, Matrix, Sample, Settings, Workload
+from dsharness.process.command import stop_all
+from dsharness.systems import Seed
+from dsimages.buildah import remove_leftovers
+
+WORKERS = 2
+T = TypeVar("T")
+
+Progress = Callable[[str, str], None]  # (candidate, what is happening)
+
+
+class Preparation(Protocol):
+    """Who is told how each candidate's preparation ended."""
+
+    def prepared(self, row: str) -> None: ...
+
+    def failed(self, row: str, why: str) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabPlan:
+    """What every bench of one laboratory has in common."""
+
+    matrix: Matrix
+    settings: Settings
+    users: int
+    cpus: CpuPlan
+    seats: Seats | None = None  # two candidates are measured at the same time, on these CPUs
+    keep: bool = False
+
+    @classmethod
+    def on(
+        cls,
+        engine: Engine,
+        *,
+        matrix: Matrix,
+        settings: Settings,
+        users: int,
+        duet: bool = True,
+        keep: bool = False,
+    ) -> LabPlan:
+        """For this machine: in duets where there are CPUs for it."""
+        cpus = available_cpus()
+        seats = duet_seats(cpus, can_move=engine.moves_cpus) if duet else None
+        return cls(
+            matrix=matrix,
+            settings=settings,
+            users=users,
+            cpus=seats[0] if seats else plan_cpus(cpus, can_pin=engine.pins_cpus),
+            seats=seats,
+            keep=keep,
+        )
+
+    @property
+    def seed(self) -> Seed:
+        return Seed(users=self.users, settings=self.settings)
+
+
+class Laboratory:
+    """Owns the benches of a campaign; leaving it removes every container."""
+
+    def __init__(self, engine: Engine, plan: LabPlan, supply: Supply, progress: Progress) -> None:
+        self._engine = engine
+        self._plan = plan
+        self._supply = supply
+        self._progress = progress
+        self._resources = ExitStack()
+        self._ahead = Ahead(supply.ahead)
+        self._next: tuple[str, ...] = ()  # what may be wanted after what is wanted now
+        self._benches: dict[str, tuple[Bench, ExitStack]] = {}
+        self._loader: Image | None = None
+        self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
+        self.goldens: dict[str, Golden] = {}
+        self.failures: dict[str, CandidateError] = {}
+
+    def __enter__(self) -> Self:
+        for orphan in (*reap(self._engine), *remove_leftovers(self._engine)):
+            self._progress(orphan, "removed: its owner was killed")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ahead.close()
+        self._resources.close()
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        """What must stay the same for old samples to count."""
+        keys = {row: golden.key for row, golden in self.goldens.items()}
+        return self._supply.identities or keys
+
+    @property
+    def unmeasurable(self) -> dict[str, str]:
+        """Candidates that could not be prepared, and why."""
+        return {row: str(error) for row, error in self.failures.items()}
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """What samples must share to be compared, and a search to go on from them."""
+        settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
+        return {
+            **fingerprint(self._engine, self._plan.cpus),
+            "way": "duet" if self._plan.seats else "in turn",
+            "procedure": PROCEDURE,
+            "settings": content_key(settings),
+            "loader": self._loader.key if self._loader else None,
+            "runtimes": dict(self._runtimes),
+        }
+
+    @property
+    def images(self) -> dict[str, Image]:
+        return {golden.image.key: golden.image for golden in self.goldens.values()}
+
+    def prepare(self, candidates: Iterable[str], told: Preparation) -> None:
+        """Build images and golden states, two at a time; a candidate that fails is noted.
+
+        What is wrong with more than one candidate ends it all.
+        """
+        pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="prepare")
+        try:
+            # The load generator's image comes first: no row can be measured without it.
+            loader: Future[Image] = pool.submit(self._load_generator)
+            work = {pool.submit(self._golden, each): each for each in candidates}
+            for future in as_completed(work):
+                candidate = work[future]
+                try:
+                    self.goldens[candidate] = future.result()
+                except CandidateError as error:
+                    self.failures[candidate] = error
+                    told.failed(candidate, str(error))
+                else:
+                    told.prepared(candidate)
+            self._loader = loader.result()
+            self._runtimes = dict(self._supply.runtimes)
+        except BaseException:
+            stop_all()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def ready(self, candidate: str) -> None:
+        """A candidate's server runs; CandidateError when it cannot."""
+        self._bench(candidate)
+
+    def samples(
+        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
+    ) -> Iterator[Sample]:
+        """One run of each: two at the same time where there are CPUs for it, else in this order.
+
+        A server that died gets a new one. No other lab of this machine measures meanwhile.
+        """
+        if self._plan.seats and len(candidates) == len(self._plan.seats):
+            yield from self._duet(candidates, self._plan.seats, workload, campaign_id, turn)
+            return
+        for candidate in candidates:
+            at = self._bench(candidate)
+            if self._plan.seats:
+                sit(at, at.cpus)
+            with self._measuring():
+                sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
+            self._look_after(candidate, at, sample)
+            yield sample
+
+    def _duet(
+        self, candidates: Sequence[str], seats: Seats, workload: Workload, campaign: str, turn: int
+    ) -> Iterator[Sample]:
+        first, second = (self._bench(candidate) for candidate in candidates)
+        with self._measuring():
+            taken = take_duet((first, second), seats, workload, campaign_id=campaign, turn=turn)
+        for candidate, at, sample in zip(candidates, (first, second), taken, strict=True):
+            self._look_after(candidate, at, sample)
+            yield sample
+
+    @contextmanager
+    def _measuring(self) -> Iterator[None]:
+        self._ahead.want(self._next)
+        with measuring_alone(self._wait_told), self._ahead.quiet():
+            yield
+
+    def _wait_told(self, what: str) -> None:
+        self._progress("measuring", what)
+
+    def _look_after(self, candidate: str, at: Bench, sample: Sample) -> None:
+        if not sample.valid and not at.usable:
+            self.retire(candidate)
+
+    def ahead(self, candidates: Sequence[str]) -> None:
+        """Build these while nothing is measured, but never before what is wanted now."""
+        self._next = tuple(each for each in candidates if each not in self.goldens)
+
+    def retire(self, candidate: str) -> None:
+        """Stop a candidate's servers; the next sample starts them anew."""
+        if candidate in self._benches:
+            _, resources = self._benches.pop(candidate)
+            resources.close()
+
+    def _load_generator(self) -> Image:
+        row = self._plan.matrix.tools.ldclt
+        rows = RowSupply(engine=self._engine, matrix=self._plan.matrix)
+        return rows.image(row, lambda what: self._progress(row, what))
+
+    def _golden(self, candidate: str) -> Golden:
+        def told(what: str) -> None:
+            self._progress(candidate, what)
+
+        self._ahead.make_room(candidate)
+        image = self._supply.image(candidate, told)
+        self._ahead.want(self._next)
+        server, keep = self._supply.server(candidate), self._plan.keep
+        golden = unless_killed(
+            lambda: golden_state(
+                self._engine, image, server, self._plan.seed, progress=told, keep=keep
+            )
+        )
+        self._supply.check(candidate, golden)
+        return golden
+
+    def _bench(self, candidate: str) -> Bench:
+        if candidate not in self._benches:
+            if self._loader is None:
+                raise WorkloadError("the laboratory was not prepared")
+            if candidate not in self.goldens:
+                self.goldens[candidate] = self._golden(candidate)
+            loader = self._loader
+            self._benches[candidate] = unless_killed(lambda: self._started(candidate, loader))
+        return self._benches[candidate][0]
+
+    def _started(self, candidate: str, loader: Image) -> tuple[Bench, ExitStack]:
+        cpus, keep = self._plan.cpus, self._plan.keep
+        with ExitStack() as made:
+            instance = made.enter_context(
+                serve(self._engine, self.goldens[candidate], cpus, keep=keep)
+            )
+            with instance.needed():
+                place = made.enter_context(
+                    bench(self._engine, instance, loader, cpus, self.environment, keep=keep)
+                )
+            return place, self._resources.enter_context(made.pop_all())
+
+
+def unless_killed(make: Callable[[], T]) -> T:
+    """Make it; once more when its server was ended from outside. Twice is its own doing."""
+    try:
+        return make()
+    except InstanceError as error:
+        if not error.killed:
+            raise
+    return make()

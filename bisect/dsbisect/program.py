@@ -1,0 +1,84 @@
+"""The program's door: what it needs is imported late, and `judge` says only what it measured.
+
+`git bisect run` takes 0 for "good", 1 to 127 for "bad", 125 for "skip", and stops at 128 or more.
+A missing library, a wrong option, a full disk, a reader that has gone: none of them is the commit's
+doing, so for `judge` everything that is no verdict is 125. A verdict that was measured stands,
+even when it cannot be told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import NoReturn
+
+from dsbisect.standard_streams import fill_gaps, leave, patient
+
+GOOD, BAD, SKIP, INTERRUPTED = 0, 1, 125, 130
+# No other part of the program ends with these: an ordinary 0 or 1 is no verdict.
+JUDGED_GOOD, JUDGED_BAD = 1000, 1001
+HELP = {"-h", "--help"}
+
+
+def main() -> NoReturn:
+    """Run one command; for `judge`, every status is one that `git bisect run` reads aright."""
+    fill_gaps()
+    sys.stderr = patient(sys.stderr, 2)
+    if not judging(sys.argv[1:]):
+        _run()
+    sys.stdout = patient(sys.stdout, 1)
+    try:
+        leave(_judged_run())
+    except KeyboardInterrupt:
+        leave(INTERRUPTED)
+    except BaseException:  # noqa: BLE001 - such as a MemoryError while another was told
+        leave(SKIP)
+    raise AssertionError("a process that has left")
+
+
+def judging(args: list[str]) -> bool:
+    """Whether the command is `judge`: the program has no option that takes a word."""
+    command = next((word for word in args if not word.startswith("-")), "")
+    return command == "judge" and not HELP & set(args)
+
+
+def judged(code: object) -> int:
+    """What a status of the command means to `git bisect run`."""
+    match code:
+        case 1000:
+            return GOOD
+        case 1001:
+            return BAD
+        case 130:
+            return INTERRUPTED
+        case _:
+            return SKIP
+
+
+def _judged_run() -> int:
+    try:
+        _run()
+    except SystemExit as end:
+        code = judged(end.code)
+        if code == SKIP and end.code != SKIP:
+            _warn("see the error above")
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:  # noqa: BLE001 - a broken harness must not blame a commit
+        _warn(f"{type(error).__name__}: {error}")
+        return SKIP
+
+
+def _warn(why: str) -> None:
+    with contextlib.suppress(Exception):
+        sys.stderr.write(f"warning: not judged, skipped: {why}\n")
+
+
+def _run() -> NoReturn:
+    try:
+        from dsbisect.cli import main as run  # noqa: PLC0415 - its imports take a while
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(INTERRUPTED)
+    run()

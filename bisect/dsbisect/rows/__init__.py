@@ -1,0 +1,1 @@
+"""Asking about rows of the matrix."""

@@ -1,0 +1,77 @@
+"""Some samples of one row, without any search: for a look, or as the pilot of a plan."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from dsbisect.lab.candidates import RowSupply
+from dsbisect.lab.laboratory import Laboratory, LabPlan
+from dsbisect.rows.rows_study import Watcher
+from dsharness.containers.engine import Engine
+from dsharness.model import Campaign, Matrix, Sample, Settings, Workload
+from dsresults.store import Store
+
+
+class SamplesListener(Watcher, Protocol):
+    """A watcher that also hears how many samples are taken where nothing is searched."""
+
+    def expect(self, samples: int) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What is to be measured, how often."""
+
+    matrix: Matrix
+    row: str
+    workloads: tuple[Workload, ...]
+    settings: Settings
+    samples: int
+    relock: bool = False
+    keep: bool = False
+
+
+def measure_row(
+    look: Look, engine: Engine, store: Store, listener: SamplesListener
+) -> list[Sample]:
+    """Prepare the row and measure it; each sample is stored at once."""
+    plan = LabPlan.on(
+        engine,
+        matrix=look.matrix,
+        settings=look.settings,
+        users=max(each.users for each in look.workloads),
+        duet=False,
+        keep=look.keep,
+    )
+    supply = RowSupply(engine=engine, matrix=look.matrix, relock=look.relock)
+    taken: list[Sample] = []
+    with Laboratory(engine, plan, supply, listener.preparing) as laboratory:
+        listener.begin([look.row], questions=1)
+        laboratory.prepare([look.row], listener)
+        if look.row in laboratory.failures:
+            raise laboratory.failures[look.row]
+        for image in laboratory.images.values():
+            store.add_image(image)
+        listener.expect(len(look.workloads) * look.samples)
+        for workload in look.workloads:
+            campaign = Campaign(
+                id=str(uuid.uuid4()),
+                kind="measure",
+                series_id=look.row,
+                workload_id=workload.id,
+                settings_id=look.settings.id,
+                started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                environment=laboratory.environment,
+            )
+            store.add_campaign(campaign)
+            laboratory.ready(look.row)
+            for turn in range(look.samples):
+                runs = laboratory.samples([look.row], workload, campaign_id=campaign.id, turn=turn)
+                for sample in runs:
+                    store.add_sample(sample)
+                    taken.append(sample)
+                    listener.sampled(sample)
+    return taken

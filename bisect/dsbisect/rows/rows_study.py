@@ -1,0 +1,130 @@
+"""A study: one series, one or more workloads, one boundary for each line and workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from dsbisect.lab.campaign_loop import (
+    Listener,
+    SampleSource,
+    answered_before,
+    run_campaign,
+    unfinished,
+)
+from dsbisect.lab.candidates import RowSupply
+from dsbisect.lab.laboratory import Laboratory, LabPlan, Preparation
+from dsbisect.rows.rows_request import Request
+from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.question import Question, Search
+from dsbisect.search_options import SearchOptions
+from dsharness.containers.engine import Engine
+from dsharness.model import Campaign, Image, Sample, Workload
+from dsresults.store import Store
+
+# Rows come from different compilers and libraries: a few per cent apart is no step.
+ROWS = Belief(smallest_effect=1.25, strays=0.05, two=0.2, none=0.25)
+LEARNED = 20.0  # so many times likelier than others is what was the step on another branch
+SURVEY = 6  # rows of a short line are all measured: a report has a figure for each
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """Everything a report needs."""
+
+    campaigns: tuple[Campaign, ...]
+    samples: tuple[Sample, ...]
+    images: dict[str, Image]
+
+
+class Watcher(Listener, Preparation, Protocol):
+    """A listener that also hears of preparations."""
+
+    def preparing(self, row: str, what: str) -> None: ...
+
+    def begin(self, rows: Sequence[str], questions: int) -> None: ...
+
+
+def run_study(
+    request: Request,
+    *,
+    engine: Engine,
+    store: Store,
+    watcher: Watcher,
+    options: SearchOptions | None = None,
+) -> Findings:
+    """Prepare every row once, then search each line with each workload."""
+    lines = request.lines
+    rows = tuple(dict.fromkeys(row for line in lines for row in line))
+    plan = LabPlan.on(
+        engine,
+        matrix=request.matrix,
+        settings=request.settings,
+        users=max(workload.users for workload in request.workloads),
+        keep=request.keep,
+    )
+    supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
+    how = replace(options or SearchOptions(), paired=plan.seats is not None)
+    watcher.begin(rows, len(lines) * len(request.workloads))
+    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
+        laboratory.prepare(rows, watcher)
+        for image in laboratory.images.values():
+            store.add_image(image)
+        campaigns = _answer_all(request, laboratory, store, watcher, how)
+        images = laboratory.images
+    samples = [
+        sample for campaign in campaigns for sample in store.samples(campaign_id=campaign.id)
+    ]
+    return Findings(campaigns=tuple(campaigns), samples=tuple(samples), images=images)
+
+
+def _answer_all(
+    request: Request, benches: SampleSource, store: Store, watcher: Watcher, options: SearchOptions
+) -> list[Campaign]:
+    """One campaign for each question; those that an interrupted study had answered stand."""
+    asked: list[tuple[Question, Workload]] = [
+        (
+            Question(
+                series_id=request.series.id,
+                line=line,
+                workload_id=workload.id,
+                settings_id=request.settings.id,
+            ),
+            workload,
+        )
+        for workload in request.workloads
+        for line in request.lines
+    ]
+    campaigns: list[Campaign] = []
+    for number, (question, workload) in enumerate(asked):
+        search = _search(options, workload, campaigns)
+        later = (unfinished(*one, search, benches, store) for one in asked[number + 1 :])
+        left = next((campaign for campaign in later if campaign is not None), None)
+        known = left and answered_before(
+            left.started_at, question, workload, search, benches, store
+        )
+        if known and known.boundary and not unfinished(question, workload, search, benches, store):
+            watcher.resumed(known, len(store.samples(campaign_id=known.id)))
+            watcher.answered(known.boundary)
+            campaigns.append(known)
+            continue
+        campaigns.append(
+            run_campaign(
+                question, workload, search=search, benches=benches, store=store, listener=watcher
+            )
+        )
+    return campaigns
+
+
+def _search(options: SearchOptions, workload: Workload, answered: Sequence[Campaign]) -> Search:
+    """What turned slow on one branch is where to look first on the others that hold it too."""
+    suspects = {
+        boundary.after: LEARNED
+        for campaign in answered
+        if (boundary := campaign.boundary) is not None
+        and boundary.found
+        and boundary.after is not None
+        and campaign.workload_id == workload.id
+    }
+    return options.search(workload, survey_up_to=SURVEY, belief=ROWS, prior=suspects)

@@ -1,0 +1,1 @@
+"""The search that understands noise: certain, cheap, honest about "none". Pure."""

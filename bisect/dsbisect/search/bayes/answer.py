@@ -1,0 +1,218 @@
+"""From what is believed to the answer, in words that carry the figures. Core pure logic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from dsbisect.search.bayes.answer_figures import steps, unsteady, verdicts, visible_pct
+from dsbisect.search.bayes.belief import Beliefs, Certainty, fewest
+from dsbisect.search.bayes.effect_size import effects
+from dsbisect.search.bayes.evidence import witness
+from dsbisect.search.bayes.rate_witness import CLEAR, Word, difference, word
+from dsbisect.search.bayes.track import Ints
+from dsbisect.search.question import Question
+from dsharness.model import Boundary
+
+RATE_ALONE = 0.2  # a difference of logs that is worth a word although CPU time shows none
+DOUBTLESS = 4.0  # standard errors of it
+MOST_TOLD = 50  # a set of thousands of suspects is told by its ends
+
+
+def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str = "") -> Boundary:
+    """The best answer so far; ``stop`` and ``left`` say why it ended early, and what it wanted."""
+    if beliefs.settled(certainty):
+        return _named(beliefs, certainty)
+    if beliefs.drifts(certainty):
+        return _drifting(beliefs, certainty)
+    if beliefs.refuted(certainty) or (stop and beliefs.posterior.none >= certainty.level):
+        return _none(beliefs)
+    return _undecided(beliefs, certainty, stop, left)
+
+
+def hopeless(question: Question, failed: Mapping[str, str]) -> Boundary:
+    """Fewer than two candidates can be measured."""
+    reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+    summary = f"fewer than two candidates can be measured: {reasons}"
+    return question.boundary(
+        unmeasured=dict(failed), found=False, direction="unknown", summary=summary
+    )
+
+
+def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
+    top, found, names = beliefs.top, beliefs.posterior, beliefs.line.names
+    low, high = found.ends(top)
+    before, after = names[low], names[high]
+    chance = float(found.stepped[top])
+    effect = effects(found, top)
+    slower = effect.middle > 1
+    word = "slower" if slower else "faster"
+    size, (least, most) = effect.middle, effect.interval(certainty.level)
+    if not slower:
+        size, least, most = 1 / size, 1 / most, 1 / least
+    summary = (
+        f"{after} is the first {word} one: {_times(size)} {word} than {before} "
+        f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%})"
+    )
+    suspects = beliefs.names(top)
+    if len(suspects) > 1:
+        skipped = ", ".join(suspects[:-1])
+        summary = f"between {before} and {after}: {summary}, but {skipped} could not be judged"
+    if not slower:
+        summary += "; the first end is the slow one"
+    also = _also(beliefs, certainty)
+    if also:
+        summary += f"; a second step is not excluded ({beliefs.second:.0%}): {_listed(also)}"
+    summary += _canary(beliefs)
+    said, doubt = _witnessed(beliefs, top)
+    return beliefs.question.boundary(
+        unmeasured=dict(beliefs.failed),
+        before=before,
+        after=after,
+        suspects=suspects,
+        found=not doubt,
+        direction="unknown" if doubt else word,
+        effect=size,
+        effect_interval=(least, most),
+        effect_level=certainty.level,
+        summary=f"inconclusive: {doubt}. By CPU time {summary}" if doubt else summary,
+        steps=steps(beliefs, certainty),
+        verdicts=verdicts(beliefs, certainty, slower=slower),
+        confidence=chance,
+        chances=_chances(beliefs, (*suspects, *also)),
+        also=also,
+        witness=said,
+    )
+
+
+def _witnessed(beliefs: Beliefs, top: int) -> tuple[Word | None, str]:
+    """Whether the rate agrees about the gap that is named, and in words what it says instead."""
+    seen = witness(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
+    if seen is None:
+        return None, ""
+    before, after = _plateaus(beliefs, top)
+    decider = difference(beliefs.posterior.seen, before, after)
+    told = difference(seen, before, after)
+    assert decider is not None  # noqa: S101 - both sides of a named gap were measured
+    said = word(decider, told)
+    if said != "contradicts" or told is None:
+        return said, ""
+    low, high = (math.exp(told.size + sign * CLEAR * told.error) for sign in (-1, 1))
+    return said, (
+        f"the rate contradicts: it says {_times(math.exp(told.size))} the time per operation "
+        f"({_times(low)} to {_times(high)})"
+    )
+
+
+def _plateaus(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:
+    """What was measured from the step before a gap up to it, and from it to the next step."""
+    positions = beliefs.posterior.seen.positions
+    others = [int(gap) for gap in np.flatnonzero(beliefs.posterior.stepped >= 0.5) if gap != top]
+    first = max((gap + 1 for gap in others if gap < top), default=0)
+    last = min((gap for gap in others if gap > top), default=len(positions) - 1)
+    return positions[first : top + 1], positions[top + 1 : last + 1]
+
+
+def _drifting(beliefs: Beliefs, certainty: Certainty) -> Boundary:
+    names, levels = beliefs.line.names, beliefs.posterior.seen.middles
+    chance = beliefs.posterior.drift
+    first, last = float(levels[0]), float(levels[-1])
+    word = "slower" if last > first else "faster"
+    size = math.exp(abs(last - first))
+    return beliefs.question.boundary(
+        unmeasured=dict(beliefs.failed),
+        found=False,
+        direction=word,
+        effect=size,
+        summary=f"a steady drift from {names[beliefs.low]} to {names[beliefs.high]}, "
+        f"{_times(size)} {word} in all (chance {chance:.1%}): no single candidate is the step",
+        verdicts=verdicts(beliefs, certainty, slower=None),
+        confidence=chance,
+    )
+
+
+def _none(beliefs: Beliefs) -> Boundary:
+    names, visible, chance = beliefs.line.names, visible_pct(beliefs), beliefs.posterior.none
+    return beliefs.question.boundary(
+        unmeasured=dict(beliefs.failed),
+        found=False,
+        direction="none",
+        effect=1.0,
+        smallest_visible_pct=visible,
+        summary=f"no difference found between {names[beliefs.low]} and {names[beliefs.high]} with "
+        f"{beliefs.question.workload_id} (chance {chance:.1%}); "
+        f"smallest drop this run could have seen: {visible:.0f} %"
+        + _elsewhere(beliefs)
+        + _canary(beliefs),
+        verdicts=verdicts(beliefs, Certainty(), slower=None),
+        confidence=chance,
+    )
+
+
+def _elsewhere(beliefs: Beliefs) -> str:
+    """What only the rate shows: a lock or a queue costs no CPU time."""
+    seen = witness(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
+    ends = beliefs.posterior.seen.positions
+    told = None if seen is None else difference(seen, ends[:1], ends[-1:])
+    if told is None or abs(told.size) < max(RATE_ALONE, DOUBTLESS * told.error):
+        return ""
+    way = "slower" if told.size > 0 else "faster"
+    return (
+        f"; careful: by the rate {beliefs.line.names[beliefs.high]} is "
+        f"{_times(math.exp(abs(told.size)))} {way}: a lock or a queue costs no CPU time"
+    )
+
+
+def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> Boundary:
+    found, names = beliefs.posterior, beliefs.line.names
+    chance = 1 - found.none - found.drift
+    suspects = beliefs.credible(certainty.level)
+    return beliefs.question.boundary(
+        unmeasured=dict(beliefs.failed),
+        found=False,
+        direction="unknown",
+        suspects=suspects,
+        smallest_visible_pct=visible_pct(beliefs),
+        summary=f"undecided between {names[beliefs.low]} and {names[beliefs.high]}"
+        f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {found.none:.1%}; "
+        f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
+        + (f"; {left}" if left else "")
+        + _canary(beliefs),
+        steps=steps(beliefs, certainty),
+        verdicts=verdicts(beliefs, certainty, slower=None),
+        confidence=chance * certainty.level,
+        chances=_chances(beliefs, suspects),
+    )
+
+
+def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
+    """Where a second step would be, with the level of certainty, if there is one.
+
+    Nobody, while the chance that there is one is below what the level leaves open.
+    """
+    if beliefs.second < 1 - certainty.level:
+        return ()
+    gaps = fewest(beliefs.beside, certainty.level)
+    return tuple(name for gap in gaps for name in beliefs.names(gap))
+
+
+def _chances(beliefs: Beliefs, names: tuple[str, ...]) -> dict[str, float]:
+    chances = beliefs.chances()
+    return {name: round(float(chances[beliefs.line.index[name]]), 6) for name in names[:MOST_TOLD]}
+
+
+def _canary(beliefs: Beliefs) -> str:
+    stray = unsteady(beliefs)
+    return f"; careful: {stray}" if stray else ""
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    if len(names) <= 4:
+        return ", ".join(names)
+    return f"{names[0]} to {names[-1]} ({len(names)})"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} times" if value < 100 else f"{value:.0f} times"

@@ -1,0 +1,97 @@
+"""The figures an answer shows: steps, verdicts, what could have been seen. Core pure logic."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dsbisect.search.bayes.belief import Beliefs, Certainty
+from dsbisect.search.bayes.effect_size import effects
+from dsbisect.search.bayes.evidence import evidence
+from dsharness.model import CostStep, Outcome, Verdict
+
+WIDE = 2.58 * 1.25  # 99 % of a difference of medians, in standard errors of means
+EARLY_AND_LATE = 4  # runs of one candidate in each half, before they are held against each other
+STRAY = 4.5  # standard errors
+
+
+def steps(beliefs: Beliefs, certainty: Certainty) -> tuple[CostStep, ...]:
+    """Every gap that more likely than not holds a step, with its size."""
+    found, names = beliefs.posterior, beliefs.line.names
+    told = []
+    for gap in np.flatnonzero(found.stepped >= 0.5):
+        low, high = found.ends(int(gap))
+        effect = effects(found, int(gap))
+        told.append(
+            CostStep(
+                before=names[low], after=names[high],
+                ratio=effect.middle, interval=effect.interval(certainty.level),
+            )
+        )  # fmt: skip
+    return tuple(told)
+
+
+def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> tuple[Verdict, ...]:
+    """Of every measured candidate; ``slower`` is None where no step is named."""
+    top, found = beliefs.top, beliefs.posterior
+    chance = float(found.stepped[top])
+    told = []
+    for at, position in enumerate(found.seen.positions):
+        name = beliefs.line.names[position]
+        changed = at > top
+        outcome, why = Outcome.INCONCLUSIVE, "no step is sure enough"
+        if slower is not None and chance >= certainty.level:
+            outcome = Outcome.SLOW if changed is slower else Outcome.FAST
+            why = f"{'at or after' if changed else 'before'} the step, chance {chance:.1%}"
+        ratio, interval = _to_first(beliefs, at)
+        told.append(
+            Verdict(
+                candidate=name, outcome=outcome, why=why, ratio_to_first=ratio, interval=interval,
+                samples=tuple(s.id for s in beliefs.history.of(name) if s.valid),
+            )
+        )  # fmt: skip
+    return tuple(told)
+
+
+def visible_pct(beliefs: Beliefs) -> float:
+    """The smallest step from end to end whose odds the data have brought below 1 to 20, in %."""
+    found = effects(beliefs.posterior)
+    odds = float(beliefs.posterior.one.sum()) * found.gain / max(1e-12, beliefs.posterior.none)
+    possible = np.abs(found.sizes[odds > 0.05])
+    half = beliefs.posterior.grid.width / 2
+    largest = float(possible.max()) if len(possible) else float(np.abs(found.sizes).min())
+    return 100 * math.expm1(max(largest, half))
+
+
+def unsteady(beliefs: Beliefs) -> str | None:
+    """The canary: the same candidate early and late must cost the same."""
+    # as it came out: the posterior has taken out by then what the machine's speed explains
+    seen = evidence(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
+    worst, told = STRAY, None
+    if seen is None:
+        return None
+    for at, position in enumerate(seen.positions):
+        own = seen.values[seen.owner == at]
+        half = len(own) // 2
+        if half < EARLY_AND_LATE:
+            continue
+        change = float(np.median(own[-half:]) - np.median(own[:half]))
+        strays = abs(change) / (beliefs.posterior.noise * 1.25 * math.sqrt(2 / half))
+        if strays > worst:
+            worst = strays
+            told = (
+                f"{beliefs.line.names[position]} came out {math.exp(change):.2f} times as costly "
+                "late as early, so the machine has changed"
+            )
+    return told
+
+
+def _to_first(beliefs: Beliefs, at: int) -> tuple[float, tuple[float, float] | None]:
+    """The cost over that of the first end, with what the noise makes of so many runs."""
+    if at == 0:
+        return 1.0, (1.0, 1.0)
+    levels, runs = beliefs.posterior.seen.middles, beliefs.posterior.seen.counts
+    middle = float(levels[at] - levels[0])
+    half = WIDE * beliefs.posterior.noise * math.sqrt(1 / runs[at] + 1 / runs[0])
+    return math.exp(middle), (math.exp(middle - half), math.exp(middle + half))

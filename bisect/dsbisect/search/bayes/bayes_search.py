@@ -1,0 +1,116 @@
+"""The search that understands noise: certain, cheap, honest about "none". Core pure logic, no I/O.
+
+It weighs all that was measured (``posterior``), stops when the answer is certain enough or the
+budget is spent, and else measures what tells most per second (``choosing``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dsbisect.search.bayes.answer import conclude, hopeless
+from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe, why_not
+from dsbisect.search.bayes.final_runs import left_to_measure
+from dsbisect.search.bayes.line_ends import ends, moved
+from dsbisect.search.bayes.next_run import NextRun, canary_due, choose
+from dsbisect.search.bayes.outlook import outlook
+from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.bayes.step_cost import Budget, Costs
+from dsbisect.search.question import Answer, History, Measure, Outlook, Question
+from dsresults.compare.cost_ratio import turn_of
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bayes:
+    """A ``Search``."""
+
+    certainty: Certainty = field(default_factory=Certainty)
+    belief: Belief = field(default_factory=Belief)
+    costs: Costs = field(default_factory=Costs)
+    budget: Budget = field(default_factory=Budget)
+    prior: Mapping[str, float] = field(default_factory=dict)  # relative, 1 where nothing is said
+    survey_up_to: int = 0  # lines no longer than this are measured whole, for the figures
+    lines: Lines = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", Lines(prior=self.prior))
+
+    def next_step(self, question: Question, history: History) -> Measure | Answer:
+        failed = why_not(question, history)
+        line = self.lines.of(question.line)
+        bounds = ends(line.names, failed, history.samples)
+        if bounds is None:
+            return Answer(boundary=hopeless(question, failed))
+        spent = self.budget.spent(history, self.costs)
+        beliefs = believe(question, history, line, self.belief, failed)
+        if beliefs is not None:
+            return self._continue(beliefs, spent)
+        if spent is not None:
+            return Answer(boundary=hopeless(question, {**failed, "budget": spent}))
+        pair = (line.names[bounds[0]], line.names[bounds[1]])
+        why = moved(line.names, bounds) or "prove both ends"
+        return _turn(history, pair, why, 2 * math.ceil(math.log2(len(line.names))))
+
+    def _continue(self, beliefs: Beliefs, spent: str | None) -> Measure | Answer:
+        if spent is not None:
+            return self._answer(beliefs, spent)
+        if beliefs.certain(self.certainty):
+            last = left_to_measure(beliefs, self.certainty, self.survey_up_to)
+            if last is None:
+                return self._answer(beliefs)
+            return _turn(beliefs.history, last.names, last.why, 0, shown=outlook(beliefs))
+        choice = choose(beliefs, self.costs, self.budget)
+        if choice is None:
+            return self._answer(beliefs, "no further run would tell anything")
+        return self._measure(beliefs, choice)
+
+    def _answer(self, beliefs: Beliefs, stop: str = "") -> Answer:
+        left = self._left(beliefs) if stop and not beliefs.certain(self.certainty) else ""
+        return Answer(boundary=conclude(beliefs, self.certainty, stop, left))
+
+    def _left(self, beliefs: Beliefs) -> str:
+        """How much longer it would take, as far as the next run lets one guess."""
+        choice = choose(beliefs, self.costs, Budget())
+        if choice is None:
+            return ""
+        runs = 1 + _remaining(beliefs, choice)
+        return f"about {runs} more runs ({runs * self.costs.run_s / 60:.0f} min) may settle it"
+
+    def _measure(self, beliefs: Beliefs, choice: NextRun) -> Measure:
+        history, remaining = beliefs.history, _remaining(beliefs, choice)
+        shown = outlook(beliefs)
+        if canary_due(beliefs):
+            names = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
+            why = "canary: are the ends still what they were?"
+            return _turn(history, names, why, remaining, shown=shown)
+        names = (choice.candidate, *((choice.reference,) if choice.reference else ()))
+        return _turn(history, names, choice.why, remaining, choice.likely, shown)
+
+
+def _turn(
+    history: History,
+    names: tuple[str, ...],
+    why: str,
+    remaining: int,
+    likely: tuple[str, ...] = (),
+    shown: Outlook | None = None,
+) -> Measure:
+    """A B, then B A: what drifts within a turn cancels over two of them."""
+    turns = (turn_of(sample) for group in history.samples.values() for sample in group)
+    number = 1 + max(turns, default=-1)
+    order = names if number % 2 == 0 else names[::-1]
+    return Measure(
+        turn=number, candidates=order, why=why, remaining=remaining, likely=likely, outlook=shown
+    )
+
+
+def _remaining(beliefs: Beliefs, choice: NextRun) -> int:
+    """The bits that are missing, at the rate of the next run: a guess for the ETA."""
+    masses = beliefs.mass()
+    shares = masses[masses > 0] / masses.sum()
+    missing = max(0.3, -float((shares * np.log2(shares)).sum()))
+    return max(0, min(999, math.ceil(missing / max(choice.gain, 1e-3)) - 1))

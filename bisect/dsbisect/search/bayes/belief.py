@@ -1,0 +1,191 @@
+"""What a search believes after all that was measured. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dsbisect.search.bayes.effect_size import odds_of_unseen
+from dsbisect.search.bayes.evidence import evidence
+from dsbisect.search.bayes.gap_split import Split, split
+from dsbisect.search.bayes.line_ends import ends
+from dsbisect.search.bayes.posterior import SLOPE, Posterior, weigh
+from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.bayes.track import Floats, Track, track
+from dsbisect.search.plain.verdicts import CandidateView, Policy
+from dsbisect.search.question import History, Question
+
+SURE = 0.9  # that there is a step: more than one gap may be
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certainty:
+    """When it is enough."""
+
+    level: float = 0.95
+    real: float = 0.99  # that there is a step at all, before one is named
+    none: float = 0.985  # that there is no step, before that is said
+    unseen_odds: float = 0.04  # of a step of any one size, before none is believed
+    visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
+    least_runs: int = 1  # of the neighbours of what is named, and of a line that is surveyed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Beliefs:
+    """A posterior with the line it is about."""
+
+    question: Question
+    history: History
+    line: Track
+    low: int  # the ends that can be measured
+    high: int
+    failed: Mapping[str, str]  # what cannot be measured -> why
+    posterior: Posterior
+
+    def failures(self, gap: int) -> list[int]:
+        low, high = self.posterior.ends(gap)
+        places = (self.line.index[name] for name in self.failed)
+        return sorted(at for at in places if low < at < high)
+
+    def split(self, gap: int) -> Split | None:
+        return split(self.line, gap, self.posterior.ends(gap), self.failures(gap))
+
+    def names(self, gap: int) -> tuple[str, ...]:
+        """The candidates of which one is the step when it is in this gap."""
+        low, high = self.posterior.ends(gap)
+        return self.line.names[low + 1 : high + 1]
+
+    @property
+    def top(self) -> int:
+        """The gap to be named: the likeliest.
+
+        Of several sure ones within which nothing is left to measure it is the first that goes the
+        way of the whole line.
+        """
+        stepped = self.posterior.stepped
+        sure = [int(gap) for gap in np.flatnonzero(stepped >= SURE) if self.split(int(gap)) is None]
+        if not sure:
+            return int(np.argmax(stepped))
+        levels = self.posterior.seen.middles
+        whole = levels[-1] - levels[0]
+        along = (gap for gap in sure if (levels[gap + 1] - levels[gap]) * whole > 0)
+        return next(along, sure[0])
+
+    @property
+    def beside(self) -> Floats:
+        """For each gap the chance that it holds a second step, the named one being the first."""
+        chances: Floats = self.posterior.pairs[self.top]
+        return chances
+
+    @property
+    def second(self) -> float:
+        return float(self.beside.sum())
+
+    @property
+    def pair(self) -> float:
+        """The chance of two steps in different gaps."""
+        return float(np.triu(self.posterior.two, 1).sum())
+
+    def settled(self, certainty: Certainty) -> bool:
+        """A gap that holds a step for all we know, and within which nothing is left to measure.
+
+        Whether there is a second step elsewhere is another question, and is asked after this one.
+        """
+        found, top = self.posterior, self.top
+        if found.none > 1 - certainty.real or found.stepped[top] < certainty.level:
+            return False
+        return self.split(top) is None
+
+    def refuted(self, certainty: Certainty) -> bool:
+        """No step, and none of any size that is looked for could have hidden."""
+        found = self.posterior
+        least = certainty.visible * found.noise
+        return (
+            found.none >= certainty.none and odds_of_unseen(found, least) <= certainty.unseen_odds
+        )
+
+    def drifts(self, certainty: Certainty) -> bool:
+        """A slope through so many candidates that a few steps would not look like it."""
+        places = len(self.posterior.seen.positions)
+        return places >= SLOPE and self.posterior.drift >= certainty.level
+
+    def certain(self, certainty: Certainty) -> bool:
+        return self.settled(certainty) or self.drifts(certainty) or self.refuted(certainty)
+
+    def mass(self) -> Floats:
+        """Of each candidate; with ``none`` and ``drift`` of the posterior they sum to 1."""
+        found = self.posterior
+        return self._spread(found.one + np.diag(found.two) + found.pairs.sum(1) / 2)
+
+    def chances(self) -> Floats:
+        """Of each candidate, that it is a step, alone or with another."""
+        return self._spread(self.posterior.stepped)
+
+    def _spread(self, shares: Floats) -> Floats:
+        """What each gap has, over its candidates."""
+        line = self.line
+        spread = np.zeros(len(line.names))
+        for gap, share in enumerate(shares):
+            low, high = self.posterior.ends(gap)
+            weights = line.weights[low + 1 : high + 1]
+            total = weights.sum()
+            spread[low + 1 : high + 1] = share * (weights / total if total > 0 else 0.0)
+        return spread
+
+    def credible(self, level: float) -> tuple[str, ...]:
+        """The fewest candidates that hold ``level`` of the mass of all steps, in line order."""
+        masses = self.mass()
+        return tuple(self.line.names[at] for at in fewest(masses, level) if masses[at] > 0)
+
+
+def fewest(shares: Floats, part: float) -> list[int]:
+    """The fewest places that hold that part of all shares, in their own order."""
+    order = np.argsort(-shares, kind="stable")
+    count = int(np.searchsorted(np.cumsum(shares[order]), part * shares.sum() - 1e-12)) + 1
+    return [int(at) for at in sorted(order[:count])]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lines:
+    """The tracks of the lines asked about: a line of 100,000 is laid out once."""
+
+    prior: Mapping[str, float] = field(default_factory=dict)
+    known: dict[int, Track] = field(default_factory=dict)
+
+    def of(self, names: Sequence[str]) -> Track:
+        found = self.known.get(id(names))
+        if found is None or found.names is not names:
+            self.known.clear()
+            found = self.known[id(names)] = track(names, self.prior)
+        return found
+
+
+def why_not(question: Question, history: History) -> dict[str, str]:
+    """The candidates that cannot be measured, and why."""
+    view = CandidateView(question=question, history=history, policy=Policy())
+    asked = [*history.unmeasurable, *history.samples]
+    reasons = {name: view.why_not(name) for name in dict.fromkeys(asked)}
+    return {name: why for name, why in reasons.items() if why is not None}
+
+
+def believe(
+    question: Question, history: History, line: Track, belief: Belief, failed: Mapping[str, str]
+) -> Beliefs | None:
+    """None before both ends were measured."""
+    bounds = ends(line.names, failed, history.samples)
+    if bounds is None:
+        return None
+    seen = evidence(history, line, *bounds)
+    if seen is None or (seen.positions[0], seen.positions[-1]) != bounds:
+        return None
+    return Beliefs(
+        question=question,
+        history=history,
+        line=line,
+        low=bounds[0],
+        high=bounds[1],
+        failed={name: why for name, why in failed.items() if name in line.index},
+        posterior=weigh(seen, line, belief),
+    )

@@ -1,0 +1,100 @@
+"""How large the step is, valid at any time. Core pure logic, no I/O.
+
+An effect stays in the interval while its posterior density is at least ``1 - level`` times its
+prior density. Under the true effect the inverse of that ratio is a martingale that starts at 1, so
+it ever exceeds ``1 / (1 - level)`` with a chance of ``1 - level`` at most: one may look after each
+run and stop when one likes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsbisect.search.bayes.posterior import Posterior
+from dsbisect.search.bayes.track import TINY, Floats, Ints
+
+LEAST = 1e-3  # pairs of steps less likely than this weigh nothing
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Effects:
+    """Over the sizes a step may have: how much likelier the data made each."""
+
+    sizes: Floats  # log of the ratio after / before
+    prior: Floats
+    posterior: Floats
+
+    @property
+    def gain(self) -> Floats:
+        return self.posterior / np.maximum(TINY, self.prior)
+
+    @property
+    def middle(self) -> float:
+        """The median ratio."""
+        at = int(np.searchsorted(np.cumsum(self.posterior), 0.5))
+        return math.exp(self.sizes[min(at, len(self.sizes) - 1)])
+
+    def interval(self, level: float) -> tuple[float, float]:
+        inside = self.sizes[self.gain >= 1 - level]
+        half = 0.0 if len(self.sizes) < 2 else float(np.diff(self.sizes).min()) / 2
+        return math.exp(inside.min() - half), math.exp(inside.max() + half)
+
+
+def effects(found: Posterior, gap: int | None = None) -> Effects:
+    """Of a step in that gap, alone or with another; or of a single one wherever it may be."""
+    joint = _alone(found, np.arange(found.gaps) if gap is None else np.array([gap]))
+    if gap is not None:
+        joint += _beside(found, gap)
+    joint *= found.steps
+    differences = found.grid.ticks[None, :] - found.grid.ticks[:, None]
+    ticks, place = np.unique(differences, return_inverse=True)
+    flat = place.ravel()
+    after = np.bincount(flat, weights=joint.ravel())
+    before = np.zeros(len(ticks))
+    before[flat] = found.steps.ravel()
+    possible = before > 0
+    return Effects(
+        sizes=np.asarray(ticks[possible] * found.grid.width, dtype=np.float64),
+        prior=before[possible],
+        posterior=after[possible] / max(TINY, after[possible].sum()),
+    )
+
+
+def _alone(found: Posterior, gaps: Ints) -> Floats:
+    """How likely each two levels are before and after a step in one of these gaps."""
+    weights, chain = found.one_noise * found.one, found.chain
+    likely = np.maximum(TINY, (chain.arrive * chain.after).sum(-1))
+    joint = np.zeros_like(found.steps)
+    for at in gaps:
+        scale = (weights[:, at] / likely[:, at])[:, None]
+        joint += (chain.before[:, at] * scale).T @ chain.after[:, at]
+    return joint
+
+
+def _beside(found: Posterior, gap: int) -> Floats:
+    """The same where there is a second step in another gap."""
+    chain, joint = found.chain, np.zeros_like(found.steps)
+    for other in range(found.gaps):
+        first, second = min(gap, other), max(gap, other)
+        chance = float(found.two[first, second])
+        if other == gap or chance < LEAST:
+            continue
+        middle = chain.middle(first, second)
+        if gap == first:
+            one, two = chain.before[:, gap], middle * chain.leave[:, second]
+        else:
+            one, two = chain.arrive[:, first] * middle, chain.after[:, gap]
+        part = (one * found.any_noise[:, None]).T @ two
+        joint += chance * part / max(TINY, float((part * found.steps).sum()))
+    return joint
+
+
+def odds_of_unseen(found: Posterior, least: float) -> float:
+    """Against no step, the odds of the best fitting step of one size from ``least`` on (a log)."""
+    sizes = effects(found)
+    large = np.abs(sizes.sizes) >= least
+    best = float(sizes.gain[large].max()) if large.any() else 0.0
+    return float(found.one.sum()) * best / max(TINY, found.none)

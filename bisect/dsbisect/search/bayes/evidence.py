@@ -1,0 +1,108 @@
+"""From samples to numbers: who was measured, when, and what came out. Core pure logic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsbisect.search.bayes.track import Floats, Ints, Track
+from dsbisect.search.question import History
+from dsharness.model import Sample
+from dsresults.compare.cost_ratio import cost, slowness, turn_of
+
+# What makes a burden of 1, each alone.
+STEAL_PCT = 10.0
+STRAY = math.log(1.25)  # of the calibrator from its median
+GAP_S = 1.0
+
+DIGITS = 9  # what a constant factor leaves behind in the last bits must decide nothing
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """Valid samples in the order of time; values are logs, relative to the first."""
+
+    positions: Ints  # of the measured candidates in the line, ascending
+    owner: Ints  # for each sample, which of these it is
+    values: Floats
+    turns: Ints
+    scales: Floats  # by which the noise of each sample is multiplied
+    burden: Floats  # how disturbed the machine was, 0 where nothing did
+
+    @property
+    def counts(self) -> Ints:
+        return np.bincount(self.owner, minlength=len(self.positions)).astype(np.int64)
+
+    @property
+    def middles(self) -> Floats:
+        """The median value of each measured candidate: what its own runs alone say."""
+        places = range(len(self.positions))
+        return np.array([np.median(self.values[self.owner == at]) for at in places])
+
+
+def evidence(history: History, line: Track, low: int, high: int) -> Evidence | None:
+    """By CPU per operation where every sample has it, else by rate; None without any sample."""
+    return _evidence(history, line, (low, high), cost) or _evidence(
+        history, line, (low, high), slowness
+    )
+
+
+def witness(history: History, line: Track, low: int, high: int) -> Evidence | None:
+    """The same by rate, which alone sees locks and queues; None where rate is all there is.
+
+    A run whose load had no CPU left tells the load's own rate, so it is no witness.
+    """
+    if _evidence(history, line, (low, high), cost) is None:
+        return None
+    told = {
+        name: tuple(sample for sample in group if not sample.load_bound)
+        for name, group in history.samples.items()
+    }
+    free = History(samples=told, unmeasurable=history.unmeasurable)
+    return _evidence(free, line, (low, high), slowness)
+
+
+def _evidence(
+    history: History,
+    line: Track,
+    ends: tuple[int, int],
+    measure: Callable[[Sample], float | None],
+) -> Evidence | None:
+    samples = sorted(_samples(history, line, *ends), key=_when)
+    values = [measure(sample) for _, sample in samples]
+    if not samples or not all(value and value > 0 for value in values):
+        return None
+    logs = np.array([math.log(value) for value in values if value])
+    positions, owner = np.unique([at for at, _ in samples], return_inverse=True)
+    return Evidence(
+        positions=positions.astype(np.int64),
+        owner=owner.astype(np.int64),
+        values=np.round(logs - logs[0], DIGITS),
+        turns=np.array([turn_of(sample) for _, sample in samples], dtype=np.int64),
+        scales=np.ones(len(logs)),
+        burden=burdens([sample for _, sample in samples]),
+    )
+
+
+def burdens(samples: Sequence[Sample]) -> Floats:
+    """Of each run; 0 on a machine that nothing disturbs."""
+    steal = np.array([max(0.0, sample.steal_pct) for sample in samples]) / STEAL_PCT
+    gap = np.array([sample.gap_s for sample in samples]) / GAP_S
+    speeds = np.array([math.log(sample.calibrator_us or 1.0) for sample in samples])
+    stray = (speeds - np.median(speeds)) / STRAY
+    return np.asarray(np.sqrt(steal**2 + gap**2 + stray**2), dtype=np.float64)
+
+
+def _samples(history: History, line: Track, low: int, high: int) -> Iterator[tuple[int, Sample]]:
+    for name, group in history.samples.items():
+        at = line.index.get(name)
+        if at is not None and low <= at <= high and name not in history.unmeasurable:
+            yield from ((at, sample) for sample in group if sample.valid)
+
+
+def _when(placed: tuple[int, Sample]) -> tuple[int, str, int, str]:
+    at, sample = placed
+    return (turn_of(sample), sample.started_at, at, sample.id)

@@ -1,0 +1,127 @@
+"""The next step: the most bits about the step per second. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsbisect.search.bayes.belief import Beliefs
+from dsbisect.search.bayes.gap_split import Split, split
+from dsbisect.search.bayes.information_gain import BATCHES, bits, expectations
+from dsbisect.search.bayes.step_cost import Budget, Costs
+from dsbisect.search.bayes.track import Floats
+
+MANY = 4  # runs of one candidate: then those of another come between them
+CANARY = 16  # runs after which an end is measured again, whatever else is promising
+LEAST_BITS = 1e-6
+IDLE_BITS = 1e-3  # where no step is likely anyway
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextRun:
+    """Measure ``candidate``; ``reference`` shares its turn where the machine's speed wanders."""
+
+    candidate: str
+    reference: str | None
+    gain: float  # bits per run
+    why: str
+    likely: tuple[str, ...]
+
+
+def choose(beliefs: Beliefs, costs: Costs, budget: Budget) -> NextRun | None:
+    """None when no run would tell anything more."""
+    options = list(_options(beliefs, budget))
+    gains = bits(beliefs.posterior, expectations(beliefs.posterior), options)
+    first = np.array([_first_s(beliefs, costs, option) for option in options])
+    seconds = first[:, None] + np.array(BATCHES)[None, :] * costs.run_s
+    worth = gains / seconds
+    best, batch = np.unravel_index(int(np.argmax(worth)), worth.shape)
+    least = IDLE_BITS if beliefs.posterior.none > 0.5 else LEAST_BITS
+    if gains[best, batch] < least:
+        return None
+    option = options[int(best)]
+    with_reference = costs.paired or BATCHES[int(batch)] >= MANY or _shared(beliefs)
+    rate = float(gains[best, batch]) / BATCHES[int(batch)]
+    return NextRun(
+        candidate=_name(beliefs, option),
+        reference=_reference(beliefs, option, options, worth) if with_reference else None,
+        gain=rate,
+        why=_why(beliefs, option, rate),
+        likely=_likely(beliefs, option, options, worth),
+    )
+
+
+def canary_due(beliefs: Beliefs) -> bool:
+    """Whether neither end was among the latest runs."""
+    seen = beliefs.posterior.seen
+    latest = seen.owner[-CANARY:]
+    last = len(seen.positions) - 1
+    return len(latest) == CANARY and not bool(np.any((latest == 0) | (latest == last)))
+
+
+def _options(beliefs: Beliefs, budget: Budget) -> Iterator[int | Split]:
+    yield from range(len(beliefs.posterior.seen.positions))
+    if budget.may_build(beliefs.history):
+        for gap in range(beliefs.posterior.gaps):
+            found = beliefs.split(gap)
+            if found is not None:
+                yield found
+
+
+def _position(beliefs: Beliefs, option: int | Split) -> int:
+    if isinstance(option, Split):
+        return option.position
+    return int(beliefs.posterior.seen.positions[option])
+
+
+def _name(beliefs: Beliefs, option: int | Split) -> str:
+    return beliefs.line.names[_position(beliefs, option)]
+
+
+def _first_s(beliefs: Beliefs, costs: Costs, option: int | Split) -> float:
+    return costs.first_s(_name(beliefs, option)) if isinstance(option, Split) else 0.0
+
+
+def _shared(beliefs: Beliefs) -> bool:
+    return bool(np.any(beliefs.posterior.seen.scales > 1))
+
+
+def _reference(
+    beliefs: Beliefs, option: int | Split, options: Sequence[int | Split], worth: Floats
+) -> str:
+    """The measured candidate, other than the one asked about, that tells most itself."""
+    known = [at for at, other in enumerate(options) if isinstance(other, int) and other != option]
+    best = max(known, key=lambda at: (float(worth[at].max()), -at))
+    return _name(beliefs, options[best])
+
+
+def _likely(
+    beliefs: Beliefs, option: int | Split, options: Sequence[int | Split], worth: Floats
+) -> tuple[str, ...]:
+    """The middles of both halves when a gap is split; else the best splits."""
+    if isinstance(option, Split):
+        low, high = beliefs.posterior.ends(option.gap)
+        failures = beliefs.failures(option.gap)
+        halves = (
+            split(beliefs.line, 0, ends, [at for at in failures if ends[0] < at < ends[1]])
+            for ends in ((low, option.position), (option.position, high))
+        )
+        return tuple(beliefs.line.names[half.position] for half in halves if half)
+    order = np.argsort(-worth.max(1), kind="stable")
+    splits = [options[at] for at in order if isinstance(options[at], Split)]
+    return tuple(_name(beliefs, each) for each in splits[:2])
+
+
+def _why(beliefs: Beliefs, option: int | Split, rate: float) -> str:
+    name = _name(beliefs, option)
+    if isinstance(option, Split):
+        low, high = beliefs.posterior.ends(option.gap)
+        names = beliefs.line.names
+        chance = 100 * float(beliefs.posterior.stepped[option.gap])
+        return (
+            f"{name} halves {names[low]} to {names[high]}, which hold a step with {chance:.0f} %: "
+            f"{rate:.2f} bits a run"
+        )
+    return f"{name} again: {rate:.2f} bits a run"

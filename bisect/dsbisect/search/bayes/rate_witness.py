@@ -1,0 +1,70 @@
+"""What the rate says about a difference that CPU time shows. Core pure logic, no I/O.
+
+The rate alone sees locks and queues, but it is several times as noisy. So it is a series of its
+own, with its own noise, and it is asked one thing: does it contradict?
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dsbisect.search.bayes.evidence import Evidence
+from dsbisect.search.bayes.track import Floats, Ints
+
+CLEAR = 2.58  # standard errors
+PART = 0.5  # of the decider's difference: a witness that sees so much does not contradict
+NOISE = 0.13  # of one run's rate, before any is known (docs/verdicts.md: 13 to 26 %)
+MEDIAN = 1.25  # the error of a median is so many times that of a mean
+NOISE_RUNS = 2.0  # and that counts as so many runs
+
+Word = Literal["agrees", "cannot tell", "contradicts"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A difference of logs with its standard error."""
+
+    size: float
+    error: float
+
+
+def contradicts(decider: Difference, witness: Difference) -> bool:
+    """Clearly away from what the decider says, and less than half of it."""
+    along = witness.size * math.copysign(1.0, decider.size)
+    apart = abs(decider.size) - along
+    error = math.hypot(decider.error, witness.error)
+    return along < PART * abs(decider.size) and apart > CLEAR * error
+
+
+def word(decider: Difference, witness: Difference | None) -> Word:
+    if witness is None:
+        return "cannot tell"
+    if contradicts(decider, witness):
+        return "contradicts"
+    along = witness.size * math.copysign(1.0, decider.size)
+    return "agrees" if along > CLEAR * witness.error else "cannot tell"
+
+
+def difference(seen: Evidence, before: Ints, after: Ints) -> Difference | None:
+    """Of the runs of some candidates (positions in the line) and of others; None without both."""
+    places = seen.positions[seen.owner]
+    first, second = np.isin(places, before), np.isin(places, after)
+    if not first.any() or not second.any():
+        return None
+    noise = _noise(seen)
+    weights = 1 / seen.scales**2
+    error = MEDIAN * noise * math.sqrt(1 / weights[first].sum() + 1 / weights[second].sum())
+    size = float(np.median(seen.values[second]) - np.median(seen.values[first]))
+    return Difference(size=size, error=error)
+
+
+def _noise(seen: Evidence) -> float:
+    """Of one run: from what the runs of each candidate differ by, and from what is usual."""
+    rest: Floats = (seen.values - seen.middles[seen.owner]) / seen.scales
+    freedom = len(rest) - len(seen.positions)
+    square = NOISE_RUNS * NOISE**2 + float(rest @ rest)
+    return math.sqrt(square / (NOISE_RUNS + max(0, freedom)))

@@ -1,0 +1,1 @@
+"""The plain search: halve, and confirm the neighbours."""

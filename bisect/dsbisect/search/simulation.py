@@ -1,0 +1,95 @@
+"""A search let loose on a line that is made up: its truth is known. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from dsbisect.search.question import Answer, History, Question, Search
+from dsharness.model import Boundary, Sample
+
+WORKLOAD = "rehearsed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsed:
+    """How one search went."""
+
+    runs: int
+    builds: int
+    named: bool
+    right: bool
+
+    @property
+    def wrong(self) -> bool:
+        return self.named and not self.right
+
+
+def rehearse(search: Search, candidates: int, drop: float, noise: float, seed: int) -> Rehearsed:
+    """A step of ``drop`` (a log) at a place the seed decides, Gaussian noise on the log scale."""
+    chance = np.random.default_rng([seed, candidates])
+    line = tuple(f"c{number}" for number in range(candidates))
+    step = int(chance.integers(1, candidates))
+    index = {name: at for at, name in enumerate(line)}
+
+    def run(name: str) -> float:
+        return drop * (index[name] >= step) + noise * float(chance.normal())
+
+    boundary, taken = walk(search, line, run)
+    named = boundary.found and boundary.after is not None
+    return Rehearsed(
+        runs=sum(len(group) for group in taken.values()),
+        builds=len(taken),
+        named=named,
+        right=named and line[step] in boundary.suspects,
+    )
+
+
+def walk(
+    search: Search, line: tuple[str, ...], run: Callable[[str], float | None]
+) -> tuple[Boundary, Mapping[str, tuple[Sample, ...]]]:
+    """Let a search have its way; ``run`` gives the log of a cost, or None: it cannot be built."""
+    question = Question(series_id="made up", line=line, workload_id=WORKLOAD, settings_id="default")
+    taken: dict[str, tuple[Sample, ...]] = {}
+    unmeasurable: dict[str, str] = {}
+    serial = count()
+    while True:
+        found = search.next_step(question, History(samples=taken, unmeasurable=unmeasurable))
+        if isinstance(found, Answer):
+            return found.boundary, taken
+        for name in found.candidates:
+            value = run(name)
+            if value is None:
+                unmeasurable[name] = "does not build"
+                break
+            sample = _sample(name, math.exp(value), found.turn, next(serial))
+            taken[name] = (*taken.get(name, ()), sample)
+
+
+def _sample(name: str, value: float, turn: int, number: int) -> Sample:
+    """Made without validation: a rehearsal takes thousands."""
+    return Sample.model_construct(
+        id=f"{name}/{number}",
+        campaign_id="made up",
+        candidate_id=name,
+        settings_id="default",
+        workload_id=WORKLOAD,
+        image_key="",
+        started_at=f"{number:06}",
+        duration_s=1.0,
+        operations=1,
+        rate_per_s=1 / value,
+        server_cpu_us_per_op=value,
+        client_cpu_us_per_op=None,
+        calibrator_us=1.0,
+        steal_pct=0.0,
+        errors=0,
+        per_second=(),
+        invalid=(),
+        workload={"turn": turn},
+        log="",
+    )

@@ -1,0 +1,95 @@
+"""How a user wants a search to be done: by which rule, how sure, and for how much. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from dsharness.errors import UsageError
+
+if TYPE_CHECKING:
+    from dsbisect.search.bayes.prior import Belief
+    from dsbisect.search.question import Search
+    from dsharness.model import Workload
+
+SearchName = Literal["statistical", "plain"]
+
+# Measured on two cores (docs/search.md); figures to choose by, no promise.
+RUN_OVERHEAD_S = 1.3  # around the load itself
+START_S = 1.5  # a server whose directory is ready
+CONFIRMED = 2  # runs of both neighbours: effects, and what is left beside them, rest on these
+LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
+
+
+def run_s(workload: Workload, *, paired: bool) -> float:
+    """What one sample takes; the two of a duet share their time."""
+    return (workload.duration_s + RUN_OVERHEAD_S) / (2 if paired else 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """Everything about a search that is not what it searches."""
+
+    name: SearchName = "statistical"
+    level: float = 0.95  # this and the next as the search has them: a test compares
+    most_runs: int = 2000
+    most_builds: int | None = None
+    most_hours: float | None = None
+    paired: bool = False  # this machine measures two candidates at the same time
+
+    def __post_init__(self) -> None:
+        if not LEAST_LEVEL <= self.level <= MOST_LEVEL:
+            raise UsageError(
+                f"--level {self.level:g}: must be from {LEAST_LEVEL:g} to {MOST_LEVEL:g}",
+                hint="0.95 is right 19 times out of 20",
+            )
+        for option, value in (
+            ("--most-runs", self.most_runs),
+            ("--most-builds", self.most_builds),
+            ("--most-hours", self.most_hours),
+        ):
+            if value is not None and not value > 0:
+                raise UsageError(f"{option} {value:g}: must be above 0", hint="leave it out")
+
+    def search(
+        self,
+        workload: Workload,
+        *,
+        prepare_s: float = 0.0,
+        ready: frozenset[str] = frozenset(),
+        prior: Mapping[str, float] | None = None,
+        survey_up_to: int = 0,
+        belief: Belief | None = None,
+    ) -> Search:
+        """The search to be used for candidates that take so long to be prepared."""
+        # A command line that only asks for help has no use for what counts.
+        from dsbisect.search.bayes.bayes_search import Bayes  # noqa: PLC0415
+        from dsbisect.search.bayes.belief import Certainty  # noqa: PLC0415
+        from dsbisect.search.bayes.prior import Belief  # noqa: PLC0415
+        from dsbisect.search.bayes.step_cost import Budget, Costs  # noqa: PLC0415
+        from dsbisect.search.plain.halving_search import Halving  # noqa: PLC0415
+
+        if self.name == "plain":
+            return Halving()
+        return Bayes(
+            certainty=Certainty(
+                level=self.level, real=max(Certainty.real, self.level), least_runs=CONFIRMED
+            ),
+            costs=Costs(
+                run_s=run_s(workload, paired=self.paired),
+                start_s=START_S,
+                prepare_s=prepare_s,
+                ready=ready,
+                paired=self.paired,
+            ),
+            budget=Budget(
+                runs=self.most_runs,
+                builds=self.most_builds,
+                seconds=math.inf if self.most_hours is None else 3600 * self.most_hours,
+            ),
+            prior=prior or {},
+            belief=belief or Belief(),
+            survey_up_to=survey_up_to,
+        )

@@ -1,0 +1,38 @@
+"""Outcomes on disk, by all that decides them; `dsbisect clean --builds` forgets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dsbisect.survey.build_result import BuildResult
+from dsbuilds.build_cache import builds_home
+from dsbuilds.drivers import tree
+from dsharness.content_key import content_key
+from dsharness.model import Server
+from dsharness.process.command import atomic_write
+from dsharness.systems import DRIVERS
+
+REVISION = 1  # raise when the same source may come further, or less far
+
+
+def outcome_key(identity: str) -> str:
+    """``identity`` stands for the source and its toolchain; the rest is the lab's own part."""
+    script = tree.SCRIPT.read_text(encoding="utf-8")
+    lab = [REVISION, tree.REVISION, script, DRIVERS[Server.TREE].revision]
+    return content_key([identity, lab])
+
+
+def recall(key: str) -> BuildResult | None:
+    """The outcome; None when there is none, or none that can be read."""
+    try:
+        return BuildResult.model_validate_json(_path(key).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def keep(key: str, outcome: BuildResult) -> None:
+    atomic_write(_path(key), outcome.model_dump_json(indent=2) + "\n")
+
+
+def _path(key: str) -> Path:
+    return builds_home() / ".surveys" / f"{key}.json"

@@ -1,0 +1,111 @@
+"""Tag after tag, toolchain after toolchain; what is known already is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from dsbisect.commits.commits_request import SHORT, tree_of
+from dsbisect.survey import survey_cache
+from dsbisect.survey.build_result import BuildResult, TagResult
+from dsbisect.survey.probe import Probe
+from dsbisect.survey.tags import PREFIX, tags_of
+from dsbuilds.history.repository import Repository
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.toolchain_choice import ways_of
+from dsharness.containers.engine import Engine
+from dsharness.containers.ownership import reap
+from dsharness.errors import BuildError
+from dsharness.model import Matrix, Toolchain
+
+
+class SurveyListener(Protocol):
+    """Who is told how it goes on."""
+
+    def begin(self, tags: int, known: int, new: int) -> None: ...
+
+    def trying(self, tag: str, toolchain: str, what: str) -> None: ...
+
+    def found(self, finding: TagResult) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """What is asked of a repository."""
+
+    matrix: Matrix
+    repository: str
+    tags: str
+    toolchain: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Task:
+    """A line that is to be filled; without a probe nothing of the matrix fits."""
+
+    tag: str
+    commit: str
+    probe: Probe | None
+    outcome: BuildResult | None
+
+    def finding(self, outcome: BuildResult, *, known: bool) -> TagResult:
+        toolchain = self.probe.toolchain.id if self.probe else ""
+        return TagResult(
+            tag=self.tag, commit=self.commit, toolchain=toolchain, outcome=outcome, known=known
+        )
+
+
+def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iterator[TagResult]:
+    """Every tag in every toolchain that fits, newest first; each is kept as soon as it is known.
+
+    A candidate's failure is a finding; a failure of the surroundings ends it.
+    """
+    repository = Repository.open(survey.repository)
+    names = tags_of(repository, survey.tags)
+    tasks = [task for name in names for task in _tasks(survey, engine, repository, name)]
+    new = sum(task.outcome is None for task in tasks)
+    listener.begin(len(names), len(tasks) - new, new)
+    reap(engine)
+    for task in tasks:
+        finding = _known(task) or _tried(task, listener)
+        listener.found(finding)
+        yield finding
+
+
+def _tasks(survey: Survey, engine: Engine, repository: Repository, tag: str) -> Iterator[_Task]:
+    tree = tree_of(repository, f"{PREFIX}{tag}")
+    commit = (tree.revision or "")[:SHORT]
+    try:
+        fitting = _toolchains(survey, tree)
+    except BuildError as error:
+        refused = BuildResult(why_not=error.message.removeprefix("unbuildable: "))
+        yield _Task(tag=tag, commit=commit, probe=None, outcome=refused)
+        return
+    for toolchain in fitting:
+        probe = Probe(engine=engine, matrix=survey.matrix, name=tag, tree=tree, toolchain=toolchain)
+        known = survey_cache.recall(survey_cache.outcome_key(probe.identity))
+        yield _Task(tag=tag, commit=commit, probe=probe, outcome=known)
+
+
+def _toolchains(survey: Survey, tree: Tree) -> tuple[Toolchain, ...]:
+    ways = ways_of(tree.read, survey.matrix.toolchains)
+    return tuple({way.toolchain.id: way.toolchain for way in ways}.values())
+
+
+def _known(task: _Task) -> TagResult | None:
+    """Equal sources of two tags are one: what came of the first is known by then."""
+    outcome = task.outcome
+    if outcome is None and task.probe is not None:
+        outcome = survey_cache.recall(survey_cache.outcome_key(task.probe.identity))
+    return None if outcome is None else task.finding(outcome, known=True)
+
+
+def _tried(task: _Task, listener: SurveyListener) -> TagResult:
+    probe = task.probe
+    if probe is None:
+        raise AssertionError("a task without a probe has its outcome")
+    outcome, lasting = probe.run(lambda what: listener.trying(task.tag, probe.toolchain.id, what))
+    if lasting:
+        survey_cache.keep(survey_cache.outcome_key(probe.identity), outcome)
+    return task.finding(outcome, known=False)

@@ -1,0 +1,95 @@
+"""Builds on disk, by key: found again instead of made again; whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dsbuilds.failure_reason import UnbuildableError
+from dsharness.containers.lab_folders import private
+from dsharness.model import Build
+from dsharness.paths import cache_home
+from dsharness.process.command import atomic_write, writing
+
+RECORD = "build.json"
+
+
+def builds_home() -> Path:
+    """Where builds are kept: made by programs of strangers, so nobody else's to look into."""
+    return private(cache_home() / "builds")
+
+
+def compiler_cache(toolchain: str) -> Path:
+    """The folder of a toolchain's compiler cache; all incremental builds share it."""
+    folder = builds_home() / ".ccache" / toolchain
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def find(key: str) -> Build | None:
+    """The build of that key when it is here and can be read."""
+    folder = builds_home() / key
+    try:
+        found = Build.model_validate_json((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found.model_copy(update={"folder": str(folder)})
+
+
+def remember_failure(key: str, error: UnbuildableError) -> None:
+    """So that an unattended search does not try again what cannot be built."""
+    log = str(error.log) if error.log else ""
+    toolchain = error.toolchain_may_be_wrong
+    text = json.dumps({"message": error.message, "log": log, "toolchain": toolchain})
+    atomic_write(builds_home() / f"{key}.failed", text)
+
+
+def refuse_known_failure(key: str) -> None:
+    """Raise what building this ended with before."""
+    try:
+        text = (builds_home() / f"{key}.failed").read_text(encoding="utf-8")
+        known = json.loads(text)
+    except (OSError, ValueError):
+        return
+    error = UnbuildableError(
+        known["message"],
+        hint="tried before; `dsbisect clean --builds` forgets it",
+        log=Path(known["log"]) if known["log"] else None,
+    )
+    error.toolchain_may_be_wrong = known.get("toolchain", False)
+    raise error
+
+
+def all_builds() -> list[Build]:
+    keys = sorted(path.parent.name for path in builds_home().glob(f"*/{RECORD}"))
+    return [build for key in keys if (build := find(key)) is not None]
+
+
+@contextmanager
+def draft() -> Iterator[Path]:
+    """A folder for a build to come; gone at the end unless it was kept."""
+    folder = builds_home() / f".draft-{secrets.token_hex(6)}"
+    with writing(folder):
+        folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep(drafted: Path, build: Build) -> Build:
+    """Give a finished draft its name; an equal one that came first stays."""
+    target = builds_home() / build.key
+    kept = build.model_copy(update={"folder": str(target)})
+    text = json.dumps(kept.model_dump(mode="json"), indent=2, sort_keys=True)
+    atomic_write(drafted / RECORD, text + "\n")
+    with writing(target):
+        if target.exists():
+            shutil.rmtree(target)
+        drafted.rename(target)
+    return kept

@@ -1,0 +1,78 @@
+"""What a user wants built, checked as far as it can be before anything is fetched or made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from dsbuilds.drivers.mock import refuse_missing_tools
+from dsbuilds.edits.catalog import parse
+from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.history.clone import origin_of
+from dsbuilds.sources.download import here
+from dsbuilds.sources.srpm import location_of
+from dsharness.errors import MatrixError
+from dsharness.matrix import find_matrix
+from dsharness.model import (
+    BuildSpec,
+    DistributionSource,
+    DriverName,
+    GitSource,
+    Matrix,
+    Row,
+    SrpmSource,
+    TarballSource,
+)
+
+# A source package is taken by every driver.
+TAKERS = {"git": (DriverName.TREE, DriverName.RPM), "tarball": (DriverName.TREE,)}
+
+
+def check_changes(edits: Iterable[str], patches: Iterable[Path]) -> None:
+    """Refuse an edit that there is not, a value that no source can have, a file that is no patch.
+
+    Whether they fit a source, only the source can tell.
+    """
+    for edit in edits:
+        parse(edit)
+    for patch in patches:
+        user_patch(patch)
+
+
+def check_rows(matrix: Matrix, rows: Iterable[Row]) -> None:
+    """Refuse rows that are to be built of what cannot be."""
+    for row in rows:
+        if row.build is not None:
+            check_build(row.build, row.id, beside=beside(matrix))
+
+
+def beside(matrix: Matrix) -> Path:
+    """The folder that a matrix names its patches from."""
+    return (matrix.file or find_matrix()).parent
+
+
+def check_build(spec: BuildSpec, row: str, *, beside: Path) -> None:
+    """Refuse what this build can never be made of; ``beside`` is where its patches are."""
+    check_changes(spec.edits, (beside / name for name in spec.patches))
+    check_driver(spec, row)
+    match spec.source:
+        case DistributionSource():
+            pass
+        case GitSource(url=url):
+            origin_of(url)
+        case SrpmSource(location=location):
+            here(location_of(location))
+        case TarballSource(location=location):
+            here(location)
+
+
+def check_driver(spec: BuildSpec, row: str) -> None:
+    """Refuse a driver that does not take such a source, or that this host lacks the tools of."""
+    takers = TAKERS.get(spec.source.kind)
+    if takers is not None and spec.driver not in takers:
+        raise MatrixError(
+            f"{row}: the {spec.driver} driver builds source packages, not a {spec.source.kind}",
+            hint="source: {kind: distribution} or srpm; a repository: driver tree or rpm",
+        )
+    if spec.driver is DriverName.MOCK:
+        refuse_missing_tools()

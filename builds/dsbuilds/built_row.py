@@ -1,0 +1,235 @@
+"""Rows that are built from source: the row's own image, with what was built in place of its server.
+
+source -> tree -> edits and patches -> driver -> Build -> Image
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dsbuilds.attempt import first_that_works
+from dsbuilds.build_request import beside, check_driver, check_rows
+from dsbuilds.drivers.deb import DebDriver
+from dsbuilds.drivers.mock import build_mock
+from dsbuilds.drivers.mock_config import fedora_chroot
+from dsbuilds.drivers.package_build import PackageDriver, PackageOrder, build_packages
+from dsbuilds.drivers.package_image import installed
+from dsbuilds.drivers.repository_rpm import repository_order
+from dsbuilds.drivers.rpm import RpmDriver
+from dsbuilds.drivers.tree import TreeOrder, build_tree
+from dsbuilds.drivers.tree_image import layered
+from dsbuilds.edits.contract import Expectation, Patch
+from dsbuilds.edits.patch_file import patch_of
+from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.history.repository import Repository
+from dsbuilds.sources.debian import distribution_source
+from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.sources.srpm import srpm_source
+from dsbuilds.sources.tarball import tarball_tree
+from dsbuilds.toolchains.toolchain_choice import Way, ways_of
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsharness.containers.engine import Engine
+from dsharness.errors import BuildError
+from dsharness.measure.golden_state import Golden
+from dsharness.model import (
+    AppliedPatch,
+    Build,
+    BuildSpec,
+    DistributionSource,
+    DriverName,
+    GitSource,
+    Image,
+    Matrix,
+    Row,
+    SrpmSource,
+    TarballSource,
+)
+from dsharness.paths import logs_home
+from dsharness.process.deadline import Deadline
+from dsimages.buildah import Workshop
+from dsimages.image_set import build_image
+
+LIMIT_S = 7200.0
+PACKAGE_DRIVERS: dict[DriverName, PackageDriver] = {
+    DriverName.DEB: DebDriver(),
+    DriverName.RPM: RpmDriver(),
+}
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltRowMaker:
+    """One row's build."""
+
+    engine: Engine
+    matrix: Matrix
+    row: Row
+    spec: BuildSpec
+    base: Image
+    progress: Progress
+
+    @property
+    def at(self) -> Workshop:
+        log = logs_home() / "builds" / f"{self.row.id}.log"
+        return Workshop(engine=self.engine, deadline=Deadline.after(LIMIT_S), log=log)
+
+    def make(self) -> tuple[Build, Image]:
+        """The build and the image that serves it, found or made now."""
+        check_driver(self.spec, self.row.id)
+        driver = PACKAGE_DRIVERS.get(self.spec.driver)
+        if driver is not None:
+            return self._packages(driver)
+        if self.spec.driver is DriverName.TREE:
+            return self._tree()
+        return self._mock()
+
+    def _packages(self, driver: PackageDriver) -> tuple[Build, Image]:
+        at = self.at
+        if self.spec.driver is DriverName.RPM and isinstance(self.spec.source, GitSource):
+            driver, order = repository_order(
+                at, self.row, self.base, self._sources(), progress=self.progress
+            )
+        else:
+            order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
+        if self.spec.edits or self.spec.patches:
+            toolset = driver.toolset(at, order, progress=self.progress)
+            order = self._patched(order, driver.source_tree(at, order, toolset))
+        made = build_packages(driver, at, order, progress=self.progress)
+        return made, installed(at, self.base, made, self.row, progress=self.progress)
+
+    def _mock(self) -> tuple[Build, Image]:
+        """Mock knows the row's system by its release and repositories."""
+        at = self.at
+        repositories = getattr(self.row.packages, "repositories", {})
+        chroot = fedora_chroot(self.row.os.version, repositories)
+        order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
+        if self.spec.edits or self.spec.patches:
+            driver = RpmDriver()
+            toolset = driver.toolset(at, order, progress=self.progress)
+            order = self._patched(order, driver.source_tree(at, order, toolset))
+        made = build_mock(at, order, chroot, progress=self.progress)
+        return made, installed(at, self.base, made, self.row, progress=self.progress)
+
+    def _patched(self, order: PackageOrder, tree: Tree) -> PackageOrder:
+        patches = self.patches(tree)
+        return replace(order, patches=patches, **promise(patches).stated())
+
+    def _tree(self) -> tuple[Build, Image]:
+        tree = self._sources()
+        patches = self.patches(tree)
+        for patch in patches:
+            tree = tree.patched(patch.name, patch.text)
+        ours = [
+            each
+            for each in self.matrix.toolchains
+            if each.row == self.base.candidate_id and each.offers
+        ]
+        applied = tuple(
+            AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
+            for patch in patches
+        )
+
+        def make(way: Way) -> tuple[Build, ToolchainImage]:
+            toolset = toolset_of(self.engine, self.matrix, way.toolchain, progress=self.progress)
+            order = TreeOrder(
+                tree=tree,
+                needs=way.needs,
+                toolset=toolset,
+                patches=applied,
+                expect=promise(patches),
+            )
+            return build_tree(self.engine, order, progress=self.progress), toolset
+
+        ways = ways_of(tree.read, ours or self.matrix.toolchains)
+        (made, toolset), _ = first_that_works(ways, make, self.progress)
+        return made, layered(self.engine, made, toolset, self.row.id, self.progress)
+
+    def patches(self, tree: Tree) -> tuple[Patch, ...]:
+        """The edits as one patch, and the user's own; EditError says what does not fit."""
+        folder = beside(self.matrix)
+        edited = (patch_of(self.spec.edits, tree.read),) if self.spec.edits else ()
+        return (*edited, *(user_patch(folder / name) for name in self.spec.patches))
+
+    def _package(self, at: Workshop) -> SourcePackage:
+        match self.spec.source:
+            case DistributionSource() as wish:
+                return distribution_source(at, self.base, wish, progress=self.progress)
+            case SrpmSource() as wish:
+                return srpm_source(at, self.base, wish)
+            case GitSource() | TarballSource():
+                raise AssertionError("refused by check_driver")
+
+    def _sources(self) -> Tree:
+        match self.spec.source:
+            case GitSource(url=url, revision=revision):
+                repository = Repository.open(url)
+                commit = repository.commit(repository.revision(revision))
+                return Tree(
+                    git=repository.git,
+                    id=commit.tree,
+                    origin=f"{url} at {commit.hash[:12]}",
+                    revision=commit.hash,
+                )
+            case TarballSource() as archive:
+                return tarball_tree(archive, Deadline.after(LIMIT_S))
+            case DistributionSource() | SrpmSource():
+                at = self.at
+                source = self._package(at)
+                order = PackageOrder(row=self.row, image=self.base, source=source)
+                driver: PackageDriver = (
+                    DebDriver() if isinstance(self.spec.source, DistributionSource) else RpmDriver()
+                )
+                toolset = driver.toolset(at, order, progress=self.progress)
+                return driver.source_tree(at, order, toolset)
+
+
+def row_image(
+    engine: Engine, matrix: Matrix, row: Row, *, relock: bool = False, on_progress: Progress
+) -> Image:
+    """The image that serves a row, built from source where the row says so."""
+    check_rows(matrix, (row,))
+    below = matrix.row(row.build.onto) if row.build and row.build.onto else row
+    base = build_image(engine, matrix, below, relock=relock, on_progress=on_progress)
+    if row.build is None:
+        return base
+    making = BuiltRowMaker(
+        engine=engine, matrix=matrix, row=row, spec=row.build, base=base, progress=on_progress
+    )
+    made, image = making.make()
+    return promising(image, made)
+
+
+def promise(patches: tuple[Patch, ...]) -> Expectation:
+    """What all patches together promise; where two speak of the same, the later one holds."""
+    whole = Expectation()
+    for patch in patches:
+        whole = whole.then(patch.expect)
+    return whole
+
+
+def promising(image: Image, made: Build) -> Image:
+    """The image with what the edits of its build promise."""
+    return image.model_copy(
+        update={
+            "promised_scheme": made.expected_scheme,
+            "promised_rounds": made.expected_rounds,
+        }
+    )
+
+
+def check_promise(golden: Golden) -> None:
+    """Refuse a server that does not store what the edits of its build promise."""
+    settings = golden.seed.settings.password_scheme  # this overrides a default, but no rounds
+    image = golden.image
+    said = Expectation(
+        scheme=None if settings else image.promised_scheme,
+        rust_rounds=image.promised_rounds.get("rust"),
+        c_rounds=image.promised_rounds.get("c"),
+    ).refused(golden.stored)
+    if said is not None:
+        raise BuildError(
+            f"{image.candidate_id}: {said}", hint="the edit has no effect in this source"
+        )

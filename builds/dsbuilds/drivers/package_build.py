@@ -1,0 +1,243 @@
+"""What the package drivers share: an order, its patches, and one confined build of it.
+
+source package + patches + toolchain -> a folder with packages and their index, found again by key.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from dsbuilds import build_cache
+from dsbuilds.build_cache import builds_home, compiler_cache
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.sandbox.build_output import PLAIN, plain_file, taken_in
+from dsbuilds.sandbox.content_hash import content_of
+from dsbuilds.sandbox.sandbox import Limits
+from dsbuilds.sandbox.script import confined_run, unbuildable, work_folder
+from dsbuilds.sandbox.untrusted_files import Entry
+from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.content_key import content_key
+from dsharness.errors import BuildError
+from dsharness.model import AppliedPatch, Build, DriverName, Image, Provenance, Row
+from dsimages.buildah import Workshop
+from dsimages.file_lock import exclusive
+
+LIBEXEC = Path(__file__).parents[1] / "libexec"
+PACKAGES = "packages"  # the repository, below a build's folder
+INDEX_CHARACTERS = 1 << 20
+INDEX = "packages.tsv"  # in it: NAME TAB VERSION TAB FILE of each
+
+Progress = Callable[[str], None]
+
+
+class NamedPatch(Protocol):
+    """A unified diff, applied with -p1, and what it is called in the package."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def sha256(self) -> str: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackageOrder:
+    """One source package to build for one row, and how."""
+
+    row: Row
+    image: Image  # of the row, as its own packages made it
+    source: SourcePackage
+    patches: Sequence[NamedPatch] = ()
+    expected_scheme: str | None = None
+    expected_rounds: dict[str, int] = field(default_factory=dict)
+    clean: bool = False  # without a compiler cache
+    limits: Limits = field(default_factory=Limits)
+
+
+class PackageDriver(Protocol):
+    """One way from a source package to binary packages."""
+
+    @property
+    def name(self) -> DriverName: ...
+
+    @property
+    def revision(self) -> int:
+        """Raised when a build of the same source comes out differently."""
+        ...
+
+    @property
+    def script(self) -> Path:
+        """Run in the toolchain's image, in /build; leaves /build/packages."""
+        ...
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What the script is told beside the number of jobs."""
+        ...
+
+    def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
+        """The row's image and what building this source takes."""
+        ...
+
+    def source_tree(self, at: Workshop, order: PackageOrder, toolset: ToolchainImage) -> Tree:
+        """The unpacked source with its packager's patches: what an edit is made for."""
+        ...
+
+    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path | None:
+        """Write what the script needs, the order's patches included; an archive for it, if any."""
+        ...
+
+
+def order_key(driver: PackageDriver, order: PackageOrder, toolset: ToolchainImage) -> str:
+    """All that decides what comes out."""
+    return content_key(
+        [
+            driver.name, driver.revision, driver.script.read_text(encoding="utf-8"),
+            order.source.identity, [[patch.name, patch.sha256] for patch in order.patches],
+            toolset.key, driver.flags, order.clean,
+        ]
+    )  # fmt: skip
+
+
+def build_packages(
+    driver: PackageDriver, at: Workshop, order: PackageOrder, *, progress: Progress
+) -> Build:
+    """The order's build: found, or made now; EditError or BuildError says why it cannot be."""
+    toolset = driver.toolset(at, order, progress=progress)
+
+    def make(target: Path) -> Provenance:
+        source = driver.source_tree(at, order, toolset)
+        patched = source
+        for patch in order.patches:
+            patched = patched.patched(patch.name, patch.text)
+        started = time.monotonic()
+        with work_folder() as work:
+            build = work / "build"
+            build.mkdir()
+            progress(f"building {order.source.name} {order.source.version}")
+            _run(driver, at, order, toolset, build, driver.lay_out(order, source, build))
+            taken_in(build, PACKAGES, target=target, keep=package_or_index)
+        if not index_of(target):
+            raise UnbuildableError("unbuildable: it made no package", log=at.log)
+        return provenance_of(
+            order, driver.name,
+            tree=patched.id, toolchain=toolset.reference, tools=toolset.tools, flags=driver.flags,
+            seconds=time.monotonic() - started, log=at.log,
+        )  # fmt: skip
+
+    return found_or_made(at, order, order_key(driver, order, toolset), make)
+
+
+def found_or_made(
+    at: Workshop, order: PackageOrder, key: str, make: Callable[[Path], Provenance]
+) -> Build:
+    """The build of that key; ``make`` is given where its packages are to lie."""
+    with exclusive(builds_home() / f"{key}.lock", at.deadline):
+        known = build_cache.find(key)
+        if known is not None:
+            return known
+        build_cache.refuse_known_failure(key)
+        with build_cache.draft() as draft:
+            repository = draft / PACKAGES
+            try:
+                made = make(repository)
+            except UnbuildableError as error:
+                if error.lasting:
+                    build_cache.remember_failure(key, error)
+                raise
+            built = Build(
+                key=key,
+                folder=str(draft),
+                content=content_of(repository),
+                packages=tuple(file for _, _, file in index_of(repository)),
+                expected_scheme=order.expected_scheme,
+                expected_rounds=order.expected_rounds,
+                provenance=made,
+            )
+            return build_cache.keep(draft, built)
+
+
+def provenance_of(
+    order: PackageOrder,
+    driver: DriverName,
+    *,
+    tree: str,
+    toolchain: str,
+    tools: dict[str, str],
+    flags: tuple[str, ...],
+    seconds: float,
+    log: Path,
+) -> Provenance:
+    """What is to be known of a build that has just been made."""
+    return Provenance(
+        driver=driver,
+        source=order.source.origin,
+        revision=order.source.version,
+        tree=tree,
+        patches=tuple(
+            AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
+            for patch in order.patches
+        ),
+        toolchain=toolchain,
+        tools=tools,
+        flags=flags,
+        clean=order.clean or driver is DriverName.MOCK,  # which makes a chroot for each
+        seconds=round(seconds, 1),
+        built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        log=str(log),
+    )
+
+
+def index_of(folder: Path) -> list[tuple[str, str, str]]:
+    """Name, version and file of every package in a repository that a build left.
+
+    The build wrote it: BuildError for what is no name, since an installer is told these words.
+    """
+    try:
+        with (folder / INDEX).open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(INDEX_CHARACTERS)
+    except OSError:
+        return []
+    rows = [tuple(line.split("\t")) for line in text.splitlines()]
+    found = [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
+    for row in found:
+        if not all(PLAIN.fullmatch(word) for word in row):
+            raise BuildError(f"{INDEX} names what is no package: {' '.join(row)}")
+    return found
+
+
+def package_or_index(entry: Entry) -> bool:
+    """What a repository consists of: packages, their index, and a folder that describes them."""
+    return plain_file(entry, below=("", "repodata"))
+
+
+def _run(
+    driver: PackageDriver,
+    at: Workshop,
+    order: PackageOrder,
+    toolset: ToolchainImage,
+    build: Path,
+    source: Path | None,
+) -> None:
+    said = confined_run(
+        at, toolset.reference, driver.script, str(_jobs()), *driver.flags,
+        build=build, source=source,
+        cache=None if order.clean else compiler_cache(toolset.key), limits=order.limits,
+    )  # fmt: skip
+    if said is not None:
+        raise unbuildable(said, at.log)
+
+
+def _jobs() -> int:
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,117 @@
+"""Built packages, installed over a row's image by the system's own installer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dsbuilds.drivers.package_build import LIBEXEC, PACKAGES, Progress, index_of
+from dsbuilds.drivers.package_toolchain import containerfile
+from dsharness.content_key import content_key
+from dsharness.errors import BuildError, ImageError
+from dsharness.model import Build, Family, Image, Row
+from dsharness.paths import cache_home
+from dsimages import manifest
+from dsimages.buildah import (
+    DRAFT,
+    REPOSITORY,
+    Recipe,
+    Workshop,
+    build,
+    exists,
+    labels_of,
+    own_name,
+    replacing,
+    untag,
+)
+from dsimages.file_lock import exclusive
+from dsimages.pins import DIRSRV
+
+REVISION = 2
+# What the packages depend on is fetched with the network, and nothing of theirs is run. Their own
+# scripts run when they are installed, without it.
+STEPS = (("fetch", "host"), ("install", "none"))
+MOUNTED = "/run/dsbisect-built"
+
+
+def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Progress) -> Image:
+    """The row's image with the built packages over those that it had, and its manifest.
+
+    What is installed is what the image already had of the built packages, and the server. Builds
+    of equal content share the image.
+    """
+    chosen = chosen_packages(base, made)
+    steps = tuple((render(row.family, verb, chosen), network) for verb, network in STEPS)
+    key = content_key([REVISION, base.key, made.content, steps])
+    reference = f"{REPOSITORY}/built:{key}"
+    with exclusive(cache_home() / "locks" / f"built-{key}.lock", at.deadline):
+        known = manifest.recall(key) if exists(at.engine, reference) else None
+        if known is None:
+            progress(f"installing {', '.join(chosen)}")
+            packages = _install(at, base, made, row, chosen, steps, key, reference)
+            known = Image(candidate_id=row.id, reference=reference, key=key, packages=packages)
+            manifest.store(known)
+    return known.model_copy(update={"candidate_id": row.id, "build": made.provenance})
+
+
+def chosen_packages(base: Image, made: Build) -> dict[str, str]:
+    """Name -> version of the built packages that are installed."""
+    built = {name: version for name, version, _ in index_of(Path(made.folder) / PACKAGES)}
+    if DIRSRV not in built:
+        raise BuildError(
+            f"build {made.key} made no {DIRSRV}, but {', '.join(built) or 'nothing'}",
+            hint="name the source package that makes the server",
+        )
+    return {name: built[name] for name in sorted(built) if name in base.packages or name == DIRSRV}
+
+
+def render(family: Family, verb: str, chosen: dict[str, str]) -> str:
+    """The Containerfile that fetches or installs the packages by exact version over the base."""
+    apt = family is Family.APT
+    script = LIBEXEC / f"{verb}-built-{'apt' if apt else 'dnf'}"
+    joint = "=" if apt else "-"
+    words = [f"{name}{joint}{version}" for name, version in chosen.items()]
+    return containerfile(script.read_text(encoding="utf-8"), *words, target=MOUNTED)
+
+
+def _install(
+    at: Workshop,
+    base: Image,
+    made: Build,
+    row: Row,
+    chosen: dict[str, str],
+    steps: tuple[tuple[str, str], ...],
+    key: str,
+    reference: str,
+) -> dict[str, str]:
+    """Install under a name of its own; only what proves to hold the build gets the reference."""
+    labels = labels_of("built", row=row.id, key=key, build=made.key)
+    drafts = [own_name(f"{REPOSITORY}/{DRAFT}:") for _ in steps]
+    below = base.reference
+    try:
+        for (text, network), draft in zip(steps, drafts, strict=True):
+            recipe = Recipe(
+                text=text, base=below, reference=draft, labels=labels, network=network,
+                what=f"{row.id}: install build {made.key}", context=Path(made.folder) / PACKAGES,
+            )  # fmt: skip
+            build(at, recipe)
+            below = draft
+        packages = manifest.read_packages(at.engine, below, at.log)
+        check_installed(chosen, packages, at.log)
+        with replacing(at.engine, reference):
+            at.engine.must("tag", below, reference, log=at.log)
+    finally:
+        for draft in reversed(drafts):
+            untag(at.engine, draft)
+    return packages
+
+
+def check_installed(chosen: dict[str, str], packages: dict[str, str], log: Path) -> None:
+    """Refuse an image in which another version than the built one took the place."""
+    for name, version in chosen.items():
+        found = packages.get(name, "none")
+        if found != version:
+            raise ImageError(
+                f"{name} {version} was built, but {found} is installed",
+                hint="the log shows what the installer chose instead",
+                log=log,
+            )

@@ -1,0 +1,75 @@
+"""A package's toolchain: the row's image and what the package says it is built with."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from dsbuilds.drivers.package_build import PackageOrder, Progress
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.content_key import content_key
+from dsharness.paths import cache_home
+from dsimages import manifest
+from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
+from dsimages.file_lock import exclusive
+
+REVISION = 2
+MOUNTED = "/run/dsbisect-needs"
+TOOLS = (
+    "gcc", "rustc", "rust", "cargo", "binutils", "make", "ccache", "dpkg-dev", "debhelper",
+    "rpm-build", "autoconf", "automake", "libtool",
+)  # fmt: skip
+
+
+def dependencies_shop(
+    at: Workshop,
+    order: PackageOrder,
+    script: Path,
+    argument: str,
+    files: Mapping[str, str],
+    *,
+    base: ToolchainImage | None = None,
+    progress: Progress,
+) -> ToolchainImage:
+    """The toolchain's image, found or built now; packages that need the same share it.
+
+    ``script`` gets the path of the file ``argument``; it has the network, so what it reads is data
+    and nothing that is evaluated. ``base`` is what it stands on, else the row's image.
+    """
+    below = base or order.image
+    text = containerfile(script.read_text(encoding="utf-8"), f"{MOUNTED}/{argument}")
+    key = content_key([REVISION, below.key, text, dict(files)])
+    reference = f"{REPOSITORY}/toolchain:{key}"
+    with exclusive(cache_home() / "locks" / f"toolchain-{key}.lock", at.deadline):
+        if not exists(at.engine, reference):
+            progress(f"installing what {order.source.name} is built with")
+            with tempfile.TemporaryDirectory(prefix="dsbisect-needs-") as folder:
+                for name, content in files.items():
+                    (Path(folder) / name).write_text(content, encoding="utf-8")
+                recipe = Recipe(
+                    text=text,
+                    base=below.reference,
+                    reference=reference,
+                    labels=labels_of("toolchain", row=order.row.id, key=key),
+                    what=f"{order.row.id}: the build dependencies of {order.source.name}",
+                    context=Path(folder),
+                )
+                with replacing(at.engine, reference):
+                    build(at, recipe)
+        packages = manifest.packages_of(at.engine, reference, order.row.id, at.log)
+    tools = {name: packages[name] for name in TOOLS if name in packages}
+    return ToolchainImage(
+        id=order.row.id,
+        reference=reference,
+        key=content_key([key, manifest.manifest_key(packages)]),
+        runtime=order.image,
+        tools=tools | order.image.notable,
+    )
+
+
+def containerfile(script: str, *args: str, target: str = MOUNTED) -> str:
+    """Run a script of the lab with the context mounted; neither becomes part of the image."""
+    command = json.dumps(["/bin/sh", "-c", script, "sh", *args])
+    return f"ARG BASE\nFROM ${{BASE}}\nRUN --mount=type=bind,target={target} {command}\n"

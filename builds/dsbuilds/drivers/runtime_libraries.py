@@ -1,0 +1,115 @@
+"""What a build needs at run time: the row's image, and packages of libraries that it lacks.
+
+A tree may be linked with what the row's own server is not (PCRE 1 on Debian 12). The binaries are
+asked, so that a library that is missing is told before a server dies of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, installer
+from dsharness.containers.container import Options, running
+from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key
+from dsharness.model import Image
+from dsharness.paths import cache_home, logs_home
+from dsharness.process.deadline import Deadline
+from dsimages import manifest
+from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
+from dsimages.containerfile import LIBEXEC
+from dsimages.file_lock import exclusive
+from dsimages.image_catalog import Progress
+from dsimages.safe_words import NAME, all_checked
+
+SCRIPTS = Path(__file__).parents[1] / "libexec"
+INSIDE = "/usr/libexec/dsbisect-build"
+TREE = "/opt/dirsrv"
+LIMIT_S = 600.0
+
+Owners = Mapping[str, tuple[str, str]]  # library -> package and version
+
+
+def runtime_for(engine: Engine, install: Path, toolset: ToolchainImage, told: Progress) -> Image:
+    """The toolchain's own runtime image, with the packages whose libraries a build needs."""
+    log = logs_home() / "builds" / f"libraries-{toolset.id}.log"
+    missing = _missing(engine, toolset.runtime.reference, install, log)
+    if not missing:
+        return toolset.runtime
+    owners = _owners(engine, toolset, missing, log)
+    _refuse(missing - owners.keys(), toolset, log)
+    image = _extended(engine, toolset, dict(sorted(set(owners.values()))), told)
+    _refuse(_missing(engine, image.reference, install, log), toolset, log)
+    return image
+
+
+def _missing(engine: Engine, image: str, install: Path, log: Path) -> set[str]:
+    """Libraries that an install tree needs and an image has not."""
+    return set(_ask(engine, image, "missing-libraries", TREE, tree=install, log=log).split())
+
+
+def _owners(engine: Engine, toolset: ToolchainImage, libraries: set[str], log: Path) -> Owners:
+    """Which packages brought the libraries that the tree was linked with."""
+    said = _ask(engine, toolset.reference, "owners-of-libraries", *sorted(libraries), log=log)
+    lines = [line.split("\t") for line in said.splitlines()]
+    return {line[0]: (line[1], line[2]) for line in lines if len(line) == 3}
+
+
+def _ask(
+    engine: Engine, image: str, script: str, *args: str, tree: Path | None = None, log: Path
+) -> str:
+    volumes = [(SCRIPTS / script, f"{INSIDE}/{script}", "ro")]
+    volumes += [(tree / TREE.lstrip("/"), TREE, "ro")] if tree else []
+    options = Options(volumes=tuple(volumes), extra=("--read-only",))
+    with running(
+        engine, image, "sleep", "infinity", purpose="libraries", log=log, options=options
+    ) as box:
+        return box.must(f"{INSIDE}/{script}", *args, what="look at a build's libraries")
+
+
+def _refuse(missing: set[str], toolset: ToolchainImage, log: Path) -> None:
+    if missing:
+        error = UnbuildableError(
+            f"unbuildable: its server needs {', '.join(sorted(missing))}, which neither "
+            f"{toolset.runtime.candidate_id} nor a package of the toolchain {toolset.id} has",
+            hint="add the package to the toolchain in the matrix",
+            log=log,
+        )
+        error.lasting = False
+        raise error
+
+
+def _extended(
+    engine: Engine, toolset: ToolchainImage, packages: Mapping[str, str], told: Progress
+) -> Image:
+    """The runtime image with further packages, in the versions that were linked with."""
+    key = content_key([toolset.runtime.key, dict(packages)])
+    reference = f"{REPOSITORY}/toolchain:{key}"
+    log = logs_home() / "toolchains" / f"{toolset.id}-runtime-{key}.log"
+    deadline = Deadline.after(LIMIT_S)
+    with exclusive(cache_home() / "locks" / f"toolchain-{key}.lock", deadline):
+        if not exists(engine, reference):
+            told(f"installing {', '.join(packages)}, which the build needs to run")
+            names = all_checked(tuple(packages), NAME, "packages of libraries")
+            words = [f"{name}=={packages[name]}" for name in names]
+            command = json.dumps([f"{LIBEXEC}/{installer(toolset.family)}", *words])
+            recipe = Recipe(
+                text=f"ARG BASE\nFROM ${{BASE}}\nRUN {command}\n",
+                base=toolset.runtime.reference,
+                reference=reference,
+                labels=labels_of("toolchain", row=toolset.runtime.candidate_id, key=key),
+                what=f"what builds of the toolchain {toolset.id} need to run",
+            )
+            with replacing(engine, reference):
+                build(Workshop(engine=engine, deadline=deadline, log=log), recipe)
+        known = manifest.recall(key)
+        if known is None:
+            found = manifest.read_packages(engine, reference, log)
+            known = toolset.runtime.model_copy(
+                update={"reference": reference, "key": key, "packages": found}
+            )
+            manifest.store(known)
+    return known

@@ -1,0 +1,33 @@
+"""The edits there are, and how a user names one."""
+
+from __future__ import annotations
+
+from dsbuilds.edits.c_rounds import CRounds
+from dsbuilds.edits.contract import Edit
+from dsbuilds.edits.default_scheme import DefaultScheme
+from dsbuilds.edits.rust_rounds import RustRounds
+from dsharness.errors import UsageError
+from dsharness.matrix.problems import shown, suggestion
+
+_ALL: tuple[Edit, ...] = (DefaultScheme(), RustRounds(), CRounds())
+EDITS: dict[str, Edit] = {edit.name: edit for edit in _ALL}
+
+
+def parse(text: str) -> tuple[Edit, str]:
+    """The edit and the value of a ``name=value``; UsageError for anything else.
+
+    EditError for a value that no source can have.
+    """
+    name, equals, value = (part.strip() for part in text.partition("="))
+    edit = EDITS.get(name)
+    if edit is None:
+        raise UsageError(
+            f"there is no edit {shown(name)}.{suggestion(name, EDITS)}",
+            hint=f"the edits: {', '.join(known.example for known in EDITS.values())}",
+        )
+    if not equals or not value:
+        raise UsageError(
+            f"edit {name} needs a value: {edit.parameter}", hint=f"for example {edit.example}"
+        )
+    edit.check(value)
+    return edit, value

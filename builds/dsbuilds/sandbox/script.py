@@ -1,0 +1,104 @@
+"""One script of the lab in the container of a build: confined, bounded, logged."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dsbuilds.build_cache import builds_home
+from dsbuilds.failure_reason import (
+    UnbuildableError,
+    cause_of,
+    may_be_the_toolchain,
+    passing,
+    stage_of,
+)
+from dsbuilds.sandbox.sandbox import Limits, bounded, confined
+from dsbuilds.sandbox.untrusted_files import removed
+from dsharness.errors import DeadlineError
+from dsharness.plain_text import plain
+from dsharness.process.command import disk_full, says_disk_full, writing
+from dsimages.buildah import Workshop
+
+HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal speaks
+LINE = 2000  # characters of one line
+SAID_BYTES = 8 << 20  # of what a build says; its log has more
+FULL_BYTES = 64 << 20  # less than this is left: the machine's disk is full, not a limit reached
+INSIDE = "/usr/libexec/dsbisect-build/script"
+SOURCE = "/usr/libexec/dsbisect-build/source.tar"
+
+
+def unbuildable(said: str, log: Path) -> UnbuildableError:
+    """The error that what the tools said stands for."""
+    error = UnbuildableError(
+        f"unbuildable: {cause_of(said)} (while it ran {stage_of(said)})", log=log
+    )
+    error.lasting = not passing(said)
+    error.toolchain_may_be_wrong = may_be_the_toolchain(said)
+    return error
+
+
+def confined_run(
+    at: Workshop,
+    image: str,
+    script: Path,
+    *args: str,
+    build: Path,
+    source: Path | None = None,
+    cache: Path | None = None,
+    volumes: tuple[tuple[Path, str, str], ...] = (),
+    limits: Limits,
+) -> str | None:
+    """Run a script in /build without a network; what it said when it failed, None when not.
+
+    ``source`` is an archive that the script unpacks, ``cache`` a compiler cache. What is left in
+    ``build`` was written by whoever wrote the source: read it by ``untrusted_files``.
+    """
+    mounted = ((build, "/build", "rw"), (script, INSIDE, "ro"), *volumes)
+    mounted += ((source, SOURCE, "ro"),) if source else ()
+    mounted += ((cache, "/build/ccache", "rw"),) if cache else ()
+    writable = {build: limits.disk_bytes} | ({cache: limits.cache_bytes} if cache else {})
+    limit_s = min(limits.time_s, at.deadline.left_s)
+    for last in (False, True):
+        with confined(
+            at.engine, image,
+            writable=writable, volumes=mounted, purpose="build", log=at.log, limits=limits,
+        ) as (box, disk):  # fmt: skip
+            done = box.execute(
+                *bounded(limits, INSIDE, *args), limit_s=limit_s, keep_bytes=SAID_BYTES
+            )
+            its_own = done.ok or done.timed_out or disk.exceeded is not None or box.running
+        if its_own or last:  # ended from outside: once more, unless the build itself does it
+            break
+    if disk.look():
+        removed(disk.exceeded or build)
+        most = writable[disk.exceeded or build]
+        raise UnbuildableError(f"unbuildable: it filled more than {most >> 20} MiB of disk",
+                               log=at.log)  # fmt: skip
+    if done.timed_out:
+        raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
+    if done.ok:
+        return None
+    said = "\n".join(line[:LINE] for line in plain(f"{done.stdout}\n{done.stderr}").splitlines())
+    if says_disk_full(said) and shutil.disk_usage(build).free < FULL_BYTES:
+        raise disk_full(build)
+    if done.status > HIGHEST:
+        error = UnbuildableError(f"the build was ended: {cause_of(said)}", log=at.log)
+        error.lasting = False
+        raise error
+    return said
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """A folder for one build, gone at the end."""
+    folder = builds_home() / ".work" / f"package-{secrets.token_hex(6)}"
+    with writing(folder):
+        folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        removed(folder)

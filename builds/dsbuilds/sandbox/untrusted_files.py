@@ -1,0 +1,136 @@
+"""What somebody else wrote into a folder, read from the host: no link is followed, none is trusted.
+
+A build may leave links to any file of the host, pipes that never end, folders without a bottom. All
+that the host does with such a folder goes through here: each part of a path is opened by itself,
+as what it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from dsbuilds.failure_reason import UnbuildableError
+from dsharness.containers.engine import last_line
+from dsharness.errors import EngineError
+from dsharness.process.command import run
+
+MOST_BYTES = 4 << 30
+MOST_ENTRIES = 300_000
+DEEPEST = 100  # folders in one another
+ENTRY_BYTES = 4096  # at least, so that many empty files are not for nothing
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A file, a link or something odd; it can be opened while the walk stands at it."""
+
+    path: str  # below the folder
+    facts: os.stat_result
+    folder: int  # an open descriptor of where it lies
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def is_file(self) -> bool:
+        return stat.S_ISREG(self.facts.st_mode)
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.facts.st_mode)
+
+    @property
+    def runs(self) -> bool:
+        """Whether its owner may run it; all other bits of its mode are left behind."""
+        return bool(self.facts.st_mode & stat.S_IXUSR)
+
+    @property
+    def leads_to(self) -> str:
+        """What a link says; nobody looks whether it is there."""
+        return os.readlink(self.name, dir_fd=self.folder)
+
+    def copy(self, out: BinaryIO) -> None:
+        """Write a file's content; UnbuildableError when it is no file any more."""
+        descriptor = os.open(self.name, FILE, dir_fd=self.folder)
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UnbuildableError(f"{self.path} is no file any more")
+            shutil.copyfileobj(stream, out, 1 << 20)
+
+
+def entries(folder: Path, *parts: str) -> Iterator[Entry]:
+    """All that is no folder below one, sorted; ``parts`` lead to it from one of the lab's own.
+
+    FileNotFoundError or NotADirectoryError when there is no such folder, or a link in its place.
+    UnbuildableError when it holds more than any build has a reason to.
+    """
+    size = count = 0
+    with opened(folder, *parts) as top:
+        for place, folders, files, descriptor in os.fwalk(".", dir_fd=top, onerror=_raised):
+            folders.sort()
+            below = place.removeprefix(".").lstrip("/")
+            if below.count("/") >= DEEPEST:
+                raise UnbuildableError(f"it left more than {DEEPEST} folders in one another")
+            for name in sorted([*files, *folders]):
+                facts = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                count, size = count + 1, size + facts.st_size
+                if count > MOST_ENTRIES or size > MOST_BYTES:
+                    raise UnbuildableError(
+                        f"it left more than {MOST_BYTES >> 30} GiB or {MOST_ENTRIES:_} files"
+                    )
+                if not stat.S_ISDIR(facts.st_mode):
+                    path = f"{below}/{name}" if below else name
+                    yield Entry(path=path, facts=facts, folder=descriptor)
+
+
+@contextmanager
+def opened(folder: Path, *parts: str) -> Iterator[int]:
+    """A folder's descriptor; below ``folder``, no link is followed."""
+    descriptors = [os.open(folder, FOLDER)]
+    try:
+        for part in parts:
+            descriptors.append(os.open(part, FOLDER, dir_fd=descriptors[-1]))
+        yield descriptors[-1]
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes on disk below a folder; what goes meanwhile counts nothing, depth counts as endless."""
+    total = 0
+    for place, folders, files, descriptor in os.fwalk(folder):
+        if len(Path(place).parts) - len(folder.parts) > DEEPEST:
+            return 1 << 62
+        for name in (*files, *folders):
+            try:
+                facts = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            except OSError:
+                continue
+            total += max(facts.st_blocks * 512, ENTRY_BYTES)
+    return total
+
+
+def removed(folder: Path) -> None:
+    """Remove a folder that somebody else wrote to, however deep, even what he closed."""
+    # rm and chmod follow no link below what they are given, and know no depth that is too much.
+    for command in (("rm", "-rf"), ("chmod", "-R", "u+rwx"), ("rm", "-rf")):
+        if not os.path.lexists(folder):
+            return
+        done = run([*command, "--", str(folder)], cleanup=True)
+    if os.path.lexists(folder):
+        raise EngineError(f"{folder} cannot be removed: {last_line(done)}")
+
+
+def _raised(error: OSError) -> None:
+    raise UnbuildableError(f"it left a folder that cannot be read: {error.filename}") from error

@@ -1,0 +1,195 @@
+"""A source as a git tree in a folder of the lab's own: read and changed, never edited.
+
+Whatever a source was (a revision, a source package, an archive), here it is one hash. Patches make
+another tree of it; equal files are equal trees.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dsbuilds.git import Git
+from dsbuilds.sandbox.untrusted_files import entries
+from dsharness.containers.lab_folders import private
+from dsharness.content_key import content_key
+from dsharness.credentials import without_credentials
+from dsharness.errors import BuildError, EditError, SourceError
+from dsharness.paths import cache_home
+from dsharness.process.command import writing
+from dsharness.process.deadline import Deadline
+from dsimages.file_lock import exclusive
+
+INIT_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """All files of a source; ``origin`` says in words where they came from."""
+
+    git: Git
+    id: str
+    origin: str
+    revision: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "origin", without_credentials(self.origin))
+
+    def read(self, path: str) -> str | None:
+        """A file's text; None where there is no such file."""
+        done = self.git.call("cat-file", "blob", f"{self.id}:{path}")
+        return done.stdout if done.ok else None
+
+    def listing(self) -> dict[str, str]:
+        """Path -> mode and hash of every file."""
+        what = f"list the files of {self.origin}"
+        listed = self._must("ls-tree", "-r", "-z", self.id, what=what)
+        entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
+        return {path: " ".join(facts.split()) for facts, _, path in entries}
+
+    def patched(self, name: str, text: str) -> Tree:
+        """The tree with a patch applied, whole or not at all; EditError names what failed."""
+        with temporary_index() as env:
+            self._must("read-tree", self.id, what=f"read {self.origin}", env=env)
+            done = self.git.call(
+                "apply", "--cached", "--whitespace=nowarn", "-", stdin=text, env=env
+            )
+            if not done.ok:
+                raise EditError(
+                    f"{name} does not fit {self.origin}: {_refusal(done.stderr)}"
+                    f"{_hunk(text, done.stderr)}",
+                    hint="make it for this source anew, or pick the source it was made for",
+                )
+            return replace(self, id=self._written(env), revision=self.revision)
+
+    def with_files(self, files: Mapping[str, str]) -> Tree:
+        """The tree with further or other files."""
+        with temporary_index() as env:
+            self._must("read-tree", self.id, what=f"read {self.origin}", env=env)
+            for path, text in files.items():
+                blob = self._must(
+                    "hash-object", "-w", "--stdin", stdin=text, what=f"keep {path}"
+                ).strip()
+                entry = f"100644,{blob},{path}"
+                self._must(
+                    "update-index", "--add", "--cacheinfo", entry, what=f"add {path}", env=env
+                )
+            return replace(self, id=self._written(env))
+
+    def _written(self, env: Mapping[str, str]) -> str:
+        # A partial clone may lack files that no build reads.
+        written = self._must("write-tree", "--missing-ok", what=f"keep {self.origin}", env=env)
+        return written.strip()
+
+    def _must(
+        self,
+        *args: str,
+        what: str,
+        stdin: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> str:
+        """What git says; a tree that git cannot read is one candidate's failure."""
+        return self.git.must(*args, what=what, stdin=stdin, env=env, fails=BuildError)
+
+
+def imported(folder: Path, origin: str, *parts: str) -> Tree:
+    """A folder's files as a tree, whoever wrote them; ``parts`` lead to it, no link is followed."""
+    git = own_repository()
+    with tempfile.TemporaryDirectory(prefix="dsbisect-import-") as work, temporary_index() as env:
+        listed = list(_copied(folder, parts, Path(work), origin))
+        digests = git.must(
+            "hash-object", "-w", "--no-filters", "--stdin-paths",
+            stdin="".join(f"{work}/{number}\n" for number in range(len(listed))),
+            what=f"take over {origin}",
+        ).split()  # fmt: skip
+        index = "".join(
+            f"{mode} {digest}\t{path}\0"
+            for (mode, path), digest in zip(listed, digests, strict=True)
+        )
+        git.must(
+            "update-index", "-z", "--index-info", stdin=index, what=f"take over {origin}", env=env
+        )
+        tree = git.must("write-tree", what=f"keep {origin}", env=env).strip()
+    return Tree(git=git, id=tree, origin=origin)
+
+
+def _copied(
+    folder: Path, parts: tuple[str, ...], work: Path, origin: str
+) -> Iterator[tuple[str, str]]:
+    """Mode and path of each file, its content under its number: no name of it is used here."""
+    number = 0
+    for entry in entries(folder, *parts):
+        if ".git" in map(str.lower, entry.path.split("/")):
+            continue
+        if not (entry.is_file or entry.is_link):
+            raise SourceError(
+                f"{origin} holds {entry.path}, which is neither a file nor a link",
+                hint="name another source",
+            )
+        with writing(work), (work / str(number)).open("wb") as out:
+            if entry.is_link:
+                out.write(os.fsencode(entry.leads_to))
+            else:
+                entry.copy(out)
+        yield ("120000" if entry.is_link else "100755" if entry.runs else "100644"), entry.path
+        number += 1
+
+
+def own_repository(name: str = "imported") -> Git:
+    """A bare repository of the lab's own, made when it is not there."""
+    folder = private(cache_home() / "repositories") / f"{name}.git"
+    lock = cache_home() / "locks" / f"repository-{name}.lock"
+    with exclusive(lock, Deadline.after(INIT_LIMIT_S)):
+        git = Git(folder=folder)
+        if not (folder / "HEAD").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            git.must("init", "--bare", "--quiet", what="make a repository for sources")
+    return git
+
+
+@contextmanager
+def temporary_index() -> Iterator[dict[str, str]]:
+    """An index for one change; the repository's own, if any, is not touched."""
+    with tempfile.TemporaryDirectory(prefix="dsbisect-index-") as folder:
+        yield {"GIT_INDEX_FILE": str(Path(folder) / secrets.token_hex(4))}
+
+
+def tree_key(listing: Mapping[str, str]) -> str:
+    return content_key(dict(listing))
+
+
+def _refusal(said: str) -> str:
+    lines = [line.removeprefix("error: ") for line in said.splitlines() if "error:" in line]
+    return "; ".join(lines) or last_words(said)
+
+
+def last_words(said: str) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else "git said nothing"
+
+
+def _hunk(patch: str, said: str) -> str:
+    """The hunk that git names by file and line of the old text."""
+    failed = re.search(r"patch failed: (?P<path>.+):(?P<line>\d+)", said)
+    if failed is None:
+        return ""
+    inside, hunk = False, list[str]()
+    for line in patch.splitlines():
+        if line.startswith(("--- ", "diff ")):
+            if hunk:
+                break
+            inside = line.rstrip().endswith(failed["path"])
+        elif line.startswith("@@"):
+            if hunk:
+                break
+            if inside and re.match(rf"@@ -{failed['line']}\b", line):
+                hunk = [line]
+        elif hunk:
+            hunk.append(line)
+    return "\n" + "\n".join(hunk) if hunk else ""

@@ -1,0 +1,104 @@
+"""Which toolchains build a tree, and with what of it. Core pure logic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from dsbuilds.toolchains.needs import Needs, needs_of
+from dsbuilds.toolchains.traits import Files
+from dsharness.errors import BuildError, MatrixError
+from dsharness.matrix.problems import suggestion
+from dsharness.model import Toolchain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One way to build a tree."""
+
+    toolchain: Toolchain
+    needs: Needs
+    left_out: frozenset[str] = frozenset()  # optional parts of the tree that it does without
+
+    @property
+    def title(self) -> str:
+        less = f", without {', '.join(sorted(self.left_out))}" if self.left_out else ""
+        return f"the toolchain {self.toolchain.id}{less}"
+
+
+def fitting(needs: Needs, toolchains: Sequence[Toolchain]) -> tuple[Toolchain, ...]:
+    """Those that offer everything, in the matrix's order; BuildError says what is missing."""
+    found = tuple(each for each in toolchains if needs.words <= set(each.offers))
+    if not found:
+        lacking = {each.id: sorted(needs.words - set(each.offers)) for each in toolchains}
+        said = "; ".join(
+            f"{each.id} lacks {', '.join(lacking[each.id])}" for each in toolchains if each.offers
+        )
+        raise BuildError(
+            f"unbuildable: no toolchain fits this tree: {said or 'the matrix has none'}",
+            hint="add one under `toolchains:` in the matrix: docs/builds.md",
+        )
+    return found
+
+
+def ways_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[Way, ...]:
+    """All ways, best first: whole in each toolchain that fits, then without what is optional."""
+    files = cache(files)
+    whole = needs_of(files)
+    ways, refused = [], None
+    try:
+        ways += [Way(toolchain=each, needs=whole) for each in fitting(whole, toolchains)]
+    except BuildError as error:
+        if not whole.optional:
+            raise
+        refused = error
+    if whole.optional:
+        less = without(files, whole.optional)
+        try:
+            ways += [
+                Way(toolchain=each, needs=less, left_out=whole.optional)
+                for each in fitting(less, toolchains)
+            ]
+        except BuildError:
+            if refused is not None:
+                raise refused from None
+    return tuple(ways)
+
+
+def without(files: Files, parts: frozenset[str]) -> Needs:
+    """What a tree needs that is built without some of its parts, and says so."""
+    note = f"built without {', '.join(sorted(parts))}: it is optional, and could not be built"
+    needs = needs_of(files, parts)
+    return replace(needs, notes=(*needs.notes, note))
+
+
+def for_range(
+    ends: Sequence[tuple[Way, ...]], toolchains: Sequence[Toolchain]
+) -> tuple[tuple[Toolchain, ...], str | None]:
+    """In which order a range's trees try toolchains, and what to say when no one builds both ends.
+
+    One that builds all ends comes first, so that libraries are the same on both sides.
+    """
+    choices = [
+        {way.toolchain.id for way in ways if way.left_out == ways[0].left_out} for ways in ends
+    ]
+    common = [each for each in toolchains if all(each.id in choice for choice in choices)]
+    said = None
+    if not common:
+        each_end = " and ".join(ways[0].toolchain.id for ways in ends)
+        said = (
+            f"no toolchain builds both ends: they are built by {each_end}, so their libraries "
+            "differ too, and a difference may come from those"
+        )
+    return tuple(dict.fromkeys([*common, *toolchains])), said
+
+
+def named(name: str, toolchains: Sequence[Toolchain]) -> Toolchain:
+    known = {each.id: each for each in toolchains}
+    if name not in known:
+        raise MatrixError(
+            f"no toolchain {name!r} in the matrix.{suggestion(name, known)}",
+            hint=f"there are: {', '.join(known) or 'none'}",
+        )
+    return known[name]

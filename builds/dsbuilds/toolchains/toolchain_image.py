@@ -1,0 +1,103 @@
+"""A toolchain's image: a row's image and what building takes, so that libraries are the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dsbuilds.toolchains.toolchain_choice import named
+from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key
+from dsharness.model import Family, Image, Matrix, Toolchain
+from dsharness.paths import cache_home, logs_home
+from dsharness.process.deadline import Deadline
+from dsimages import manifest
+from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
+from dsimages.containerfile import LIBEXEC
+from dsimages.file_lock import exclusive
+from dsimages.image_catalog import Progress
+from dsimages.image_set import build_image
+from dsimages.safe_words import NAME, all_checked
+
+LIMIT_S = 1800.0
+TOOLS = (
+    "gcc", "rustc", "rustc-mozilla", "cargo", "cargo-mozilla", "binutils", "make", "ccache",
+    "autoconf", "automake", "libtool",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolchainImage:
+    """A toolchain that is ready: where trees are built, and the image they will run on."""
+
+    id: str
+    reference: str
+    key: str  # of what is in it: another compiler is another toolchain
+    runtime: Image
+    tools: dict[str, str]
+    family: Family = Family.APT
+    cargo: Callable[[], str] | None = field(default=None, compare=False)
+
+    def fetcher(self) -> str:
+        """The image whose cargo fetches crates; made when it is asked for."""
+        return self.reference if self.cargo is None else self.cargo()
+
+
+def toolset_of(
+    engine: Engine, matrix: Matrix, toolchain: Toolchain, *, progress: Progress
+) -> ToolchainImage:
+    """The toolchain's image: found, or built now."""
+    row = matrix.row(toolchain.row)
+    runtime = build_image(engine, matrix, row, on_progress=progress)
+    key = content_key([runtime.key, toolchain.packages])
+    reference = f"{REPOSITORY}/toolchain:{key}"
+    log = logs_home() / "toolchains" / f"{toolchain.id}-{key}.log"
+    deadline = Deadline.after(LIMIT_S)
+    with exclusive(cache_home() / "locks" / f"toolchain-{key}.lock", deadline):
+        if not exists(engine, reference):
+            progress(f"installing the toolchain {toolchain.id}")
+            recipe = Recipe(
+                text=render(toolchain, row.family),
+                base=runtime.reference,
+                reference=reference,
+                labels=labels_of("toolchain", row=row.id, key=key),
+                what=f"toolchain {toolchain.id}",
+            )
+            with replacing(engine, reference):
+                build(Workshop(engine=engine, deadline=deadline, log=log), recipe)
+        packages = manifest.packages_of(engine, reference, row.id, log)
+    tools = {name: packages[name] for name in TOOLS if name in packages}
+    return ToolchainImage(
+        id=toolchain.id,
+        reference=reference,
+        key=content_key([key, manifest.manifest_key(packages)]),
+        runtime=runtime,
+        family=row.family,
+        tools=tools | runtime.notable,
+        cargo=_cargo(engine, matrix, toolchain, progress),
+    )
+
+
+def _cargo(
+    engine: Engine, matrix: Matrix, toolchain: Toolchain, progress: Progress
+) -> Callable[[], str] | None:
+    """The one toolchain that fetches crates for all, where the matrix names it."""
+    name = matrix.tools.cargo
+    if name is None or name == toolchain.id:
+        return None
+    return lambda: (
+        toolset_of(engine, matrix, named(name, matrix.toolchains), progress=progress).reference
+    )
+
+
+def installer(family: Family) -> str:
+    """The script of the lab that installs packages on a family's systems."""
+    return "install-apt" if family is Family.APT else "install-dnf"
+
+
+def render(toolchain: Toolchain, family: Family) -> str:
+    """The Containerfile: the row's image and the toolchain's packages."""
+    words = all_checked(toolchain.packages, NAME, f"toolchains: {toolchain.id}: packages")
+    command = json.dumps([f"{LIBEXEC}/{installer(family)}", *words])
+    return f"ARG BASE\nFROM ${{BASE}}\nRUN {command}\n"

@@ -1,0 +1,1 @@
+"""Containers and the engine that runs them: started, owned, measured room, removed."""

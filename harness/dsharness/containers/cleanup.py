@@ -1,0 +1,157 @@
+"""Finding what the lab made, and removing it; the store is nothing of this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from dsharness.cache_folder import PARTS, refuse_foreign
+from dsharness.containers.engine import Engine, last_line
+from dsharness.containers.lab_folders import folder_bytes, refuse_precious, remove_path
+from dsharness.containers.leftover_images import LabImage, lab_images
+from dsharness.containers.ownership import Found, found, remove
+from dsharness.model import Value
+from dsharness.paths import cache_home, config_home
+
+
+class Kind(StrEnum):
+    """In the order they are removed: what stands on another thing goes first."""
+
+    CONTAINER = "container"
+    GOLDEN = "golden"
+    BUILT = "built"
+    TOOLCHAIN = "toolchain"
+    BUILDS = "builds"
+    IMAGE = "image"
+    BASE = "base"
+    CACHE = "cache"
+    CONFIG = "config"
+
+
+IMAGES = (Kind.GOLDEN, Kind.BUILT, Kind.TOOLCHAIN, Kind.IMAGE, Kind.BASE)
+MADE = (Kind.GOLDEN, Kind.BUILT, Kind.TOOLCHAIN, Kind.BUILDS)
+OWN_SETTINGS = ("engine.json", "containers.conf")
+
+
+class Leftover(Value):
+    """One thing the lab made, and why it stays when it does."""
+
+    kind: Kind
+    name: str
+    size: int  # bytes that its removal frees
+    stays: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanupScope:
+    """What to clean beside containers nobody owns any more."""
+
+    images: bool = False
+    golden: bool = False
+    builds: bool = False
+    cache: bool = False
+    config: bool = False
+    force: bool = False  # also what a running lab uses
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        chosen = {Kind.CONTAINER}
+        chosen |= {Kind.GOLDEN} if self.golden else set()
+        chosen |= set(MADE) if self.builds else set()
+        chosen |= set(IMAGES) if self.images else set()
+        chosen |= {Kind.CACHE} if self.cache else set()
+        chosen |= {Kind.CONFIG} if self.config else set()
+        return frozenset(chosen)
+
+
+def survey(
+    engine: Engine | None,
+    choice: CleanupScope,
+    *,
+    protected: Sequence[Path] = (),
+    alone: bool = True,
+) -> list[Leftover]:
+    """All that ``choice`` names, in the order of removal; changes nothing.
+
+    ``protected`` are files that must survive: a cache folder that holds one is refused. Unless
+    this process is ``alone`` in the cache, only orphaned containers go.
+    """
+    boxes = found(engine) if engine else []
+    busy = not choice.force and (not alone or any(box.owned for box in boxes))
+    things = [container(box, force=choice.force) for box in boxes]
+    if engine and choice.kinds & set(IMAGES):
+        wanted = (image for image in lab_images(engine) if Kind(image.kind) in choice.kinds)
+        things += [named for image in wanted for named in by_name(image)]
+    if choice.builds:
+        things += _cached(Kind.BUILDS, ("builds",), protected)
+    if choice.cache:
+        things += _cached(Kind.CACHE, PARTS, protected)
+    if choice.config:
+        things += _settings(config_home())
+    ordered = sorted(things, key=lambda thing: list(Kind).index(thing.kind))
+    return [in_use(thing) if busy else thing for thing in ordered]
+
+
+def container(box: Found, *, force: bool) -> Leftover:
+    """A living owner's container stays, unless forced."""
+    stays = "its owner is alive" if box.owned and not force else ""
+    return Leftover(kind=Kind.CONTAINER, name=box.name, size=0, stays=stays)
+
+
+def by_name(image: LabImage) -> list[Leftover]:
+    """One entry for each name; the bytes go with the last."""
+    names = image.names or (image.id,)
+    return [
+        Leftover(kind=Kind(image.kind), name=name, size=image.own_bytes if name == names[-1] else 0)
+        for name in names
+    ]
+
+
+def in_use(thing: Leftover) -> Leftover:
+    """While a lab is running, what it builds on stays; orphaned containers still go."""
+    if thing.kind is Kind.CONTAINER:
+        return thing
+    return thing.model_copy(update={"stays": "a running lab may use it"})
+
+
+def clean_up(engine: Engine | None, things: Sequence[Leftover]) -> Iterator[Leftover]:
+    """Remove each thing that does not stay; yields each with what became of it."""
+    for thing in things:
+        problem = thing.stays or _remove(engine, thing)
+        yield thing.model_copy(update={"stays": problem})
+
+
+def _remove(engine: Engine | None, thing: Leftover) -> str:
+    if thing.kind in {Kind.BUILDS, Kind.CACHE, Kind.CONFIG}:
+        return remove_path(Path(thing.name))
+    if engine is None:
+        return "podman is not here"
+    if thing.kind is Kind.CONTAINER:
+        remove(engine, thing.name)
+        return "podman could not remove it" if _exists(engine, thing) else ""
+    done = engine.podman("rmi", thing.name)
+    return "" if done.ok else last_line(done)
+
+
+def _exists(engine: Engine, thing: Leftover) -> bool:
+    return engine.podman("container", "exists", thing.name).ok
+
+
+def _cached(kind: Kind, parts: Sequence[str], protected: Sequence[Path]) -> list[Leftover]:
+    """Folders that the lab keeps in its cache, and nothing else that lies there."""
+    refuse_foreign(cache_home())
+    folders = [cache_home() / part for part in parts if (cache_home() / part).is_dir()]
+    for folder in folders:
+        refuse_precious(folder, [Path.home(), Path.cwd(), *protected])
+    return [Leftover(kind=kind, name=str(each), size=folder_bytes(each)) for each in folders]
+
+
+def _settings(folder: Path) -> list[Leftover]:
+    files = [folder / name for name in OWN_SETTINGS]
+    return [
+        Leftover(kind=Kind.CONFIG, name=str(path), size=path.stat().st_size)
+        for path in files
+        if path.is_file()
+    ]

@@ -1,0 +1,291 @@
+"""A container as a context manager: started, used, removed whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dsharness.containers.engine import LABEL, Engine, last_line
+from dsharness.containers.ownership import KEPT, OWNER, PREFIX, owner_tag, remove
+from dsharness.errors import (
+    DeadlineError,
+    DsbisectError,
+    EngineError,
+    ImageError,
+    InstanceError,
+)
+from dsharness.plain_text import plain
+from dsharness.process.brake import holdable_box
+from dsharness.process.command import Completed, append_log
+from dsharness.process.deadline import Deadline
+
+# Podman's own statuses; any other is that of the command inside.
+PODMAN_FAILED = 125
+NO_COMMAND = (126, 127)
+START_LIMIT_S = 120.0
+ASK_LIMIT_S = 5.0
+# All but what keeps the container: with that, the rest would be killed half-way.
+ASK = """
+for each in /proc/[0-9]*; do
+    pid=${each#/proc/}
+    case "$(cat "$each/comm" 2>/dev/null)" in
+        sleep | catatonit | tini | '') ;;
+        *) [ "$pid" = "$$" ] || kill -TERM "$pid" 2>/dev/null ;;
+    esac
+done
+"""
+EXEC_LIMIT_S = 300.0
+TAIL_BYTES = 1 << 18
+KILLED = 128 + signal.SIGKILL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a container is confined. The defaults are those of a measured server."""
+
+    network: str = "none"
+    user: str | None = None
+    cpus: tuple[int, ...] = ()
+    memory: str | None = None
+    shm: str | None = None
+    capabilities: tuple[str, ...] = ()
+    volumes: tuple[tuple[Path, str, str], ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    init: bool = True
+    extra: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A container at one moment; ``pid`` is the host's id of its first process."""
+
+    id: str
+    pid: int
+    running: bool
+    paused: bool = False
+    killed: bool = False  # by a signal from outside, or it was removed; not for want of memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """A running container of the lab."""
+
+    engine: Engine
+    name: str
+    log: Path
+
+    def execute(
+        self,
+        *command: str,
+        user: str | None = None,
+        stdin: str | None = None,
+        limit_s: float = EXEC_LIMIT_S,
+        keep_bytes: int | None = None,
+    ) -> Completed:
+        """Run a command inside; a failing command is the caller's to judge.
+
+        ``keep_bytes`` bounds what is kept of a command that may say anything.
+        """
+        flags = [*(["--user", user] if user else []), *(["--interactive"] if stdin else [])]
+        return self.engine.podman(
+            "exec", *flags, self.name, *command,
+            stdin=stdin, deadline=Deadline.after(limit_s), log=self.log, keep_bytes=keep_bytes,
+        )  # fmt: skip
+
+    def must(self, *command: str, what: str, stdin: str | None = None) -> str:
+        """Run a command that has to succeed; the error names ``what`` was being done."""
+        done = self.execute(*command, stdin=stdin)
+        if done.timed_out:
+            raise DeadlineError(f"{what}: {command[0]} ran out of time", log=self.log)
+        if not done.ok:
+            kind = EngineError if done.status == PODMAN_FAILED else InstanceError
+            raise kind(f"{what}: {last_line(done)}", log=self.log)
+        return done.stdout
+
+    def start(self, *command: str) -> None:
+        """Leave a command running inside."""
+        self.engine.must("exec", "--detach", self.name, *command, log=self.log)
+
+    def pause(self) -> bool:
+        return self.engine.podman("pause", self.name).ok
+
+    def resume(self) -> None:
+        self.engine.podman("unpause", self.name, cleanup=True)
+
+    def ask_to_end(self) -> None:
+        """A request to all that runs inside, so that it leaves nothing half-written."""
+        ask = ("exec", self.name, "sh", "-c", ASK)
+        self.engine.podman(*ask, deadline=Deadline.after(ASK_LIMIT_S), cleanup=True)
+
+    def discard(self) -> None:
+        remove(self.engine, self.name)
+
+    def weigh(self, shares: int) -> None:
+        """Its part of the CPUs where others want them too; an engine that cannot leaves it be."""
+        self.engine.podman("update", "--cpu-shares", str(shares), self.name, cleanup=True)
+
+    @property
+    def running(self) -> bool:
+        return self.state().running
+
+    def state(self) -> State:
+        """What podman knows of it; a removed container is one that does not run."""
+        found = self.engine.podman("container", "inspect", "--format", "json", self.name)
+        if not found.ok:
+            return State(id="", pid=0, running=False, killed=True)
+        facts = json.loads(found.stdout)[0]
+        now = facts["State"]
+        return State(
+            id=facts["Id"],
+            pid=now["Pid"],
+            running=now["Running"] or now.get("Paused", False),
+            paused=now.get("Paused", False),
+            killed=now.get("ExitCode") == KILLED and not now.get("OOMKilled", False),
+        )
+
+    def move(self, cpus: tuple[int, ...]) -> None:
+        """Let its processes run on these CPUs only."""
+        wanted = ",".join(map(str, cpus))
+        self.engine.must("update", "--cpuset-cpus", wanted, self.name, log=self.log)
+
+    def note(self, text: str) -> None:
+        """Add something worth keeping to the container's log."""
+        append_log(self.log, text)
+
+    def output(self, lines: int = 50) -> str:
+        """The last lines that the container's main command printed."""
+        done = self.engine.podman("logs", "--tail", str(lines), self.name)
+        return done.stdout + done.stderr
+
+    def tail(self, path: str, lines: int = 40) -> str:
+        """The end of a file inside, also when the container has ended; empty if there is none."""
+        with tempfile.TemporaryDirectory(prefix="dsb-log-") as folder:
+            copied = Path(folder) / "file"
+            done = self.engine.podman("cp", f"{self.name}:{path}", str(copied))
+            # Whoever is measured wrote it: it may be anything, and of any size.
+            if not done.ok or copied.is_symlink() or not copied.is_file():
+                return ""
+            with copied.open("rb") as stream:
+                stream.seek(max(0, copied.stat().st_size - TAIL_BYTES))
+                text = plain(stream.read().decode(errors="replace"))
+        return "\n".join(text.splitlines()[-lines:])
+
+    def commit(self, reference: str, labels: dict[str, str]) -> None:
+        """Keep the container's file system as an image."""
+        changes = [
+            part for key, value in labels.items() for part in ("--change", f"LABEL {key}={value}")
+        ]
+        self.engine.must(
+            "commit", "--quiet", "--format", "oci", *changes, self.name, reference, log=self.log
+        )
+
+
+def run_argv(
+    image: str, name: str, options: Options, command: tuple[str, ...], *, detached: bool = True
+) -> list[str]:
+    """Spell one ``podman run``, of which there is no other; pure, so that a test can read it."""
+    flags: list[str] = ["run", "--detach" if detached else "--rm", "--name", name]
+    flags += ["--label", LABEL, "--label", f"{OWNER}={owner_tag(os.getpid())}"]
+    flags += ["--network", options.network]
+    flags += ["--security-opt", "no-new-privileges", "--security-opt", "label=disable"]
+    flags += ["--cap-drop", "all", "--pull", "never"]
+    for capability in options.capabilities:
+        flags += ["--cap-add", capability]
+    flags += ["--init"] if options.init else []
+    flags += ["--user", options.user] if options.user else []
+    flags += ["--cpuset-cpus", ",".join(map(str, options.cpus))] if options.cpus else []
+    flags += ["--memory", options.memory] if options.memory else []
+    flags += ["--shm-size", options.shm] if options.shm else []
+    for source, target, mode in options.volumes:
+        flags += ["--volume", f"{source}:{target}:{mode}"]
+    for key, value in options.labels:
+        flags += ["--label", f"{key}={value}"]
+    for key, value in options.environment:
+        flags += ["--env", f"{key}={value}"]
+    return [*flags, *options.extra, image, *command]
+
+
+def fresh_name(purpose: str) -> str:
+    """A container's name, by which `dsbisect clean` knows it for one of ours."""
+    return f"{PREFIX}{purpose}-{secrets.token_hex(4)}"
+
+
+def finished(
+    engine: Engine,
+    image: str,
+    *command: str,
+    purpose: str,
+    limit_s: float,
+    options: Options,
+) -> Completed:
+    """Run a container to its end; it is removed, also when it is cut short."""
+    name, ended = fresh_name(purpose), False
+    labelled = replace(options, labels=(*options.labels, (KEPT, "0")))
+    try:
+        done = engine.podman(
+            *run_argv(image, name, labelled, command, detached=False),
+            deadline=Deadline.after(limit_s),
+        )  # fmt: skip
+        ended = done.ok
+    finally:
+        if not ended:
+            remove(engine, name)
+    return done
+
+
+@contextmanager
+def running(
+    engine: Engine,
+    image: str,
+    *command: str,
+    purpose: str,
+    log: Path,
+    options: Options | None = None,
+    keep: bool = False,
+) -> Iterator[Container]:
+    """Start a container and remove it at the end, even when the start fails half-way."""
+    name = fresh_name(purpose)
+    asked = options or Options()
+    labelled = replace(asked, labels=(*asked.labels, (KEPT, str(int(keep)))))
+    try:
+        done = engine.podman(
+            *run_argv(image, name, labelled, command),
+            deadline=Deadline.after(START_LIMIT_S), log=log,
+        )  # fmt: skip
+        if not done.ok:
+            raise _start_error(image, done, log)
+        box = Container(engine=engine, name=name, log=log)
+        with holdable_box(box):
+            yield box
+    finally:
+        if not keep:
+            remove(engine, name)
+
+
+def _start_error(image: str, done: Completed, log: Path) -> DsbisectError:
+    said = last_line(done)
+    if "image not known" in said or "no such image" in said.lower():
+        return ImageError(
+            f"image {image} is not here: {said}",
+            hint="`dsbisect image build` makes it again",
+            log=log,
+        )
+    if done.status in NO_COMMAND:
+        return InstanceError(
+            f"a container of {image} did not start: {said}",
+            hint="the image lacks the command, or a library that it needs",
+            log=log,
+        )
+    return EngineError(
+        f"a container of {image} did not start: {said}",
+        hint="`dsbisect doctor --fresh` probes the container engine anew",
+        log=log,
+    )

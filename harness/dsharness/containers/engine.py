@@ -1,0 +1,131 @@
+"""The one door to podman and buildah, with whatever configuration this machine needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dsharness.errors import DiskFullError, EngineError
+from dsharness.process.command import Completed, run, says_disk_full
+from dsharness.process.deadline import Deadline
+
+LABEL = "dsbisect=1"
+AS_IT_IS = "podman as it is set up"
+LISTING_TRIES = 5
+BUILDAH_BYTES = 8 << 20  # packages' own scripts speak here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """A container engine that is known to start containers here."""
+
+    podman_version: str
+    rootless: bool
+    cgroups: str  # "v1" or "v2"
+    runtime: str
+    pins_cpus: bool
+    limits_memory: bool
+    moves_cpus: bool = False  # it can give a running container other CPUs
+    configuration: Path | None = None
+    build_flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())  # what did not work before the plan that does
+    plan: str = AS_IT_IS
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a child process needs to reach the same engine."""
+        return {"CONTAINERS_CONF": str(self.configuration)} if self.configuration else {}
+
+    def podman(
+        self,
+        *args: str,
+        deadline: Deadline | None = None,
+        stdin: str | None = None,
+        log: Path | None = None,
+        cleanup: bool = False,
+        keep_bytes: int | None = None,
+    ) -> Completed:
+        return self._call(
+            "podman", args, deadline, stdin, log, cleanup=cleanup, keep_bytes=keep_bytes
+        )
+
+    def buildah(
+        self,
+        *args: str,
+        deadline: Deadline | None = None,
+        stdin: str | None = None,
+        log: Path | None = None,
+        cleanup: bool = False,
+    ) -> Completed:
+        return self._call(
+            "buildah", args, deadline, stdin, log, cleanup=cleanup, keep_bytes=BUILDAH_BYTES
+        )
+
+    def must(self, *args: str, deadline: Deadline | None = None, log: Path | None = None) -> str:
+        """Podman's standard output, or an EngineError with what it said."""
+        done = self.podman(*args, deadline=deadline, log=log)
+        if not done.ok:
+            raise EngineError(
+                f"podman {args[0]} failed: {last_line(done)}",
+                hint="`dsbisect doctor` checks the container engine",
+                log=log,
+            )
+        return done.stdout.strip()
+
+    def images(self, *flags: str) -> str:
+        """What `podman images` lists; it stumbles over an image that goes meanwhile, so again."""
+        for _ in range(LISTING_TRIES):
+            done = self.podman("images", *flags)
+            if done.ok:
+                return done.stdout.strip()
+            if "image not known" not in done.stderr:
+                break
+        return self.must("images", *flags)
+
+    def _call(
+        self,
+        program: str,
+        args: tuple[str, ...],
+        deadline: Deadline | None,
+        stdin: str | None,
+        log: Path | None,
+        *,
+        cleanup: bool,
+        keep_bytes: int | None,
+    ) -> Completed:
+        done = run(
+            [program, *args],
+            deadline=deadline,
+            stdin=stdin,
+            env=self.environment,
+            log=log,
+            cleanup=cleanup,
+            keep_bytes=keep_bytes,
+        )
+        # A clean-up's own want of space would take the place of the error that it cleans up after.
+        if not done.ok and not cleanup and says_disk_full(done.stderr):
+            raise DiskFullError(
+                f"no space left while {program} ran {args[0]}",
+                hint="`dsbisect clean --images` frees what the lab made; "
+                "the next run resumes where this one stopped",
+                log=log,
+            )
+        if done.status < 0 and not done.timed_out and not cleanup:
+            raise EngineError(
+                f"{program} {args[0]} was killed by signal {-done.status}",
+                hint="was memory short? The same command goes on from what is stored",
+                log=log,
+            )
+        return done
+
+
+def last_line(done: Completed) -> str:
+    """The line of a failed command that most likely says why."""
+    if done.timed_out:
+        return "it ran out of time"
+    if done.overflowed:
+        return "it said more than can be read"
+    lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("Error", "error", "E:"))]
+    return (errors or lines or [f"exit status {done.status}"])[-1]

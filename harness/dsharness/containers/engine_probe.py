@@ -1,0 +1,113 @@
+"""Finding out what this machine's podman needs, by starting a container and not by guessing.
+
+The plans go from "nothing at all", which is right on most machines, to what old or nested
+systems want. The plan that works is written to the lab's own folder; the user's files are only
+read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from dsharness.containers.containers_conf import write_configuration, write_own
+from dsharness.containers.engine import Engine, last_line
+from dsharness.containers.engine_configs import EngineConfig, hard_limits, plans
+from dsharness.containers.trial_container import limits_memory, moves_cpus, pins_cpus, try_container
+from dsharness.content_key import content_key
+from dsharness.errors import EngineError
+from dsharness.paths import config_home
+from dsharness.process.command import find_tool, run
+
+FORMAT = 3  # raise when the remembered answer changes its shape
+
+
+def detect(*, fresh: bool = False) -> Engine:
+    """The engine as it works here; remembered until podman, the user or the limits change."""
+    find_tool("podman")
+    find_tool("buildah")
+    memory = config_home() / "engine.json"
+    key = content_key([FORMAT, _version(), os.getuid(), hard_limits(), os.environ.get("PATH", "")])
+    if not fresh:
+        known = _recall(memory, key)
+        if known is not None:
+            return known
+    engine = _probe()
+    remembered = {**asdict(engine), "configuration": str(engine.configuration or "")}
+    write_own(memory, json.dumps({"key": key, "engine": remembered}, indent=2) + "\n")
+    return engine
+
+
+def _recall(memory: Path, key: str) -> Engine | None:
+    try:
+        stored = json.loads(memory.read_text(encoding="utf-8"))
+        if stored["key"] != key:
+            return None
+        facts = stored["engine"]
+        configuration = Path(facts["configuration"]) if facts["configuration"] else None
+        if configuration is not None and not configuration.is_file():
+            return None
+        return Engine(
+            **{
+                **facts,
+                "configuration": configuration,
+                "build_flags": tuple(facts["build_flags"]),
+                "notes": tuple(facts["notes"]),
+            }
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _probe() -> Engine:
+    complaints: list[str] = []
+    for plan in plans(hard_limits()):
+        complaint = _try(plan)
+        if complaint is None:
+            configuration = write_configuration(plan, config_home() / "containers.conf")
+            return _describe(plan, configuration, complaints)
+        complaints.append(f"{plan}: {complaint}")
+    raise EngineError(
+        "podman cannot start a container here:\n  " + "\n  ".join(complaints),
+        hint="`dsbisect doctor` names the mend for each of these",
+    )
+
+
+def _try(plan: EngineConfig) -> str | None:
+    """Try a plan in a file of its own: other processes may be using the one that works."""
+    trial = write_configuration(plan, config_home() / f"trial-{os.getpid()}.conf")
+    try:
+        return try_container(trial)
+    finally:
+        if trial is not None:
+            trial.unlink(missing_ok=True)
+
+
+def _describe(plan: EngineConfig, configuration: Path | None, complaints: list[str]) -> Engine:
+    environment = {"CONTAINERS_CONF": str(configuration)} if configuration else {}
+    info = run(["podman", "info", "--format", "json"], env=environment)
+    if not info.ok:
+        raise EngineError(f"podman info failed: {last_line(info)}")
+    host = json.loads(info.stdout)["host"]
+    engine = Engine(
+        podman_version=_version(),
+        rootless=bool(host["security"]["rootless"]),
+        cgroups=host["cgroupVersion"],
+        runtime=plan.runtime or host["ociRuntime"]["name"],
+        pins_cpus=pins_cpus(configuration, max(os.sched_getaffinity(0))),
+        limits_memory=limits_memory(configuration),
+        configuration=configuration,
+        build_flags=plan.build_flags,
+        notes=tuple(complaints),
+        plan=str(plan),
+    )
+    return replace(engine, moves_cpus=moves_cpus(engine))
+
+
+def _version() -> str:
+    done = run(["podman", "--version"])
+    if not done.ok:
+        raise EngineError(f"podman --version failed: {last_line(done)}")
+    return done.stdout.split()[-1]

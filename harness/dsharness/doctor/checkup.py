@@ -1,0 +1,139 @@
+"""Everything `dsbisect doctor` looks at, in the order a person would mend it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dsharness.containers.engine import Engine
+from dsharness.containers.engine_probe import detect
+from dsharness.containers.trial_container import read_inside, try_build, try_container, try_metering
+from dsharness.doctor import (
+    Check,
+    Level,
+    engine_checks,
+    fail,
+    machine_checks,
+    port_checks,
+    program_checks,
+    rootless_checks,
+    warn,
+)
+from dsharness.errors import DsbisectError, EngineError, ExitCode
+from dsharness.machine.host import available_cpus
+from dsharness.paths import cache_home
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """All findings, and the engine when there is one that works."""
+
+    checks: tuple[Check, ...]
+    engine: Engine | None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The lowest: a missing tool, then an engine that does not work, then a full disk."""
+        failed = {check.code for check in self.checks if check.level is Level.FAIL}
+        return min(failed, default=ExitCode.OK)
+
+    def count(self, level: Level) -> int:
+        return sum(check.level is level for check in self.checks)
+
+
+def examine(*, fresh: bool, progress: Progress) -> Diagnosis:
+    """Look at everything; raises nothing that a check can say."""
+    progress("programs")
+    found = list(_programs())
+    engine: Engine | None = None
+    if not missing(found):
+        progress("container engine")
+        try:
+            engine = _detect(fresh=fresh)
+            found.append(engine_checks.check_engine(engine))
+            found.extend(_engine(engine, progress))
+        except EngineError as error:
+            found.append(engine_checks.check_engine(error))
+        except DsbisectError as error:
+            found.append(fail("containers", error.message, error.hint, error.exit_code))
+    account = rootless_checks.check_rootless(rootless_checks.read_account())
+    found += map(soften, account) if engine else account
+    progress("this machine")
+    found += _machine()
+    return Diagnosis(checks=tuple(found), engine=engine)
+
+
+def _detect(*, fresh: bool) -> Engine:
+    """The engine as remembered, as long as that still starts a container."""
+    engine = detect(fresh=fresh)
+    if not fresh and try_container(engine.configuration) is not None:
+        return detect(fresh=True)
+    return engine
+
+
+def missing(found: list[Check]) -> bool:
+    """Whether the engine's own programs are not there to be asked."""
+    return any(
+        check.level is Level.FAIL and check.name in program_checks.KNOWN_TO_WORK for check in found
+    )
+
+
+def soften(check: Check) -> Check:
+    """Behaviour wins: what containers start without is no failure; images need all their ids."""
+    if check.level is Level.FAIL and check.name != rootless_checks.IDS:
+        return warn(check.name, f"{check.seen}; containers start all the same", check.mend)
+    return check
+
+
+def _programs() -> Iterator[Check]:
+    for program in program_checks.KNOWN_TO_WORK:
+        yield program_checks.check_program(program, program_checks.read_version(program))
+    yield program_checks.check_mmdebstrap(installed=shutil.which("mmdebstrap") is not None)
+    yield program_checks.check_git(installed=shutil.which("git") is not None)
+
+
+def _engine(engine: Engine, progress: Progress) -> Iterator[Check]:
+    yield engine_checks.check_runtime(engine)
+    progress("a build")
+    yield engine_checks.check_build(try_build(engine))
+    yield engine_checks.check_cgroups(engine)
+    yield engine_checks.check_pinning(engine)
+    yield engine_checks.check_memory_limit(engine)
+    progress("a container's CPU time")
+    yield engine_checks.check_metering(engine, _metering(engine))
+    yield port_checks.check_ports(
+        port_checks.parse_ports(read_inside(engine.configuration, *port_checks.FILES))
+    )
+    driver, folder = _storage(engine)
+    yield engine_checks.check_storage(driver, folder)
+    yield machine_checks.check_disk("images", folder, machine_checks.read_free(folder))
+
+
+def _metering(engine: Engine) -> engine_checks.Metering:
+    try:
+        return engine_checks.Metering(source=try_metering(engine))
+    except DsbisectError as error:
+        return engine_checks.Metering(problem=error.message)
+
+
+def _storage(engine: Engine) -> tuple[str, Path]:
+    """The storage driver, and the folder where images are kept."""
+    store: dict[str, Any] = json.loads(engine.must("info", "--format", "json"))["store"]
+    return store["graphDriverName"], Path(store["graphRoot"])
+
+
+def _machine() -> Iterator[Check]:
+    cpus = len(available_cpus())
+    yield machine_checks.check_ulimits(machine_checks.read_open_files())
+    yield machine_checks.check_cpus(cpus)
+    yield machine_checks.check_steal(machine_checks.read_steal())
+    yield machine_checks.check_load(machine_checks.read_load(), cpus)
+    yield machine_checks.check_clock(machine_checks.read_line(machine_checks.CLOCK))
+    yield machine_checks.check_governor(machine_checks.read_line(machine_checks.GOVERNOR))
+    yield machine_checks.check_disk("cache", cache_home(), machine_checks.read_free(cache_home()))

@@ -1,0 +1,134 @@
+"""How quiet, steady and roomy this machine is."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import time
+from pathlib import Path
+
+from dsharness.doctor.check import Check, fail, ok, warn
+from dsharness.errors import ExitCode
+from dsharness.machine.host import available_cpus, read_ticks
+
+GB = 10**9
+DISK_WARN = 10 * GB
+DISK_FAIL = 2 * GB
+STEAL_WARN_PCT = 3.0
+BUSY_SHARE = 0.5  # of the CPUs already busy with something else
+OPEN_FILES = 4096
+STEADY_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "xen"}
+CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+
+def read_free(folder: Path) -> int | None:
+    """Bytes free for a folder that may not exist yet; None when that cannot be asked."""
+    existing = next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
+    try:
+        return shutil.disk_usage(existing).free
+    except OSError:
+        return None
+
+
+def check_disk(what: str, folder: Path, free: int | None) -> Check:
+    name = f"disk, {what}"
+    if free is None:
+        return warn(name, f"{folder} cannot be looked at", "check who may read it")
+    seen = f"{free / GB:.1f} GB free at {folder}"
+    if free < DISK_FAIL:
+        mend = "`dsbisect clean --images --cache` frees what the lab made"
+        return fail(name, f"{seen}; the lab needs {DISK_FAIL // GB}", mend, ExitCode.DISK)
+    if free < DISK_WARN:
+        mend = "an image is about 0.5 GB, a golden state 0.1 GB more: free some space"
+        return warn(name, seen, mend)
+    return ok(name, seen)
+
+
+def check_cpus(count: int) -> Check:
+    if count > 1:
+        return ok("CPUs", str(count))
+    return warn(
+        "CPUs",
+        "1: server and load share it, so a rate says as much about the load",
+        "use 2 or more; until then trust CPU time for each operation, not the rate",
+    )
+
+
+def read_steal(seconds: float = 1.0) -> float:
+    """Percent of the CPUs' time that the hypervisor gave to others."""
+    cpus = available_cpus()
+    before = read_ticks(cpus)
+    time.sleep(seconds)
+    return before.steal_pct_until(read_ticks(cpus))
+
+
+def check_steal(percent: float) -> Check:
+    seen = f"{percent:.1f} % over a second"
+    if percent <= STEAL_WARN_PCT:
+        return ok("stolen time", seen)
+    return warn(
+        "stolen time",
+        f"{seen}: other machines take CPU from this one, and samples will be thrown away",
+        "measure at a quieter hour, or on a host with CPUs of its own",
+    )
+
+
+def check_load(load: float, cpus: int) -> Check:
+    seen = f"{load:.2f} over the last minute on {cpus} CPUs"
+    if load <= BUSY_SHARE * cpus:
+        return ok("load average", seen)
+    return warn("load average", seen, "end what else is running, or wait until it is done")
+
+
+def read_line(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+
+
+def check_clock(source: str | None) -> Check:
+    if source is None:
+        return ok("clock", "source not readable here")
+    if source in STEADY_CLOCKS:
+        return ok("clock", source)
+    return warn(
+        "clock",
+        f"{source}: slow to read, which adds to each operation",
+        "boot with clocksource=tsc if the CPU's is stable (see `dmesg | grep -i tsc`)",
+    )
+
+
+def check_governor(governor: str | None) -> Check:
+    if governor is None:
+        return ok("CPU frequency", "not this machine's to choose (no cpufreq)")
+    if governor == "performance":
+        return ok("CPU frequency", governor)
+    return warn(
+        "CPU frequency",
+        f"governor {governor}: the speed changes during a sample; the calibrator corrects for it",
+        "cpupower frequency-set --governor performance",
+    )
+
+
+def read_open_files() -> int:
+    """The most files a process may ask for; -1 is no bound."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return -1 if hard == resource.RLIM_INFINITY else hard
+
+
+def check_ulimits(open_files: int) -> Check:
+    seen = "open files: " + ("no bound" if open_files < 0 else str(open_files))
+    if open_files < 0 or open_files >= OPEN_FILES:
+        return ok("ulimits", seen)
+    return warn(
+        "ulimits",
+        f"{seen}; the server reserves some and wants one for each connection",
+        f"`* hard nofile {max(OPEN_FILES, 20000)}` in /etc/security/limits.conf, log in anew",
+    )
+
+
+def read_load() -> float:
+    return os.getloadavg()[0]

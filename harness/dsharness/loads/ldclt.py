@@ -1,0 +1,160 @@
+"""ldclt: how to call it for exactly the load that is meant, and how to read what it says.
+
+Pure text in, values out. The traps this module knows are listed in docs/workloads.md: above all,
+that ldclt's exit status proves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from dataclasses import dataclass
+
+from dsharness.model import UserOrder, Workload
+from dsharness.systems.ldap.directory import Site
+
+HOST = "127.0.0.1"
+USERS_FILE = "users.tsv"
+GRACE_S = 45  # ldclt waits up to 30 s for an answer before it gives up
+
+# ldclt sleeps whole seconds between two looks at its threads. A SIGQUIT ends such a sleep (and
+# prints the statistics so far), so the script wakes it as soon as its threads have finished. It
+# also prints the uptime at which they began and finished, which no change of the clock disturbs;
+# ``times`` prints what the finished children used: client CPU without any cgroup.
+_WATCHED = """\
+"$@" &
+load=$!
+begun=
+while [ -d /proc/$load/task ]; do
+    set -- /proc/$load/task/*
+    read -r uptime _ </proc/uptime
+    if [ $# -gt 1 ]; then
+        [ "$begun" ] || echo "load begun at $uptime"
+        begun=yes
+    elif [ "$begun" ]; then
+        [ "$begun" = yes ] && echo "load finished at $uptime"
+        begun=done
+        kill -QUIT "$load" 2>/dev/null
+    fi
+    sleep 0.04
+done
+wait "$load"
+status=$?
+times
+exit $status
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What one run of ldclt said."""
+
+    active_s: float | None = None  # from the start of its threads to their end
+    per_second: tuple[float, ...] = ()
+    total: int | None = None
+    errors: dict[str, int]
+    exit_status: int | None = None
+    client_cpu_us: float | None = None
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """By the time its threads ran; without that, by its own readings."""
+        seconds = self.active_s or len(self.per_second)
+        return self.total / seconds if self.total and seconds else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operations:
+    """Exactly so many, spread evenly over the threads, in at most that time."""
+
+    per_thread: int
+    limit_s: float
+
+    @property
+    def flags(self) -> list[str]:
+        return ["-T", str(self.per_thread)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seconds:
+    """As many as fit into whole seconds; those that are under way at the end are not counted."""
+
+    seconds: int
+
+    @property
+    def limit_s(self) -> float:
+        return float(self.seconds)
+
+    @property
+    def flags(self) -> list[str]:
+        return ["-N", str(self.seconds)]
+
+
+Extent = Operations | Seconds
+
+
+def argv(workload: Workload, site: Site, folder: str, extent: Extent) -> list[str]:
+    """One bounded run; ``bindeach`` and ``bindonly`` belong together.
+
+    ``bindonly`` alone binds once and then counts an empty loop.
+    """
+    load = [
+        "ldclt", "-h", HOST, "-p", str(site.port), "-n", str(workload.threads),
+        *extent.flags, "-e", "bindeach,bindonly,sampinterval=1,timestamp",
+    ]  # fmt: skip
+    match workload.order:
+        case UserOrder.REPEAT:
+            load += ["-D", site.user_dn(0), "-w", site.user_password]
+        case UserOrder.RANDOM:
+            load += ["-e", f"randombinddnfromfile={folder}/{USERS_FILE}"]
+    bound_s = math.ceil(extent.limit_s) + GRACE_S
+    return ["timeout", "--kill-after=5", str(bound_s), "sh", "-c", _WATCHED, "sh", *load]
+
+
+def users_file(workload: Workload, site: Site, turn: int) -> str:
+    """The users of one run, one a line, in an order of this turn's own.
+
+    ldclt never seeds its random numbers: without a fresh order each run would bind as the same
+    few users, which any cache of results would have learnt by the second run. Both members of a
+    pair share a turn and so get exactly the same load.
+    """
+    numbers = list(range(workload.distinct_users))
+    random.Random(f"{workload.id}/{turn}").shuffle(numbers)  # noqa: S311 - fairness, not secrecy
+    return "".join(f"{site.user_dn(number)}\t{site.user_password}\n" for number in numbers)
+
+
+_SECOND = re.compile(r"^\d+\|.*Average rate:.*\(\s*([\d.]+)/sec\), total:\s*(\d+)", re.MULTILINE)
+_GLOBAL = re.compile(r"Global average rate:.*, total:\s*(\d+)")
+_ERROR = re.compile(r"Global (?:illegal )?errors?\s+(-?\d*)\s*\((.*)\) occurs\s+(\d+) times")
+_STATUS = re.compile(r"Exit status (\d+) - ")
+_ACTIVE = re.compile(r"^load (?:begun|finished) at ([\d.]+)$", re.MULTILINE)
+_TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
+
+
+def parse(text: str) -> Report:
+    """Read what ldclt printed; what it did not print stays None and fails the gate."""
+    total, status = _last(_GLOBAL, text), _last(_STATUS, text)
+    times = _TIMES.findall(text)
+    active = [float(moment) for moment in _ACTIVE.findall(text)]
+    return Report(
+        active_s=active[1] - active[0] if len(active) == 2 else None,
+        per_second=tuple(float(rate) for rate, _ in _SECOND.findall(text)),
+        total=int(total) if total else None,
+        errors={
+            f"{code} ({words})".lstrip(): int(count) for code, words, count in _ERROR.findall(text)
+        },
+        exit_status=int(status) if status else None,
+        client_cpu_us=_seconds(times[-1]) * 1e6 if len(times) >= 2 else None,
+    )
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str | None:
+    """The last of several: ldclt sums up whenever a signal or an error limit tells it to."""
+    found: list[str] = pattern.findall(text)
+    return found[-1] if found else None
+
+
+def _seconds(fields: tuple[str, str, str, str]) -> float:
+    user_minutes, user_seconds, system_minutes, system_seconds = map(float, fields)
+    return 60 * (user_minutes + system_minutes) + user_seconds + system_seconds

@@ -1,0 +1,147 @@
+"""What this machine is and what it is doing: fingerprint, CPUs to use, stolen time."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuPlan:
+    """Which CPUs the server gets and which the load, so that neither slows the other."""
+
+    server: tuple[int, ...]
+    load: tuple[int, ...]
+    pinned: bool
+
+
+def plan_cpus(available: tuple[int, ...], *, can_pin: bool) -> CpuPlan:
+    """A quarter of the CPUs, at least one, for the load; the rest for the server."""
+    if not can_pin or len(available) < 2:
+        return CpuPlan(server=available, load=available, pinned=False)
+    split = len(available) - max(1, len(available) // 4)
+    return CpuPlan(server=available[:split], load=available[split:], pinned=True)
+
+
+def available_cpus() -> tuple[int, ...]:
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuTicks:
+    """Ticks of some CPUs since boot."""
+
+    total: int
+    steal: int
+
+    def steal_pct_until(self, later: CpuTicks) -> float:
+        passed = later.total - self.total
+        return 100.0 * (later.steal - self.steal) / passed if passed > 0 else 0.0
+
+
+def parse_ticks(stat: str, cpus: tuple[int, ...]) -> CpuTicks:
+    """Sum the lines of /proc/stat that belong to ``cpus``."""
+    wanted = {f"cpu{cpu}" for cpu in cpus}
+    rows = [
+        line.split() for line in stat.splitlines() if line.split()[:1] and line.split()[0] in wanted
+    ]
+    numbers = [[int(field) for field in row[1:9]] for row in rows]
+    return CpuTicks(
+        total=sum(sum(row) for row in numbers),
+        steal=sum(row[7] for row in numbers if len(row) > 7),
+    )
+
+
+def read_ticks(cpus: tuple[int, ...]) -> CpuTicks:
+    return parse_ticks(Path("/proc/stat").read_text(encoding="utf-8"), cpus)
+
+
+# What `fingerprint` tells; a sample records more, of its image and its server.
+MACHINE_FACTS = (
+    "machine", "machine_id", "cpu_count", "cpu_model", "kernel", "server_cpus", "load_cpus",
+    "pinned", "cgroups", "rootless", "runtime", "podman",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clocks:
+    """The kernel's clocks at one moment."""
+
+    monotonic_s: float
+    boot_s: float
+    wall_s: float
+
+    @classmethod
+    def read(cls) -> Clocks:
+        return cls(
+            monotonic_s=time.clock_gettime(time.CLOCK_MONOTONIC),
+            boot_s=time.clock_gettime(time.CLOCK_BOOTTIME),
+            wall_s=time.clock_gettime(time.CLOCK_REALTIME),
+        )
+
+    def suspended_s_until(self, later: Clocks) -> float:
+        """How long the whole machine slept."""
+        return (later.boot_s - self.boot_s) - (later.monotonic_s - self.monotonic_s)
+
+    def stepped_s_until(self, later: Clocks) -> float:
+        """By how much someone set the clock."""
+        return (later.wall_s - self.wall_s) - (later.boot_s - self.boot_s)
+
+
+def fingerprint(engine: Engine, cpus: CpuPlan) -> dict[str, Any]:
+    """What a sample must carry to be compared with another one."""
+    return {
+        "machine": platform.machine(),
+        "machine_id": machine_id(),
+        "cpu_count": os.cpu_count(),
+        "cpu_model": _cpu_model(),
+        "kernel": platform.release(),
+        "server_cpus": list(cpus.server),
+        "load_cpus": list(cpus.load),
+        "pinned": cpus.pinned,
+        "cgroups": engine.cgroups,
+        "rootless": engine.rootless,
+        "runtime": engine.runtime,
+        "podman": engine.podman_version,
+    }
+
+
+def machine_id() -> str:
+    """This machine, whoever boots it again; a hash, for the number itself is not to be told.
+
+    A boot is left out: a search goes on after one, as its references are measured all the time.
+    """
+    return content_key([_text(Path("/etc/machine-id")) or platform.node(), _cpu_model()])
+
+
+def place_id() -> str:
+    """Where process ids mean the same: one boot of one machine, one namespace."""
+    boot = _text(Path("/proc/sys/kernel/random/boot_id"))
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return content_key([_text(Path("/etc/machine-id")), boot, namespace])
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _cpu_model() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return "unknown"
+    models = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    return models[0] if models else "unknown"

@@ -1,0 +1,90 @@
+"""From matrix.yaml to a checked Matrix, and from a name to a part of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from dsharness.errors import MatrixError
+from dsharness.matrix.cross_checks import contradiction_findings, draft_of, reference_findings
+from dsharness.matrix.problems import MatrixFindingsError, suggestion
+from dsharness.matrix.shape import shape_findings
+from dsharness.matrix.yaml_source import read_document
+from dsharness.model import Matrix, Row, Series, Settings, Workload
+
+NAME = "matrix.yaml"
+
+
+class Named(Protocol):
+    """Anything in the matrix that has an id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+def find_matrix(*, folder: bool = True) -> Path:
+    """$DSBISECT_MATRIX, then the working folder's, then the packaged copy.
+
+    Without ``folder`` the working folder's is left out: in a checkout it is the commit's own.
+    """
+    named = os.environ.get("DSBISECT_MATRIX")
+    if named:
+        return Path(named)
+    here = Path(NAME)
+    if folder and here.exists():
+        return here
+    packaged = Path(__file__).parents[1] / "data" / NAME
+    return packaged if packaged.exists() else Path(__file__).parents[3] / NAME
+
+
+def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:
+    """The checked matrix of a file, or one MatrixError with everything that is wrong in it."""
+    document = read_document(path or find_matrix(folder=folder))
+    draft = draft_of(document.data)
+    findings = [
+        *document.findings,
+        *shape_findings(document.data, document.places),
+        *reference_findings(draft),
+        *contradiction_findings(draft),
+    ]
+    if findings:
+        raise MatrixFindingsError(document.path, findings, document.places)
+    matrix = Matrix.model_validate_json(json.dumps(document.data), strict=True)
+    return matrix.model_copy(update={"file": document.path})
+
+
+def find_row(matrix: Matrix, row_id: str) -> Row:
+    """The row of that id, or MatrixError with the nearest id there is."""
+    return _find("row", matrix.rows, row_id)
+
+
+def find_series(matrix: Matrix, series_id: str) -> Series:
+    """The series of that id, or MatrixError with the nearest id there is."""
+    return _find("series", matrix.series, series_id)
+
+
+def find_workload(matrix: Matrix, workload_id: str) -> Workload:
+    """The workload of that id, or MatrixError with the nearest id there is."""
+    return _find("workload", matrix.workloads, workload_id)
+
+
+def find_settings(matrix: Matrix, settings_id: str) -> Settings:
+    """The settings of that id, or MatrixError with the nearest id there is."""
+    return _find("settings", matrix.settings, settings_id)
+
+
+def _find(noun: str, things: Sequence[T], wanted: str) -> T:
+    for thing in things:
+        if thing.id == wanted:
+            return thing
+    known = [thing.id for thing in things]
+    raise MatrixError(
+        f"no {noun} {wanted!r} in the matrix.{suggestion(wanted, known)}",
+        hint=f"there are: {', '.join(known)}",
+    )

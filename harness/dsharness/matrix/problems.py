@@ -1,0 +1,82 @@
+"""What is wrong in a matrix: where, which value, what is allowed; all of it at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsharness.errors import MatrixError
+
+KeyPath = tuple[str | int, ...]
+MAX_SHOWN = 60  # characters of a value
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyPlace:
+    """Where a value stands, and how it is spelled there when it is one word."""
+
+    line: int
+    text: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing wrong; without a line, the nearest place of its path is meant."""
+
+    path: KeyPath
+    value: str | None
+    allowed: str
+    line: int | None = None
+
+
+class MatrixFindingsError(MatrixError):
+    """Everything wrong in one matrix, in the order of its lines."""
+
+    def __init__(
+        self, where: Path, findings: Iterable[Problem], places: Mapping[KeyPath, KeyPlace]
+    ) -> None:
+        placed = {
+            (finding.line or nearest_line(finding.path, places), render(finding, where, places))
+            for finding in findings
+        }
+        self.lines = tuple(text for _, text in sorted(placed))
+        super().__init__(
+            "\n".join(self.lines),
+            hint="mend the file, then `dsbisect matrix check`; docs/matrix.md has examples",
+        )
+
+
+def render(finding: Problem, where: Path, places: Mapping[KeyPath, KeyPlace]) -> str:
+    """`file:line: key.path: value …: what is allowed`."""
+    line = finding.line or nearest_line(finding.path, places)
+    value = "" if finding.value is None else f" value {shown(finding.value)}:"
+    return f"{where}:{line}: {spelled(finding.path)}:{value} {finding.allowed}"
+
+
+def nearest_line(path: KeyPath, places: Mapping[KeyPath, KeyPlace]) -> int:
+    """The line of the key path, or of the closest thing around it that exists."""
+    for end in range(len(path), 0, -1):
+        place = places.get(path[:end])
+        if place is not None:
+            return place.line
+    return 1
+
+
+def spelled(path: KeyPath) -> str:
+    """`rows[3].versions.dirsrv`; the whole file is `(top level)`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "(top level)"
+
+
+def shown(value: str) -> str:
+    """A value on one line, quoted, not longer than a reader wants."""
+    cut = value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "…"
+    return repr(cut)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """` Perhaps you meant 'x'.`, or nothing when no known word is near."""
+    near = difflib.get_close_matches(word[:64], sorted(known), n=1, cutoff=0.6)
+    return f" Perhaps you meant {near[0]!r}." if near else ""

@@ -1,0 +1,106 @@
+"""YAML text to plain data that remembers its lines, bounded before anything is built.
+
+The composer of the YAML library calls itself once per level, and aliases unfold to any size;
+so each event is checked before the composer has it, and the unfolding is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.nodes import MappingNode
+from ruamel.yaml.parser import Parser
+
+from dsharness.errors import MatrixError
+from dsharness.matrix.problems import KeyPath, KeyPlace, Problem
+from dsharness.matrix.yaml_nodes import NodeReader, check_bounds
+
+MAX_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """Plain data, the place of each key path, and what was wrong with the text itself."""
+
+    path: Path
+    data: dict[str, Any]
+    places: dict[KeyPath, KeyPlace] = field(default_factory=dict)
+    findings: tuple[Problem, ...] = ()
+
+
+def read_document(path: Path) -> Document:
+    """The document of a file; MatrixError when it is no YAML mapping of a sane size."""
+    text = _read_text(path)
+    try:
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Parser = partial(Bounded, str(path))
+        root = yaml.compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f":{mark.line + 1}" if mark is not None else ""
+        said = " ".join(text for text in (error.context, error.problem) if text)
+        raise MatrixError(
+            f"{path}{line}: not YAML: {said}",
+            hint="an editor that knows YAML shows the place; see docs/matrix.md",
+        ) from error
+    except YAMLError as error:
+        raise MatrixError(f"{path}: not YAML: {error}".splitlines()[0]) from error
+    if not isinstance(root, MappingNode):
+        found = "nothing" if root is None else f"a {root.id}"
+        raise MatrixError(
+            f"{path}: {found} at the top level: only a mapping is allowed",
+            hint="`dsbisect matrix schema` prints what a matrix may say",
+        )
+    reader = NodeReader(path)
+    data = reader.read(root, (), 0)
+    return Document(path=path, data=data, places=reader.places, findings=tuple(reader.findings))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise MatrixError(
+            f"{path}: cannot be read: {error.strerror or error}",
+            hint="name a readable matrix with --matrix or $DSBISECT_MATRIX",
+        ) from error
+    if len(raw) > MAX_BYTES:
+        raise MatrixError(f"{path}: more than {MAX_BYTES} bytes: a matrix is smaller than that")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise MatrixError(
+            f"{path}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8: only UTF-8 is allowed",
+            hint="save the file as UTF-8",
+        ) from error
+
+
+class Bounded(Parser):
+    """Follows the events, which cost no stack and no tree, and stops at the first excess."""
+
+    def __init__(self, where: str, loader: object) -> None:
+        self._where, self._depth, self._nodes = where, 0, 0
+        super().__init__(loader)
+
+    def get_event(self) -> object:
+        event = super().get_event()
+        self._nodes += isinstance(event, NodeEvent)
+        self._depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
+        self._depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
+        line = event.start_mark.line + 1
+        check_bounds(f"{self._where}:{line}", self._depth, self._nodes)
+        return event

@@ -1,0 +1,68 @@
+"""A duet: two candidates measured at the same time, each on CPUs of its own, which they swap.
+
+What a busy machine does to one of them it does to the other, at the same moment; what is peculiar
+to a CPU they share by taking turns on it. So their ratio is steadier than either cost.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from dsharness.loads.run_size import run_size
+from dsharness.machine.host import CpuPlan
+from dsharness.measure.sample import Bench, Run, run_load, sample_of, warm_up, write_users
+from dsharness.model import Sample, Workload
+
+HALVES = 2
+
+Seats = tuple[CpuPlan, CpuPlan]
+
+
+def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
+    """Two places with CPUs of their own; a server and its load share those of their place."""
+    half = len(available) // 2
+    if not can_move or not half:
+        return None
+    first, second = available[:half], available[half : 2 * half]
+    return (
+        CpuPlan(server=first, load=first, pinned=True),
+        CpuPlan(server=second, load=second, pinned=True),
+    )
+
+
+def take_duet(
+    pair: tuple[Bench, Bench],
+    seats: Seats,
+    workload: Workload,
+    *,
+    campaign_id: str,
+    turn: int,
+) -> tuple[Sample, Sample]:
+    """A sample of each; what goes wrong with one does not touch the other."""
+    runs: tuple[list[Run], list[Run]] = ([], [])
+    with ThreadPoolExecutor(max_workers=len(pair), thread_name_prefix="duet") as pool:
+        for at, seat in zip(pair, seats, strict=True):
+            write_users(at, workload, turn)
+            sit(at, seat)
+        list(pool.map(lambda at: warm_up(at, workload), pair))
+        sizes = [run_size(workload, at.pace.get(workload.id), 1 / HALVES) for at in pair]
+        for half in range(HALVES):
+            order = seats if (turn + half) % 2 == 0 else seats[::-1]
+            for at, seat in zip(pair, order, strict=True):
+                sit(at, seat)
+            played = pool.map(
+                lambda at, size, seat: run_load(at, workload, size, seat), pair, sizes, order
+            )
+            for mine, run in zip(runs, played, strict=True):
+                mine.append(run)
+    first, second = (
+        sample_of(at, workload, own, campaign_id=campaign_id, turn=turn, duet=True)
+        for at, own in zip(pair, runs, strict=True)
+    )
+    return first, second
+
+
+def sit(at: Bench, seat: CpuPlan) -> None:
+    """Move a server and its load to those CPUs."""
+    at.instance.container.move(seat.server)
+    at.load.move(seat.load)

@@ -1,0 +1,119 @@
+"""The gate that every sample passes, or it is INCONCLUSIVE with these reasons. Pure.
+
+Three kinds of words about a run are kept apart:
+
+- *objections*: the run does not say what the candidate costs, so it is not used;
+- *disturbances*: why an objection is not the candidate's doing, so the run is repeated;
+- what the machine was like (stolen time, a slow calibrator): never a reason to refuse a run. It
+  goes into the sample, and the search gives such a run less weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dsharness.loads.ldclt import Report
+from dsharness.model import StoredPassword
+
+COUNT_TOLERANCE = 0.01
+LOAD_SHARE = 0.90  # of the load's own CPUs: then it sets the pace
+STILL_S = 2.0  # so long not to be let run is more than a busy machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What happened to the lab and its containers during a run."""
+
+    gap_s: float = 0.0
+    paused_s: float = 0.0
+    suspended_s: float = 0.0
+    stepped_s: float = 0.0
+    killed: str | None = None  # the container that was ended from outside
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEvidence:
+    """Everything the gate looks at."""
+
+    operations: int  # that the load was to make
+    threads: int
+    report: Report
+    server_alive: bool
+    server_binds: int | None
+    server_cpu_us: float | None
+    expected: StoredPassword
+    stored: StoredPassword | None
+    conditions: Conditions
+
+
+def objections(evidence: RunEvidence) -> tuple[str, ...]:
+    """Why a run may not be used; empty when it may."""
+    return (*_load(evidence.report, evidence.operations), *_server(evidence))
+
+
+def disturbances(evidence: RunEvidence) -> tuple[str, ...]:
+    """What outside the candidate explains the objections; empty when something is its own doing."""
+    crashed = not evidence.server_alive and not evidence.conditions.killed
+    if crashed or _restored(evidence) or not objections(evidence):
+        return ()
+    return tuple(_outside(evidence.conditions))
+
+
+def load_bound(client_cpu_us: float | None, active_s: float, cpus: int) -> bool:
+    """Whether the load used all of its CPUs, so that the rate is its own and not the server's."""
+    return client_cpu_us is not None and client_cpu_us > LOAD_SHARE * active_s * 1e6 * max(1, cpus)
+
+
+def _restored(evidence: RunEvidence) -> bool:
+    """Whether users are stored in another way than when the directory was made."""
+    return evidence.stored is not None and evidence.stored != evidence.expected
+
+
+def _load(report: Report, operations: int) -> Iterator[str]:
+    for error, times in report.errors.items():
+        yield f"the load met error {error} {times} times"
+    if report.exit_status is None:
+        yield "the load did not finish"
+    elif report.exit_status != 0:
+        yield f"the load ended with status {report.exit_status}"
+    if not report.total:
+        yield "the load reports no operation"
+    elif report.total != operations:
+        yield f"the load made {report.total} of {operations} operations"
+
+
+def _server(evidence: RunEvidence) -> Iterator[str]:
+    if not evidence.server_alive:
+        yield "the server died during the load"
+        return
+    if evidence.server_cpu_us is None:
+        yield "the server's CPU time could not be read"
+    elif evidence.server_cpu_us <= 0:
+        yield "the server used no CPU time"
+    if evidence.stored is None:
+        yield "the stored password could not be read back"
+    elif _restored(evidence):
+        yield f"users are stored as {spell(evidence.stored)}, not {spell(evidence.expected)}"
+    total, counted = evidence.report.total, evidence.server_binds
+    if counted is None:
+        yield "the server's own count of binds could not be read"
+    elif total and abs(counted - total) > max(COUNT_TOLERANCE * total, evidence.threads):
+        yield f"the server counted {counted} binds, the load {total}"
+
+
+def _outside(conditions: Conditions) -> Iterator[str]:
+    if conditions.killed:
+        yield f"{conditions.killed} was ended from outside"
+    if conditions.paused_s > 0:
+        yield f"a container was paused for {conditions.paused_s:.1f} s"
+    if conditions.suspended_s > STILL_S:
+        yield f"the machine was suspended for {conditions.suspended_s:.0f} s"
+    if conditions.gap_s > STILL_S:
+        yield f"the lab itself was not let run for {conditions.gap_s:.1f} s"
+    if abs(conditions.stepped_s) > STILL_S:
+        yield f"the clock was set by {conditions.stepped_s:+.0f} s"
+
+
+def spell(stored: StoredPassword) -> str:
+    return stored.scheme + (f" with {stored.rounds} rounds" if stored.rounds else "")

@@ -1,0 +1,315 @@
+"""One sample: a bounded load on a ready instance, and everything needed to trust it."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dsharness.containers.container import Container, Options, running
+from dsharness.containers.engine import Engine
+from dsharness.errors import InstanceError
+from dsharness.loads import ldclt
+from dsharness.loads.run_size import run_size
+from dsharness.machine.calibrator import Calibrator
+from dsharness.machine.cgroups import frozen_file, is_frozen
+from dsharness.machine.host import Clocks, CpuPlan, read_ticks
+from dsharness.measure.gate import Conditions, RunEvidence, disturbances, load_bound, objections
+from dsharness.measure.instance import Instance
+from dsharness.model import Image, Sample, StoredPassword, Workload
+from dsharness.paths import logs_home
+from dsharness.process.command import writing
+from dsharness.systems.ldap.directory import connect
+from dsharness.systems.readiness import shared_folder
+
+LOAD_FOLDER = "/load"
+PROCEDURE = 2  # samples of another way of measuring are not mixed with these
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """An instance with a load generator beside it in the same network namespace."""
+
+    instance: Instance
+    load: Container
+    folder: Path
+    cpus: CpuPlan
+    environment: dict[str, Any]
+    pause_files: tuple[Path, ...] = ()
+    pace: dict[str, float] = field(default_factory=dict)  # workload -> operations a second so far
+
+    @property
+    def paused(self) -> bool:
+        return any(is_frozen(file) for file in self.pause_files)
+
+    @property
+    def usable(self) -> bool:
+        """Whether both containers still run."""
+        return self.instance.alive and self.load.running
+
+
+@contextmanager
+def bench(
+    engine: Engine,
+    instance: Instance,
+    loader: Image,
+    cpus: CpuPlan,
+    environment: dict[str, Any],
+    *,
+    keep: bool = False,
+) -> Iterator[Bench]:
+    """Put the pinned load generator next to a server; it reaches nothing but its loopback."""
+    golden = instance.golden
+    with shared_folder() as folder:
+        options = Options(
+            network=f"container:{instance.container.name}",
+            cpus=cpus.load if cpus.pinned else (),
+            volumes=((folder, LOAD_FOLDER, "ro"),),
+        )
+        with running(
+            engine,
+            loader.reference,
+            "sleep",
+            "infinity",
+            purpose=f"load-{golden.image.candidate_id}",
+            log=logs_home() / "load" / f"{golden.image.candidate_id}-{golden.key}.log",
+            options=options,
+            keep=keep,
+        ) as load:
+            versions = {
+                "image": golden.image.key,
+                "golden": golden.key,
+                "loader": loader.key,
+                "notable": golden.image.notable,
+                "server_says": _version(instance),
+                "cpu_meter": instance.meter.source,
+            }
+            yield Bench(
+                instance=instance,
+                load=load,
+                folder=folder,
+                cpus=cpus,
+                environment={**environment, **versions},
+                pause_files=_pause_files(instance.container, load),
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What one load on a bench left; one run, or the two halves of a duet, make a sample."""
+
+    started_at: str
+    report: ldclt.Report
+    evidence: RunEvidence
+    calibrator_us: float | None
+    steal_pct: float
+    load_cpus: int
+
+    @property
+    def active_s(self) -> float:
+        return self.report.active_s or float(len(self.report.per_second))
+
+
+def take_sample(at: Bench, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
+    """Run the load once. Never raises for a run that went wrong: the sample says why."""
+    write_users(at, workload, turn)
+    warm_up(at, workload)
+    size = run_size(workload, at.pace.get(workload.id))
+    return sample_of(
+        at, workload, [run_load(at, workload, size, at.cpus)], campaign_id=campaign_id, turn=turn
+    )
+
+
+def write_users(at: Bench, workload: Workload, turn: int) -> None:
+    """Who binds in this turn."""
+    users = at.folder / ldclt.USERS_FILE
+    with writing(users):
+        users.write_text(ldclt.users_file(workload, at.instance.site, turn), encoding="utf-8")
+
+
+def warm_up(at: Bench, workload: Workload) -> None:
+    """Before a server's first run of a workload: fill its caches, and see how fast it is."""
+    if workload.id in at.pace:
+        return
+    extent = ldclt.Seconds(seconds=workload.warmup_s)
+    done = _execute(at, workload, extent)
+    rate = ldclt.parse(done).rate_per_s
+    if rate:
+        at.pace[workload.id] = rate
+
+
+def run_load(at: Bench, workload: Workload, size: ldclt.Operations, cpus: CpuPlan) -> Run:
+    """Exactly so many operations, and the CPU time of exactly these."""
+    instance = at.instance
+    started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    before, ticks, clocks = _read(instance, count_own=1), read_ticks(cpus.server), Clocks.read()
+    cpu_before_us = _cpu_us(instance)
+    with Calibrator(cpus.server, paused=lambda: at.paused) as calibrator:
+        report = ldclt.parse(_execute(at, workload, size))
+        cpu_after_us = _cpu_us(instance)
+    later = Clocks.read()
+    steal_pct = ticks.steal_pct_until(read_ticks(cpus.server))
+    server = instance.container.state()
+    after = _read(instance, count_own=0) if server.running else _Reading()
+    if not server.running:
+        instance.last_words()
+    if report.rate_per_s:
+        at.pace[workload.id] = report.rate_per_s
+    killed = "the server" if server.killed and not server.running else None
+    evidence = RunEvidence(
+        operations=size.per_thread * workload.threads,
+        threads=workload.threads,
+        report=report,
+        server_alive=server.running,
+        server_binds=_difference(after.binds, before.binds),
+        server_cpu_us=_difference(cpu_after_us, cpu_before_us),
+        expected=instance.golden.stored,
+        stored=after.stored,
+        conditions=Conditions(
+            gap_s=calibrator.gap_s,
+            paused_s=calibrator.paused_s,
+            suspended_s=clocks.suspended_s_until(later),
+            stepped_s=clocks.stepped_s_until(later),
+            killed=killed or (None if report.total or at.load.running else "the load"),
+        ),
+    )
+    return Run(
+        started_at=started_at,
+        report=report,
+        evidence=evidence,
+        calibrator_us=calibrator.cpu_us,
+        steal_pct=steal_pct,
+        load_cpus=len(cpus.load),
+    )
+
+
+def sample_of(
+    at: Bench,
+    workload: Workload,
+    runs: Sequence[Run],
+    *,
+    campaign_id: str,
+    turn: int,
+    duet: bool = False,
+) -> Sample:
+    """One sample from the runs that belong together; each CPU's own speed is taken out first."""
+    operations = sum(run.report.total or 0 for run in runs)
+    active_s = sum(run.active_s for run in runs)
+    server_us = _total(run.evidence.server_cpu_us for run in runs)
+    client_us = _total(run.report.client_cpu_us for run in runs)
+    alive = all(run.evidence.server_alive for run in runs)
+    golden = at.instance.golden
+    return Sample(
+        id=str(uuid.uuid4()),
+        campaign_id=campaign_id,
+        candidate_id=golden.image.candidate_id,
+        settings_id=golden.seed.settings.id,
+        workload_id=workload.id,
+        image_key=golden.image.key,
+        started_at=runs[0].started_at,
+        duration_s=active_s,
+        operations=operations,
+        rate_per_s=operations / active_s if active_s else 0.0,
+        server_cpu_us_per_op=_per(server_us, operations),
+        client_cpu_us_per_op=_per(client_us, operations),
+        calibrator_us=_calibrator_us(runs),
+        steal_pct=max(run.steal_pct for run in runs),
+        gap_s=max(run.evidence.conditions.gap_s for run in runs),
+        errors=sum(sum(run.report.errors.values()) for run in runs),
+        per_second=tuple(
+            rate for run in runs for rate in run.report.per_second[: int(run.active_s)]
+        ),
+        load_bound=load_bound(client_us, active_s, runs[0].load_cpus),
+        duet=duet,
+        invalid=_once(why for run in runs for why in objections(run.evidence)),
+        disturbed=_excuses(runs),
+        stored=runs[-1].evidence.stored,
+        workload={**workload.model_dump(mode="json"), "turn": turn},
+        environment=at.environment,
+        log=str(at.load.log if alive else at.instance.container.log),
+    )
+
+
+def _excuses(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What disturbed the runs, if that explains each one that may not be used."""
+    spoilt = [run.evidence for run in runs if objections(run.evidence)]
+    reasons = [disturbances(evidence) for evidence in spoilt]
+    return _once(why for each in reasons for why in each) if all(reasons) else ()
+
+
+def _calibrator_us(runs: Sequence[Run]) -> float | None:
+    """What divides the sum of costs as each run's own calibrator divides its cost."""
+    times = [run.calibrator_us for run in runs]
+    costs = [run.evidence.server_cpu_us for run in runs]
+    if not all(times) or not all(costs):
+        return times[0]
+    units = sum(cost / time for cost, time in zip(costs, times, strict=True) if cost and time)
+    return sum(cost for cost in costs if cost) / units
+
+
+def _execute(at: Bench, workload: Workload, extent: ldclt.Extent) -> str:
+    argv = ldclt.argv(workload, at.instance.site, LOAD_FOLDER, extent)
+    limit_s = extent.limit_s + ldclt.GRACE_S + 15
+    return at.load.execute(*argv, limit_s=limit_s).stdout
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """What the server says of itself at one moment; None where it no longer answers."""
+
+    binds: int | None = None
+    stored: StoredPassword | None = None
+
+
+def _read(instance: Instance, *, count_own: int) -> _Reading:
+    """Its count and how it stores a password; ``count_own`` leaves out our next own bind."""
+    try:
+        with connect(instance.socket, instance.site) as directory:
+            binds = directory.simple_binds() + count_own
+            return _Reading(binds=binds, stored=directory.stored_password(0))
+    except (InstanceError, OSError):
+        return _Reading()
+
+
+def _cpu_us(instance: Instance) -> float | None:
+    """Next to the load on either side, so that nothing of our own looks is in it."""
+    with contextlib.suppress(OSError):
+        return instance.meter.used_us()
+    return None
+
+
+def _pause_files(*containers: Container) -> tuple[Path, ...]:
+    states = [container.state() for container in containers]
+    files = [frozen_file(state.pid, state.id) for state in states if state.running]
+    return tuple(file for file in files if file)
+
+
+def _version(instance: Instance) -> str:
+    with connect(instance.socket, instance.site) as directory:
+        return directory.version()
+
+
+Number = TypeVar("Number", int, float)
+
+
+def _total(amounts: Iterable[float | None]) -> float | None:
+    """None where one of them is not known."""
+    known = list(amounts)
+    return None if None in known else sum(amount for amount in known if amount is not None)
+
+
+def _once(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
+
+
+def _difference(later: Number | None, earlier: Number | None) -> Number | None:
+    return None if later is None or earlier is None else later - earlier
+
+
+def _per(amount: float | None, operations: int) -> float | None:
+    return amount / operations if amount is not None and operations else None

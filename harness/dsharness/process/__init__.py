@@ -1,0 +1,1 @@
+"""Running programs: the one door, their output, their deadlines, holding them still."""

@@ -1,0 +1,270 @@
+"""The one door for subprocesses: argv only, always bounded, always logged on failure."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsharness.credentials import without_credentials
+from dsharness.errors import DiskFullError, StoppedError, ToolMissingError
+from dsharness.plain_text import plain
+from dsharness.process.brake import holdable, own_brake
+from dsharness.process.deadline import Deadline
+from dsharness.process.output import (
+    LOG_END_BYTES,
+    Both,
+    Kept,
+    LogEnd,
+    Sink,
+    ToFile,
+    converse,
+    room_in,
+)
+
+DEFAULT_LIMIT_S = 600.0
+LAST_WORDS_S = 5.0
+MOST_BYTES = 64 << 20  # of a stream that is read whole
+
+# A Ctrl-C reaches the main thread only; this is how it reaches what the other threads run.
+_stopping = threading.Event()
+_children: set[subprocess.Popen[bytes]] = set()
+
+PACKAGES_WITH = {
+    "podman": "podman",
+    "buildah": "buildah",
+    "mmdebstrap": "mmdebstrap",
+    "dnf": "dnf",
+    "createrepo_c": "createrepo-c",
+    "rpmbuild": "rpm",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """What a finished command left: its status and both streams."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+    overflowed: bool = False  # it said more than is kept, and all of it was wanted
+
+    @property
+    def ok(self) -> bool:
+        return self.status == 0 and not self.timed_out and not self.overflowed
+
+    @property
+    def end(self) -> str:
+        if self.overflowed:
+            return "it said too much"
+        return "ran out of time" if self.timed_out else f"exit status {self.status}"
+
+    def __str__(self) -> str:
+        return f"$ {shlex.join(self.argv)}\n{self.stdout}{self.stderr}[{self.end}]\n"
+
+
+def find_tool(name: str) -> str:
+    """The path of a program, or an error that says how to get it."""
+    path = shutil.which(name)
+    if path is None:
+        package = PACKAGES_WITH.get(name, name)
+        raise ToolMissingError(
+            f"{name} is not installed",
+            hint=f"`make setup` installs it, or: apt-get install {package} / dnf install {package}",
+        )
+    return path
+
+
+def run(  # noqa: PLR0913 - each is a property of one process
+    argv: Sequence[str],
+    *,
+    deadline: Deadline | None = None,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    log: Path | None = None,
+    cleanup: bool = False,
+    keep_bytes: int | None = None,
+    into: Path | None = None,
+) -> Completed:
+    """Run to the end or to the deadline; never raises for a failing command.
+
+    With ``keep_bytes``, no more than that is kept of each stream, its begin and its end; without,
+    a command that says more than anything that is read whole has failed. ``into`` takes standard
+    output as it is.
+
+    The child gets a session of its own, so that a Ctrl-C reaches the lab first and the lab
+    decides what to end. After ``stop_all`` only ``cleanup`` commands still run. A thread that has
+    a brake waits for it here.
+    """
+    brake = own_brake()
+    if brake is not None:
+        brake.wait(cleanup=cleanup)
+    if _stopping.is_set() and not cleanup:
+        raise StoppedError(f"{argv[0]} was not started: the lab is stopping")
+    find_tool(argv[0])
+    limit = deadline if deadline is not None else Deadline.after(DEFAULT_LIMIT_S)
+    said = Kept(most_bytes=keep_bytes or MOST_BYTES), Kept(most_bytes=keep_bytes or MOST_BYTES)
+    with (
+        _logged(log, argv) as written,
+        _sinks(said, written, into) as (out, err),
+        subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            start_new_session=True,
+        ) as child,
+        holdable(child, argv, lambda: _end(child), cleanup=cleanup),
+    ):
+        if not cleanup:
+            _children.add(child)
+        try:
+            text = None if stdin is None else stdin.encode(errors="surrogateescape")
+            timed_out = not converse(child, text, out, err, limit)
+            if timed_out:
+                _end(child)
+                converse(child, None, out, err, Deadline.after(LAST_WORDS_S))
+        except BaseException:
+            _end(child)
+            raise
+        finally:
+            _children.discard(child)
+            _let_go(child)
+    if _stopping.is_set() and not cleanup and child.returncode != 0:
+        # It was ended from here; taken for its own failure, it would be held against someone.
+        raise StoppedError(f"{argv[0]} was ended: the lab is stopping")
+    done = Completed(
+        argv=tuple(argv),
+        status=child.returncode,
+        stdout=said[0].text,
+        stderr=said[1].text,
+        timed_out=timed_out,
+        overflowed=keep_bytes is None and any(each.cut_bytes for each in said),
+    )
+    if log is not None:
+        _close_log(log, done, written)
+    return done
+
+
+@contextmanager
+def _logged(log: Path | None, argv: Sequence[str]) -> Iterator[LogEnd | None]:
+    """The log as a sink, the command as one could type it in front."""
+    if log is None:
+        yield None
+        return
+    append_log(log, f"$ {shlex.join(argv)}\n")
+    with writing(log), log.open("ab", buffering=0) as stream:
+        yield LogEnd(path=log, stream=stream, left_bytes=room_in(stream))
+
+
+@contextmanager
+def _sinks(
+    said: tuple[Kept, Kept], written: LogEnd | None, into: Path | None
+) -> Iterator[tuple[Sink, Sink]]:
+    out, err = (each if written is None else Both(one=each, other=written) for each in said)
+    if into is None:
+        yield out, err
+        return
+    with writing(into), into.open("wb") as stream:
+        yield ToFile(stream=stream), err
+
+
+def _close_log(log: Path, done: Completed, written: LogEnd | None) -> None:
+    if written is not None and written.cut:
+        last = plain(f"{done.stdout}{done.stderr}"[-LOG_END_BYTES:])
+        append_log(log, f"\n[... this log is full; the last words:]\n{last}")
+    append_log(log, f"[{done.end}]\n")
+
+
+def _let_go(child: subprocess.Popen[bytes]) -> None:
+    """Close what is still open: a stranger that holds the other end would be waited for."""
+    for stream in (child.stdin, child.stdout, child.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+def stop_all() -> None:
+    """End every running command but clean-ups, and let no other start; for the way out only."""
+    _stopping.set()
+    for child in tuple(_children):
+        _end(child)
+
+
+def append_log(log: Path, text: str) -> None:
+    with writing(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as stream:
+            stream.write(without_credentials(text))
+
+
+@contextmanager
+def writing(where: Path) -> Iterator[None]:
+    """Let a disk that fills up inside the block end as a DiskFullError that names ``where``."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(error, where) from error
+
+
+def disk_error(error: OSError, where: Path) -> Exception:
+    """ENOSPC as the lab's own error; anything else unchanged."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return disk_full(where)
+    return error
+
+
+def disk_full(where: Path) -> DiskFullError:
+    return DiskFullError(
+        f"no space left while writing {where}",
+        hint="`dsbisect clean --images` frees what the lab made; then start again: it resumes",
+    )
+
+
+def says_disk_full(text: str) -> bool:
+    return "no space left on device" in text.lower() or "disk quota exceeded" in text.lower()
+
+
+def atomic_write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        part = Path(name)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            part.chmod(0o644)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask the child's whole session to end, then insist.
+
+    The session is killed even when its leader went quietly: one member that ignores SIGTERM
+    would hold the pipes open, and the wait for their end would have no bound.
+    """
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, sign)
+        except ProcessLookupError:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=5)

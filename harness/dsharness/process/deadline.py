@@ -1,0 +1,52 @@
+"""Deadlines as points in time, and waiting for behaviour."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dsharness.errors import DeadlineError
+from dsharness.process.brake import nap
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadline:
+    """A point on the monotonic clock; everything bounded takes one."""
+
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        return cls(at=time.monotonic() + seconds)
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self.at - time.monotonic())
+
+    @property
+    def passed(self) -> bool:
+        return self.left_s == 0.0
+
+
+def wait_until(
+    probe: Callable[[], T | None],
+    deadline: Deadline,
+    *,
+    what: str,
+    pause_s: float = 0.1,
+) -> T:
+    """Return the first answer of ``probe`` that is not None; DeadlineError once time is up."""
+    while True:
+        answer = probe()
+        if answer is not None:
+            return answer
+        if deadline.passed:
+            raise DeadlineError(
+                f"waited in vain for {what}",
+                hint="see the log; a slow machine may need a longer --timeout",
+            )
+        nap(min(pause_s, deadline.left_s))

@@ -1,0 +1,158 @@
+"""What a command says, taken as it comes: bounded in memory, and in a log as it is said."""
+
+from __future__ import annotations
+
+import os
+import select
+import selectors
+import subprocess
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Protocol
+
+from dsharness.credentials import without_credentials
+from dsharness.plain_text import plain_bytes
+from dsharness.process.deadline import Deadline
+
+BLOCK = 1 << 16
+LOG_BYTES = 64 << 20  # of one log file
+LOG_END_BYTES = 1 << 16  # of a command's last words, when the log is full
+
+
+class Sink(Protocol):
+    """Takes what a stream says, piece by piece."""
+
+    def add(self, block: bytes) -> None: ...
+
+
+@dataclass(kw_only=True)
+class Kept:
+    """The first and the last bytes of a stream: causes stand early, conclusions late."""
+
+    most_bytes: int
+    said_bytes: int = 0
+    _first: bytearray = field(default_factory=bytearray)
+    _last: deque[bytes] = field(default_factory=deque)
+    _last_bytes: int = 0
+
+    def add(self, block: bytes) -> None:
+        self.said_bytes += len(block)
+        room = self.most_bytes // 4 - len(self._first)
+        if room > 0:
+            self._first += block[:room]
+            block = block[room:]
+        self._last.append(block)
+        self._last_bytes += len(block)
+        while self._last_bytes - len(self._last[0]) >= self.most_bytes - self.most_bytes // 4:
+            self._last_bytes -= len(self._last.popleft())
+
+    @property
+    def cut_bytes(self) -> int:
+        """How much was said in between and is gone."""
+        return self.said_bytes - len(self._first) - self._last_bytes
+
+    @property
+    def text(self) -> str:
+        """What is kept, with a line in place of what is not."""
+        gap = f"\n[... {self.cut_bytes} bytes are left out here ...]\n" if self.cut_bytes else ""
+        whole = bytes(self._first) + gap.encode() + b"".join(self._last)
+        decoded = whole.decode("utf-8", errors="replace")
+        return decoded.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@dataclass(kw_only=True)
+class LogEnd:
+    """The end of a log file; it grows to a bound, and then only takes last words."""
+
+    path: Path
+    stream: IO[bytes]
+    left_bytes: int
+    cut: bool = False
+
+    def add(self, block: bytes) -> None:
+        self.stream.write(_shown(block[: self.left_bytes]))
+        self.cut = self.cut or len(block) > self.left_bytes
+        self.left_bytes -= min(len(block), self.left_bytes)
+        self.stream.flush()
+
+
+def _shown(block: bytes) -> bytes:
+    if b"://" in block:
+        text = block.decode("utf-8", errors="surrogateescape")
+        block = without_credentials(text).encode("utf-8", errors="surrogateescape")
+    return plain_bytes(block)
+
+
+def room_in(stream: IO[bytes]) -> int:
+    """How much a log that is open for appending may still grow."""
+    return max(0, LOG_BYTES - os.fstat(stream.fileno()).st_size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Both:
+    """Two sinks for one stream."""
+
+    one: Sink
+    other: Sink
+
+    def add(self, block: bytes) -> None:
+        self.one.add(block)
+        self.other.add(block)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToFile:
+    """A stream as a file, byte for byte."""
+
+    stream: IO[bytes]
+
+    def add(self, block: bytes) -> None:
+        self.stream.write(block)
+
+
+def converse(
+    child: subprocess.Popen[bytes], stdin: bytes | None, out: Sink, err: Sink, limit: Deadline
+) -> bool:
+    """Feed a child and take what it says until both streams end; False when time is up first."""
+    waiting = memoryview(stdin or b"")
+    with selectors.DefaultSelector() as watched:
+        for stream, sink in ((child.stdout, out), (child.stderr, err)):
+            if stream is not None and not stream.closed:
+                watched.register(stream, selectors.EVENT_READ, sink)
+        if child.stdin is not None and not child.stdin.closed:
+            watched.register(child.stdin, selectors.EVENT_WRITE)
+        while watched.get_map():
+            ready = watched.select(max(limit.left_s, 0.01))
+            if not ready and limit.passed:
+                return False
+            for key, _ in ready:
+                if key.data is None:
+                    waiting = _fed(key.fd, waiting)
+                    ended = not waiting
+                else:
+                    block = os.read(key.fd, BLOCK)
+                    key.data.add(block)
+                    ended = not block
+                if ended:
+                    watched.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]
+            if limit.passed:
+                return False
+    return _ended(child, limit)
+
+
+def _fed(descriptor: int, waiting: memoryview) -> memoryview:
+    """What is left to be written; nothing when nobody reads any more."""
+    try:
+        return waiting[os.write(descriptor, waiting[: select.PIPE_BUF]) :]
+    except BrokenPipeError:
+        return waiting[:0]
+
+
+def _ended(child: subprocess.Popen[bytes], limit: Deadline) -> bool:
+    try:
+        child.wait(timeout=max(limit.left_s, 0.01))
+    except subprocess.TimeoutExpired:
+        return False
+    return True

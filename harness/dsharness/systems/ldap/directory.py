@@ -1,0 +1,172 @@
+"""The served directory, seen through ldap3 over the instance's own Unix socket."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ldap3
+from ldap3.core.exceptions import LDAPException
+from ldap3.core.results import RESULT_ENTRY_ALREADY_EXISTS
+
+from dsharness.errors import InstanceError
+from dsharness.model import StoredPassword
+from dsharness.systems.ldap.stored_password import parse_stored
+
+LIMIT_S = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where things are in one kind of served directory."""
+
+    suffix: str
+    people: str
+    port: int
+    manager: str = "cn=Directory Manager"
+    manager_password: str = "dsbisect-manager"  # noqa: S105 - reaches no network but loopback
+    user_password: str = "dsbisect-user"  # noqa: S105 - likewise
+    realm: str | None = None  # users are principals of this Kerberos realm
+
+    def user_dn(self, number: int) -> str:
+        return f"uid={user_name(number)},{self.people}"
+
+    def user_attributes(self, number: int) -> dict[str, list[str]]:
+        """All of a user's entry but the password."""
+        name = user_name(number)
+        classes = ["top", "person", "organizationalPerson", "inetOrgPerson"]
+        attributes = {"uid": [name], "cn": [name], "sn": [name]}
+        if self.realm is not None:
+            classes.append("krbPrincipalAux")
+            attributes["krbPrincipalName"] = [f"{name}@{self.realm}"]
+        return {"objectClass": classes} | attributes
+
+
+def user_name(number: int) -> str:
+    return f"user{number:07d}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Directory:
+    """An open connection as the directory's manager."""
+
+    site: Site
+    socket: Path
+    connection: Any
+
+    def modify(self, dn: str, changes: Mapping[str, str], *, optional: bool = False) -> None:
+        """Replace values one by one; ``optional`` ones may be unknown to an older server."""
+        for name, value in changes.items():
+            self.connection.modify(dn, {name: [(ldap3.MODIFY_REPLACE, [value])]})
+            result = self.connection.result
+            if result["result"] != 0 and not optional:
+                raise InstanceError(
+                    f"the server refused {name}: {value} on {dn}: "
+                    f"{result['description']} {result['message']}".rstrip(),
+                    hint="this version may not know the setting; try other settings",
+                )
+
+    def read(self, dn: str, *names: str) -> dict[str, list[str]]:
+        """The values of one entry, as text; InstanceError when there is no such entry."""
+        found = self.connection.search(
+            dn, "(objectClass=*)", ldap3.BASE, attributes=list(names) or [ldap3.ALL_ATTRIBUTES]
+        )
+        if not found:
+            raise InstanceError(f"{dn}: no such entry in the served directory")
+        raw = self.connection.response[0]["raw_attributes"]
+        return {name: [value.decode(errors="replace") for value in raw[name]] for name in raw}
+
+    def simple_binds(self) -> int:
+        """The server's own count of simple binds since its start."""
+        return int(self.read("cn=snmp,cn=monitor", "simpleauthbinds")["simpleauthbinds"][0])
+
+    def stored_password(self, number: int) -> StoredPassword:
+        return parse_stored(self.stored_value(number))
+
+    def stored_value(self, number: int) -> str:
+        dn = self.site.user_dn(number)
+        values = self.read(dn, "userPassword").get("userPassword", [])
+        if len(values) != 1:
+            raise InstanceError(f"{dn} has {len(values)} passwords, not one")
+        return values[0]
+
+    def check_user(self, number: int) -> None:
+        """Bind as a user once; InstanceError when the directory refuses."""
+        dn = self.site.user_dn(number)
+        close_quietly(open_connection(self.socket, dn, self.site.user_password))
+
+    def version(self) -> str:
+        """What the server says of itself; tag 2.0.17 says 2.0.16, so this is a hint only."""
+        values = self.read("", "vendorVersion").get("vendorVersion", [])
+        return values[0] if values else ""
+
+    def add_people(self, numbers: range) -> None:
+        """Add users with a clear password, which the server hashes its own way."""
+        for number in numbers:
+            attributes = self.site.user_attributes(number)
+            attributes["userPassword"] = [self.site.user_password]
+            self.connection.add(self.site.user_dn(number), attributes=attributes)
+            result = self.connection.result
+            if result["result"] not in {0, RESULT_ENTRY_ALREADY_EXISTS}:
+                raise InstanceError(
+                    f"the server refused to add {self.site.user_dn(number)}: "
+                    f"{result['description']} {result['message']}".rstrip()
+                )
+
+
+@contextmanager
+def connect(socket: Path, site: Site) -> Iterator[Directory]:
+    """Bind as the manager over the socket; InstanceError when that fails."""
+    connection = open_connection(socket, site.manager, site.manager_password)
+    try:
+        yield Directory(site=site, socket=socket, connection=connection)
+    except LDAPException as error:
+        raise InstanceError(f"the directory stopped answering: {error}") from error
+    finally:
+        close_quietly(connection)
+
+
+def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN401 - ldap3 is untyped
+    server = ldap3.Server(f"ldapi://{socket}", get_info=ldap3.NONE, connect_timeout=LIMIT_S)
+    connection = ldap3.Connection(
+        server, dn, password, receive_timeout=LIMIT_S, raise_exceptions=False
+    )
+    try:
+        bound = connection.bind()
+    except (LDAPException, OSError) as error:
+        close_quietly(connection)
+        raise InstanceError(f"cannot reach the directory at {socket}: {error}") from error
+    if not bound:
+        said = connection.result["description"]
+        close_quietly(connection)
+        raise InstanceError(f"cannot bind as {dn}: {said}")
+    return connection
+
+
+def close_quietly(connection: Any) -> None:  # noqa: ANN401
+    with contextlib.suppress(LDAPException, OSError):  # it may be gone already
+        connection.unbind()
+    if connection.socket is not None:  # ldap3 leaves the socket of a failed attempt open
+        connection.socket.close()
+
+
+def add_people(socket: Path, site: Site, numbers: range, *, workers: int) -> None:
+    """Add users over several connections at once: the hashing is what takes the time.
+
+    Each user gets a salt of his own. NSS remembers PBKDF2 results by password, salt and rounds,
+    so users who shared one stored value would all be the same user to that cache.
+    """
+    step = max(1, -(-len(numbers) // workers))
+    shares = [numbers[begin : begin + step] for begin in range(0, len(numbers), step)]
+
+    def add(share: range) -> None:
+        with connect(socket, site) as directory:
+            directory.add_people(share)
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        list(pool.map(add, shares))

@@ -1,0 +1,96 @@
+"""389-ds alone, from 1.4.4 on: an instance made by dscreate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dsharness.containers.container import Container, Options
+from dsharness.model import Settings
+from dsharness.systems.contract import SOCKET_FOLDER
+from dsharness.systems.ldap import ns_slapd
+from dsharness.systems.ldap.directory import Site, connect
+
+INSTANCE = "lab"
+CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
+PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
+# dscreate reads its answers twice, so a pipe will not do.
+CREATE = "umask 077; cat > /tmp/lab.inf && dscreate -v from-file /tmp/lab.inf && rm /tmp/lab.inf"
+
+
+class Dirsrv:
+    """The driver of a plain 389-ds."""
+
+    revision = 4
+    program = "ns-slapd"
+    config_folder = CONFIG_FOLDER
+    creating = "creating the directory"
+    # An unprivileged port: the measured server needs no capability at all.
+    site = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
+
+    def making(self, shared: Path) -> Options:
+        return Options(
+            shm="512m",
+            volumes=((shared, SOCKET_FOLDER, "rw"),),
+            capabilities=("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"),
+        )
+
+    def serving(self, shared: Path) -> Options:
+        return Options(
+            user="dirsrv",
+            memory="2g",
+            shm="512m",
+            volumes=((shared, SOCKET_FOLDER, "rw"),),
+        )
+
+    def idle_command(self) -> tuple[str, ...]:
+        return ("sleep", "infinity")
+
+    def serve_command(self) -> tuple[str, ...]:
+        return ns_slapd.serve_command(self.config_folder, PID_FILE, self.program)
+
+    def create(self, box: Container) -> None:
+        box.must("sh", "-s", what="prepare the server's folders", stdin=PREPARE)
+        box.must("sh", "-c", CREATE, what="dscreate", stdin=self._answers())
+        ns_slapd.move_socket(box, self.config_folder)
+
+    def start(self, box: Container) -> None:
+        ns_slapd.start(box, *self.serve_command())
+
+    def stop(self, box: Container) -> None:
+        ns_slapd.stop(box, PID_FILE)
+
+    def settle(self, socket: Path, settings: Settings) -> None:
+        with connect(socket, self.site) as directory:
+            ns_slapd.settle(directory, settings)
+            directory.connection.add(self.site.people, "organizationalUnit")
+
+    def error_log(self) -> str:
+        return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"
+
+    def _answers(self) -> str:
+        return "\n".join(
+            [
+                "[general]",
+                "full_machine_name = localhost",
+                "start = False",
+                "strict_host_checking = False",
+                "[slapd]",
+                f"instance_name = {INSTANCE}",
+                f"port = {self.site.port}",
+                "secure_port = 6636",
+                f"root_password = {self.site.manager_password}",
+                "self_sign_cert = False",
+                "[backend-userroot]",
+                f"suffix = {self.site.suffix}",
+                "create_suffix_entry = True",
+                "",
+            ]
+        )
+
+
+PREPARE = """
+inf=/usr/share/dirsrv/inf/defaults.inf
+[ ! -f "$inf" ] || sed -i 's/^with_systemd *=.*/with_systemd = 0/' "$inf"
+mkdir -p /run/dirsrv /run/lock/dirsrv
+chown dirsrv: /run/dirsrv /run/lock/dirsrv
+"""

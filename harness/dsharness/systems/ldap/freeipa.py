@@ -1,0 +1,63 @@
+"""FreeIPA in its own server image, whose first start installs it."""
+
+from __future__ import annotations
+
+from dsharness.containers.container import Container
+from dsharness.errors import DeadlineError
+from dsharness.process.deadline import Deadline, wait_until
+from dsharness.systems.ldap.ipa_directory import (
+    ADDRESS,
+    DOMAIN,
+    HOSTNAME,
+    INSTALL_LIMIT_S,
+    REALM,
+    IpaDirectory,
+    boot,
+    install_error,
+)
+
+INIT = "/usr/local/sbin/init"
+INSTALL_LOG = "/var/log/ipaserver-install.log"
+EXIT_CODE = "/run/ipa/exit_code"  # the image's first-start unit leaves the installer's status here
+
+# Both passwords come from the environment, as the image's documentation has it.
+INSTALL = (
+    "ipa-server-install", "--unattended", "--realm", REALM, "--domain", DOMAIN,
+    "--hostname", HOSTNAME, "--ip-address", ADDRESS, "--no-host-dns",
+    "--no-ntp", "--skip-mem-check", "--no-ui-redirect", "--no-ssh", "--no-sshd", "--no-pkinit",
+)  # fmt: skip
+
+
+class FreeIpa(IpaDirectory):
+    """The driver of quay.io/freeipa/freeipa-server."""
+
+    creating = "installing FreeIPA, which takes 5 to 10 minutes"
+
+    def __init__(self, *, limit_s: float = INSTALL_LIMIT_S, pause_s: float = 3.0) -> None:
+        self._limit_s = limit_s
+        self._pause_s = pause_s
+
+    def idle_command(self) -> tuple[str, ...]:
+        return boot(INIT, *INSTALL)
+
+    def create(self, box: Container) -> None:
+        """Wait for the installation that the container's own start began."""
+
+        def probe() -> int | None:
+            said = box.execute("cat", EXIT_CODE).stdout.strip()
+            if said:
+                return int(said) if said.isdigit() else 1
+            if not box.running:
+                raise install_error(box, "the container ended", INSTALL_LOG)
+            return None
+
+        try:
+            status = wait_until(
+                probe, Deadline.after(self._limit_s),
+                what="FreeIPA's installation", pause_s=self._pause_s,
+            )  # fmt: skip
+        except DeadlineError as error:
+            raise install_error(box, error.message, INSTALL_LOG) from error
+        if status != 0:
+            raise install_error(box, f"the installer ended with status {status}", INSTALL_LOG)
+        self.take_over(box, INSTALL_LOG)

@@ -1,0 +1,139 @@
+"""389-ds from an install tree: an instance from the tree's own template, without its lib389.
+
+A server of one version needs the lib389 of that version to make an instance with dscreate. A tree
+is built without it, so the template that the tree itself ships is filled in here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+from dsharness.containers.container import Container
+from dsharness.errors import InstanceError
+from dsharness.model import Settings
+from dsharness.systems.contract import SOCKET_FOLDER, SOCKET_NAME
+from dsharness.systems.ldap import ns_slapd
+from dsharness.systems.ldap.directory import Directory, connect
+from dsharness.systems.ldap.dirsrv import INSTANCE, Dirsrv
+
+PREFIX = "/opt/dirsrv"  # where every tree is configured to be
+DATA = f"{PREFIX}/share/dirsrv"
+CONFIG_FOLDER = f"{PREFIX}/etc/dirsrv/slapd-{INSTANCE}"
+STATE = f"{PREFIX}/var/lib/dirsrv/slapd-{INSTANCE}"
+LOGS = f"/var/log/dirsrv/slapd-{INSTANCE}"
+
+PREPARE = f"""
+set -e
+mkdir -p {CONFIG_FOLDER} {STATE}/db {STATE}/ldif {STATE}/bak {LOGS} /run/dirsrv /run/lock/dirsrv \\
+    /run/lock/dirsrv/slapd-{INSTANCE} {PREFIX}/lib/dirsrv/slapd-{INSTANCE}
+cp -R {PREFIX}/etc/dirsrv/config/. {CONFIG_FOLDER}/
+cp -R {PREFIX}/etc/dirsrv/schema {CONFIG_FOLDER}/
+cat >{CONFIG_FOLDER}/dse.ldif
+chown -R dirsrv: {CONFIG_FOLDER} {PREFIX}/var {LOGS} /run/dirsrv /run/lock/dirsrv
+"""
+
+# Left to itself, the first start lays out a cache of a tenth of the machine's memory.
+SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_BYTES}\n"
+
+
+class TreeServer(Dirsrv):
+    """The driver of a 389-ds that was built and only laid into its image."""
+
+    revision = 3
+    creating = "creating the directory from the tree's template"
+    program = f"{PREFIX}/sbin/ns-slapd"
+    config_folder = CONFIG_FOLDER
+
+    def create(self, box: Container) -> None:
+        template = box.must(
+            "cat", f"{DATA}/data/template-dse.ldif", what="read the tree's template"
+        )
+        box.must(
+            "sh", "-c", PREPARE, what="lay out the directory",
+            stdin=filled(template, {**self.tokens(), "db_lib": _database(box)}),
+        )  # fmt: skip
+
+    def settle(self, socket: Path, settings: Settings) -> None:
+        with connect(socket, self.site) as directory:
+            _add_backend(directory)
+        super().settle(socket, settings)
+
+    def tokens(self) -> dict[str, str]:
+        """What the templates of all versions so far ask for."""
+        return {
+            "schema_dir": f"{CONFIG_FOLDER}/schema",
+            "config_dir": CONFIG_FOLDER,
+            "cert_dir": CONFIG_FOLDER,
+            "inst_dir": f"{PREFIX}/lib/dirsrv/slapd-{INSTANCE}",
+            "lock_dir": f"/run/lock/dirsrv/slapd-{INSTANCE}",
+            "run_dir": "/run/dirsrv",
+            "tmp_dir": "/tmp",  # noqa: S108 - inside the container
+            "log_dir": LOGS,
+            "ldif_dir": f"{STATE}/ldif",
+            "bak_dir": f"{STATE}/bak",
+            "db_dir": f"{STATE}/db",
+            "db_home_dir": f"{STATE}/db",
+            "fqdn": "localhost",
+            "ds_port": str(self.site.port),
+            "ds_user": "dirsrv",
+            "ds_suffix": self.site.suffix,
+            "rootdn": self.site.manager,
+            "ds_passwd": _ssha512(self.site.manager_password),
+            "ldapi_enabled": "on",
+            "ldapi": f"{SOCKET_FOLDER}/{SOCKET_NAME}",
+            "ldapi_autobind": "off",
+        }
+
+
+def filled(template: str, tokens: dict[str, str]) -> str:
+    """The template with every %token% replaced; InstanceError for one that nobody knows."""
+    unknown = sorted(set(re.findall(r"%(\w+)%", template)) - tokens.keys())
+    if unknown:
+        raise InstanceError(
+            f"the tree's template-dse.ldif asks for %{'%, %'.join(unknown)}%",
+            hint="a newer 389-ds than the lab knows: its driver needs this value",
+        )
+    whole = re.sub(r"%(\w+)%", lambda found: tokens[found[1]], template)
+    return whole.replace(f"dn: {ns_slapd.LDBM}\n", f"dn: {ns_slapd.LDBM}\n{SMALL_CACHE}", 1)
+
+
+def _database(box: Container) -> str:
+    """The backend library that this version prefers; old ones know but one and do not ask."""
+    said = box.execute("sed", "-n", "s/^db_lib *= *//p", f"{DATA}/inf/defaults.inf").stdout.split()
+    return said[0] if said else "bdb"
+
+
+def _ssha512(password: str) -> str:
+    """A stored value that every version takes, however its own default is called."""
+    salt = b"dsbisect"
+    digest = hashlib.sha512(password.encode() + salt).digest()
+    return f"{{SSHA512}}{base64.b64encode(digest + salt).decode()}"
+
+
+def _add_backend(directory: Directory) -> None:
+    """What dscreate does over LDAP: a backend, its suffix, and the suffix's entry."""
+    suffix = directory.site.suffix
+    entries = {
+        ns_slapd.BACKEND: {
+            "objectClass": ["top", "extensibleObject", "nsBackendInstance"],
+            "cn": ["userroot"],
+            "nsslapd-suffix": [suffix],
+        },
+        f'cn="{suffix}",cn=mapping tree,cn=config': {
+            "objectClass": ["top", "extensibleObject", "nsMappingTree"],
+            "cn": [suffix],
+            "nsslapd-state": ["backend"],
+            "nsslapd-backend": ["userroot"],
+        },
+        suffix: {"objectClass": ["top", "domain"], "dc": ["lab"]},
+    }
+    for dn, attributes in entries.items():
+        directory.connection.add(dn, attributes=attributes)
+        result = directory.connection.result
+        if result["result"] != 0:
+            raise InstanceError(
+                f"the server refused to add {dn}: {result['description']} {result['message']}"
+            )

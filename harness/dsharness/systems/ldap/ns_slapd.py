@@ -1,0 +1,83 @@
+"""What all kinds of 389-ds share, however they were made: one process, its settings, its socket."""
+
+from __future__ import annotations
+
+from dsharness.containers.container import Container
+from dsharness.model import Settings
+from dsharness.systems.contract import ENDED_NAME, SAID_NAME, SOCKET_FOLDER, SOCKET_NAME
+from dsharness.systems.ldap.directory import Directory
+
+# Every severity and no tracing, on standard error: with -d 0 a server that cannot start ends
+# without a word.
+SPEAK = "266354688"
+CACHE_BYTES = str(64 * 1024 * 1024)
+LOGS_OFF = {
+    "nsslapd-accesslog-logging-enabled": "off",
+    "nsslapd-auditlog-logging-enabled": "off",
+    "nsslapd-auditfaillog-logging-enabled": "off",
+}
+LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
+BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
+
+# Nobody hears what is left running in a container: its words and its end go where the lab looks.
+START = f'"$@" >{SOCKET_FOLDER}/{SAID_NAME} 2>&1; echo $? >{SOCKET_FOLDER}/{ENDED_NAME}'
+# $1 is the file with the server's process id, $2 the one that tells its end.
+STOP = """
+pid=$(cat "$1") && kill "$pid" || exit 1
+left=600
+while [ -d "/proc/$pid" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+[ ! -d "/proc/$pid" ] || exit 1
+left=50
+while [ ! -s "$2" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+rm -f "$2"
+"""
+
+
+def serve_command(config_folder: str, pid_file: str, program: str = "ns-slapd") -> tuple[str, ...]:
+    """The server in the foreground."""
+    return (program, "-D", config_folder, "-i", pid_file, "-d", SPEAK)
+
+
+def start(box: Container, *command: str) -> None:
+    """Leave the server running beside the container's main command."""
+    box.start("sh", "-c", START, "sh", *command)
+
+
+def stop(box: Container, pid_file: str) -> None:
+    """End the server cleanly; its database is whole afterwards."""
+    ended = f"{SOCKET_FOLDER}/{ENDED_NAME}"
+    box.must("sh", "-c", STOP, "sh", pid_file, ended, what="stop the server")
+
+
+def move_socket(box: Container, config_folder: str) -> None:
+    """Let a stopped server listen in the folder that the lab shares with its container."""
+    box.must(
+        "sed", "-i",
+        f"s#^nsslapd-ldapifilepath:.*#nsslapd-ldapifilepath: {SOCKET_FOLDER}/{SOCKET_NAME}#",
+        f"{config_folder}/dse.ldif",
+        what="move the server's socket to the shared folder",
+    )  # fmt: skip
+    # 3.3's dscreate leaves the schema file to root; a server that is not root then ends without
+    # a word.
+    box.must(
+        "chown", "-R", f"--reference={config_folder}", config_folder,
+        what="give the server its configuration",
+    )  # fmt: skip
+
+
+def settle(directory: Directory, settings: Settings) -> None:
+    """Apply the lab's settings and the settings's."""
+    # The scheme first, then the password: on 3.1.2 the default scheme makes every look of the
+    # manager's cost 100,000 rounds.
+    directory.modify("cn=config", {"nsslapd-rootpwstoragescheme": "SSHA512"})
+    directory.modify("cn=config", {"nsslapd-rootpw": directory.site.manager_password})
+    directory.modify("cn=config", {"nsslapd-enable-upgrade-hash": "off"}, optional=True)
+    directory.modify("cn=config", LOGS_OFF)
+    directory.modify("cn=config", {"nsslapd-securitylog-logging-enabled": "off"}, optional=True)
+    fixed = {"nsslapd-cache-autosize": "0", "nsslapd-dbcachesize": CACHE_BYTES}
+    # Up to 3.1 the common entry passes this on; 3.3 wants it on the backend library's own entry.
+    for entry in (LDBM, f"cn=bdb,{LDBM}", f"cn=mdb,{LDBM}"):
+        directory.modify(entry, fixed, optional=True)
+    directory.modify(BACKEND, {"nsslapd-cachememsize": CACHE_BYTES})
+    if settings.password_scheme is not None:
+        directory.modify("cn=config", {"passwordStorageScheme": settings.password_scheme})

@@ -1,0 +1,139 @@
+"""Waiting for a directory by what it can do: a bind that succeeds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ldap3.core.exceptions import LDAPException
+
+from dsharness.containers.container import Container
+from dsharness.errors import (
+    DeadlineError,
+    DsbisectError,
+    InstanceError,
+    PortTakenError,
+    SurroundingsError,
+)
+from dsharness.process.command import writing
+from dsharness.process.deadline import Deadline, wait_until
+from dsharness.systems.contract import ENDED_NAME, SAID_NAME, SOCKET_NAME, ServerDriver
+from dsharness.systems.ldap.directory import connect
+
+READY_LIMIT_S = 120.0
+MOST_BYTES = 64 << 10  # of what a server says
+TELLING = (
+    re.compile(r"error while loading shared libraries|symbol lookup error|undefined symbol"),
+    re.compile(r" - (EMERG|ALERT|CRIT) - "),
+)
+
+
+@contextmanager
+def shared_folder() -> Iterator[Path]:
+    """A private folder whose inner one a container's own users may write to.
+
+    Its path stays short: a Unix socket's may have 107 bytes at most.
+    """
+    place = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108
+    with writing(place):
+        outer = Path(tempfile.mkdtemp(prefix="dsb-", dir=place))
+    try:
+        inner = outer / "run"
+        with writing(place):
+            inner.mkdir()
+        inner.chmod(0o777)
+        yield inner
+    finally:
+        shutil.rmtree(outer, ignore_errors=True)
+
+
+def wait_for_bind(box: Container, shared: Path, driver: ServerDriver) -> Path:
+    """Wait until the manager can bind; returns the socket. Says what the server said if not."""
+    socket = shared / SOCKET_NAME
+
+    def probe() -> Path | None:
+        if socket.exists():
+            with contextlib.suppress(InstanceError), connect(socket, driver.site):
+                return socket
+        why = ended(box, shared)
+        if why is not None:
+            raise start_error(box, driver, f"did not become ready: {why}", shared)
+        return None
+
+    try:
+        return wait_until(probe, Deadline.after(READY_LIMIT_S), what="a bind as the manager")
+    except DeadlineError as error:
+        what = f"did not become ready: {error.message}"
+        raise start_error(box, driver, what, shared) from error
+
+
+def ended(box: Container, shared: Path) -> str | None:
+    """How the server ended; None while it runs."""
+    with contextlib.suppress(FileNotFoundError):
+        status = (shared / ENDED_NAME).read_text(encoding="ascii").strip()
+        return f"it ended with status {status}" if status else "it ended"
+    return None if box.running else "it ended"
+
+
+@contextmanager
+def answering(box: Container, shared: Path, driver: ServerDriver) -> Iterator[None]:
+    """From its first answer on: what fails because the server ended is told in its last words."""
+    try:
+        yield
+    except (DsbisectError, LDAPException, OSError) as error:
+        why = None if isinstance(error, SurroundingsError) else ended(box, shared)
+        what = f"did not last: {why} after its first answer"
+        told = start_error(box, driver, what, shared) if why else error
+        if isinstance(told, InstanceError):
+            told.answered = True
+        raise told from error
+
+
+def start_error(
+    box: Container, driver: ServerDriver, what: str, shared: Path | None = None
+) -> InstanceError | PortTakenError:
+    """An error with the server's last words; a taken port gets its own kind."""
+    words = _said_beside(shared) or box.output() or box.tail(driver.error_log())
+    box.note(words)
+    if "in use" in words:
+        return PortTakenError(
+            f"port {driver.site.port} is taken in the server's network namespace",
+            hint="something else listens there; the lab's own servers each get a namespace",
+            log=box.log,
+        )
+    last = telling_line(words)
+    error = InstanceError(
+        f"the directory server {what}" + (f"; it said: {last}" if last else ""),
+        hint="the log has all it said; `--keep` leaves the container for a look",
+        log=box.log,
+    )
+    error.killed = box.state().killed
+    return error
+
+
+def telling_line(words: str) -> str:
+    """The loader's complaint, or the latest grave one, or the last line."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    for mark in TELLING:
+        found = [line for line in lines if mark.search(line)]
+        if found:
+            return found[-1]
+    return lines[-1] if lines else ""
+
+
+def _said_beside(shared: Path | None) -> str:
+    """What a server said that is not its container's main command."""
+    if shared is None:
+        return ""
+    try:
+        with (shared / SAID_NAME).open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - MOST_BYTES))
+            return stream.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

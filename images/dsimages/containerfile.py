@@ -1,0 +1,133 @@
+"""From a row to its Containerfile: pure text, checked words in, no shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from platform import machine
+
+import jinja2
+
+from dsharness.errors import MatrixError
+from dsharness.model import (
+    AptPackages,
+    Base,
+    Bootstrap,
+    DnfPackages,
+    Family,
+    KojiPackages,
+    PreinstalledPackages,
+    Row,
+)
+from dsimages.pins import DIRSRV, SIBLINGS, wanted
+from dsimages.safe_words import APT_SOURCE, IMAGE, MODULE, NAME, SUITE, URL, VERSION
+from dsimages.safe_words import all_checked as words
+from dsimages.safe_words import checked as word
+
+TEMPLATES = Path(__file__).parent / "templates"
+LIBEXEC = "/usr/libexec/dsbisect"
+NOARCH = ("python3-", "cockpit-")
+
+KINDS: dict[Family, tuple[type, ...]] = {
+    Family.APT: (AptPackages,),
+    Family.DNF: (DnfPackages, KojiPackages),
+    Family.EL8: (DnfPackages, KojiPackages),
+    Family.FREEIPA: (PreinstalledPackages,),
+}
+
+
+def render(row: Row, locked: Mapping[str, str] | None = None, *, arch: str = machine()) -> str:
+    """The row's Containerfile; ``locked`` maps packages to the exact versions to install."""
+    if not isinstance(row.packages, KINDS[row.family]):
+        raise MatrixError(
+            f"{row.id}: packages.kind {row.packages.kind} does not go with family {row.family}",
+            hint="docs/images.md says which kinds of packages each family takes",
+        )
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - a Containerfile; every word is checked and JSON-quoted
+        keep_trailing_newline=True,
+    )
+    environment.filters["json"] = json.dumps
+    template = environment.get_template(f"{row.family}.containerfile.j2")
+    return template.render(
+        id=row.id,
+        # Free text: on one line it cannot leave its comment.
+        os=" ".join(str(row.os).split()),
+        dirsrv=row.versions.dirsrv or "as offered",
+        base=describe(row.base),
+        install=install(row, locked or {}, arch),
+    )
+
+
+def describe(base: Base) -> str:
+    """One line that names a base, every word of it checked."""
+    if isinstance(base, Bootstrap):
+        return f"{base.tool} {word(base.suite, SUITE, 'base.suite')}"
+    digest = f"@{base.digest}" if base.digest else ""
+    return f"{word(base.image, IMAGE, 'base.image')}{digest}"
+
+
+def install(row: Row, locked: Mapping[str, str], arch: str) -> tuple[str, ...]:
+    """The command that installs the row's packages, as one argument list; () for none."""
+    match row.packages:
+        case AptPackages(sources=sources):
+            lines = words(sources, APT_SOURCE, f"{row.id}: packages.sources")
+            flags = [part for line in lines for part in ("--source", line)]
+            return (f"{LIBEXEC}/install-apt", *flags, *_specs(row, locked, siblings=True))
+        case DnfPackages(modules=modules):
+            streams = words(modules, MODULE, f"{row.id}: packages.modules")
+            flags = [part for stream in streams for part in ("--module", stream)]
+            specs = _specs(row, locked, siblings=False)
+            return (f"{LIBEXEC}/install-dnf", *_repositories(row, row.packages), *flags, *specs)
+        case KojiPackages() as koji:
+            flags = [part for url in koji_urls(row, koji, arch) for part in ("--url", url)]
+            specs = _specs(row, locked, siblings=False, leave=koji.rpms)
+            return (f"{LIBEXEC}/install-dnf", *_repositories(row, koji), *flags, *specs)
+        case PreinstalledPackages():
+            return ()
+
+
+def koji_urls(row: Row, koji: KojiPackages, arch: str) -> tuple[str, ...]:
+    """Where Koji keeps each RPM of one build."""
+    where = f"{row.id}: packages"
+    name, version, release = koji.nvr.rsplit("-", 2)
+    folder = f"{word(koji.url, URL, f'{where}.url')}/{name}/{version}/{release}"
+    urls = []
+    for rpm in words(koji.rpms, NAME, f"{where}.rpms"):
+        kind = "noarch" if rpm.startswith(NOARCH) else arch
+        urls.append(f"{folder}/{kind}/{rpm}-{version}-{release}.{kind}.rpm")
+    return words(urls, URL, f"{where}.nvr")
+
+
+def _repositories(row: Row, packages: DnfPackages | KojiPackages) -> list[str]:
+    where = f"{row.id}: packages.repositories"
+    trust = ["--unsigned"] if packages.unsigned else []
+    return trust + [
+        part
+        for name, url in packages.repositories.items()
+        for part in ("--repo", f"{word(name, NAME, where)}={word(url, URL, where)}")
+    ]
+
+
+def _specs(
+    row: Row, locked: Mapping[str, str], *, siblings: bool, leave: tuple[str, ...] = ()
+) -> list[str]:
+    """Each package as NAME, NAME=UPSTREAM or NAME==EXACT, pins that are not listed included."""
+    wishes = {name: wish for name, wish in wanted(row).items() if name not in leave}
+    # A pin that the row does not install by name still has to be that version.
+    names = dict.fromkeys([*row.packages.install, *wishes])
+    specs = []
+    for name in words(names, NAME, f"{row.id}: packages.install"):
+        if name in locked:
+            specs.append(f"{name}=={word(locked[name], VERSION, f'{row.id}: matrix.lock')}")
+        elif name in wishes:
+            specs.append(f"{name}={word(wishes[name], VERSION, f'{row.id}: pins.{name}')}")
+        else:
+            specs.append(name)
+            continue
+        if name == DIRSRV and siblings:
+            specs += [part for twin in SIBLINGS for part in ("--same", twin)]
+    return specs

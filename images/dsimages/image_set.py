@@ -1,0 +1,102 @@
+"""Rows to images, found or built, one or several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from dsharness.containers.engine import Engine
+from dsharness.errors import DsbisectError
+from dsharness.model import Image, Matrix, Row
+from dsharness.paths import cache_home, logs_home
+from dsharness.process.command import stop_all
+from dsharness.process.deadline import Deadline
+from dsimages.buildah import Workshop, remove_leftovers
+from dsimages.file_lock import exclusive
+from dsimages.image_catalog import Progress, find_image, lock_of
+from dsimages.matrix_lock import definition_key
+from dsimages.row_image import RowImageMaker
+
+BUILD_LIMIT_S = 1800.0
+WORKERS = 2
+
+
+def build_image(
+    engine: Engine,
+    matrix: Matrix,
+    row: Row,
+    *,
+    relock: bool = False,
+    no_cache: bool = False,
+    on_progress: Progress,
+) -> Image:
+    """The row's image: found, or built now and recorded in the lock.
+
+    Refuses, with a PackageError, what drifted from the lock; ``relock`` accepts it.
+    """
+    deadline = Deadline.after(BUILD_LIMIT_S)
+    with exclusive(cache_home() / "locks" / f"image-{row.id}.lock", deadline):
+        if not (relock or no_cache):
+            found = find_image(engine, matrix, row)
+            if found is not None:
+                on_progress("image is here already")
+                return found
+        remove_leftovers(engine)
+        lock = lock_of(matrix)
+        workshop = Workshop(
+            engine=engine, deadline=deadline, log=_new_log(row), fresh=relock or no_cache
+        )
+        making = RowImageMaker(
+            workshop=workshop,
+            row=row,
+            lock=lock,
+            locked=None if relock else lock.read(row),
+            progress=on_progress,
+        )
+        return making.make()
+
+
+def build_images(
+    engine: Engine,
+    matrix: Matrix,
+    rows: Iterable[Row],
+    *,
+    relock: bool = False,
+    no_cache: bool = False,
+    on_progress: Callable[[str, str], None],
+) -> dict[str, Image | DsbisectError]:
+    """Every row's image or why there is none, two at a time; one failure stops no other row."""
+    asked = list(rows)
+    made: dict[str, Image | DsbisectError] = {}
+    pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="image")
+
+    def build_one(row: Row) -> Image:
+        return build_image(
+            engine,
+            matrix,
+            row,
+            relock=relock,
+            no_cache=no_cache,
+            on_progress=lambda what: on_progress(row.id, what),
+        )
+
+    try:
+        work = {pool.submit(build_one, row): row.id for row in asked}
+        for future in as_completed(work):
+            try:
+                made[work[future]] = future.result()
+            except DsbisectError as error:
+                made[work[future]] = error
+    except BaseException:
+        stop_all()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return {row.id: made[row.id] for row in asked}
+
+
+def _new_log(row: Row) -> Path:
+    log = logs_home() / "images" / f"{row.id}-{definition_key(row)}.log"
+    log.unlink(missing_ok=True)
+    return log

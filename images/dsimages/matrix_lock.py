@@ -1,0 +1,87 @@
+"""matrix.lock: what could not be known of a row before its first pull."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from dsharness.content_key import content_key
+from dsharness.errors import MatrixError
+from dsharness.model import Row, Value
+from dsharness.paths import config_home
+from dsharness.process.command import atomic_write
+from dsharness.process.deadline import Deadline
+from dsimages.file_lock import exclusive
+
+WAIT_LIMIT_S = 30.0
+
+
+class Locked(Value):
+    """One row as it was when its image was first made."""
+
+    row: str = Field(description="key of the row's definition; another definition is unlocked")
+    digest: str | None = Field(default=None, description="of the registry's image")
+    packages: dict[str, str] = Field(description="exact versions of the pinned packages")
+    manifest: str = Field(description="key of all installed packages and their versions")
+
+
+class LockFile(Value):
+    version: Literal[1] = 1
+    rows: dict[str, Locked] = Field(default_factory=dict)
+
+
+def definition_key(row: Row) -> str:
+    """Changes with everything of a row that decides what its image holds."""
+    return content_key(
+        row.model_dump(
+            mode="json",
+            include={"family", "base", "packages", "versions", "pins"},
+            exclude_defaults=True,  # a key that the model learns later moves no lock
+        )
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixLock:
+    """The lock file of one matrix; safe to share between threads and processes."""
+
+    path: Path
+
+    @classmethod
+    def beside(cls, matrix_file: Path) -> MatrixLock:
+        """Beside the matrix, or in the lab's own folder where that cannot be written."""
+        path = matrix_file.with_suffix(".lock")
+        if os.access(path if path.exists() else path.parent, os.W_OK):
+            return cls(path=path)
+        name = f"{matrix_file.stem}-{content_key(str(matrix_file.resolve()))}.lock"
+        return cls(path=config_home() / name)
+
+    def read(self, row: Row) -> Locked | None:
+        """What is locked for the row as it is defined now."""
+        found = self._load().rows.get(row.id)
+        return found if found is not None and found.row == definition_key(row) else None
+
+    def write(self, row: Row, locked: Locked) -> None:
+        """Replace one row's entry and keep the others'."""
+        guard = self.path.with_name(f".{self.path.name}.guard")
+        with exclusive(guard, Deadline.after(WAIT_LIMIT_S)):
+            rows = self._load().rows | {row.id: locked}
+            content = LockFile(rows=dict(sorted(rows.items()))).model_dump(mode="json")
+            atomic_write(self.path, json.dumps(content, indent=2, sort_keys=True) + "\n")
+
+    def _load(self) -> LockFile:
+        try:
+            return LockFile.model_validate_json(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return LockFile()
+        except (OSError, UnicodeDecodeError, ValidationError) as error:
+            reason = str(error).splitlines()[0]
+            raise MatrixError(
+                f"{self.path}: cannot be read as a lock: {reason}",
+                hint="mend it, or remove it: the next build writes it anew",
+            ) from error

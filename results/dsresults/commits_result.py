@@ -1,0 +1,70 @@
+"""What a search over commits found, as values: for eyes, for JSON, for the store."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from dsharness.model import Boundary, Provenance, Shown, Value
+
+
+class Comparison(Value):
+    """Two sources measured against each other, interleaved."""
+
+    title: str
+    before: str
+    after: str
+    outcome: Literal["slower", "faster", "none", "unknown", "impossible"]
+    effect: float | None = None
+    interval: tuple[float, float] | None = None
+    note: str = ""
+    confirms: bool | None = Field(
+        default=None, description="whether it speaks for the culprit; None: it says nothing"
+    )
+    builds: tuple[Provenance, ...] = ()
+
+
+class EqualCommits(Value):
+    """Commits that make the same server; the first one stands for all."""
+
+    candidate: str
+    commits: tuple[str, ...]
+    kinds: tuple[str, ...] = Field(description="what the others change: docs, tests, web UI ...")
+
+
+class Culprit(Value):
+    """One commit, or those that could not be told apart from it, and the proof."""
+
+    boundary: Boundary
+    suspects: tuple[dict[str, Any], ...] = Field(description="all that is known of each commit")
+    proof: tuple[Comparison, ...] = ()
+    backports: tuple[Comparison, ...] = Field(
+        default=(), description="the same change on other branches, measured there"
+    )
+
+    @property
+    def proved(self) -> bool | None:
+        """Whether all that was compared speaks for it; None when nothing could be compared."""
+        said = [each.confirms for each in self.proof if each.confirms is not None]
+        return all(said) if said else None
+
+
+class CommitFindings(Value):
+    """The whole answer of `dsbisect commits`."""
+
+    format: Literal[1] = 1
+    repository: Shown
+    good: str
+    bad: str
+    workload: str
+    settings: str
+    commits: int = Field(description="in the range, whatever they change")
+    classes: tuple[EqualCommits, ...] = Field(default=(), description="with more than one commit")
+    whole: Boundary
+    culprits: tuple[Culprit, ...] = ()
+    notes: tuple[str, ...] = ()
+    campaigns: tuple[str, ...] = ()
+    builds: int = 0
+    samples: int = 0
+    seconds: float = 0.0

@@ -1,0 +1,1 @@
+"""Samples to ratios and to what was observed of each candidate. Pure."""

@@ -1,0 +1,119 @@
+"""Paired comparison of two candidates: how many times the one costs the other. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scipy.special import stdtrit
+
+from dsharness.model import Sample
+
+CONFIDENCE = 0.99
+POWER = 0.8
+
+Measure = Callable[[Sample], float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """A ratio with its interval; ``pairs`` says on how much it rests."""
+
+    value: float
+    low: float
+    high: float
+    pairs: int
+
+    @property
+    def differs(self) -> bool:
+        return self.low > 1.0 or self.high < 1.0
+
+    def inverse(self) -> Ratio:
+        low = 1 / self.high if self.high else math.inf
+        high = 1 / self.low if self.low else math.inf
+        return Ratio(value=1 / self.value, low=low, high=high, pairs=self.pairs)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return (self.low, self.high)
+
+    @property
+    def smallest_visible_pct(self) -> float:
+        """The smallest slowdown that as many pairs, as noisy, would have shown (power 80 %)."""
+        if self.pairs < 2:
+            return math.inf
+        quantile = _student(self.pairs - 1, (1 + CONFIDENCE) / 2)
+        error = (math.log(self.high) - math.log(self.low)) / 2 / quantile
+        return 100 * math.expm1((quantile + _student(self.pairs - 1, POWER)) * error)
+
+
+def cost(sample: Sample) -> float | None:
+    """Smaller is better, and the machine's own speed cancels."""
+    return sample.calibrated_cost
+
+
+def slowness(sample: Sample) -> float | None:
+    """Seconds per operation as the load saw it: the witness that sees locks and queues."""
+    return 1 / sample.rate_per_s if sample.rate_per_s > 0 else None
+
+
+def pairs(
+    samples: Sequence[Sample], references: Sequence[Sample]
+) -> tuple[tuple[Sample, Sample], ...]:
+    """Valid samples of the same turn."""
+    by_turn = {turn_of(sample): sample for sample in references if sample.valid}
+    found = []
+    for sample in samples:
+        reference = by_turn.get(turn_of(sample))
+        if sample.valid and reference is not None:
+            found.append((sample, reference))
+    return tuple(found)
+
+
+def compare(couples: Iterable[tuple[float, float]]) -> Ratio | None:
+    """The geometric mean of the ratios with a Student interval; None without any pair."""
+    logs = [math.log(value / reference) for value, reference in couples]
+    if not logs:
+        return None
+    mean = statistics.fmean(logs)
+    if len(logs) < 2:
+        return Ratio(value=math.exp(mean), low=0.0, high=math.inf, pairs=len(logs))
+    quantile = _student(len(logs) - 1, (1 + CONFIDENCE) / 2)
+    half = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
+    return Ratio(
+        value=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half), pairs=len(logs)
+    )
+
+
+def compare_cost(samples: Sequence[Sample], references: Sequence[Sample]) -> Ratio | None:
+    return _compare_by(cost, samples, references)
+
+
+def compare_slowness(samples: Sequence[Sample], references: Sequence[Sample]) -> Ratio | None:
+    return _compare_by(slowness, samples, references)
+
+
+def turn_of(sample: Sample) -> int:
+    turn: int = sample.workload.get("turn", -1)
+    return turn
+
+
+def grouped(samples: Iterable[Sample]) -> Mapping[str, tuple[Sample, ...]]:
+    """Samples by candidate, in the order they came."""
+    groups: dict[str, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(sample.candidate_id, []).append(sample)
+    return {candidate: tuple(group) for candidate, group in groups.items()}
+
+
+def _compare_by(
+    measure: Measure, samples: Sequence[Sample], references: Sequence[Sample]
+) -> Ratio | None:
+    values = ((measure(one), measure(other)) for one, other in pairs(samples, references))
+    return compare((one, other) for one, other in values if one and other)
+
+
+def _student(degrees: int, probability: float) -> float:
+    return float(stdtrit(degrees, probability))

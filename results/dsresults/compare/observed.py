@@ -1,0 +1,137 @@
+"""What was observed, as values: candidates down, workloads across. A report is made of these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from dsharness.model import Boundary, Outcome, Provenance, Published, StoredPassword, Value
+
+
+class Estimate(Value):
+    """A ratio; the interval is missing when one pair is all there is."""
+
+    value: float
+    interval: tuple[float, float] | None = None
+
+    def inverse(self) -> Estimate:
+        turned = (1 / self.interval[1], 1 / self.interval[0]) if self.interval else None
+        return Estimate(value=1 / self.value, interval=turned)
+
+
+class Candidate(Value):
+    """One row of a comparison: what it is and what is installed in it."""
+
+    id: str
+    system: str = ""
+    dirsrv: str | None = None
+    freeipa: str | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    images: tuple[str, ...] = ()
+    build: Provenance | None = None
+    note: str = ""
+    published: Published | None = None
+    published_source: str = ""
+
+
+class Observed(Value):
+    """One candidate under one workload; medians of its valid samples."""
+
+    candidate: str
+    valid: int = 0
+    invalid: int = 0
+    unmeasured: str | None = None
+    rate_per_s: float | None = None
+    server_cpu_us_per_op: float | None = None
+    client_cpu_us_per_op: float | None = None
+    calibrated_cost: float | None = None
+    cost_ratio: Estimate | None = None
+    slowness_ratio: Estimate | None = None
+    stored: StoredPassword | None = None
+    outcome: Outcome = Outcome.INCONCLUSIVE
+    why: str = ""
+
+    @property
+    def busy_cpus(self) -> float | None:
+        """How many CPUs the server kept busy while the load ran."""
+        if self.rate_per_s is None or self.server_cpu_us_per_op is None:
+            return None
+        return self.rate_per_s * self.server_cpu_us_per_op / 1e6
+
+
+class Column(Value):
+    """One campaign: a workload over all candidates of a line, with its answer."""
+
+    campaign_id: str
+    workload_id: str
+    title: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    started_at: str
+    finished_at: str | None = None
+    boundary: Boundary | None = None
+    reference: str | None = None
+    server_cpus: int | None = None
+    observed: tuple[Observed, ...] = ()
+
+    def of(self, candidate: str) -> Observed | None:
+        return next((one for one in self.observed if one.candidate == candidate), None)
+
+    def only(self, candidates: tuple[str, ...]) -> Column:
+        """The column without the other candidates."""
+        kept = tuple(one for one in self.observed if one.candidate in candidates)
+        return self.model_copy(update={"observed": kept})
+
+    def verdict_word(self, observed: Observed) -> str:
+        """The verdict as people read it: where nothing differs, nobody is fast or slow."""
+        if not observed.valid:
+            return "not measured"
+        if self.boundary is not None and self.boundary.direction == "none":
+            return "no difference"
+        return observed.outcome.value
+
+    @property
+    def users(self) -> int | None:
+        """How many different users the load really binds as."""
+        if self.parameters.get("order") == "repeat":
+            return 1
+        users: int | None = self.parameters.get("distinct_users")
+        return users
+
+
+class ComparisonTable(Value):
+    """One line of a series under one settings, with every workload that was run on it."""
+
+    series_id: str
+    series_title: str = ""
+    line: tuple[str, ...]
+    settings_id: str
+    settings_title: str = ""
+    default_scheme: bool = True
+    candidates: tuple[Candidate, ...]
+    columns: tuple[Column, ...]
+    superseded: tuple[str, ...] = ()
+    command: str = Field(default="", description="asks the same again; default: bisect rows")
+    unseen: int = Field(default=0, description="candidates left out: never looked at")
+
+    def looked_at(self) -> ComparisonTable:
+        """Without the candidates that the search had no need of."""
+        seen = {
+            one.candidate
+            for column in self.columns
+            for one in column.observed
+            if one.valid or one.invalid or one.unmeasured
+        }
+        kept = tuple(each for each in self.line if each in {*seen, self.line[0], self.line[-1]})
+        return self.model_copy(
+            update={
+                "line": kept,
+                "candidates": tuple(each for each in self.candidates if each.id in kept),
+                "columns": tuple(column.only(kept) for column in self.columns),
+                "unseen": len(self.line) - len(kept),
+            }
+        )
+
+    def candidate(self, candidate_id: str) -> Candidate:
+        known = (one for one in self.candidates if one.id == candidate_id)
+        return next(known, Candidate(id=candidate_id))

@@ -1,0 +1,97 @@
+"""Where the cost changes between two neighbours: the boundaries, and the steps beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsharness.model import Boundary, StoredPassword, Value
+from dsresults.compare.observed import Column, ComparisonTable, Estimate, Observed
+
+
+class Change(Value):
+    """Two neighbours whose costs differ under one workload; the ratio is after over before."""
+
+    column: Column
+    before: Observed
+    after: Observed
+    ratio: Estimate
+    boundary: bool
+
+
+class StepPlace(Value):
+    """Two neighbours, and every workload under which their costs differ."""
+
+    comparison: ComparisonTable
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+
+    @property
+    def boundary_of(self) -> tuple[str, ...]:
+        return tuple(change.column.workload_id for change in self.changes if change.boundary)
+
+    @property
+    def name(self) -> str:
+        found = ", ".join(self.boundary_of)
+        return f"{self.before} to {self.after}" + (f" (boundary of {found})" if found else "")
+
+    @property
+    def stored(self) -> tuple[StoredPassword, StoredPassword] | None:
+        """What both store, where both could be read back."""
+        for change in self.changes:
+            if change.before.stored and change.after.stored:
+                return change.before.stored, change.after.stored
+        return None
+
+    def version(self, candidate_id: str) -> str:
+        """The 389-ds that was measured; the matrix's word for it where no manifest is known."""
+        candidate = self.comparison.candidate(candidate_id)
+        return candidate.versions.get("389-ds") or candidate.dirsrv or ""
+
+
+def places(comparison: ComparisonTable) -> tuple[StepPlace, ...]:
+    """Every place where the cost changes, boundaries first."""
+    groups: dict[tuple[str, str], list[Change]] = {}
+    for change in (one for column in comparison.columns for one in _changes(column)):
+        groups.setdefault((change.before.candidate, change.after.candidate), []).append(change)
+    found = [
+        StepPlace(
+            comparison=comparison,
+            before=before,
+            after=after,
+            changes=tuple(sorted(group, key=lambda change: not change.boundary)),
+        )
+        for (before, after), group in groups.items()
+    ]
+    order = comparison.line.index
+    return tuple(sorted(found, key=lambda place: (not place.boundary_of, order(place.before))))
+
+
+def _changes(column: Column) -> Iterator[Change]:
+    answer = column.boundary
+    if answer is None:
+        return
+    boundary = (answer.before, answer.after) if answer.found else None
+    for (before_id, after_id), ratio in _ratios(answer).items():
+        before, after = column.of(before_id), column.of(after_id)
+        if before and after:
+            yield Change(
+                column=column,
+                before=before,
+                after=after,
+                ratio=ratio,
+                boundary=(before_id, after_id) == boundary,
+            )
+
+
+def _ratios(answer: Boundary) -> dict[tuple[str, str], Estimate]:
+    """The boundary's own effect is what was confirmed last, so it goes before its step."""
+    found = {
+        (step.before, step.after): Estimate(value=step.ratio, interval=step.interval)
+        for step in answer.steps
+    }
+    if answer.found and answer.before and answer.after and answer.effect:
+        effect = Estimate(value=answer.effect, interval=answer.effect_interval)
+        faster = answer.direction == "faster"
+        found[answer.before, answer.after] = effect.inverse() if faster else effect
+    return found

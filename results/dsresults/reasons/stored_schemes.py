@@ -1,0 +1,120 @@
+"""What the stored password has to do with a change of cost: scheme, rounds, known changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dsharness.model import StoredPassword
+from dsresults.compare.observed import Observed
+from dsresults.known_changes import changes_between
+from dsresults.number_text import milliseconds, significant, spell, times
+from dsresults.reasons.cost_steps import Change, StepPlace
+from dsresults.reasons.password_cache import avoids_hashing
+from dsresults.reasons.reason import Confidence, Reason
+
+ALL_OF_IT = 1.25  # a bind costs more than its hash, so the two factors never agree to the digit
+
+
+def stored_change(place: StepPlace) -> Iterator[Reason]:
+    """Whether scheme and rounds explain the change under each workload."""
+    stored = place.stored
+    if stored is None or stored[0] == stored[1]:
+        return
+    before, after = stored
+    rounds = after.rounds / before.rounds if before.rounds and after.rounds else None
+    text = f"The stored password changes from {spell(before)} to {spell(after)}"
+    text += f": {times(rounds)} the rounds. " if rounds else ". "
+    yield Reason(
+        topic=place.name,
+        text=text + " ".join(_account(place, change, stored, rounds) for change in place.changes),
+        confidence=Confidence.MEASURED,
+        evidence=tuple(_evidence(place, change) for change in place.changes),
+    )
+
+
+def known_changes(place: StepPlace) -> Iterator[Reason]:
+    """The known changes of 389-ds that lie just here."""
+    if place.stored is None:
+        return
+    before, after = place.stored
+    old, new = place.version(place.before), place.version(place.after)
+    for known in changes_between((old, before), (new, after)):
+        if known.only_default_scheme and not place.comparison.default_scheme:
+            continue
+        yield Reason(
+            topic=place.name,
+            text=f"This coincides with 389-ds issue {known.issue}: {known.what}, first in "
+            f"{known.tags}. {old} on {place.before} is without it, {new} on {place.after} has it.",
+            confidence=Confidence.LIKELY,
+            evidence=(
+                f"read back on {place.before}: {spell(before)}",
+                f"read back on {place.after}: {spell(after)}",
+            ),
+            links=(known.url,),
+        )
+
+
+def _account(
+    place: StepPlace,
+    change: Change,
+    stored: tuple[StoredPassword, StoredPassword],
+    rounds: float | None,
+) -> str:
+    cost = change.ratio.value
+    begin = f"With {change.column.workload_id} it takes {times(cost)} the CPU time"
+    free = _free(place, change)
+    if free:
+        return (
+            f"{begin}, but {' and '.join(free)} hardly hashes under this load (see the reuse of "
+            "results), so the rounds do not account for it."
+        )
+    if rounds is None:
+        return f"{begin}."
+    if stored[0].scheme == stored[1].scheme:
+        return f"{begin}: {_same_scheme(cost, rounds)}."
+    per_round = cost / rounds
+    word = "cheaper" if per_round < 1 else "dearer"
+    return f"{begin}: each round is {times(max(per_round, 1 / per_round))} {word}."
+
+
+def _same_scheme(cost: float, rounds: float) -> str:
+    left = cost / rounds
+    if 1 / ALL_OF_IT <= left <= ALL_OF_IT:
+        return "the rounds explain it all"
+    if math.log(cost) * math.log(rounds) <= 0:
+        return "the rounds do not explain it"
+    more = "more" if abs(math.log(cost)) > abs(math.log(rounds)) else "less"
+    return f"{times(max(left, 1 / left))} {more} than the rounds explain"
+
+
+def _free(place: StepPlace, change: Change) -> list[str]:
+    """Those of the two that were seen to check passwords without hashing."""
+    return [
+        observed.candidate
+        for observed in (change.before, change.after)
+        if avoids_hashing(place.comparison, change.column, observed.candidate)
+    ]
+
+
+def _evidence(place: StepPlace, change: Change) -> str:
+    free = _free(place, change)
+    each = [
+        f"{one.candidate} {_cpu(one, hashes=one.candidate not in free)}"
+        for one in (change.before, change.after)
+        if one.server_cpu_us_per_op is not None
+    ]
+    text = f"{change.column.workload_id}: server CPU per operation {', '.join(each)}"
+    text += f"; calibrated, after over before: {times(change.ratio.value)}"
+    if change.ratio.interval:
+        low, high = change.ratio.interval
+        text += f" (99 % interval {significant(low)} to {significant(high)})"
+    return text
+
+
+def _cpu(observed: Observed, *, hashes: bool) -> str:
+    cpu_us = observed.server_cpu_us_per_op or 0.0
+    text = milliseconds(cpu_us)
+    if hashes and observed.stored and observed.stored.rounds:
+        text += f" ({significant(cpu_us / observed.stored.rounds)} µs a round)"
+    return text

@@ -1,0 +1,57 @@
+"""One self-contained page: no script, no request, every text escaped."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from dsresults import number_text
+from dsresults.report.chart import WIDTH, charts
+from dsresults.report.repeat_commands import repeat_command
+from dsresults.report.report_data import ReportData
+from dsresults.report.sparkline import SPARK_HEIGHT, SPARK_WIDTH, spark
+
+
+def render_html(data: ReportData) -> str:
+    """The whole report as one HTML document."""
+    return _environment().get_template("report.html.jinja").render(data=data)
+
+
+def utc(moment: str | None) -> str:
+    """A stored moment as UTC to the second; what is no moment is shown as it is."""
+    if not moment:
+        return ""
+    try:
+        parsed = datetime.fromisoformat(moment)
+        aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        shown = aware.astimezone(UTC)  # no UTC for a first or last hour of all time
+    except (ValueError, OverflowError):
+        return moment
+    return f"{shown.replace(tzinfo=None).isoformat(sep=' ', timespec='seconds')} UTC"
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("dsresults", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        significant=number_text.significant,
+        whole=number_text.whole,
+        ms=number_text.milliseconds,
+        spell=number_text.spell,
+        utc=utc,
+    )
+    environment.globals.update(
+        charts=charts,
+        spark=spark,
+        repeat_command=repeat_command,
+        chart_width=WIDTH,
+        spark_width=SPARK_WIDTH,
+        spark_height=SPARK_HEIGHT,
+    )
+    return environment

@@ -1,0 +1,19 @@
+"""How to ask the same question again."""
+
+from __future__ import annotations
+
+import shlex
+
+from dsresults.compare.observed import ComparisonTable
+
+
+def repeat_command(comparison: ComparisonTable) -> str:
+    """The command line that measures a line anew under the same loads."""
+    if comparison.command:
+        return comparison.command
+    argv = ["dsbisect", "bisect", "rows", "--series", comparison.series_id]
+    if comparison.line:
+        argv += ["--good", comparison.line[0], "--bad", comparison.line[-1]]
+    for column in comparison.columns:
+        argv += ["--workload", column.workload_id]
+    return shlex.join([*argv, "--settings", comparison.settings_id])

@@ -1,0 +1,124 @@
+"""From the matrix and the store's contents to the report's data. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dsharness.machine.host import MACHINE_FACTS
+from dsharness.model import Campaign, Image, Matrix, Row, Sample
+from dsresults.compare.observations import column
+from dsresults.compare.observed import Candidate, Column, ComparisonTable
+from dsresults.reasons.explanation import explain
+from dsresults.report.report_data import ReportData, Section
+
+OF_THE_SETUP = (*MACHINE_FACTS, "cpu_meter", "loader")
+
+Place = tuple[str, tuple[str, ...], str]  # series, line, settings
+
+
+def report_data(
+    matrix: Matrix,
+    campaigns: Sequence[Campaign],
+    samples: Sequence[Sample],
+    images: Mapping[str, Image],
+) -> ReportData:
+    """Group campaigns by line and settings; of two with the same question the later one counts."""
+    ordered = sorted(campaigns, key=lambda campaign: campaign.started_at)
+    places: dict[Place, dict[str, list[Campaign]]] = {}
+    for campaign in ordered:
+        place = (campaign.series_id, _line(matrix, campaign, samples), campaign.settings_id)
+        places.setdefault(place, {}).setdefault(campaign.workload_id, []).append(campaign)
+    comparisons = [
+        _comparison(matrix, place, asked, samples, images) for place, asked in places.items()
+    ]
+    shown = {column.campaign_id for one in comparisons for column in one.columns}
+    used = sorted((s for s in samples if s.campaign_id in shown), key=lambda s: s.started_at)
+    series = tuple(dict.fromkeys(campaign.series_id for campaign in ordered))
+    titles = [one.title for one in matrix.series if one.id in series]
+    return ReportData(
+        title="; ".join(titles) or ", ".join(series) or "nothing measured yet",
+        series_ids=series,
+        measured_from=min((c.started_at for c in ordered), default=""),
+        measured_until=max((c.finished_at or c.started_at for c in ordered), default=""),
+        sections=tuple(Section(comparison=c, findings=tuple(explain(c))) for c in comparisons),
+        environments=_environments(used),
+        samples=tuple(used),
+    )
+
+
+def _line(matrix: Matrix, campaign: Campaign, samples: Sequence[Sample]) -> tuple[str, ...]:
+    """A search that has not ended has no line yet: the series', or else what was measured."""
+    if campaign.boundary and campaign.boundary.line:
+        return campaign.boundary.line
+    series = next((one for one in matrix.series if one.id == campaign.series_id), None)
+    if series and series.rows:
+        return series.rows
+    return tuple(dict.fromkeys(s.candidate_id for s in samples if s.campaign_id == campaign.id))
+
+
+def _comparison(
+    matrix: Matrix,
+    place: Place,
+    asked: Mapping[str, list[Campaign]],
+    samples: Sequence[Sample],
+    images: Mapping[str, Image],
+) -> ComparisonTable:
+    series_id, line, settings_id = place
+    settings = next((one for one in matrix.settings if one.id == settings_id), None)
+    latest = [group[-1] for group in asked.values()]
+    ours = {one.id: [s for s in samples if s.campaign_id == one.id] for one in latest}
+    columns: list[Column] = [column(matrix, one, line, ours[one.id]) for one in latest]
+    measured = [sample for group in ours.values() for sample in group]
+    return ComparisonTable(
+        series_id=series_id,
+        series_title=next((one.title for one in matrix.series if one.id == series_id), ""),
+        line=line,
+        settings_id=settings_id,
+        settings_title=settings.title if settings else "",
+        default_scheme=settings is None or settings.password_scheme is None,
+        candidates=tuple(_candidate(matrix, one, measured, images) for one in line),
+        columns=tuple(columns),
+        superseded=tuple(old.id for group in asked.values() for old in group[:-1]),
+    )
+
+
+def _candidate(
+    matrix: Matrix, candidate: str, samples: Sequence[Sample], images: Mapping[str, Image]
+) -> Candidate:
+    """What is installed is taken from what was measured, and from the image only without it."""
+    ours = [sample for sample in samples if sample.candidate_id == candidate]
+    recorded = next((s.environment["notable"] for s in ours if s.environment.get("notable")), None)
+    keys = tuple(dict.fromkeys(sample.image_key for sample in ours))
+    built = [image for image in images.values() if image.candidate_id == candidate]
+    image = next((image for image in built if image.key in keys), next(iter(built), None))
+    facts: dict[str, Any] = {
+        "id": candidate,
+        "versions": recorded or (image.notable if image else {}),
+        "images": keys,
+        "build": image.build if image else None,
+    }
+    row = next((row for row in matrix.rows if row.id == candidate), None)
+    return Candidate.model_validate({**facts, **(_of_row(matrix, row) if row else {})})
+
+
+def _of_row(matrix: Matrix, row: Row) -> dict[str, Any]:
+    source = row.published.source if row.published else ""
+    return {
+        "system": str(row.os),
+        "dirsrv": row.versions.dirsrv,
+        "freeipa": row.versions.freeipa or (row.published.freeipa if row.published else None),
+        "note": row.note,
+        "published": row.published,
+        "published_source": next((s.title for s in matrix.sources if s.id == source), source),
+    }
+
+
+def _environments(samples: Sequence[Sample]) -> tuple[dict[str, Any], ...]:
+    """The different machines and set-ups that were measured on; one, as it should be."""
+    found: list[dict[str, Any]] = []
+    for environment in (sample.environment for sample in samples):
+        setup = {fact: environment[fact] for fact in OF_THE_SETUP if fact in environment}
+        if setup and setup not in found:
+            found.append(setup)
+    return tuple(found)

@@ -1,0 +1,111 @@
+"""The report for a terminal: the answer first, then the figures, then the reasons."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from dsresults.compare.observed import Candidate, Column, ComparisonTable, Observed
+from dsresults.number_text import NARROW, milliseconds, significant, spell
+from dsresults.reasons.reason import Reason
+from dsresults.report.repeat_commands import repeat_command
+from dsresults.report.report_data import ReportData, Section
+
+WIDTH = 100
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # a matrix must not drive the terminal
+HEADINGS = ("candidate", "verdict", "cost", "99 % interval", "rate", "CPU/op", "stored password")
+
+
+def render_text(data: ReportData) -> str:
+    """Plain text, at most 100 columns where names allow it."""
+    lines = [data.title, "=" * min(len(data.title), WIDTH)]
+    for section in data.sections:
+        lines += ["", *_section(section)]
+    # A narrow space is not in every terminal's font, and would stop a figure from being pasted.
+    return _CONTROLS.sub("?", "\n".join(lines).replace(NARROW, "")) + "\n"
+
+
+def _section(section: Section) -> Iterator[str]:
+    comparison = section.comparison
+    settings = f" ({comparison.settings_title})" if comparison.settings_title else ""
+    yield f"Series {comparison.series_id}, settings {comparison.settings_id}{settings}"
+    for column in comparison.columns:
+        yield ""
+        yield from _column(comparison, column)
+    if section.findings:
+        yield ""
+        yield "Why"
+        for finding in section.findings:
+            yield from _finding(finding)
+    yield ""
+    yield "Repeat it with"
+    yield f"  {repeat_command(comparison)}"
+    if comparison.superseded:
+        yield f"Earlier campaigns left out: {', '.join(comparison.superseded)}"
+
+
+def _column(comparison: ComparisonTable, column: Column) -> Iterator[str]:
+    title = f"{column.workload_id}: {column.title}" if column.title else column.workload_id
+    summary = column.boundary.summary if column.boundary else "the search has not ended"
+    yield title
+    yield from _wrapped(summary, "  => ")
+    if column.boundary and len(column.boundary.suspects) > 1:
+        yield f"  suspects: {', '.join(column.boundary.suspects)}"
+    rows = [_cells(comparison.candidate(one.candidate), one, column) for one in column.observed]
+    yield from _table(rows)
+    for one in column.observed:
+        if one.unmeasured:
+            yield from _wrapped(f"{one.candidate}: {one.unmeasured}", "  not measured: ")
+
+
+def _cells(candidate: Candidate, observed: Observed, column: Column) -> tuple[str, ...]:
+    rate, cpu_us = observed.rate_per_s, observed.server_cpu_us_per_op
+    version = candidate.versions.get("389-ds") or candidate.dirsrv or ""
+    published = f" (published {candidate.published.verdict})" if candidate.published else ""
+    return (
+        f"{candidate.id} {version}".rstrip(),
+        column.verdict_word(observed) + published,
+        *_ratio(observed, reference=column.reference),
+        f"{significant(rate)}/s" if rate is not None else "-",
+        milliseconds(cpu_us) if cpu_us is not None else "-",
+        spell(observed.stored) if observed.stored else "-",
+    )
+
+
+def _ratio(observed: Observed, *, reference: str | None) -> tuple[str, str]:
+    """Cost over the first end's, and its interval."""
+    found = observed.cost_ratio
+    if found is None:
+        return "-", "-"
+    if observed.candidate == reference:
+        return "1x", "reference"
+    if found.interval is None:
+        return f"{significant(found.value)}x", "-"
+    low, high = found.interval
+    return f"{significant(found.value)}x", f"{significant(low)} to {significant(high)}"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, cells)) for cells in zip(HEADINGS, *rows, strict=True)]
+    for row in (HEADINGS, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield ("  " + "  ".join(cells)).rstrip()
+
+
+def _finding(finding: Reason) -> Iterator[str]:
+    yield from _wrapped(f"[{finding.confidence.value}] {finding.topic}. {finding.text}", "  - ")
+    for line in (*finding.evidence, *finding.links):
+        yield from _wrapped(line, "      ")
+
+
+def _wrapped(text: str, first: str) -> list[str]:
+    # Ids contain hyphens, and links must stay whole.
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

@@ -1,0 +1,175 @@
+"""The store as JSON lines: one record a line, readable by people, `jq` and the next version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, NoReturn, TextIO
+
+from pydantic import Field, TypeAdapter, ValidationError
+from sqlalchemy import Connection, Table, select
+
+from dsharness.errors import StoreError
+from dsharness.model import Campaign, Image, Sample, Value
+from dsresults.store.database import Database
+from dsresults.store.records import put_campaign, put_image, put_sample
+from dsresults.store.row_encoding import decode, explain
+from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES
+
+FORMAT = 1
+BATCH = 500
+
+
+class Header(Value):
+    """The first line of an export; may stand anywhere, so that exports can be joined by `cat`."""
+
+    record: Literal["dsbisect"] = "dsbisect"
+    format: int = FORMAT
+
+
+class ImageRecord(Value):
+    record: Literal["image"] = "image"
+    added_at: str
+    value: Image
+
+
+class CampaignRecord(Value):
+    record: Literal["campaign"] = "campaign"
+    value: Campaign
+
+
+class SampleRecord(Value):
+    record: Literal["sample"] = "sample"
+    value: Sample
+
+
+Record = Annotated[
+    Header | ImageRecord | CampaignRecord | SampleRecord, Field(discriminator="record")
+]
+RECORD: TypeAdapter[Header | ImageRecord | CampaignRecord | SampleRecord] = TypeAdapter(Record)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """How many records were new, and how many were there already."""
+
+    images: int = 0
+    campaigns: int = 0
+    samples: int = 0
+    known: int = 0
+
+
+def write_lines(database: Database, stream: TextIO) -> int:
+    """Write every record of one snapshot; return how many."""
+    count = 0
+    with database.reading() as connection:
+        _write(stream, Header())
+        for table, order in (
+            (IMAGES, IMAGES.c.added_us),
+            (CAMPAIGNS, CAMPAIGNS.c.started_us),
+            (SAMPLES, SAMPLES.c.started_us),
+        ):
+            found = connection.execution_options(yield_per=BATCH).execute(
+                select(table).order_by(order, table.c.id)
+            )
+            for row in found.mappings():
+                _write(stream, _record(table, dict(row)))
+                count += 1
+    return count
+
+
+def write_log(stream: TextIO, recorded: Iterable[tuple[Campaign, Iterable[Sample]]]) -> None:
+    """Some campaigns with their samples, in the format of an export."""
+    _write(stream, Header())
+    for campaign, samples in recorded:
+        _write(stream, CampaignRecord(value=campaign))
+        for sample in samples:
+            _write(stream, SampleRecord(value=sample))
+
+
+def parse_log(lines: Iterable[str], *, source: str) -> list[tuple[Campaign, list[Sample]]]:
+    """The campaigns of an export with their samples, without any store."""
+    parsed = [
+        _parse(line, f"{source}, line {number}")
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    campaigns = [record.value for record in parsed if isinstance(record, CampaignRecord)]
+    samples = [record.value for record in parsed if isinstance(record, SampleRecord)]
+    if not campaigns:
+        raise StoreError(
+            f"{source}: there is no campaign in it", hint="give what `dsbisect log --json` printed"
+        )
+    return [(each, [s for s in samples if s.campaign_id == each.id]) for each in campaigns]
+
+
+def read_lines(database: Database, lines: Iterable[str], *, source: str) -> Imported:
+    """Check every line, then write all of them in one transaction or none."""
+    records = [
+        (number, _parse(line, f"{source}, line {number}"))
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    done = Imported()
+    with database.writing() as connection:
+        for number, record in records:
+            try:
+                done = _put(database, connection, record, done)
+            except StoreError as error:
+                place = f"{source}, line {number}"
+                raise StoreError(f"{place}: {error.message}", hint=error.hint) from error
+    return done
+
+
+def _put(database: Database, connection: Connection, record: Record, done: Imported) -> Imported:
+    match record:
+        case Header():
+            return done
+        case ImageRecord():
+            new = put_image(database, connection, record.value, added_at=record.added_at)
+            counted = replace(done, images=done.images + 1)
+        case CampaignRecord():
+            new = put_campaign(database, connection, record.value)
+            counted = replace(done, campaigns=done.campaigns + 1)
+        case SampleRecord():
+            new = put_sample(database, connection, record.value)
+            counted = replace(done, samples=done.samples + 1)
+    return counted if new else replace(done, known=done.known + 1)
+
+
+def _parse(line: str, place: str) -> Record:
+    try:
+        line.encode()  # a surrogate stands for a byte that is no UTF-8
+        record = RECORD.validate_python(json.loads(line, parse_constant=_refuse_constant))
+    except ValidationError as error:
+        raise StoreError(
+            f"{place}: {explain(error)}", hint="correct the line; nothing was imported"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise StoreError(
+            f"{place}: not a line of JSON in UTF-8 ({error}): {line.strip()[:80]!r}",
+            hint="give a file that `dsbisect results export` wrote; nothing was imported",
+        ) from error
+    if isinstance(record, Header) and record.format != FORMAT:
+        raise StoreError(
+            f"{place}: format {record.format} is not known, only {FORMAT}",
+            hint="upgrade dsbisect; nothing was imported",
+        )
+    return record
+
+
+def _record(table: Table, row: dict[str, object]) -> Record:
+    if table is IMAGES:
+        return ImageRecord(added_at=str(row["added_at"]), value=decode(Image, row))
+    if table is CAMPAIGNS:
+        return CampaignRecord(value=decode(Campaign, row))
+    return SampleRecord(value=decode(Sample, row))
+
+
+def _write(stream: TextIO, record: Record) -> None:
+    stream.write(json.dumps(record.model_dump(mode="json")) + "\n")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
