@@ -95,8 +95,9 @@ def bisection(folder: Path, source: Path, clean_s: float) -> dict[str, float]:
             history.commit(f"harmless {number}", password=harmless_c(f"n{number}"))
     begun = time.monotonic()
     done = dsbisect(
-        lab, "commits", "--repo", str(repository), "--good", history.commits["import 3.1.2"],
-        "--bad", "main", "--no-proof", "--workload", "bind-random", "--json", limit_s=3600,
+        lab, "bisect", "commits", "--repo", str(repository),
+        "--good", history.commits["import 3.1.2"], "--bad", "main", "--no-proof",
+        "--workload", "bind-random", "--json", limit_s=3600,
     )  # fmt: skip
     ours = time.monotonic() - begun
     found = json.loads(done.stdout)

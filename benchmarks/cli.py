@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 
 COMMANDS = (
-    "--help", "--version", "doctor --help", "measure --help", "plan --help", "build --help",
-    "commits --help", "judge --help", "report --help", "clean --help", "matrix --help",
+    "--help", "--version", "doctor --help", "measure --help", "plan --help",
+    "build make --help", "bisect commits --help", "judge --help", "report --help",
+    "clean --help", "matrix --help",
     "bisect rows --help", "results --help", "matrix check", "matrix show",
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parents[1]

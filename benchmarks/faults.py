@@ -255,8 +255,9 @@ def commits(folder: Path) -> Case:
     (folder / "repo").mkdir()
     history = real_history(folder / "repo", debian_source("debian-13"))
     command = (
-        "commits", "--repo", str(history.folder), "--good", history.commits["mend the build"],
-        "--bad", "v-bad", "--workload", "bind-random", "--no-proof", "--json",
+        "bisect", "commits", "--repo", str(history.folder),
+        "--good", history.commits["mend the build"], "--bad", "v-bad",
+        "--workload", "bind-random", "--no-proof", "--json",
     )  # fmt: skip
     culprit = history.commits["more rounds by default"][:12]
     return Case(name="commits", folder=folder, command=command, after=culprit)

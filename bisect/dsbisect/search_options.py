@@ -34,9 +34,9 @@ class SearchOptions:
 
     name: SearchName = "statistical"
     level: float = 0.95  # this and the next as the search has them: a test compares
-    most_runs: int = 2000
-    most_builds: int | None = None
-    most_hours: float | None = None
+    max_runs: int = 2000
+    max_builds: int | None = None
+    max_hours: float | None = None
     paired: bool = False  # this machine measures two candidates at the same time
 
     def __post_init__(self) -> None:
@@ -46,9 +46,9 @@ class SearchOptions:
                 hint="0.95 is right 19 times out of 20",
             )
         for option, value in (
-            ("--most-runs", self.most_runs),
-            ("--most-builds", self.most_builds),
-            ("--most-hours", self.most_hours),
+            ("--max-runs", self.max_runs),
+            ("--max-builds", self.max_builds),
+            ("--max-hours", self.max_hours),
         ):
             if value is not None and not value > 0:
                 raise UsageError(f"{option} {value:g}: must be above 0", hint="leave it out")
@@ -85,9 +85,9 @@ class SearchOptions:
                 paired=self.paired,
             ),
             budget=Budget(
-                runs=self.most_runs,
-                builds=self.most_builds,
-                seconds=math.inf if self.most_hours is None else 3600 * self.most_hours,
+                runs=self.max_runs,
+                builds=self.max_builds,
+                seconds=math.inf if self.max_hours is None else 3600 * self.max_hours,
             ),
             prior=prior or {},
             belief=belief or Belief(),

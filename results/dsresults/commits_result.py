@@ -51,7 +51,7 @@ class Culprit(Value):
 
 
 class CommitFindings(Value):
-    """The whole answer of `dsbisect commits`."""
+    """The whole answer of `dsbisect bisect commits`."""
 
     format: Literal[1] = 1
     repository: Shown

@@ -47,7 +47,7 @@ def search(lab: Path, history: History, good: str, bad: str, *args: str) -> dict
     names = (history.commits.get(name, name) for name in (good, bad))
     begin, end = names
     done = dsbisect(
-        lab, "commits", "--repo", str(history.folder), "--good", begin, "--bad", end,
+        lab, "bisect", "commits", "--repo", str(history.folder), "--good", begin, "--bad", end,
         "--workload", "bind-random", "--output", str(lab / "report"), "--json", *args,
         limit_s=2400,
     )  # fmt: skip
@@ -174,7 +174,7 @@ def test_git_bisect_run_with_judge(lab: Path) -> None:
 def test_wrong_ends_are_one_clear_error(lab: Path, good: str, bad: str, said: str) -> None:
     history = made(lab, history_with_two_culprits)
     done = dsbisect(
-        lab, "commits", "--repo", str(history.folder),
+        lab, "bisect", "commits", "--repo", str(history.folder),
         "--good", history.commits.get(good, good), "--bad", history.commits.get(bad, bad),
     )  # fmt: skip
     assert done.returncode == ExitCode.SOURCE
@@ -190,7 +190,7 @@ def test_a_shallow_clone_says_what_to_fetch(lab: Path) -> None:
         check=True,
     )
     done = dsbisect(
-        lab, "commits", "--repo", str(shallow),
+        lab, "bisect", "commits", "--repo", str(shallow),
         "--good", history.commits["import 3.1.2"], "--bad", "main",
     )  # fmt: skip
     assert done.returncode == ExitCode.SOURCE
@@ -204,7 +204,9 @@ def test_a_repository_of_something_else(lab: Path) -> None:
     history.git("init", "--quiet")
     history.commit("one", docs=lambda _: "one\n")
     history.commit("two", docs=lambda _: "two\n")
-    done = dsbisect(lab, "commits", "--repo", str(other), "--good", "main~1", "--bad", "main")
+    done = dsbisect(
+        lab, "bisect", "commits", "--repo", str(other), "--good", "main~1", "--bad", "main"
+    )
     assert done.returncode == ExitCode.SOURCE
     assert "no repository of 389-ds" in done.stderr
 
@@ -212,8 +214,8 @@ def test_a_repository_of_something_else(lab: Path) -> None:
 def test_a_dry_run_builds_nothing_and_tells_all(lab: Path) -> None:
     history = made(lab, real_history)
     done = dsbisect(
-        lab, "commits", "--repo", str(history.folder), "--good", history.commits["import 3.1.2"],
-        "--bad", "v-bad", "--dry-run", "--json",
+        lab, "bisect", "commits", "--repo", str(history.folder),
+        "--good", history.commits["import 3.1.2"], "--bad", "v-bad", "--dry-run", "--json",
     )  # fmt: skip
     forecast = json.loads(done.stdout)
     assert len(forecast["candidates"]) == 8
@@ -236,7 +238,8 @@ def state_of(folder: Path) -> dict[str, tuple[int, int]]:
 def test_a_search_goes_on_after_ctrl_c(lab: Path) -> None:
     history = made(lab, history_with_two_culprits)
     asked = [
-        "commits", "--repo", str(history.folder), "--good", history.commits["import 3.1.2"],
+        "bisect", "commits", "--repo", str(history.folder),
+        "--good", history.commits["import 3.1.2"],
         "--bad", history.commits["some more rounds"], "--no-proof",
         "--workload", "bind-random", "--output", str(lab / "report"),
     ]  # fmt: skip

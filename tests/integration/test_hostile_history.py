@@ -58,7 +58,7 @@ def history(lab: Path) -> Hostile:
 @pytest.fixture(scope="module")
 def searched(lab: Path, history: Hostile) -> subprocess.CompletedProcess[str]:
     return dsbisect(
-        lab, "commits", "--repo", str(history.folder), "--good", history.commits["good"],
+        lab, "bisect", "commits", "--repo", str(history.folder), "--good", history.commits["good"],
         "--bad", "main", "--workload", "bind-random", "--no-proof", "--json",
         "--output", str(lab / "report"), limit_s=1200,
     )  # fmt: skip

@@ -51,7 +51,15 @@ def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 def search(folder: Path, past: Past) -> subprocess.CompletedProcess[str]:
     return run(
-        folder, "commits", "--repo", str(past.folder), "--good", past["first"], "--bad", "main"
+        folder,
+        "bisect",
+        "commits",
+        "--repo",
+        str(past.folder),
+        "--good",
+        past["first"],
+        "--bad",
+        "main",
     )
 
 
@@ -68,7 +76,7 @@ def test_a_registry_that_cannot_be_reached(folder: Path) -> None:
     assert "cannot be measured" not in done.stderr
 
     past.tag("389-ds-base-3.9")
-    done = run(folder, "build", "--survey", "--repo", str(past.folder), "--json")
+    done = run(folder, "build", "survey", "--repo", str(past.folder), "--json")
     assert done.returncode == ExitCode.REGISTRY, done.stderr
     assert done.stdout.strip() == "[]"
 

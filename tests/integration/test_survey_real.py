@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def arguments(folder: Path) -> list[str]:
-    return ["build", "--survey", "--repo", str(folder / "repo")]
+    return ["build", "survey", "--repo", str(folder / "repo")]
 
 
 def lines(text: str) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ def test_a_real_source_can_be_measured(tmp_path: Path) -> None:
 
 
 def test_a_wrong_question_is_answered_at_once(folder: Path) -> None:
-    for wrong in (["build"], ["build", "debian-13", *arguments(folder)[1:]], ["build", "--survey"]):
+    for wrong in (["build", "make"], ["build", "survey", "debian-13"], ["build", "survey"]):
         assert dsbisect(folder, *wrong).returncode == ExitCode.USAGE
     none = dsbisect(folder, *arguments(folder), "--tags", "v*")
     assert none.returncode == ExitCode.SOURCE

@@ -16,8 +16,8 @@ from dsharness.errors import ExitCode
 from dsharness.matrix import load_matrix
 
 MATRIX = Path(__file__).resolve().parents[2] / "matrix.yaml"
-BUILD = ("build", "debian-13")
-COMMITS = ("commits", "--repo", "https://host/389", "--good", "a", "--bad", "b")
+BUILD = ("build", "make", "debian-13")
+COMMITS = ("bisect", "commits", "--repo", "https://host/389", "--good", "a", "--bad", "b")
 JUDGE = ("judge", "HEAD", "--repo", "https://host/389", "--good", "a", "--bad", "b")
 MEASURE = ("measure", "debian-13")
 WRONG = (
@@ -57,7 +57,7 @@ CASES = (
         for wrong in WRONG
         if wrong[0][0] in {"--workload", "--settings", "--matrix"}
     ),
-    (("build", "debain-13"), (), "no row 'debain-13'"),
+    (("build", "make", "debain-13"), (), "no row 'debain-13'"),
     (("measure", "debain-13"), (), "no row 'debain-13'"),
 )
 

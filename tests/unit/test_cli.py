@@ -26,12 +26,14 @@ ROW = {
     "packages": {"kind": "apt", "install": ["389-ds-base"]},
 }
 COMMANDS = (
-    "doctor", "measure", "plan", "build", "builds", "commits", "judge", "reproduce", "report",
+    "doctor", "measure", "plan", "build make", "build list", "build survey", "judge", "reproduce",
+    "report",
     "log", "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
+    "bisect commits",
     "results list", "results show", "results export", "results import",
 )  # fmt: skip
-GROUPS = ("", "matrix", "image", "bisect", "results")
+GROUPS = ("", "build", "matrix", "image", "bisect", "results")
 
 
 def matrix() -> dict[str, object]:

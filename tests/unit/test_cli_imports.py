@@ -55,11 +55,11 @@ def test_the_matrix_needs_nothing_that_counts_or_stores() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_is_listed_is_what_the_command_says_of_itself(name: str) -> None:
     help_text = COMMANDS[name].load(name).help or ""
-    assert " ".join(help_text.split("\n\n")[0].split()) == COMMANDS[name].told
+    assert " ".join(help_text.split("\n\n")[0].split()) == COMMANDS[name].summary
 
 
 def test_what_is_spelled_twice_is_the_same() -> None:
     assert set(get_args(build.Driver)) == {str(each) for each in DriverName}
     assert build.EDIT_HELP.endswith(", ".join(each.example for each in EDITS.values()))
-    assert (SearchOptions.level, SearchOptions.most_runs) == (Certainty.level, Budget.runs)
+    assert (SearchOptions.level, SearchOptions.max_runs) == (Certainty.level, Budget.runs)
     assert SearchOptions().name in get_args(get_args(SearchRule)[0])

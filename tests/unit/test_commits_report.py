@@ -112,7 +112,7 @@ def test_the_page_and_its_json(case, tmp_path):
     (section,) = data["sections"]
     assert section["comparison"]["unseen"] > 0  # only what was looked at is shown
     assert section["comparison"]["line"][0] == LINE[0]
-    assert "dsbisect commits --repo /src/389-ds-base" in page
+    assert "dsbisect bisect commits --repo /src/389-ds-base" in page
     if case != "none":
         assert "more &lt;rounds&gt; &amp; more" in page
         assert data["commits"]["culprits"][0]["proof"][0]["builds"][0]["clean"] is True

@@ -88,7 +88,7 @@ def test_wrong_words(changes):
 
 
 @pytest.mark.parametrize(
-    "words", [{"level": 1.0}, {"level": 0.2}, {"most_runs": 0}, {"most_hours": -1.0}]
+    "words", [{"level": 1.0}, {"level": 0.2}, {"max_runs": 0}, {"max_hours": -1.0}]
 )
 def test_a_manner_that_cannot_be_is_refused(words):
     with pytest.raises(UsageError):
@@ -96,7 +96,7 @@ def test_a_manner_that_cannot_be_is_refused(words):
 
 
 def test_a_manner_becomes_a_search():
-    search = SearchOptions(level=0.99, most_builds=5, most_hours=2).search(DRIVEN, prepare_s=60)
+    search = SearchOptions(level=0.99, max_builds=5, max_hours=2).search(DRIVEN, prepare_s=60)
     assert isinstance(search, Bayes)
     assert search.certainty.level == 0.99
     assert (search.budget.builds, search.budget.seconds) == (5, 7200)

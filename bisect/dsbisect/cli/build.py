@@ -1,4 +1,4 @@
-"""`build`: a row's 389-ds from source, patched; exported, or measured against what it replaces."""
+"""`build make` and `build list`: a row's 389-ds from source; measured against what it replaces."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from dsbisect.cli.common_options import (
     SettingsId,
     StorePlace,
 )
+from dsbisect.cli.survey import survey
 from dsharness.credentials import without_credentials
 from dsharness.errors import UsageError
 
@@ -31,12 +32,21 @@ if TYPE_CHECKING:
 # A test holds these to the drivers and edits there are; to ask them would take half a second.
 Driver = Literal["tree", "deb", "rpm", "mock"]
 EDIT_HELP = (
-    "Change the source by meaning: default-scheme=PBKDF2_SHA256, rust-rounds=10000, c-rounds=2048"
+    "Change the source by a named edit: "
+    "default-scheme=PBKDF2_SHA256, rust-rounds=10000, c-rounds=2048"
 )
 
 
-def build(  # noqa: PLR0913 - each is an option
-    row: Annotated[str | None, typer.Argument(help="The row whose system it is built for.")] = None,
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Build from source: make a build, list builds, survey a repository's tags.",
+)
+app.command("survey")(survey)
+
+
+@app.command("make")
+def make(  # noqa: PLR0913 - each is an option
+    row: Annotated[str, typer.Argument(help="The row whose system it is built for.")],
     *,
     source: Annotated[
         str | None,
@@ -56,22 +66,8 @@ def build(  # noqa: PLR0913 - each is an option
         Path | None, typer.Option(help="Copy packages, patches and provenance to this folder.")
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Measure it against the row as it is, and report.")
+        bool, typer.Option("--measure", help="Measure it against the unchanged row, and report.")
     ] = False,
-    survey: Annotated[
-        bool,
-        typer.Option(
-            "--survey",
-            help="Instead of a row: build and start each tag of --repo with each toolchain that "
-            "fits, and print what can be measured. Goes on where it was interrupted.",
-        ),
-    ] = False,
-    repo: Annotated[
-        str | None, typer.Option(help="With --survey: checkout, bare repository or URL.")
-    ] = None,
-    tags: Annotated[
-        str, typer.Option(help="With --survey: only tags that fit this pattern.")
-    ] = "389-ds-base-*",
     workload: WorkloadId = None,
     settings_id: SettingsId = "default",
     matrix: MatrixFile = None,
@@ -80,16 +76,10 @@ def build(  # noqa: PLR0913 - each is an option
     relock: Relock = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a row's 389-ds from source with edits and patches, really install it, and keep it.
+    """Build a row's 389-ds from source with edits and patches, and install it into an image.
 
-    Example: dsbisect build debian-13 --edit default-scheme=PBKDF2_SHA256 --measure
-
-    Example: dsbisect build --survey --repo ~/389-ds-base --tags '389-ds-base-2.*'
+    Example: dsbisect build make debian-13 --edit default-scheme=PBKDF2_SHA256 --measure
     """
-    if survey or row is None:
-        _survey(row, repo, tags, matrix, survey=survey, as_json=as_json)
-        return
-
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
 
     checked = load_matrix(matrix)
@@ -123,34 +113,14 @@ def build(  # noqa: PLR0913 - each is an option
     if export is not None:
         _export(made, export)
     facts = {**_facts(made), "image": image.reference}
-    typer.echo(json.dumps(facts, indent=2) if as_json else _told(made, image.reference))
+    typer.echo(json.dumps(facts, indent=2) if as_json else _text(made, image.reference))
 
 
-def _survey(
-    row: str | None,
-    repo: str | None,
-    tags: str,
-    matrix: Path | None,
-    *,
-    survey: bool,
-    as_json: bool,
-) -> None:
-    if not survey:
-        raise UsageError("what to build? name a row", hint="`dsbisect matrix show` lists them")
-    if row is not None or repo is None:
-        raise UsageError(
-            "--survey takes a repository, and no row",
-            hint="dsbisect build --survey --repo ~/389-ds-base --tags '389-ds-base-2.*'",
-        )
-    from dsbisect.cli.survey import survey as fill_table
+@app.command("list")
+def show_list(*, as_json: AsJson = False) -> None:
+    """List the builds that are kept, and the source of each.
 
-    fill_table(matrix, repo, tags, as_json=as_json)
-
-
-def builds(*, as_json: AsJson = False) -> None:
-    """List the builds that are kept, with where each comes from.
-
-    Example: dsbisect builds --json
+    Example: dsbisect build list --json
     """
     from dsbuilds.build_cache import all_builds
 
@@ -164,7 +134,9 @@ def builds(*, as_json: AsJson = False) -> None:
         notes = "".join(f" ({note})" for note in made.notes)
         typer.echo(f"{each.key}  {made.driver:5} {made.built_at}  {made.source}{patches}{notes}")
     if not kept:
-        typer.echo("no build yet: `dsbisect build ROW` or `dsbisect commits` make some")
+        typer.echo(
+            "no build yet: `dsbisect build make ROW` and `dsbisect bisect commits` make some"
+        )
 
 
 def _spec(
@@ -252,7 +224,7 @@ def _facts(made: Build) -> dict[str, Any]:
     }
 
 
-def _told(made: Build, image: str) -> str:
+def _text(made: Build, image: str) -> str:
     where = made.provenance
     lines = [
         f"build {made.key} by {where.driver} of {where.source}",

@@ -39,7 +39,7 @@ def clean(  # noqa: PLR0913 - each is an option
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove containers that no running lab owns, and what else is named; never the store.
+    """Remove containers that no running lab owns, and what the options name; never the store.
 
     Example: dsbisect clean --images --dry-run
     """
@@ -100,7 +100,7 @@ def _print(things: list[Leftover], *, dry_run: bool, note: str) -> None:
 
 
 def spell_bytes(count: int) -> str:
-    """Bytes as a person says them."""
+    """Bytes in a unit that is easy to read."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""`commits`: find the commit that made the server slow."""
+"""`bisect commits`: find the commit that made the server slow."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dsbisect.cli.common_options import (
     EventLines,
     Keep,
     Level,
-    MostBuilds,
-    MostHours,
-    MostRuns,
+    MaxBuilds,
+    MaxHours,
+    MaxRuns,
     OutsideMatrix,
     ReportFolder,
     SearchRule,
@@ -26,14 +26,17 @@ from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode
 
 Repo = Annotated[
-    str, typer.Option("--repo", help="Checkout, bare repository or URL; only ever read.")
+    str, typer.Option("--repo", help="Checkout, bare repository or URL; it is only read.")
 ]
 Toolchain = Annotated[
-    str | None, typer.Option("--toolchain", help="Build everything with this one of the matrix.")
+    str | None,
+    typer.Option("--toolchain", help="Build everything with this toolchain of the matrix."),
 ]
 Edits = Annotated[
     list[str] | None,
-    typer.Option("--edit", help="Change every source by meaning, e.g. default-scheme=SSHA512."),
+    typer.Option(
+        "--edit", help="Change every source by a named edit, e.g. default-scheme=SSHA512."
+    ),
 ]
 Patches = Annotated[
     list[Path] | None, typer.Option("--patch", help="Apply a patch file to every source.")
@@ -52,7 +55,9 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     settings_id: SettingsId = "default",
     first_parent: Annotated[
         bool,
-        typer.Option("--first-parent", help="Stop at a merge; do not look into what it merged."),
+        typer.Option(
+            "--first-parent", help="Treat a merge as one commit; do not look into what it merged."
+        ),
     ] = False,
     paths: Annotated[
         list[str] | None,
@@ -60,7 +65,9 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     ] = None,
     fix: Annotated[
         list[str] | None,
-        typer.Option("--fix", help="A commit to pick onto sources that do not build without it."),
+        typer.Option(
+            "--fix", help="A commit to cherry-pick onto sources that do not build without it."
+        ),
     ] = None,
     edit: Edits = None,
     patch: Patches = None,
@@ -69,7 +76,10 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         bool, typer.Option("--no-proof", help="Leave out clean builds and counterfactuals.")
     ] = False,
     backports: Annotated[
-        bool, typer.Option("--backports", help="Also measure the culprit's like on other branches.")
+        bool,
+        typer.Option(
+            "--backports", help="Also measure cherry-picks of the culprit on other branches."
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show candidates, builds, runs and hours; do nothing.")
@@ -80,22 +90,24 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     keep: Keep = False,
     search: SearchRule = "statistical",
     level: Level = SearchOptions.level,
-    most_runs: MostRuns = SearchOptions.most_runs,
-    most_builds: MostBuilds = None,
-    most_hours: MostHours = None,
+    max_runs: MaxRuns = SearchOptions.max_runs,
+    max_builds: MaxBuilds = None,
+    max_hours: MaxHours = None,
     events: EventLines = False,
     prior: Annotated[
         list[str] | None,
-        typer.Option("--prior", help="PATTERN=WEIGHT: how suspicious files are; repeatable."),
+        typer.Option(
+            "--prior", help="PATTERN=WEIGHT: how suspicious matching files are; repeatable."
+        ),
     ] = None,
     no_prior: Annotated[
-        bool, typer.Option("--no-prior", help="Suspect every commit alike, whatever it changes.")
+        bool, typer.Option("--no-prior", help="Suspect every commit equally, whatever it changes.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the commit that made the server slow, and prove it.
 
-    Example: dsbisect commits --repo ~/389-ds-base --good 389-ds-base-2.0.16
+    Example: dsbisect bisect commits --repo ~/389-ds-base --good 389-ds-base-2.0.16
     --bad 389-ds-base-2.0.17 --workload bind-one
     """
     from dsbisect.cli.progress_json import Events
@@ -112,8 +124,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     from dsresults.store import Store
 
     options = SearchOptions(
-        name=search, level=level, most_runs=most_runs, most_builds=most_builds,
-        most_hours=most_hours,
+        name=search, level=level, max_runs=max_runs, max_builds=max_builds,
+        max_hours=max_hours,
     )  # fmt: skip
     checked = load_matrix(matrix, folder=False)
     ask = Ask(

@@ -37,10 +37,11 @@ StorePlace = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 SettingsId = Annotated[str, typer.Option("--settings", help="Settings of the server, by id.")]
 Keep = Annotated[
-    bool, typer.Option("--keep", help="Leave containers behind for a look; `clean` removes them.")
+    bool,
+    typer.Option("--keep", help="Keep the containers, to look into them; `clean` removes them."),
 ]
 Relock = Annotated[
-    bool, typer.Option("--relock", help="Accept packages that drifted from matrix.lock.")
+    bool, typer.Option("--relock", help="Accept packages that differ from matrix.lock.")
 ]
 ReportFolder = Annotated[
     Path | None,
@@ -51,20 +52,22 @@ SearchRule = Annotated[
     typer.Option("--search", help="statistical: weighs every run; plain: halves by thresholds."),
 ]
 Level = Annotated[
-    float, typer.Option("--level", help="How sure the answer must be: a chance below 1.")
+    float, typer.Option("--level", help="How sure the answer must be: a probability below 1.")
 ]
-MostRuns = Annotated[int, typer.Option("--most-runs", help="Give the best answer after so many.")]
-MostBuilds = Annotated[
+MaxRuns = Annotated[int, typer.Option("--max-runs", help="Stop after N runs.")]
+MaxBuilds = Annotated[
     int | None,
-    typer.Option("--most-builds", help="Measure no more candidates than that.", show_default=False),
+    typer.Option(
+        "--max-builds", help="Build and measure at most N candidates.", show_default=False
+    ),
 ]
-MostHours = Annotated[
+MaxHours = Annotated[
     float | None,
-    typer.Option("--most-hours", help="Give the best answer after so long.", show_default=False),
+    typer.Option("--max-hours", help="Stop after N hours.", show_default=False),
 ]
 EventLines = Annotated[
     bool,
-    typer.Option("--events", help="Tell what happens as JSON lines on standard error."),
+    typer.Option("--events", help="Print progress as JSON lines on standard error."),
 ]
 
 

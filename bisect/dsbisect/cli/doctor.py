@@ -1,4 +1,4 @@
-"""`doctor`: what this machine lacks, and the mend for each."""
+"""`doctor`: what this machine lacks, and how to fix it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Fresh = Annotated[
 
 
 def doctor(*, fresh: Fresh = False, as_json: AsJson = False) -> None:
-    """Check what the lab needs of this machine, and print the mend beside what is wrong.
+    """Check what the lab needs of this machine, and print a fix for each fault.
 
     Example: dsbisect doctor --fresh
     """

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from dsharness.model import Image, Matrix, Row
 
-app = typer.Typer(no_args_is_help=True, help="Build, list and look into the rows' images.")
+app = typer.Typer(
+    no_args_is_help=True, help="Build and list the rows' images, and show what is in them."
+)
 
 
 @app.command("build")

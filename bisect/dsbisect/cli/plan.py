@@ -10,8 +10,8 @@ from dsbisect.cli.common_options import (
     AsJson,
     Level,
     MatrixFile,
-    MostHours,
-    MostRuns,
+    MaxHours,
+    MaxRuns,
     SettingsId,
     StorePlace,
 )
@@ -45,13 +45,13 @@ def plan(  # noqa: PLR0913 - each is an option
     ] = None,
     settings_id: SettingsId = "default",
     level: Level = SearchOptions.level,
-    most_runs: MostRuns = SearchOptions.most_runs,
-    most_hours: MostHours = None,
+    max_runs: MaxRuns = SearchOptions.max_runs,
+    max_hours: MaxHours = None,
     matrix: MatrixFile = None,
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the noise, rehearse the search, and say what it would take.
+    """Measure the noise, simulate the search, and print what it would take.
 
     Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
     """
@@ -73,11 +73,11 @@ def plan(  # noqa: PLR0913 - each is an option
     from dsresults.store import Store
 
     wanted = Wanted(
-        candidates=candidates, drop_pct=drop, most_runs=most_runs, most_hours=most_hours,
+        candidates=candidates, drop_pct=drop, most_runs=max_runs, most_hours=max_hours,
         level=level,
     )  # fmt: skip
     check(wanted)
-    options = SearchOptions(level=level, most_runs=most_runs)
+    options = SearchOptions(level=level, max_runs=max_runs)
     checked = load_matrix(matrix)
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
     settings = find_settings(checked, settings_id)

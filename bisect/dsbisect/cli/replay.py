@@ -48,7 +48,7 @@ def replay_log(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Let the search go over a log's samples again: the same steps and the same answer.
+    """Search a log's samples again: the steps and the answer must be the same.
 
     Example: dsbisect replay search.jsonl
     """

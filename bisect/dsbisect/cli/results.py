@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="results",
-    help="What was measured: list it, show it, export and import it.",
+    help="List, show, export and import what was measured.",
     no_args_is_help=True,
 )
 

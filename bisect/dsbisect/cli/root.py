@@ -15,10 +15,10 @@ from dsbisect.cli.exits import Group, run
 
 @dataclass(frozen=True, kw_only=True)
 class Lazy:
-    """Where a command is, and the line that `--help` shows of it without importing it."""
+    """Where a command is, and the line of it that `--help` shows without importing it."""
 
     place: str  # module:name, of a function or of a group's application
-    told: str
+    summary: str
 
     def load(self, name: str) -> Any:  # noqa: ANN401 - typer's own types
         """The command itself; its module is imported now."""
@@ -36,66 +36,63 @@ class Lazy:
 COMMANDS = {
     "doctor": Lazy(
         place="doctor:doctor",
-        told="Check what the lab needs of this machine, and print the mend beside what is wrong.",
+        summary="Check what the lab needs of this machine, and print a fix for each fault.",
     ),
-    "measure": Lazy(place="measure:measure", told="Build, serve and measure one row."),
+    "measure": Lazy(place="measure:measure", summary="Build, serve and measure one row."),
     "plan": Lazy(
         place="plan:plan",
-        told="Measure the noise, rehearse the search, and say what it would take.",
+        summary="Measure the noise, simulate the search, and print what it would take.",
     ),
     "build": Lazy(
-        place="build:build",
-        told="Build a row's 389-ds from source with edits and patches, really install it, and "
-        "keep it.",
-    ),
-    "builds": Lazy(
-        place="build:builds", told="List the builds that are kept, with where each comes from."
-    ),
-    "commits": Lazy(
-        place="commits:bisect_commits",
-        told="Find the commit that made the server slow, and prove it.",
+        place="build:app",
+        summary="Build from source: make a build, list builds, survey a repository's tags.",
     ),
     "judge": Lazy(
         place="judge:judge",
-        told="Judge one commit against two references: 0 good, 1 bad, 125 skip.",
+        summary="Judge one commit against two references: 0 good, 1 bad, 125 skip.",
     ),
     "reproduce": Lazy(
         place="rows:reproduce",
-        told="Build, measure and report the matrix's default series: the whole chain in one "
+        summary="Build, measure and report the matrix's default series: the whole chain in one "
         "command.",
     ),
     "report": Lazy(
         place="report:report",
-        told="Write the report again from stored samples; the last line is its path.",
+        summary="Write the report again from stored samples; the last line is its path.",
     ),
     "log": Lazy(
         place="replay:log",
-        told="Print every step of a search; with --json, a log that `replay` reads anywhere.",
+        summary="Print every step of a search; with --json, a log that `replay` reads anywhere.",
     ),
     "replay": Lazy(
         place="replay:replay_log",
-        told="Let the search go over a log's samples again: the same steps and the same answer.",
+        summary="Search a log's samples again: the steps and the answer must be the same.",
     ),
     "clean": Lazy(
         place="clean:clean",
-        told="Remove containers that no running lab owns, and what else is named; never the store.",
+        summary="Remove containers that no running lab owns, and what the options name; never "
+        "the store.",
     ),
-    "matrix": Lazy(place="matrix:app", told="Show, check and draw what can be measured."),
-    "image": Lazy(place="image:app", told="Build, list and look into the rows' images."),
-    "bisect": Lazy(place="rows:app", told="Search a series for its fast/slow boundary."),
+    "matrix": Lazy(place="matrix:app", summary="Show, check and draw what can be measured."),
+    "image": Lazy(
+        place="image:app", summary="Build and list the rows' images, and show what is in them."
+    ),
+    "bisect": Lazy(
+        place="bisect:app", summary="Find where fast turns slow: among rows, or among commits."
+    ),
     "results": Lazy(
-        place="results:app", told="What was measured: list it, show it, export and import it."
+        place="results:app", summary="List, show, export and import what was measured."
     ),
 }
 
 
 class Root(Group):
-    """Lists every command by what the table tells; only the one that is run is imported."""
+    """Lists every command from the table above; imports only the one that is run."""
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - typer's own
         super().__init__(**attributes)
         self.commands = {
-            name: TyperCommand(name, help=lazy.told, rich_markup_mode="rich")
+            name: TyperCommand(name, help=lazy.summary, rich_markup_mode="rich")
             for name, lazy in COMMANDS.items()
         }
 

@@ -14,9 +14,9 @@ from dsbisect.cli.common_options import (
     Keep,
     Level,
     MatrixFile,
-    MostBuilds,
-    MostHours,
-    MostRuns,
+    MaxBuilds,
+    MaxHours,
+    MaxRuns,
     Relock,
     ReportFolder,
     SearchRule,
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from dsbisect.rows.rows_study import Findings
     from dsharness.model import Campaign
 
-app = typer.Typer(no_args_is_help=True, help="Search a series for its fast/slow boundary.")
-
 SeriesId = Annotated[
     str | None, typer.Option("--series", help="The series to search. Default: the matrix's.")
 ]
@@ -44,7 +42,6 @@ Good = Annotated[str | None, typer.Option("--good", help="Row to start at; defau
 Bad = Annotated[str | None, typer.Option("--bad", help="Row to end at; default: the last.")]
 
 
-@app.command("rows")
 def bisect_rows(  # noqa: PLR0913 - each is an option
     *,
     series: SeriesId = None,
@@ -59,9 +56,9 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     keep: Keep = False,
     search: SearchRule = "statistical",
     level: Level = SearchOptions.level,
-    most_runs: MostRuns = SearchOptions.most_runs,
-    most_builds: MostBuilds = None,
-    most_hours: MostHours = None,
+    max_runs: MaxRuns = SearchOptions.max_runs,
+    max_builds: MaxBuilds = None,
+    max_hours: MaxHours = None,
     events: EventLines = False,
     as_json: AsJson = False,
 ) -> None:
@@ -74,8 +71,8 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
 
     options = SearchOptions(
-        name=search, level=level, most_runs=most_runs, most_builds=most_builds,
-        most_hours=most_hours,
+        name=search, level=level, max_runs=max_runs, max_builds=max_builds,
+        max_hours=max_hours,
     )  # fmt: skip
     checked = load_matrix(matrix)
     request = Request(

@@ -1,24 +1,22 @@
-"""`build --survey`: what of a repository's tags can be built, started and bound to."""
+"""`build survey`: which of a repository's tags can be built, started and measured."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.progress_terminal import spell_left
-from dsbisect.survey.build_result import TagResult
-from dsbisect.survey.survey_table import summary_of, table_of
-from dsbisect.survey.tag_survey import Survey, run_survey
-from dsharness.containers.engine_probe import detect
-from dsharness.matrix import load_matrix
+from dsbisect.cli.common_options import AsJson, OutsideMatrix
+
+if TYPE_CHECKING:
+    from dsbisect.survey.build_result import TagResult
 
 
 class Progress:
-    """Tells on standard error what is tried, and how long the rest will take."""
+    """Prints on standard error what is tried, and how long the rest will take."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -33,6 +31,8 @@ class Progress:
         self._say(f"{tag} ({toolchain}): {what}")
 
     def found(self, finding: TagResult) -> None:
+        from dsbisect.cli.progress_terminal import spell_left
+
         if finding.known:
             return
         self._done += 1
@@ -48,9 +48,26 @@ class Progress:
         typer.echo(f"{time.monotonic() - self._begun:5.0f} s {text}", err=True)
 
 
-def survey(matrix: Path | None, repository: str, tags: str, *, as_json: bool) -> None:
-    """Fill the table; what is known of it is printed however it ends."""
-    asked = Survey(matrix=load_matrix(matrix, folder=False), repository=repository, tags=tags)
+def survey(
+    *,
+    repo: Annotated[str, typer.Option("--repo", help="Checkout, bare repository or URL.")],
+    tags: Annotated[
+        str, typer.Option("--tags", help="Only tags that match this pattern.")
+    ] = "389-ds-base-*",
+    matrix: OutsideMatrix = None,
+    as_json: AsJson = False,
+) -> None:
+    """Build and start each tag with each toolchain that fits, and print what can be measured.
+
+    It continues where it was interrupted, and prints what it knows however it ends.
+
+    Example: dsbisect build survey --repo ~/389-ds-base --tags '389-ds-base-2.*'
+    """
+    from dsbisect.survey.tag_survey import Survey, run_survey
+    from dsharness.containers.engine_probe import detect
+    from dsharness.matrix import load_matrix
+
+    asked = Survey(matrix=load_matrix(matrix, folder=False), repository=repo, tags=tags)
     findings: list[TagResult] = []
     try:
         for finding in run_survey(asked, detect(), Progress()):
@@ -60,6 +77,8 @@ def survey(matrix: Path | None, repository: str, tags: str, *, as_json: bool) ->
 
 
 def _print(findings: Sequence[TagResult], *, as_json: bool) -> None:
+    from dsbisect.survey.survey_table import summary_of, table_of
+
     if as_json:
         typer.echo(json.dumps([each.model_dump(mode="json") for each in findings], indent=2))
     elif findings:

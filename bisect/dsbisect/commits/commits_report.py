@@ -16,7 +16,7 @@ def write_findings(matrix: Matrix, outcome: CommitsResult, output: Path | None) 
     findings = outcome.findings
     title = f"{findings.repository}: {findings.good[:12]} to {findings.bad[:12]}"
     command = shlex.join([
-        "dsbisect", "commits", "--repo", findings.repository, "--good", findings.good,
+        "dsbisect", "bisect", "commits", "--repo", findings.repository, "--good", findings.good,
         "--bad", findings.bad, "--workload", findings.workload, "--settings", findings.settings,
     ])  # fmt: skip
     sections = tuple(

@@ -57,7 +57,7 @@ class FailureRow:
                 f"other; the latest: {error.message}",
                 hint="it will be so for others: fix what they have in common (a toolchain, a "
                 "package, --fix REVISION for what the sources need), or search a range without "
-                "them; `dsbisect build --survey` shows what can be built and started",
+                "them; `dsbisect build survey` shows what can be built and started",
                 of=error,
             )
 
