@@ -19,7 +19,7 @@ from dsharness.matrix import (
     find_workload,
     load_matrix,
 )
-from dsharness.matrix.problems import MatrixFindingsError
+from dsharness.yaml_files.problems import FileProblemsError
 
 ROOT = Path(__file__).resolve().parents[2]
 SOUND = """\
@@ -168,7 +168,7 @@ def test_reports_everything_at_once_in_the_order_of_the_lines(tmp_path):
         .replace("rows: [a, b]", "rows: [a, bb]")
         .replace("distinct_users: 10", "distinct_users: 11")
     )
-    with pytest.raises(MatrixFindingsError) as caught:
+    with pytest.raises(FileProblemsError) as caught:
         load_matrix(write(tmp_path, text))
     lines = [int(line.removeprefix(str(tmp_path)).split(":")[1]) for line in caught.value.lines]
     assert lines == [2, 11, 20, 22]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dsharness.errors import MatrixError
-from dsharness.matrix.problems import suggestion
 from dsharness.matrix.series_graph import chains
 from dsharness.model import Matrix, Series, Settings, Workload
+from dsharness.yaml_files.problems import suggestion
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dsbuilds.edits.contract import Edit
 from dsbuilds.edits.default_scheme import DefaultScheme
 from dsbuilds.edits.rust_rounds import RustRounds
 from dsharness.errors import UsageError
-from dsharness.matrix.problems import shown, suggestion
+from dsharness.yaml_files.problems import shown, suggestion
 
 _ALL: tuple[Edit, ...] = (DefaultScheme(), RustRounds(), CRounds())
 EDITS: dict[str, Edit] = {edit.name: edit for edit in _ALL}

@@ -9,7 +9,7 @@ from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Expectation, Files
 from dsbuilds.edits.schemes import Scheme, has_rust, schemes
 from dsbuilds.edits.source_place import UNFAMILIAR, EditedSource, source
 from dsharness.errors import AlreadySoError, EditError
-from dsharness.matrix.problems import shown, suggestion
+from dsharness.yaml_files.problems import shown, suggestion
 
 PW = "ldap/servers/slapd/pw.c"
 CONFIG = "ldap/servers/slapd/config.c"

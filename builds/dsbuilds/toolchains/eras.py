@@ -10,7 +10,7 @@ import pydantic
 
 from dsbuilds.toolchains.traits import Eras
 from dsharness.errors import MatrixError
-from dsharness.matrix.yaml_source import read_document
+from dsharness.yaml_files.yaml_source import read_document
 
 DATA = Path(__file__).parent / "eras.yaml"
 

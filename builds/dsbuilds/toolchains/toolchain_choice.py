@@ -9,8 +9,8 @@ from functools import cache
 from dsbuilds.toolchains.needs import Needs, needs_of
 from dsbuilds.toolchains.traits import Files
 from dsharness.errors import BuildError, MatrixError
-from dsharness.matrix.problems import suggestion
 from dsharness.model import Toolchain
+from dsharness.yaml_files.problems import suggestion
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import pydantic
 
 from dsharness.matrix.pin_conflicts import row_contradictions, workload_contradictions
-from dsharness.matrix.problems import KeyPath, Problem, suggestion
 from dsharness.matrix.series_order import order_findings
 from dsharness.model import Defaults, Row, Series, Toolchain, Tools, Value, Workload
+from dsharness.yaml_files.problems import KeyPath, Problem, suggestion
 
 V = TypeVar("V", bound=Value)
 SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains")

@@ -10,12 +10,13 @@ from typing import Protocol, TypeVar
 
 from dsharness.errors import MatrixError
 from dsharness.matrix.cross_checks import contradiction_findings, draft_of, reference_findings
-from dsharness.matrix.problems import MatrixFindingsError, suggestion
-from dsharness.matrix.shape import shape_findings
-from dsharness.matrix.yaml_source import read_document
 from dsharness.model import Matrix, Row, Series, Settings, Workload
+from dsharness.yaml_files.problems import FileProblemsError, suggestion
+from dsharness.yaml_files.shape import shape_findings
+from dsharness.yaml_files.yaml_source import read_document
 
 NAME = "matrix.yaml"
+HINT = "correct the file, then `dsbisect matrix check`; docs/matrix.md has examples"
 
 
 class Named(Protocol):
@@ -49,12 +50,12 @@ def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:
     draft = draft_of(document.data)
     findings = [
         *document.findings,
-        *shape_findings(document.data, document.places),
+        *shape_findings(Matrix, document.data, document.places),
         *reference_findings(draft),
         *contradiction_findings(draft),
     ]
     if findings:
-        raise MatrixFindingsError(document.path, findings, document.places)
+        raise FileProblemsError(document.path, findings, document.places, hint=HINT)
     matrix = Matrix.model_validate_json(json.dumps(document.data), strict=True)
     return matrix.model_copy(update={"file": document.path})
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dsharness.matrix.problems import Problem
 from dsharness.matrix.trust import Contradiction, untrusted
 from dsharness.model import (
     AptPackages,
@@ -19,6 +18,7 @@ from dsharness.model import (
     UserOrder,
     Workload,
 )
+from dsharness.yaml_files.problems import Problem
 
 DIRSRV = "389-ds-base"
 PACKAGES_OF = {

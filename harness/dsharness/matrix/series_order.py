@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsharness.matrix.problems import KeyPath, Problem
 from dsharness.matrix.series_graph import count_chains, find_cycle, graph_of
 from dsharness.model import Series
+from dsharness.yaml_files.problems import KeyPath, Problem
 
 MAX_CHAINS = 1000  # each is searched on its own; the DAG of all releases has about fifteen
 

@@ -1,4 +1,4 @@
-"""What is wrong in a matrix: where, which value, what is allowed; all of it at once."""
+"""What is wrong in a file: where, which value, what is allowed; all of it at once."""
 
 from __future__ import annotations
 
@@ -31,21 +31,23 @@ class Problem:
     line: int | None = None
 
 
-class MatrixFindingsError(MatrixError):
-    """Everything wrong in one matrix, in the order of its lines."""
+class FileProblemsError(MatrixError):
+    """Everything wrong in one file, in the order of its lines."""
 
     def __init__(
-        self, where: Path, findings: Iterable[Problem], places: Mapping[KeyPath, KeyPlace]
+        self,
+        where: Path,
+        findings: Iterable[Problem],
+        places: Mapping[KeyPath, KeyPlace],
+        *,
+        hint: str,
     ) -> None:
         placed = {
             (finding.line or nearest_line(finding.path, places), render(finding, where, places))
             for finding in findings
         }
         self.lines = tuple(text for _, text in sorted(placed))
-        super().__init__(
-            "\n".join(self.lines),
-            hint="mend the file, then `dsbisect matrix check`; docs/matrix.md has examples",
-        )
+        super().__init__("\n".join(self.lines), hint=hint)
 
 
 def render(finding: Problem, where: Path, places: Mapping[KeyPath, KeyPlace]) -> str:
@@ -65,7 +67,7 @@ def nearest_line(path: KeyPath, places: Mapping[KeyPath, KeyPlace]) -> int:
 
 
 def spelled(path: KeyPath) -> str:
-    """`rows[3].versions.dirsrv`; the whole file is `(top level)`."""
+    """`rows[3].os.version`; the whole file is `(top level)`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".") or "(top level)"
 

@@ -10,24 +10,25 @@ from typing import Any
 import pydantic
 from pydantic_core import ErrorDetails
 
-from dsharness.matrix.json_schema import allowed_keys, variants
-from dsharness.matrix.problems import KeyPath, KeyPlace, Problem, suggestion
-from dsharness.model import Matrix
+from dsharness.model import Value
+from dsharness.yaml_files.model_keys import allowed_keys, variants
+from dsharness.yaml_files.problems import KeyPath, KeyPlace, Problem, suggestion
 
 
-def shape_findings(data: Mapping[str, Any], places: Mapping[KeyPath, KeyPlace]) -> list[Problem]:
+def shape_findings(
+    model: type[Value], data: Mapping[str, Any], places: Mapping[KeyPath, KeyPlace]
+) -> list[Problem]:
     """Everything in the data that the model does not allow."""
     try:
         # JSON's strictness is the one wanted: lists become tuples, but no number becomes text
-        Matrix.model_validate_json(json.dumps(data), strict=True)
+        model.model_validate_json(json.dumps(data), strict=True)
     except pydantic.ValidationError as error:
         details = error.errors(include_url=False)
-        return [_finding(detail, data, places) for detail in details if not _echo(detail)]
+        return [_finding(model, detail, data, places) for detail in details if not _echo(detail)]
     # the model keeps a field for the loader, which a file may not set
-    kept = [key for key in data if key not in allowed_keys(())]
-    return [
-        Problem(path=(key,), value=None, allowed=_unknown(key, allowed_keys(()))) for key in kept
-    ]
+    keys = allowed_keys(model, ())
+    kept = [key for key in data if key not in keys]
+    return [Problem(path=(key,), value=None, allowed=_unknown(key, keys)) for key in kept]
 
 
 def _echo(detail: ErrorDetails) -> bool:
@@ -49,7 +50,10 @@ def key_path(location: tuple[int | str, ...], data: Any) -> KeyPath:  # noqa: AN
 
 
 def _finding(
-    detail: ErrorDetails, data: Mapping[str, Any], places: Mapping[KeyPath, KeyPlace]
+    model: type[Value],
+    detail: ErrorDetails,
+    data: Mapping[str, Any],
+    places: Mapping[KeyPath, KeyPlace],
 ) -> Problem:
     path = key_path(detail["loc"], data)
     if detail["type"].startswith("union_tag"):
@@ -58,25 +62,25 @@ def _finding(
     value = place.text if place is not None else None
     if detail["type"] == "missing":
         value = None
-    return Problem(path=path, value=value, allowed=_allowed(detail, value))
+    return Problem(path=path, value=value, allowed=_allowed(model, detail, value))
 
 
 def _unknown(key: str, keys: tuple[str, ...]) -> str:
     return f"unknown key; allowed: {', '.join(keys)}.{suggestion(key, keys)}"
 
 
-def _allowed(detail: ErrorDetails, value: str | None) -> str:
+def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str:
     location, context = detail["loc"], detail.get("ctx", {})
     match detail["type"]:
         case "missing":
             allowed = "missing; it must be given"
         case "union_tag_not_found":
-            allowed = f"missing; allowed: {', '.join(variants(location))}"
+            allowed = f"missing; allowed: {', '.join(variants(model, location))}"
         case "union_tag_invalid":
-            kinds = variants(location)
+            kinds = variants(model, location)
             allowed = f"allowed: {', '.join(kinds)}.{suggestion(value or '', kinds)}"
         case "extra_forbidden":
-            allowed = _unknown(str(location[-1]), allowed_keys(location[:-1]))
+            allowed = _unknown(str(location[-1]), allowed_keys(model, location[:-1]))
         case "literal_error" | "enum":
             words = re.findall(r"'([^']*)'", str(context["expected"]))
             allowed = f"allowed: {context['expected']}.{suggestion(value or '', words)}"

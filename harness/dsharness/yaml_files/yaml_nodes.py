@@ -8,7 +8,7 @@ from typing import Any
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from dsharness.errors import MatrixError
-from dsharness.matrix.problems import KeyPath, KeyPlace, Problem
+from dsharness.yaml_files.problems import KeyPath, KeyPlace, Problem
 
 TAG = "tag:yaml.org,2002:"
 MAX_DEPTH = 16  # matrix.yaml itself needs 6

@@ -24,8 +24,8 @@ from ruamel.yaml.nodes import MappingNode
 from ruamel.yaml.parser import Parser
 
 from dsharness.errors import MatrixError
-from dsharness.matrix.problems import KeyPath, KeyPlace, Problem
-from dsharness.matrix.yaml_nodes import NodeReader, check_bounds
+from dsharness.yaml_files.problems import KeyPath, KeyPlace, Problem
+from dsharness.yaml_files.yaml_nodes import NodeReader, check_bounds
 
 MAX_BYTES = 256 * 1024
 

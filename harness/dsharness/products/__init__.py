@@ -1,0 +1,26 @@
+"""What the lab knows of each program that it measures: a folder of YAML files for each product."""
+
+from __future__ import annotations
+
+from dsharness.products.catalog import (
+    build_needs_file,
+    known_changes,
+    product,
+    product_ids,
+    product_of,
+    source_facts,
+)
+from dsharness.products.product import Product, ProductPackages, SourceFacts, Suite
+
+__all__ = [
+    "Product",
+    "ProductPackages",
+    "SourceFacts",
+    "Suite",
+    "build_needs_file",
+    "known_changes",
+    "product",
+    "product_ids",
+    "product_of",
+    "source_facts",
+]

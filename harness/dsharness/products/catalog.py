@@ -1,0 +1,75 @@
+"""The products there are, each read once from its folder."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from dsharness.errors import MatrixError
+from dsharness.model import Row, Value
+from dsharness.products.known_changes import KnownChanges
+from dsharness.products.product import Product, SourceFacts
+from dsharness.yaml_files.checked_file import read_checked
+from dsharness.yaml_files.problems import suggestion
+
+V = TypeVar("V", bound=Value)
+FOLDER = Path(__file__).parent
+MAIN = "product.yaml"
+HINT = "correct the file; docs/products.md says what each key means"
+
+
+@cache
+def product_ids(folder: Path = FOLDER) -> tuple[str, ...]:
+    return tuple(sorted(found.parent.name for found in folder.glob(f"*/{MAIN}")))
+
+
+@cache
+def product(name: str, folder: Path = FOLDER) -> Product:
+    """The product of that id; MatrixError when there is none, or its data is wrong."""
+    known = product_ids(folder)
+    if name not in known:
+        raise MatrixError(
+            f"no product {name!r}.{suggestion(name, known)}", hint=f"there are: {', '.join(known)}"
+        )
+    return read_checked(folder / name / MAIN, Product, hint=HINT)
+
+
+@cache
+def product_of_system(system: str, folder: Path = FOLDER) -> str:
+    """The id of the product that a driver serves."""
+    for name in product_ids(folder):
+        if system in product(name, folder).systems:
+            return name
+    raise MatrixError(
+        f"no product is served by system {system!r}",
+        hint=f"name it under `systems` in a {MAIN}",
+    )
+
+
+def product_of(row: Row) -> str:
+    """The id of a row's product."""
+    return product_of_system(row.server)
+
+
+@cache
+def source_facts(name: str, folder: Path = FOLDER) -> SourceFacts | None:
+    """What is known of its source; None when the lab does not build it."""
+    return _read(name, folder, "source.yaml", SourceFacts)
+
+
+@cache
+def known_changes(name: str, folder: Path = FOLDER) -> KnownChanges:
+    """What is known to have changed its cost; nothing, where nothing is."""
+    return _read(name, folder, "known_changes.yaml", KnownChanges) or KnownChanges()
+
+
+def build_needs_file(name: str, folder: Path = FOLDER) -> Path | None:
+    """Where it is said what its trees need to be built; dsbuilds reads it."""
+    path = folder / name / "build_needs.yaml"
+    return path if path.exists() else None
+
+
+def _read(name: str, folder: Path, file: str, model: type[V]) -> V | None:
+    path = folder / name / file
+    return read_checked(path, model, hint=HINT) if path.exists() else None

@@ -1,0 +1,115 @@
+"""What the lab knows of a program, as data: the shape of product.yaml and source.yaml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import translate
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, PositiveFloat
+
+from dsharness.model import Identifier, Value
+
+SERVER = "server"  # the kind of every file that no pattern says to be something else
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    return text
+
+
+Regex = Annotated[str, AfterValidator(_regex)]
+
+
+class ProductPackages(Value):
+    """How one package format calls what the program is installed from."""
+
+    server: str = Field(description="the package whose version is the product's")
+    siblings: tuple[str, ...] = Field(
+        default=(), description="made from the same source; they must have the same version"
+    )
+    source: str = Field(description="the source package")
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (self.server, *self.siblings)
+
+
+class Suite(Value):
+    """What brings the product along; a row may state its version too."""
+
+    title: str
+    packages: tuple[str, ...] = Field(default=(), description="the first that is installed counts")
+    systems: tuple[str, ...] = Field(description="that may state its version")
+    required_by: tuple[str, ...] = Field(default=(), description="systems that must state it")
+
+
+class SourceFacts(Value):
+    """What is known of a product's source (source.yaml)."""
+
+    must_have: tuple[str, ...] = Field(
+        min_length=1, description="files that every version has: else it is no source of it"
+    )
+    example_revision: str = Field(description="a tag, for messages that show how to name one")
+    files: dict[str, str] = Field(
+        default_factory=dict,
+        description="pattern -> kind; the first that fits counts. All else is the server",
+    )
+    build_files: tuple[str, ...] = Field(
+        default=(), description="patterns of the files that say what a build reads"
+    )
+    unread: dict[str, Regex | None] = Field(
+        default_factory=dict,
+        description="folder that a build does not read -> what the build files must say for that",
+    )
+    hot_paths: dict[str, PositiveFloat] = Field(
+        default_factory=dict,
+        description="pattern -> how likely a commit is the culprit that changes such a file",
+    )
+    other_paths: PositiveFloat = Field(default=0.5, description="the same, for all other files")
+    commit_pages: dict[Regex, str] = Field(
+        default_factory=dict, description="host -> the word before a commit in its page's address"
+    )
+
+    @cached_property
+    def _kinds(self) -> re.Pattern[str]:
+        return re.compile("|".join(f"({translate(pattern)})" for pattern in self.files) or r"(?!)")
+
+    def kind_of(self, path: str) -> str:
+        """What a file is part of: the server, or something next to it."""
+        found = self._kinds.match(path)
+        return SERVER if found is None else tuple(self.files.values())[(found.lastindex or 1) - 1]
+
+    def kinds_of(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """What a change touches, in words, without doubles."""
+        return tuple(sorted({self.kind_of(path) for path in paths}))
+
+
+class Product(Value):
+    """What is known of a product (product.yaml); the folder's name is its id."""
+
+    title: str
+    systems: tuple[str, ...] = Field(min_length=1, description="drivers that serve it")
+    deb: ProductPackages | None = None
+    rpm: ProductPackages | None = None
+    suites: dict[Identifier, Suite] = Field(default_factory=dict)
+    libraries: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="library whose version matters -> its packages; the first installed counts",
+    )
+    issues: str | None = Field(default=None, description="address of an issue; {issue} is its id")
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The server's package, by every format's name."""
+        known = [each.server for each in (self.deb, self.rpm) if each is not None]
+        return tuple(dict.fromkeys(known))
+
+    def version(self, packages: Mapping[str, str]) -> str | None:
+        """Which version is installed."""
+        return next((packages[name] for name in self.servers if name in packages), None)

@@ -1,0 +1,1 @@
+"""YAML files that people write: read with the line of every key, checked against a model."""
