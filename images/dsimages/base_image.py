@@ -10,11 +10,10 @@ from pathlib import Path
 from dsharness.content_key import content_key
 from dsharness.errors import ImageError, PackageError
 from dsharness.model import Base, Bootstrap, Registry
-from dsharness.paths import cache_home
 from dsimages.bootstrap import bootstrapped
 from dsimages.build_failure import fault
-from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
-from dsimages.file_lock import exclusive
+from dsimages.buildah import Recipe, Workshop, build, exists, labels_of
+from dsimages.keyed_image import keyed_image
 from dsimages.safe_words import IMAGE, checked
 
 LIBEXEC = Path(__file__).parent / "libexec"
@@ -49,20 +48,19 @@ def foundation(workshop: Workshop, base: Base, digest: str | None) -> Foundation
         known = _pulled(workshop, base, digest)
         source = f"{_repository(base)}@{known}"
     key = content_key([source, common_layer_key()])
-    reference = f"{REPOSITORY}/base:{key}"
-    with exclusive(cache_home() / "locks" / f"base-{key}.lock", workshop.deadline):
-        if workshop.fresh or not exists(workshop.engine, reference):
-            recipe = Recipe(
-                text=common_layer(),
-                base=source,
-                reference=reference,
-                labels=labels_of("base", key=key),
-                what="the common layer",
-                context=LIBEXEC,
-            )
-            with replacing(workshop.engine, reference):
-                build(workshop, recipe)
-    return Foundation(reference=reference, digest=known)
+
+    def make(reference: str) -> None:
+        recipe = Recipe(
+            text=common_layer(),
+            base=source,
+            reference=reference,
+            labels=labels_of("base", key=key),
+            what="the common layer",
+            context=LIBEXEC,
+        )
+        build(workshop, recipe)
+
+    return Foundation(reference=keyed_image(workshop, "base", key, make), digest=known)
 
 
 def _pulled(workshop: Workshop, base: Registry, locked: str | None) -> str:
@@ -75,11 +73,7 @@ def _pulled(workshop: Workshop, base: Registry, locked: str | None) -> str:
     done = workshop.engine.podman(
         "pull", "--quiet", name, deadline=workshop.deadline, log=workshop.log
     )
-    if (
-        not done.ok
-        and pinned
-        and re.search("manifest unknown|not found", done.stderr, re.IGNORECASE)
-    ):
+    if not done.ok and pinned and GONE.search(done.stderr):
         raise PackageError(
             f"{base.image}: locked at {pinned}, which the registry no longer has",
             hint="`--relock` takes the image that the name means now",

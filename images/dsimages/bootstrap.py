@@ -17,11 +17,10 @@ from dsharness.containers.container import Options, running
 from dsharness.content_key import content_key
 from dsharness.errors import ImageError, MatrixError
 from dsharness.model import Bootstrap
-from dsharness.paths import cache_home
 from dsharness.process.command import Completed, run
 from dsimages.build_failure import fault
-from dsimages.buildah import REPOSITORY, Workshop, exists, labels_of, replacing
-from dsimages.file_lock import exclusive
+from dsimages.buildah import Workshop, labels_of
+from dsimages.keyed_image import keyed_image
 from dsimages.safe_words import NAME, SUITE, URL, all_checked, checked
 
 FORMAT = 1  # raise when the way of making a base changes what is in it
@@ -72,12 +71,11 @@ def bootstrap_key(base: Bootstrap) -> str:
 def bootstrapped(workshop: Workshop, base: Bootstrap) -> str:
     """The image of a base: found, or made now."""
     key = bootstrap_key(base)
-    reference = f"{REPOSITORY}/bootstrap:{key}"
-    with exclusive(cache_home() / "locks" / f"bootstrap-{key}.lock", workshop.deadline):
-        if workshop.fresh or not exists(workshop.engine, reference):
-            with replacing(workshop.engine, reference):
-                _bootstrap(workshop, base, reference, labels_of("base", key=key))
-    return reference
+
+    def make(reference: str) -> None:
+        _bootstrap(workshop, base, reference, labels_of("base", key=key))
+
+    return keyed_image(workshop, "bootstrap", key, make)
 
 
 def _bootstrap(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import DsbisectError
 from dsharness.model import Image, Matrix, Row
-from dsharness.paths import cache_home, logs_home
+from dsharness.paths import logs_home
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop, remove_leftovers
-from dsimages.file_lock import exclusive
 from dsimages.image_catalog import Progress, find_image, lock_of
+from dsimages.keyed_image import ensured
 from dsimages.matrix_lock import definition_key
 from dsimages.row_image import RowImageMaker
 
@@ -35,26 +34,29 @@ def build_image(
 
     Refuses, with a PackageError, what drifted from the lock; ``relock`` accepts it.
     """
-    deadline = Deadline.after(BUILD_LIMIT_S)
-    with exclusive(cache_home() / "locks" / f"image-{row.id}.lock", deadline):
-        if not (relock or no_cache):
-            found = find_image(engine, matrix, row)
-            if found is not None:
-                on_progress("image is here already")
-                return found
+    workshop = Workshop(
+        engine=engine,
+        deadline=Deadline.after(BUILD_LIMIT_S),
+        log=logs_home() / "images" / f"{row.id}-{definition_key(row)}.log",
+        fresh=relock or no_cache,
+    )
+
+    def find() -> Image | None:
+        found = find_image(engine, matrix, row)
+        if found is not None:
+            on_progress("image is here already")
+        return found
+
+    def make() -> Image:
         remove_leftovers(engine)
+        workshop.log.unlink(missing_ok=True)
         lock = lock_of(matrix)
-        workshop = Workshop(
-            engine=engine, deadline=deadline, log=_new_log(row), fresh=relock or no_cache
-        )
-        making = RowImageMaker(
-            workshop=workshop,
-            row=row,
-            lock=lock,
-            locked=None if relock else lock.read(row),
-            progress=on_progress,
-        )
-        return making.make()
+        locked = None if relock else lock.read(row)
+        return RowImageMaker(
+            workshop=workshop, row=row, lock=lock, locked=locked, progress=on_progress
+        ).make()
+
+    return ensured(workshop, f"image-{row.id}", find=find, make=make)
 
 
 def build_images(
@@ -94,9 +96,3 @@ def build_images(
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     return {row.id: made[row.id] for row in asked}
-
-
-def _new_log(row: Row) -> Path:
-    log = logs_home() / "images" / f"{row.id}-{definition_key(row)}.log"
-    log.unlink(missing_ok=True)
-    return log

@@ -41,7 +41,7 @@ def packages_of(
     """What the image that has this name now holds; each image is asked once."""
     # A name may come to mean another image, made of the same recipe on another day.
     image_id = engine.must("image", "inspect", "--format", "{{.Id}}", reference, log=log)
-    key = content_key([reference, image_id])
+    key = content_key(image_id)
     known = recall(key)
     if known is None:
         packages = read_packages(engine, reference, log)

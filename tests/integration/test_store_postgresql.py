@@ -160,7 +160,9 @@ def test_a_campaign_from_its_start_to_its_answer(url: str) -> None:
         assert store.unfinished_campaign(kind="rows", fingerprint=mark, **question) == UNFINISHED
         store.finish_campaign(UNFINISHED.id, BOUNDARY, "2026-11-21T13:00:00Z")
         assert store.unfinished_campaign(kind="rows", fingerprint=mark, **question) is None
-        assert store.latest_finished(**question).boundary == BOUNDARY
+        answered = store.campaign(UNFINISHED.id)
+        assert answered is not None
+        assert answered.boundary == BOUNDARY
         assert store.sample_counts() == {UNFINISHED.id: 1}
         with pytest.raises(StoreError, match="another rate_per_s"):
             store.add_sample(sample("a", campaign_id=UNFINISHED.id, rate_per_s=1.0))

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from storing import (
     BOUNDARY,
-    FINISHED,
     IMAGE,
     UNFINISHED,
     prove_kill_keeps_what_was_stored,
@@ -128,17 +127,6 @@ def test_a_campaign_is_answered_once(store: Store) -> None:
 def test_an_unknown_campaign_cannot_be_answered(store: Store) -> None:
     with pytest.raises(StoreError, match="knows no campaign 'c-404'"):
         store.finish_campaign("c-404", BOUNDARY, "2026-11-21T13:00:00Z")
-
-
-def test_the_latest_answer_is_the_one_given_last(store: Store) -> None:
-    question = {"series_id": "debian", "workload_id": "bind-one"}
-    assert store.latest_finished(**question) is None
-    store.add_campaign(FINISHED.model_copy(update={"id": "late"}))
-    early = {"id": "early", "finished_at": "2026-11-21T11:00:00+01:00"}
-    store.add_campaign(FINISHED.model_copy(update=early))
-    store.add_campaign(unfinished("none", workload_id="bind-one"))
-    assert getattr(store.latest_finished(**question), "id", None) == "late"
-    assert store.latest_finished(**question, settings_id="ssha512") is None
 
 
 def test_the_newest_manifest_of_an_image_counts_and_the_old_one_stays(store: Store) -> None:

@@ -9,7 +9,6 @@ from dsbuilds.drivers.package_toolchain import containerfile
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, ImageError
 from dsharness.model import Build, Family, Image, Row
-from dsharness.paths import cache_home
 from dsimages import manifest
 from dsimages.buildah import (
     DRAFT,
@@ -17,13 +16,11 @@ from dsimages.buildah import (
     Recipe,
     Workshop,
     build,
-    exists,
     labels_of,
     own_name,
-    replacing,
     untag,
 )
-from dsimages.file_lock import exclusive
+from dsimages.keyed_image import keyed_image
 from dsimages.pins import DIRSRV
 
 REVISION = 2
@@ -42,15 +39,19 @@ def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Pro
     chosen = chosen_packages(base, made)
     steps = tuple((render(row.family, verb, chosen), network) for verb, network in STEPS)
     key = content_key([REVISION, base.key, made.content, steps])
-    reference = f"{REPOSITORY}/built:{key}"
-    with exclusive(cache_home() / "locks" / f"built-{key}.lock", at.deadline):
-        known = manifest.recall(key) if exists(at.engine, reference) else None
-        if known is None:
-            progress(f"installing {', '.join(chosen)}")
-            packages = _install(at, base, made, row, chosen, steps, key, reference)
-            known = Image(candidate_id=row.id, reference=reference, key=key, packages=packages)
-            manifest.store(known)
-    return known.model_copy(update={"candidate_id": row.id, "build": made.provenance})
+
+    def make(reference: str) -> None:
+        progress(f"installing {', '.join(chosen)}")
+        _install(at, base, made, row, chosen, steps, key, reference)
+
+    reference = keyed_image(at, "built", key, make)
+    return Image(
+        candidate_id=row.id,
+        reference=reference,
+        key=key,
+        packages=manifest.packages_of(at.engine, reference, row.id, at.log),
+        build=made.provenance,
+    )
 
 
 def chosen_packages(base: Image, made: Build) -> dict[str, str]:
@@ -82,7 +83,7 @@ def _install(
     steps: tuple[tuple[str, str], ...],
     key: str,
     reference: str,
-) -> dict[str, str]:
+) -> None:
     """Install under a name of its own; only what proves to hold the build gets the reference."""
     labels = labels_of("built", row=row.id, key=key, build=made.key)
     drafts = [own_name(f"{REPOSITORY}/{DRAFT}:") for _ in steps]
@@ -95,14 +96,11 @@ def _install(
             )  # fmt: skip
             build(at, recipe)
             below = draft
-        packages = manifest.read_packages(at.engine, below, at.log)
-        check_installed(chosen, packages, at.log)
-        with replacing(at.engine, reference):
-            at.engine.must("tag", below, reference, log=at.log)
+        check_installed(chosen, manifest.packages_of(at.engine, below, row.id, at.log), at.log)
+        at.engine.must("tag", below, reference, log=at.log)
     finally:
         for draft in reversed(drafts):
             untag(at.engine, draft)
-    return packages
 
 
 def check_installed(chosen: dict[str, str], packages: dict[str, str], log: Path) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 from dsbuilds.drivers.package_build import PackageOrder, Progress
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.content_key import content_key
-from dsharness.paths import cache_home
 from dsimages import manifest
-from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
-from dsimages.file_lock import exclusive
+from dsimages.buildah import Recipe, Workshop, build, labels_of
+from dsimages.keyed_image import keyed_image
 
 REVISION = 2
 MOUNTED = "/run/dsbisect-needs"
@@ -41,24 +40,24 @@ def dependencies_shop(
     below = base or order.image
     text = containerfile(script.read_text(encoding="utf-8"), f"{MOUNTED}/{argument}")
     key = content_key([REVISION, below.key, text, dict(files)])
-    reference = f"{REPOSITORY}/toolchain:{key}"
-    with exclusive(cache_home() / "locks" / f"toolchain-{key}.lock", at.deadline):
-        if not exists(at.engine, reference):
-            progress(f"installing what {order.source.name} is built with")
-            with tempfile.TemporaryDirectory(prefix="dsbisect-needs-") as folder:
-                for name, content in files.items():
-                    (Path(folder) / name).write_text(content, encoding="utf-8")
-                recipe = Recipe(
-                    text=text,
-                    base=below.reference,
-                    reference=reference,
-                    labels=labels_of("toolchain", row=order.row.id, key=key),
-                    what=f"{order.row.id}: the build dependencies of {order.source.name}",
-                    context=Path(folder),
-                )
-                with replacing(at.engine, reference):
-                    build(at, recipe)
-        packages = manifest.packages_of(at.engine, reference, order.row.id, at.log)
+
+    def make(reference: str) -> None:
+        progress(f"installing what {order.source.name} is built with")
+        with tempfile.TemporaryDirectory(prefix="dsbisect-needs-") as folder:
+            for name, content in files.items():
+                (Path(folder) / name).write_text(content, encoding="utf-8")
+            recipe = Recipe(
+                text=text,
+                base=below.reference,
+                reference=reference,
+                labels=labels_of("toolchain", row=order.row.id, key=key),
+                what=f"{order.row.id}: the build dependencies of {order.source.name}",
+                context=Path(folder),
+            )
+            build(at, recipe)
+
+    reference = keyed_image(at, "toolchain", key, make)
+    packages = manifest.packages_of(at.engine, reference, order.row.id, at.log)
     tools = {name: packages[name] for name in TOOLS if name in packages}
     return ToolchainImage(
         id=order.row.id,

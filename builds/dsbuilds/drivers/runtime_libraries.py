@@ -16,13 +16,13 @@ from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Image
-from dsharness.paths import cache_home, logs_home
+from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages import manifest
-from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
+from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.containerfile import LIBEXEC
-from dsimages.file_lock import exclusive
 from dsimages.image_catalog import Progress
+from dsimages.keyed_image import keyed_image
 from dsimages.safe_words import NAME, all_checked
 
 SCRIPTS = Path(__file__).parents[1] / "libexec"
@@ -87,29 +87,23 @@ def _extended(
 ) -> Image:
     """The runtime image with further packages, in the versions that were linked with."""
     key = content_key([toolset.runtime.key, dict(packages)])
-    reference = f"{REPOSITORY}/toolchain:{key}"
     log = logs_home() / "toolchains" / f"{toolset.id}-runtime-{key}.log"
-    deadline = Deadline.after(LIMIT_S)
-    with exclusive(cache_home() / "locks" / f"toolchain-{key}.lock", deadline):
-        if not exists(engine, reference):
-            told(f"installing {', '.join(packages)}, which the build needs to run")
-            names = all_checked(tuple(packages), NAME, "packages of libraries")
-            words = [f"{name}=={packages[name]}" for name in names]
-            command = json.dumps([f"{LIBEXEC}/{installer(toolset.family)}", *words])
-            recipe = Recipe(
-                text=f"ARG BASE\nFROM ${{BASE}}\nRUN {command}\n",
-                base=toolset.runtime.reference,
-                reference=reference,
-                labels=labels_of("toolchain", row=toolset.runtime.candidate_id, key=key),
-                what=f"what builds of the toolchain {toolset.id} need to run",
-            )
-            with replacing(engine, reference):
-                build(Workshop(engine=engine, deadline=deadline, log=log), recipe)
-        known = manifest.recall(key)
-        if known is None:
-            found = manifest.read_packages(engine, reference, log)
-            known = toolset.runtime.model_copy(
-                update={"reference": reference, "key": key, "packages": found}
-            )
-            manifest.store(known)
-    return known
+    at = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
+
+    def make(reference: str) -> None:
+        told(f"installing {', '.join(packages)}, which the build needs to run")
+        names = all_checked(tuple(packages), NAME, "packages of libraries")
+        words = [f"{name}=={packages[name]}" for name in names]
+        command = json.dumps([f"{LIBEXEC}/{installer(toolset.family)}", *words])
+        recipe = Recipe(
+            text=f"ARG BASE\nFROM ${{BASE}}\nRUN {command}\n",
+            base=toolset.runtime.reference,
+            reference=reference,
+            labels=labels_of("toolchain", row=toolset.runtime.candidate_id, key=key),
+            what=f"what builds of the toolchain {toolset.id} need to run",
+        )
+        build(at, recipe)
+
+    reference = keyed_image(at, "toolchain", key, make)
+    held = manifest.packages_of(engine, reference, toolset.runtime.candidate_id, log)
+    return toolset.runtime.model_copy(update={"reference": reference, "key": key, "packages": held})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from dsbuilds.drivers.runtime_libraries import runtime_for
@@ -9,12 +10,12 @@ from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Build, Image
-from dsharness.paths import cache_home, logs_home
+from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages import manifest
-from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
-from dsimages.file_lock import exclusive
+from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.image_catalog import Progress
+from dsimages.keyed_image import keyed_image
 from dsimages.pins import DIRSRV, SIBLINGS
 
 REVISION = 2
@@ -28,35 +29,33 @@ def layered(
 ) -> Image:
     """The image that serves a build; builds of equal content share it."""
     key = content_key([REVISION, toolset.runtime.key, made.content])
-    reference = f"{REPOSITORY}/built:{key}"
-    deadline = Deadline.after(LIMIT_S)
-    with exclusive(cache_home() / "locks" / f"built-{key}.lock", deadline):
-        below = manifest.recall(key)
-        if below is None or not exists(engine, reference):
-            install = Path(made.folder) / "install"
-            below = runtime_for(engine, install, toolset, told)
-            log = logs_home() / "builds" / f"layer-{key}.log"
-            recipe = Recipe(
-                text=TEXT,
-                base=below.reference,
-                reference=reference,
-                labels=labels_of("built", row=below.candidate_id, key=key, build=made.key),
-                what=f"the image of build {made.key}",
-                context=install,
-            )
-            with replacing(engine, reference):
-                build(Workshop(engine=engine, deadline=deadline, log=log), recipe)
-            manifest.store(below.model_copy(update={"key": key}))
+    log = logs_home() / "builds" / f"layer-{key}.log"
+    at = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
+
+    def make(reference: str) -> None:
+        install = Path(made.folder) / "install"
+        below = runtime_for(engine, install, toolset, told)
+        recipe = Recipe(
+            text=TEXT,
+            base=below.reference,
+            reference=reference,
+            labels=labels_of("built", row=below.candidate_id, key=key, build=made.key),
+            what=f"the image of build {made.key}",
+            context=install,
+        )
+        build(at, recipe)
+
+    reference = keyed_image(at, "built", key, make)
     return Image(
         candidate_id=candidate,
         reference=reference,
         key=key,
-        packages=_served(below, made),
+        packages=_served(manifest.packages_of(engine, reference, candidate, log), made),
         build=made.provenance,
     )
 
 
-def _served(runtime: Image, made: Build) -> dict[str, str]:
+def _served(packages: Mapping[str, str], made: Build) -> dict[str, str]:
     """What runs: the packages below, and the tree in place of the packaged server."""
-    below = {name: version for name, version in runtime.packages.items() if name not in PACKAGED}
+    below = {name: version for name, version in packages.items() if name not in PACKAGED}
     return below | {DIRSRV: f"tree {made.provenance.tree[:12]}"}

@@ -18,7 +18,6 @@ from pathlib import Path
 from dsbuilds.git import Git
 from dsbuilds.sandbox.untrusted_files import entries
 from dsharness.containers.lab_folders import private
-from dsharness.content_key import content_key
 from dsharness.credentials import without_credentials
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.paths import cache_home
@@ -158,10 +157,6 @@ def temporary_index() -> Iterator[dict[str, str]]:
     """An index for one change; the repository's own, if any, is not touched."""
     with tempfile.TemporaryDirectory(prefix="dsbisect-index-") as folder:
         yield {"GIT_INDEX_FILE": str(Path(folder) / secrets.token_hex(4))}
-
-
-def tree_key(listing: Mapping[str, str]) -> str:
-    return content_key(dict(listing))
 
 
 def _refusal(said: str) -> str:

@@ -10,14 +10,14 @@ from dsbuilds.toolchains.toolchain_choice import named
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Family, Image, Matrix, Toolchain
-from dsharness.paths import cache_home, logs_home
+from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages import manifest
-from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of, replacing
+from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.containerfile import LIBEXEC
-from dsimages.file_lock import exclusive
 from dsimages.image_catalog import Progress
 from dsimages.image_set import build_image
+from dsimages.keyed_image import keyed_image
 from dsimages.safe_words import NAME, all_checked
 
 LIMIT_S = 1800.0
@@ -51,22 +51,22 @@ def toolset_of(
     row = matrix.row(toolchain.row)
     runtime = build_image(engine, matrix, row, on_progress=progress)
     key = content_key([runtime.key, toolchain.packages])
-    reference = f"{REPOSITORY}/toolchain:{key}"
     log = logs_home() / "toolchains" / f"{toolchain.id}-{key}.log"
-    deadline = Deadline.after(LIMIT_S)
-    with exclusive(cache_home() / "locks" / f"toolchain-{key}.lock", deadline):
-        if not exists(engine, reference):
-            progress(f"installing the toolchain {toolchain.id}")
-            recipe = Recipe(
-                text=render(toolchain, row.family),
-                base=runtime.reference,
-                reference=reference,
-                labels=labels_of("toolchain", row=row.id, key=key),
-                what=f"toolchain {toolchain.id}",
-            )
-            with replacing(engine, reference):
-                build(Workshop(engine=engine, deadline=deadline, log=log), recipe)
-        packages = manifest.packages_of(engine, reference, row.id, log)
+    at = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
+
+    def make(reference: str) -> None:
+        progress(f"installing the toolchain {toolchain.id}")
+        recipe = Recipe(
+            text=render(toolchain, row.family),
+            base=runtime.reference,
+            reference=reference,
+            labels=labels_of("toolchain", row=row.id, key=key),
+            what=f"toolchain {toolchain.id}",
+        )
+        build(at, recipe)
+
+    reference = keyed_image(at, "toolchain", key, make)
+    packages = manifest.packages_of(engine, reference, row.id, log)
     tools = {name: packages[name] for name in TOOLS if name in packages}
     return ToolchainImage(
         id=toolchain.id,

@@ -28,10 +28,9 @@ def find_campaigns(
     given: Mapping[str, str | None],
     *,
     finished: bool | None = None,
-    order: str = "started_us",
 ) -> list[Campaign]:
     state = () if finished is None else (CAMPAIGNS.c.finished_at.is_not(None) == finished,)
-    return _find(database, Campaign, CAMPAIGNS, given, *state, order=order)
+    return _find(database, Campaign, CAMPAIGNS, given, *state, order="started_us")
 
 
 def count_samples(database: Database) -> dict[str, int]:

@@ -146,14 +146,6 @@ class Store:
     def campaign(self, campaign_id: str) -> Campaign | None:
         return next(iter(find_campaigns(self._database, {"id": campaign_id})), None)
 
-    def latest_finished(
-        self, *, series_id: str, workload_id: str, settings_id: str = "default"
-    ) -> Campaign | None:
-        """The newest answer to one question."""
-        given = {"series_id": series_id, "workload_id": workload_id, "settings_id": settings_id}
-        found = find_campaigns(self._database, given, finished=True, order="finished_us")
-        return found[-1] if found else None
-
     def unfinished_campaign(
         self, *, kind: str, series_id: str, workload_id: str, settings_id: str, fingerprint: str
     ) -> Campaign | None:
