@@ -19,7 +19,7 @@ from dsbuilds.drivers.repository_rpm import repository_order
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
-from dsbuilds.edits.contract import Expectation, Patch
+from dsbuilds.edits.contract import Patch, promise_of
 from dsbuilds.edits.patch_file import patch_of
 from dsbuilds.edits.user_patch import user_patch
 from dsbuilds.history.repository import Repository
@@ -34,7 +34,6 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError
 from dsharness.measure.golden_state import Golden
 from dsharness.model import (
-    AppliedPatch,
     Build,
     BuildSpec,
     DistributionSource,
@@ -114,8 +113,7 @@ class BuiltRowMaker:
         return made, installed(at, self.base, made, self.row, progress=self.progress)
 
     def _patched(self, order: PackageOrder, tree: Tree) -> PackageOrder:
-        patches = self.patches(tree)
-        return replace(order, patches=patches, **promise(patches).stated())
+        return replace(order, patches=self.patches(tree))
 
     def _tree(self) -> tuple[Build, Image]:
         tree = self._sources()
@@ -127,10 +125,6 @@ class BuiltRowMaker:
             for each in self.matrix.toolchains
             if each.row == self.base.candidate_id and each.offers
         ]
-        applied = tuple(
-            AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
-            for patch in patches
-        )
 
         def make(way: Way) -> tuple[Build, ToolchainImage]:
             toolset = toolset_of(self.engine, self.matrix, way.toolchain, progress=self.progress)
@@ -138,8 +132,8 @@ class BuiltRowMaker:
                 tree=tree,
                 needs=way.needs,
                 toolset=toolset,
-                patches=applied,
-                expect=promise(patches),
+                patches=tuple(patch.applied for patch in patches),
+                promise=promise_of(patches),
             )
             return build_tree(self.engine, order, progress=self.progress), toolset
 
@@ -198,38 +192,18 @@ def row_image(
     making = BuiltRowMaker(
         engine=engine, matrix=matrix, row=row, spec=row.build, base=base, progress=on_progress
     )
-    made, image = making.make()
-    return promising(image, made)
-
-
-def promise(patches: tuple[Patch, ...]) -> Expectation:
-    """What all patches together promise; where two speak of the same, the later one holds."""
-    whole = Expectation()
-    for patch in patches:
-        whole = whole.then(patch.expect)
-    return whole
-
-
-def promising(image: Image, made: Build) -> Image:
-    """The image with what the edits of its build promise."""
-    return image.model_copy(
-        update={
-            "promised_scheme": made.expected_scheme,
-            "promised_rounds": made.expected_rounds,
-        }
-    )
+    return making.make()[1]
 
 
 def check_promise(golden: Golden) -> None:
     """Refuse a server that does not store what the edits of its build promise."""
-    settings = golden.seed.settings.password_scheme  # this overrides a default, but no rounds
-    image = golden.image
-    said = Expectation(
-        scheme=None if settings else image.promised_scheme,
-        rust_rounds=image.promised_rounds.get("rust"),
-        c_rounds=image.promised_rounds.get("c"),
-    ).refused(golden.stored)
+    promise = golden.image.promise
+    if golden.seed.settings.password_scheme:  # this overrides a default, but no rounds
+        promise = promise.model_copy(update={"scheme": None})
+    stored = {"password-scheme": golden.stored.scheme}
+    rounds = {"password-rounds": golden.stored.rounds} if golden.stored.rounds else {}
+    said = promise.broken_by({**stored, **rounds})
     if said is not None:
         raise BuildError(
-            f"{image.candidate_id}: {said}", hint="the edit has no effect in this source"
+            f"{golden.image.candidate_id}: {said}", hint="the edit has no effect in this source"
         )

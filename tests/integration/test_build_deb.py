@@ -74,8 +74,7 @@ def tree(at, plain, toolset) -> Tree:
 @pytest.fixture(scope="module")
 def patched(at, image, source, tree) -> Build:
     order = PackageOrder(
-        row=ROW, image=image, source=source, patches=(other_scheme(tree),),
-        expected_scheme="PBKDF2_SHA256",
+        row=ROW, image=image, source=source, patches=(other_scheme(tree),)
     )  # fmt: skip
     return build_packages(DebDriver(), at, order, progress=print)
 
@@ -106,7 +105,7 @@ def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched)
 
     seed = Seed(users=20, settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.server, seed, progress=print)
-    assert golden.stored.scheme == patched.expected_scheme
+    assert golden.stored.scheme == patched.promise.scheme
 
 
 def test_the_same_order_is_built_and_installed_once(at, image, source, tree, patched):

@@ -83,8 +83,7 @@ def tree(at, image, source) -> Tree:
 @pytest.fixture(scope="module")
 def patched(at, image, source, tree) -> Build:
     order = PackageOrder(
-        row=ROW, image=image, source=source, patches=(other_scheme(tree),),
-        expected_scheme="PBKDF2_SHA256",
+        row=ROW, image=image, source=source, patches=(other_scheme(tree),)
     )  # fmt: skip
     return build_packages(DRIVER, at, order, progress=print)
 
@@ -113,7 +112,7 @@ def test_built_installed_by_dnf_served_and_measured(engine, at, image, patched):
 
     seed = Seed(users=20, settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.server, seed, progress=print)
-    assert golden.stored.scheme == patched.expected_scheme
+    assert golden.stored.scheme == patched.promise.scheme
     workload = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})
     with benched(engine, golden) as bench:
         sample = take_sample(bench, workload, campaign_id="test", turn=0)

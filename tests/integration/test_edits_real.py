@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from debian_sources import DEBIAN_ROWS, debian_source
 
-from dsbuilds.edits import Expectation, Files, patch_of
+from dsbuilds.edits import Files, patch_of
+from dsbuilds.edits.contract import RUST_SCHEMES
 from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError
+from dsharness.model import Promise
 
 REVERTED, RUST_DEFAULT = "default-scheme=PBKDF2_SHA256", "default-scheme=PBKDF2-SHA512"
 ALREADY = "already the default"
@@ -25,36 +27,36 @@ class Refused:
 
 
 # What Debian ships: 1.4.4 and 2.3 before the rounds could be configured, 3.1 and 3.3 after.
-CASES: dict[str, dict[str, Expectation | Refused]] = {
+CASES: dict[str, dict[str, Promise | Refused]] = {
     "debian-11": {
         REVERTED: Refused(words=ALREADY),
-        "default-scheme=SSHA512": Expectation(scheme="SSHA512"),
-        "c-rounds=4096": Expectation(c_rounds=4096),
+        "default-scheme=SSHA512": Promise(scheme="SSHA512"),
+        "c-rounds=4096": Promise(rounds={"PBKDF2_SHA256": 4096}),
     },
     "debian-12": {
-        REVERTED: Expectation(scheme="PBKDF2_SHA256"),
+        REVERTED: Promise(scheme="PBKDF2_SHA256"),
         RUST_DEFAULT: Refused(words=ALREADY),
         "rust-rounds=10000": Refused(words=ALREADY),
-        "rust-rounds=100_000": Expectation(rust_rounds=100_000),
-        "c-rounds=100": Expectation(c_rounds=100),
+        "rust-rounds=100_000": Promise(rounds=dict.fromkeys(RUST_SCHEMES, 100_000)),
+        "c-rounds=100": Promise(rounds={"PBKDF2_SHA256": 100}),
     },
     "debian-13": {
-        REVERTED: Expectation(scheme="PBKDF2_SHA256"),
+        REVERTED: Promise(scheme="PBKDF2_SHA256"),
         RUST_DEFAULT: Refused(words=ALREADY),
-        "default-scheme=CRYPT-SHA512": Expectation(scheme="CRYPT"),
+        "default-scheme=CRYPT-SHA512": Promise(scheme="CRYPT"),
         "default-scheme=PBKDF2_SHA512": Refused(words="Perhaps you meant"),
         "rust-rounds=100000": Refused(words=ALREADY),
-        "rust-rounds=500": Expectation(rust_rounds=500),
-        "c-rounds=100": Expectation(c_rounds=100),
+        "rust-rounds=500": Promise(rounds=dict.fromkeys(RUST_SCHEMES, 500)),
+        "c-rounds=100": Promise(rounds={"PBKDF2_SHA256": 100}),
     },
     "debian-sid": {
-        REVERTED: Expectation(scheme="PBKDF2_SHA256"),
+        REVERTED: Promise(scheme="PBKDF2_SHA256"),
         RUST_DEFAULT: Refused(words=ALREADY),
         "rust-rounds=100000": Refused(words=ALREADY),
-        "rust-rounds=500": Expectation(rust_rounds=500),
+        "rust-rounds=500": Promise(rounds=dict.fromkeys(RUST_SCHEMES, 500)),
         "rust-rounds=10000000": Refused(words="AcceptMaxIterations"),
-        "c-rounds=100": Expectation(c_rounds=100),
-        "c-rounds=60000": Expectation(c_rounds=60_000),
+        "c-rounds=100": Promise(rounds={"PBKDF2_SHA256": 100}),
+        "c-rounds=60000": Promise(rounds={"PBKDF2_SHA256": 60_000}),
     },
 }
 
@@ -86,14 +88,14 @@ def test_every_edit_fits_or_says_why_not(row_id: str) -> None:
             assert meant.words in str(caught.value), text
         else:
             patch = patch_of([text], files)
-            assert patch.expect == meant
+            assert patch.promise == meant
             git_takes(tree, patch.text)
 
 
 @pytest.mark.parametrize("row_id", DEBIAN_ROWS)
 def test_all_edits_at_once_are_one_patch_that_changes_little(row_id: str) -> None:
     tree = debian_source(row_id)
-    fitting = [text for text, meant in CASES[row_id].items() if isinstance(meant, Expectation)]
+    fitting = [text for text, meant in CASES[row_id].items() if isinstance(meant, Promise)]
     patch = patch_of(fitting, reader(tree))
     git_takes(tree, patch.text)
     changed = [

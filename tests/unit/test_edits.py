@@ -9,9 +9,10 @@ from eras import CONFIG, ERAS, HEADER, PLUGIN, PW, RUST_SOURCE, TEMPLATE, reader
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbuilds.edits import EDITS, Edited, Expectation, parse, patch_of
+from dsbuilds.edits import EDITS, Edited, parse, patch_of
+from dsbuilds.edits.contract import RUST_SCHEMES
 from dsharness.errors import DsbisectError, EditError, UsageError
-from dsharness.model import StoredPassword
+from dsharness.model import Promise
 
 SET = "nsslapd-pwdPBKDF2"
 LATER = ("2.2.3", "3.1.2", "between", "3.3.1")
@@ -35,7 +36,7 @@ def test_the_rust_default_is_taken_back_and_the_c_scheme_is_there_at_bootstrap(e
     config = edited.files[CONFIG]
     assert config.index("cn=PBKDF2_SHA256,") < config.index("cn=PBKDF2-SHA512,")
     assert "plugininitfunc: pbkdf2_sha256_pwd_storage_scheme_init" in config
-    assert edited.expect == Expectation(scheme="PBKDF2_SHA256")
+    assert edited.promise == Promise(scheme="PBKDF2_SHA256")
 
 
 def test_the_branch_for_fips_stays() -> None:
@@ -64,7 +65,7 @@ def test_the_stored_name_is_not_always_the_schemes(scheme: str, stored: str) -> 
     tree = dict(ERAS["3.1.2"])
     tree[TEMPLATE] += ERAS["3.1.2"][TEMPLATE].replace("SSHA512", "CRYPT-SHA512")
     edited = EDITS["default-scheme"].apply(scheme, reader(tree))
-    assert edited.expect.scheme == stored
+    assert edited.promise.scheme == stored
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_rust_rounds_below_the_minimum(era: str, before: str, after: str) -> Non
     assert before in ERAS[era][RUST_SOURCE]
     assert before not in edited.files[RUST_SOURCE]
     assert after in edited.files[RUST_SOURCE]
-    assert edited.expect == Expectation(rust_rounds=500)
+    assert edited.promise == Promise(rounds=dict.fromkeys(RUST_SCHEMES, 500))
 
 
 def test_rust_rounds_above_the_minimum_leave_it() -> None:
@@ -223,32 +224,37 @@ def test_every_edit_explains_itself_with_an_example_that_parses() -> None:
         assert edit.parameter
 
 
-SHA512 = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
-C_HASH = StoredPassword(scheme="PBKDF2_SHA256", rounds=2048)
+SHA512 = {"password-scheme": "PBKDF2-SHA512", "password-rounds": 10_000}
+C_HASH = {"password-scheme": "PBKDF2_SHA256", "password-rounds": 2048}
+RUST_5 = Promise(rounds=dict.fromkeys(RUST_SCHEMES, 5))
+C_5 = Promise(rounds={"PBKDF2_SHA256": 5})
 
 
 @pytest.mark.parametrize(
-    ("expect", "stored", "words"),
+    ("promise", "facts", "words"),
     [
-        (Expectation(), SHA512, None),
-        (Expectation(scheme="PBKDF2-SHA512", rust_rounds=10_000), SHA512, None),
-        (Expectation(scheme="CRYPT"), StoredPassword(scheme="crypt"), None),
-        (Expectation(c_rounds=5), SHA512, None),
-        (Expectation(rust_rounds=5), C_HASH, None),
-        (Expectation(rust_rounds=5), StoredPassword(scheme="SSHA512"), None),
-        (Expectation(scheme="PBKDF2_SHA256"), SHA512, "under PBKDF2-SHA512, not PBKDF2_SHA256"),
-        (Expectation(rust_rounds=5), SHA512, "with 10000 rounds, not 5"),
-        (Expectation(c_rounds=5), C_HASH, "with 2048 rounds, not 5"),
-        (Expectation(c_rounds=5), StoredPassword(scheme="PBKDF2_SHA256"), "with None rounds"),
+        (Promise(), SHA512, None),
+        (Promise(), {}, None),
+        (Promise(scheme="PBKDF2-SHA512", rounds={"PBKDF2-SHA512": 10_000}), SHA512, None),
+        (Promise(scheme="CRYPT"), {"password-scheme": "crypt"}, None),
+        (C_5, SHA512, None),
+        (RUST_5, C_HASH, None),
+        (RUST_5, {"password-scheme": "SSHA512"}, None),
+        (Promise(scheme="PBKDF2_SHA256"), SHA512, "under PBKDF2-SHA512, not PBKDF2_SHA256"),
+        (Promise(scheme="PBKDF2_SHA256"), {}, "under nothing, not PBKDF2_SHA256"),
+        (RUST_5, SHA512, "with 10000 rounds, not 5"),
+        (C_5, C_HASH, "with 2048 rounds, not 5"),
+        (C_5, {"password-scheme": "PBKDF2_SHA256"}, "with None rounds"),
     ],
 )
-def test_what_the_server_stores_is_judged(
-    expect: Expectation, stored: StoredPassword, words: str | None
+def test_what_the_server_says_is_held_against_the_promise(
+    promise: Promise, facts: dict[str, str | int], words: str | None
 ) -> None:
-    refused = expect.refused(stored)
-    assert refused is None if words is None else words in (refused or "")
+    broken = promise.broken_by(facts)
+    assert broken is None if words is None else words in (broken or "")
 
 
-def test_expectations_add_up_and_the_later_one_holds() -> None:
-    both = Expectation(scheme="A", c_rounds=1).then(Expectation(scheme="B", rust_rounds=2))
-    assert both == Expectation(scheme="B", rust_rounds=2, c_rounds=1)
+def test_promises_add_up_and_the_later_one_holds() -> None:
+    both = Promise(scheme="A", rounds={"C": 1}).then(Promise(scheme="B", rounds={"R": 2}))
+    assert both == Promise(scheme="B", rounds={"C": 1, "R": 2})
+    assert RUST_5.then(Promise(rounds={"PBKDF2": 6})).rounds["PBKDF2"] == 6

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dsbuilds.edits import Expectation, hunk_at, user_patch
+from dsbuilds.edits import hunk_at, user_patch
 from dsharness.errors import EditError
+from dsharness.model import Promise
 
 HUNK = "@@ -3,3 +3,3 @@ main\n one\n-two\n+TWO\n three\n"
 PLAIN = f"--- a/src/x.c\t2026-01-01\n+++ b/src/x.c\t2026-01-02\n{HUNK}"
@@ -45,7 +46,7 @@ def test_a_patch_is_taken(tmp_path: Path, text: str) -> None:
     assert patch.text.rstrip("\n") == text.rstrip("\n")
     assert patch.text.endswith("\n")
     assert patch.name == "mine.patch"
-    assert patch.expect == Expectation()
+    assert patch.promise == Promise()
 
 
 @pytest.mark.parametrize(

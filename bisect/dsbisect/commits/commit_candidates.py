@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from dsbisect.lab.candidates import Told
 from dsbuilds.attempt import first_that_works
 from dsbuilds.build_cache import find
-from dsbuilds.built_row import check_promise, promise, promising
+from dsbuilds.built_row import check_promise
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
-from dsbuilds.edits.contract import Expectation, Patch
+from dsbuilds.edits.contract import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.sources.source_tree import Tree
@@ -21,7 +21,7 @@ from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.measure.golden_state import Golden
-from dsharness.model import AppliedPatch, Build, Image, Matrix, Server, Toolchain
+from dsharness.model import AppliedPatch, Build, Image, Matrix, Promise, Server, Toolchain
 
 Repair = Callable[[Tree], "tuple[Tree, AppliedPatch] | None"]
 Patches = Callable[[Tree], "tuple[Patch, ...]"]
@@ -41,7 +41,7 @@ class _Source:
 
     tree: Tree
     patches: tuple[AppliedPatch, ...]
-    expect: Expectation
+    promise: Promise
     clean: bool
 
     def order(self, way: Way, toolset: ToolchainImage) -> TreeOrder:
@@ -50,7 +50,7 @@ class _Source:
             needs=way.needs,
             toolset=toolset,
             patches=self.patches,
-            expect=self.expect,
+            promise=self.promise,
             clean=self.clean,
         )
 
@@ -96,7 +96,7 @@ class SourceSupply:
 
     def image(self, candidate: str, told: Told) -> Image:
         build, toolset = self.build(candidate, told)
-        return promising(layered(self.engine, build, toolset, candidate, told), build)
+        return layered(self.engine, build, toolset, candidate, told)
 
     def ahead(self, candidate: str) -> None:
         """Build a candidate that may be wanted soon."""
@@ -179,11 +179,10 @@ class SourceSupply:
         patches = self.patches(tree)
         for patch in patches:
             tree = tree.patched(patch.name, patch.text)
-        applied += tuple(
-            AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
-            for patch in patches
+        applied += tuple(patch.applied for patch in patches)
+        return _Source(
+            tree=tree, patches=applied, promise=promise_of(patches), clean=specimen.clean
         )
-        return _Source(tree=tree, patches=applied, expect=promise(patches), clean=specimen.clean)
 
     def _repaired(self, tree: Tree) -> tuple[Tree, tuple[AppliedPatch, ...]]:
         applied: list[AppliedPatch] = []

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
+from dsbuilds.edits.contract import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sandbox.build_output import PLAIN, plain_file, taken_in
 from dsbuilds.sandbox.content_hash import content_of
@@ -26,7 +27,7 @@ from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError
-from dsharness.model import AppliedPatch, Build, DriverName, Image, Provenance, Row
+from dsharness.model import Build, DriverName, Image, Provenance, Row
 from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive
 
@@ -38,19 +39,6 @@ INDEX = "packages.tsv"  # in it: NAME TAB VERSION TAB FILE of each
 Progress = Callable[[str], None]
 
 
-class NamedPatch(Protocol):
-    """A unified diff, applied with -p1, and what it is called in the package."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def sha256(self) -> str: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class PackageOrder:
     """One source package to build for one row, and how."""
@@ -58,9 +46,7 @@ class PackageOrder:
     row: Row
     image: Image  # of the row, as its own packages made it
     source: SourcePackage
-    patches: Sequence[NamedPatch] = ()
-    expected_scheme: str | None = None
-    expected_rounds: dict[str, int] = field(default_factory=dict)
+    patches: Sequence[Patch] = ()
     clean: bool = False  # without a compiler cache
     limits: Limits = field(default_factory=Limits)
 
@@ -161,8 +147,7 @@ def found_or_made(
                 folder=str(draft),
                 content=content_of(repository),
                 packages=tuple(file for _, _, file in index_of(repository)),
-                expected_scheme=order.expected_scheme,
-                expected_rounds=order.expected_rounds,
+                promise=promise_of(order.patches),
                 provenance=made,
             )
             return build_cache.keep(draft, built)
@@ -185,10 +170,7 @@ def provenance_of(
         source=order.source.origin,
         revision=order.source.version,
         tree=tree,
-        patches=tuple(
-            AppliedPatch(name=patch.name, title=patch.title, sha256=patch.sha256)
-            for patch in order.patches
-        ),
+        patches=tuple(patch.applied for patch in order.patches),
         toolchain=toolchain,
         tools=tools,
         flags=flags,

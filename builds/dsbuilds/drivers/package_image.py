@@ -51,6 +51,7 @@ def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Pro
         key=key,
         packages=manifest.packages_of(at.engine, reference, row.id, at.log),
         build=made.provenance,
+        promise=made.promise,
     )
 
 

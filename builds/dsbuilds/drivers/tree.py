@@ -13,7 +13,6 @@ from pathlib import Path
 
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
-from dsbuilds.edits.contract import Expectation
 from dsbuilds.failure_reason import UnbuildableError, may_be_stale
 from dsbuilds.history.relevant_files import readable, server_key
 from dsbuilds.sandbox.build_output import taken_in
@@ -29,7 +28,7 @@ from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsbuilds.toolchains.traits import Crates
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
-from dsharness.model import AppliedPatch, Build, DriverName, Provenance
+from dsharness.model import AppliedPatch, Build, DriverName, Promise, Provenance
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline
@@ -52,7 +51,7 @@ class TreeOrder:
     needs: Needs
     toolset: ToolchainImage
     patches: tuple[AppliedPatch, ...] = ()
-    expect: Expectation = field(default_factory=Expectation)
+    promise: Promise = field(default_factory=Promise)
     clean: bool = False  # from nothing, without any cache but that of downloads
     limits: Limits = field(default_factory=Limits)
 
@@ -93,7 +92,7 @@ def build_tree(engine: Engine, order: TreeOrder, *, progress: Progress) -> Build
             key=key,
             folder=str(draft),
             content=content_of(draft / "install"),
-            **order.expect.stated(),
+            promise=order.promise,
             provenance=_provenance(order, log, time.monotonic() - started),
         )
         return build_cache.keep(draft, build)

@@ -52,6 +52,7 @@ def layered(
         key=key,
         packages=_served(manifest.packages_of(engine, reference, candidate, log), made),
         build=made.provenance,
+        promise=made.promise,
     )
 
 

@@ -1,7 +1,7 @@
 """Changes to a source by what they mean, not by line numbers."""
 
 from dsbuilds.edits.catalog import EDITS, parse
-from dsbuilds.edits.contract import Edit, Edited, Expectation, Files, Patch
+from dsbuilds.edits.contract import Edit, Edited, Files, Patch
 from dsbuilds.edits.patch_file import patch_of
 from dsbuilds.edits.unified_diff import hunk_at
 from dsbuilds.edits.user_patch import user_patch
@@ -10,7 +10,6 @@ __all__ = [
     "EDITS",
     "Edit",
     "Edited",
-    "Expectation",
     "Files",
     "Patch",
     "hunk_at",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.contract import C_SCHEME, Edited, Expectation, Files
+from dsbuilds.edits.contract import C_SCHEME, Edited, Files
 from dsbuilds.edits.schemes import dse_values
 from dsbuilds.edits.source_place import EditedSource, source, whole_number
 from dsharness.errors import AlreadySoError, EditError
+from dsharness.model import Promise
 
 PLUGIN = "ldap/servers/plugins/pwdstorage/pbkdf2_pwd.c"
 HEADER = "ldap/servers/plugins/pwdstorage/pwdstorage.h"
@@ -51,7 +52,7 @@ class CRounds:
             )
         return Edited(
             files={PLUGIN: changed.text} | _accepting(plugin, wanted, files),
-            expect=Expectation(c_rounds=wanted),
+            promise=Promise(rounds={C_SCHEME: wanted}),
         )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Expectation, Files
+from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Files
 from dsbuilds.edits.schemes import Scheme, has_rust, schemes
 from dsbuilds.edits.source_place import UNFAMILIAR, EditedSource, source
 from dsharness.errors import AlreadySoError, EditError
+from dsharness.model import Promise
 from dsharness.yaml_files.problems import shown, suggestion
 
 PW = "ldap/servers/slapd/pw.c"
@@ -60,7 +61,7 @@ class DefaultScheme:
         if config is not None:
             booted = _bootstrapped(EditedSource(path=CONFIG, text=config), scheme)
             edited |= {CONFIG: booted.text} if booted.text != config else {}
-        return Edited(files=edited, expect=Expectation(scheme=scheme.stored_as))
+        return Edited(files=edited, promise=Promise(scheme=scheme.stored_as))
 
 
 def _scheme(value: str, files: Files) -> Scheme:

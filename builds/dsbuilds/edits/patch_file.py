@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 from dsbuilds.edits.catalog import parse
-from dsbuilds.edits.contract import Expectation, Files, Patch
+from dsbuilds.edits.contract import Files, Patch
 from dsharness.errors import EditError
+from dsharness.model import Promise
 
 CONTEXT = 3
 NO_NEWLINE = "\\ No newline at end of file\n"
@@ -17,7 +18,7 @@ def patch_of(texts: Sequence[str], files: Files) -> Patch:
     """One diff of all edits, each applied to what the ones before it left."""
     named = [(*parse(text), text) for text in texts]
     edited: dict[str, str] = {}
-    expect = Expectation()
+    promise = Promise()
 
     def current(path: str) -> str | None:
         return edited[path] if path in edited else files(path)
@@ -25,7 +26,7 @@ def patch_of(texts: Sequence[str], files: Files) -> Patch:
     for edit, value, _ in named:
         result = edit.apply(value, current)
         edited |= result.files
-        expect = expect.then(result.expect)
+        promise = promise.then(result.promise)
     diff = unified({path: files(path) or "" for path in edited}, edited)
     if not diff:
         raise EditError(
@@ -36,7 +37,7 @@ def patch_of(texts: Sequence[str], files: Files) -> Patch:
         name="+".join(f"{edit.name}={value}" for edit, value, _ in named),
         title="; ".join(titles),
         text=_header(titles) + diff,
-        expect=expect,
+        promise=promise,
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Expectation, Files
+from dsbuilds.edits.contract import RUST_SCHEMES, Edited, Files
 from dsbuilds.edits.schemes import RUST_SOURCE, dse_values
 from dsbuilds.edits.source_place import UNFAMILIAR, EditedSource, source, whole_number
 from dsharness.errors import AlreadySoError, EditError
+from dsharness.model import Promise
 
 MOST = 10_000_000
 # One constant until 2.6.0; then a default with bounds; for a while a default for each digest.
@@ -48,7 +49,7 @@ class RustRounds:
             )
         return Edited(
             files={RUST_SOURCE: _with_bounds(changed, wanted).text},
-            expect=Expectation(rust_rounds=wanted),
+            promise=Promise(rounds=dict.fromkeys(RUST_SCHEMES, wanted)),
         )
 
 

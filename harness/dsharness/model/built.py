@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -105,6 +106,30 @@ class Provenance(Value):
     log: str
 
 
+class Promise(Value):
+    """What a server must say of itself when the edits of its build have taken effect."""
+
+    scheme: str | None = Field(default=None, description="under which passwords are stored")
+    rounds: dict[str, int] = Field(
+        default_factory=dict, description="scheme -> how often it is applied"
+    )
+
+    def then(self, later: Promise) -> Promise:
+        """Both at once; where both speak of the same, the later one holds."""
+        scheme = self.scheme if later.scheme is None else later.scheme
+        return Promise(scheme=scheme, rounds=self.rounds | later.rounds)
+
+    def broken_by(self, facts: Mapping[str, str | int]) -> str | None:
+        """Why these facts of a server are not what was promised; None when they are."""
+        scheme, rounds = str(facts.get("password-scheme", "")), facts.get("password-rounds")
+        if self.scheme is not None and scheme.upper() != self.scheme.upper():
+            return f"the server stores passwords under {scheme or 'nothing'}, not {self.scheme}"
+        wanted = self.rounds.get(scheme.upper())
+        if wanted is not None and rounds != wanted:
+            return f"the server stores {scheme} with {rounds} rounds, not {wanted}"
+        return None
+
+
 class Build(Value):
     """What was built, and all that is needed to serve it."""
 
@@ -112,8 +137,5 @@ class Build(Value):
     folder: str = Field(description="install tree, or a repository of packages")
     content: str = Field(description="hash of what was built: equal builds serve equally")
     packages: tuple[str, ...] = ()
-    expected_scheme: str | None = Field(default=None, description="what the edits promise")
-    expected_rounds: dict[str, int] = Field(
-        default_factory=dict, description="rust or c -> rounds, as the edits promise"
-    )
+    promise: Promise = Promise()
     provenance: Provenance

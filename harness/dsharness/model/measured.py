@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from dsharness.model.built import Provenance
+from dsharness.model.built import Promise, Provenance
 from dsharness.model.value import Value
 
 
@@ -29,10 +29,7 @@ class Image(Value):
         default_factory=dict, description="manifest: every installed package and its version"
     )
     build: Provenance | None = Field(default=None, description="where what was built comes from")
-    promised_scheme: str | None = Field(
-        default=None, description="what the edits of its build promise that the server stores"
-    )
-    promised_rounds: dict[str, int] = Field(default_factory=dict, description="rust or c -> rounds")
+    promise: Promise = Field(default=Promise(), description="of the edits of its build")
 
     @property
     def notable(self) -> dict[str, str]:
