@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from dsbuilds.failure_reason import UnbuildableError
@@ -42,7 +42,7 @@ def find(key: str) -> Build | None:
 
 
 def remember_failure(key: str, error: UnbuildableError) -> None:
-    """So that an unattended search does not try again what cannot be built."""
+    """Keep why it cannot be built."""
     log = str(error.log) if error.log else ""
     toolchain = error.toolchain_may_be_wrong
     text = json.dumps({"message": error.message, "log": log, "toolchain": toolchain})
@@ -63,6 +63,38 @@ def refuse_known_failure(key: str) -> None:
     )
     error.toolchain_may_be_wrong = known.get("toolchain", False)
     raise error
+
+
+def found_or_made(
+    key: str, guard: AbstractContextManager[object], make: Callable[[Path], Build]
+) -> Build:
+    """The build of that key: found, or made in an empty folder and kept.
+
+    ``guard`` holds back other processes that may be making the same. What cannot be built is
+    remembered, so that an unattended search does not try it again.
+    """
+    known = _known(key)
+    if known is not None:
+        return known
+    with guard:
+        known = _known(key)  # another process may have tried while this one waited
+        if known is not None:
+            return known
+        with draft() as folder:
+            try:
+                made = make(folder)
+            except UnbuildableError as error:
+                if error.lasting:
+                    remember_failure(key, error)
+                raise
+            return keep(folder, made)
+
+
+def _known(key: str) -> Build | None:
+    found = find(key)
+    if found is None:
+        refuse_known_failure(key)
+    return found
 
 
 def all_builds() -> list[Build]:

@@ -54,7 +54,7 @@ def beside(matrix: Matrix) -> Path:
 def check_build(spec: BuildSpec, row: str, *, beside: Path) -> None:
     """Refuse what this build can never be made of; ``beside`` is where its patches are."""
     check_changes(spec.edits, (beside / name for name in spec.patches))
-    check_driver(spec, row)
+    _check_driver(spec, row)
     match spec.source:
         case DistributionSource():
             pass
@@ -66,7 +66,7 @@ def check_build(spec: BuildSpec, row: str, *, beside: Path) -> None:
             here(location)
 
 
-def check_driver(spec: BuildSpec, row: str) -> None:
+def _check_driver(spec: BuildSpec, row: str) -> None:
     """Refuse a driver that does not take such a source, or that this host lacks the tools of."""
     takers = TAKERS.get(spec.source.kind)
     if takers is not None and spec.driver not in takers:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dsbuilds.attempt import first_that_works
-from dsbuilds.build_request import beside, check_driver, check_rows
+from dsbuilds.build_request import beside
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.mock import build_mock
 from dsbuilds.drivers.mock_config import fedora_chroot
@@ -77,7 +77,6 @@ class BuiltRowMaker:
 
     def make(self) -> tuple[Build, Image]:
         """The build and the image that serves it, found or made now."""
-        check_driver(self.spec, self.row.id)
         driver = PACKAGE_DRIVERS.get(self.spec.driver)
         if driver is not None:
             return self._packages(driver)
@@ -154,7 +153,7 @@ class BuiltRowMaker:
             case SrpmSource() as wish:
                 return srpm_source(at, self.base, wish)
             case GitSource() | TarballSource():
-                raise AssertionError("refused by check_driver")
+                raise AssertionError("refused by check_build")
 
     def _sources(self) -> Tree:
         match self.spec.source:
@@ -183,8 +182,10 @@ class BuiltRowMaker:
 def row_image(
     engine: Engine, matrix: Matrix, row: Row, *, relock: bool = False, on_progress: Progress
 ) -> Image:
-    """The image that serves a row, built from source where the row says so."""
-    check_rows(matrix, (row,))
+    """The image that serves a row, built from source where the row says so.
+
+    Whoever took the row from a user has checked it: ``build_request.check_rows``.
+    """
     below = matrix.row(row.build.onto) if row.build and row.build.onto else row
     base = build_image(engine, matrix, below, relock=relock, on_progress=on_progress)
     if row.build is None:

@@ -113,8 +113,3 @@ def test_no_text_becomes_a_second_instruction(word):
 def test_an_os_name_cannot_leave_its_comment(name):
     text = render(row_of(APT, os={"name": name, "version": "1"}))
     assert len(text.splitlines()) == len(render(row_of(APT)).splitlines())
-
-
-def test_family_and_packages_must_agree():
-    with pytest.raises(MatrixError, match=r"packages\.kind dnf does not go with family apt"):
-        render(row_of(APT, packages=DNF["packages"]))

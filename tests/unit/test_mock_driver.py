@@ -11,6 +11,7 @@ import pytest
 from goldens import assert_golden
 from rows import KOJI, row_of
 
+from dsbuilds.build_request import check_build
 from dsbuilds.drivers.mock import build_mock
 from dsbuilds.drivers.mock_config import Chroot, Commands, config, fedora_chroot
 from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, index_of
@@ -18,7 +19,7 @@ from dsbuilds.edits.contract import Patch
 from dsbuilds.sources.srpm import described
 from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError, MatrixError, ToolMissingError
-from dsharness.model import Image
+from dsharness.model import BuildSpec, DriverName, Image
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 
@@ -157,10 +158,11 @@ def said(tmp_path, monkeypatch) -> Path:
     return tmp_path / "said"
 
 
-def test_a_host_without_mock_is_told_what_can_be_done(at, order, monkeypatch, tmp_path):
+def test_a_host_without_mock_is_told_what_can_be_done(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
+    spec = BuildSpec(driver=DriverName.MOCK)
     with pytest.raises(ToolMissingError, match="mock and rpm") as caught:
-        build_mock(at, order, fedora_chroot("37", REPOSITORIES), progress=print)
+        check_build(spec, ROW.id, beside=tmp_path)
     assert "dnf install mock" in caught.value.hint
     assert "driver: rpm" in caught.value.hint
 

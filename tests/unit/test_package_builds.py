@@ -15,9 +15,9 @@ from dsbuilds.drivers.package_build import (
     INDEX,
     PACKAGES,
     PackageOrder,
-    found_or_made,
     index_of,
     order_key,
+    packages_build,
     provenance_of,
 )
 from dsbuilds.drivers.package_image import STEPS, check_installed, chosen_packages, render
@@ -110,12 +110,12 @@ def test_a_build_is_made_once_and_whole(at):
         return made(at.log)
 
     with pytest.raises(BuildError):
-        found_or_made(at, ORDER, "key", make)
+        packages_build(at, ORDER, "key", make)
     assert build_cache.find("key") is None
-    first = found_or_made(at, ORDER, "key", make)
+    first = packages_build(at, ORDER, "key", make)
     assert first.packages == ("b.deb",)
     assert first.provenance.seconds == 1.3
-    assert found_or_made(at, ORDER, "key", make) == first
+    assert packages_build(at, ORDER, "key", make) == first
     assert len(calls) == 2
     assert not calls[0].exists()
 
@@ -137,7 +137,7 @@ def test_only_what_the_source_is_to_blame_for_is_remembered(at, said, tries):
 
     for _ in range(2):
         with pytest.raises(BuildError):
-            found_or_made(at, ORDER, "key", make)
+            packages_build(at, ORDER, "key", make)
     assert len(calls) == tries
 
 

@@ -5,7 +5,6 @@ source package + patches + toolchain -> a folder with packages and their index, 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError
+from dsharness.machine.host import available_cpus
 from dsharness.model import Build, DriverName, Image, Provenance, Row
 from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive
@@ -122,35 +122,28 @@ def build_packages(
             seconds=time.monotonic() - started, log=at.log,
         )  # fmt: skip
 
-    return found_or_made(at, order, order_key(driver, order, toolset), make)
+    return packages_build(at, order, order_key(driver, order, toolset), make)
 
 
-def found_or_made(
+def packages_build(
     at: Workshop, order: PackageOrder, key: str, make: Callable[[Path], Provenance]
 ) -> Build:
     """The build of that key; ``make`` is given where its packages are to lie."""
-    with exclusive(builds_home() / f"{key}.lock", at.deadline):
-        known = build_cache.find(key)
-        if known is not None:
-            return known
-        build_cache.refuse_known_failure(key)
-        with build_cache.draft() as draft:
-            repository = draft / PACKAGES
-            try:
-                made = make(repository)
-            except UnbuildableError as error:
-                if error.lasting:
-                    build_cache.remember_failure(key, error)
-                raise
-            built = Build(
-                key=key,
-                folder=str(draft),
-                content=content_of(repository),
-                packages=tuple(file for _, _, file in index_of(repository)),
-                promise=promise_of(order.patches),
-                provenance=made,
-            )
-            return build_cache.keep(draft, built)
+
+    def built(folder: Path) -> Build:
+        repository = folder / PACKAGES
+        made = make(repository)
+        return Build(
+            key=key,
+            folder=str(folder),
+            content=content_of(repository),
+            packages=tuple(file for _, _, file in index_of(repository)),
+            promise=promise_of(order.patches),
+            provenance=made,
+        )
+
+    guard = exclusive(builds_home() / f"{key}.lock", at.deadline)
+    return build_cache.found_or_made(key, guard, built)
 
 
 def provenance_of(
@@ -213,13 +206,9 @@ def _run(
     source: Path | None,
 ) -> None:
     said = confined_run(
-        at, toolset.reference, driver.script, str(_jobs()), *driver.flags,
+        at, toolset.reference, driver.script, str(len(available_cpus())), *driver.flags,
         build=build, source=source,
         cache=None if order.clean else compiler_cache(toolset.key), limits=order.limits,
     )  # fmt: skip
     if said is not None:
         raise unbuildable(said, at.log)
-
-
-def _jobs() -> int:
-    return len(os.sched_getaffinity(0))

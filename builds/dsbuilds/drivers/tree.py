@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +27,7 @@ from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsbuilds.toolchains.traits import Crates
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
+from dsharness.machine.host import available_cpus
 from dsharness.model import AppliedPatch, Build, DriverName, Promise, Provenance
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
@@ -69,33 +69,24 @@ class TreeOrder:
 def build_tree(engine: Engine, order: TreeOrder, *, progress: Progress) -> Build:
     """The order's build: found, or made now; BuildError says why it cannot be."""
     key = order.key
-    known = build_cache.find(key)
-    if known is not None:
-        return known
-    build_cache.refuse_known_failure(key)
     log = logs_home() / "builds" / f"{key}.log"
-    started = time.monotonic()
-    with _slot(order) as slot, build_cache.draft() as draft:
-        known = build_cache.find(key)  # another process may have held the slot for this very build
-        if known is not None:
-            return known
+    slot, guard = _slot(order)
+
+    def make(folder: Path) -> Build:
+        started = time.monotonic()
         log.unlink(missing_ok=True)
         progress("building" + (" from nothing" if order.clean else ""))
-        try:
-            making = _Making(engine=engine, order=order, slot=slot, log=log)
-            making.make(draft / "install", progress)
-        except UnbuildableError as error:
-            if error.lasting:
-                build_cache.remember_failure(key, error)
-            raise
-        build = Build(
+        making = _Making(engine=engine, order=order, slot=slot, log=log)
+        making.make(folder / "install", progress)
+        return Build(
             key=key,
-            folder=str(draft),
-            content=content_of(draft / "install"),
+            folder=str(folder),
+            content=content_of(folder / "install"),
             promise=order.promise,
             provenance=_provenance(order, log, time.monotonic() - started),
         )
-        return build_cache.keep(draft, build)
+
+    return build_cache.found_or_made(key, guard, make)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,25 +134,29 @@ class _Making:
         cache = None if order.clean else compiler_cache(order.toolset.key)
         return confined_run(
             at, order.toolset.reference, SCRIPT,
-            _configure_key(order), str(_jobs()), *order.needs.settings, "--", *order.needs.flags,
+            _configure_key(order), str(len(available_cpus())),
+            *order.needs.settings, "--", *order.needs.flags,
             build=build, source=source, cache=cache, volumes=tuple(volumes), limits=order.limits,
         )  # fmt: skip
 
 
-@contextmanager
-def _slot(order: TreeOrder) -> Iterator[Path]:
-    """Where a toolchain's trees are built one upon the other; a clean build has its own."""
+def _slot(order: TreeOrder) -> tuple[Path, AbstractContextManager[object]]:
+    """Where a toolchain's trees are built one on top of the other; a clean build has its own."""
     work = builds_home() / ".work"
-    if not order.clean:
-        slot = work / order.toolset.key
-        with exclusive(work / f"{order.toolset.key}.lock", Deadline.after(SLOT_WAIT_S)):
-            yield slot
-        return
-    slot = work / f"clean-{secrets.token_hex(6)}"
+    if order.clean:
+        slot = work / f"clean-{secrets.token_hex(6)}"
+        return slot, _passing(slot)
+    lock = work / f"{order.toolset.key}.lock"
+    return work / order.toolset.key, exclusive(lock, Deadline.after(SLOT_WAIT_S))
+
+
+@contextmanager
+def _passing(folder: Path) -> Iterator[None]:
+    """A folder that is gone at the end."""
     try:
-        yield slot
+        yield
     finally:
-        removed(slot)
+        removed(folder)
 
 
 def _configure_key(order: TreeOrder) -> str:
@@ -169,10 +164,6 @@ def _configure_key(order: TreeOrder) -> str:
     read = ("configure.ac", "Makefile.am", "VERSION.sh", "m4/")
     files = {path: blob for path, blob in order.tree.listing().items() if path.startswith(read)}
     return content_key([files, order.needs.flags, order.needs.settings])
-
-
-def _jobs() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def _provenance(order: TreeOrder, log: Path, seconds: float) -> Provenance:
