@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import platformdirs
+
 
 def cache_home() -> Path:
     """Images' inputs, golden states, manifests, logs: all of it can be made again."""
@@ -16,7 +18,7 @@ def cache_home() -> Path:
 
 def usual_cache() -> Path:
     """Where it lies unless DSBISECT_CACHE says otherwise: a folder that only the lab uses."""
-    return _xdg("XDG_CACHE_HOME", ".cache")
+    return platformdirs.user_cache_path("dsbisect").absolute()
 
 
 def config_home() -> Path:
@@ -24,13 +26,8 @@ def config_home() -> Path:
     override = os.environ.get("DSBISECT_CONFIG")
     if override:
         return Path(override).absolute()
-    return _xdg("XDG_CONFIG_HOME", ".config")
+    return platformdirs.user_config_path("dsbisect").absolute()
 
 
 def logs_home() -> Path:
     return cache_home() / "logs"
-
-
-def _xdg(variable: str, usual: str) -> Path:
-    base = os.environ.get(variable)
-    return (Path(base) if base else Path.home() / usual).absolute() / "dsbisect"

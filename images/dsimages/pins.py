@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dsharness.errors import PackageError
 from dsharness.model import KojiPackages, Row
+from dsharness.package_version import answers
 
 DIRSRV = "389-ds-base"
 FREEIPA = ("freeipa-server", "ipa-server")  # Fedora's name and EL's
@@ -27,19 +28,6 @@ def wanted(row: Row) -> dict[str, str]:
 def lockable(row: Row) -> tuple[str, ...]:
     """The packages whose exact versions belong in the lock."""
     return (*dict.fromkeys([DIRSRV, *SIBLINGS, *FREEIPA, *row.packages.install, *wanted(row)]),)
-
-
-def upstream(version: str) -> str:
-    """2:3.1.2+dfsg1-1+deb13u1 and 3.1.2-3.fc41 are both upstream's 3.1.2."""
-    without_epoch = version.partition(":")[2] or version
-    without_revision = without_epoch.rpartition("-")[0] or without_epoch
-    return without_revision.partition("+")[0].partition("~dfsg")[0]
-
-
-def answers(version: str, wish: str) -> bool:
-    """Whether an installed version is the one wished for, spelled in full or as upstream does."""
-    bare = version.partition(":")[2] or version
-    return wish in {version, bare, upstream(version)} or bare.startswith(f"{wish}-")
 
 
 def check_manifest(row: Row, packages: Mapping[str, str]) -> None:

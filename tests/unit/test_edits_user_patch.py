@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dsbuilds.edits import hunk_at, user_patch
+from dsbuilds.edits import user_patch
 from dsharness.errors import EditError
 from dsharness.model import Promise
 
@@ -67,7 +67,7 @@ def test_a_patch_is_taken(tmp_path: Path, text: str) -> None:
         (GIT.replace("diff --git a/src", "diff --git a/../src"), "leads out"),
         (f"diff --git a/x b/y\nrename from x\nrename to ../y\n{PLAIN}", "leads out"),
         (PLAIN.replace("a/src/", "").replace("b/src/", ""), "not made for -p1"),
-        ("--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n one\n", "is not whole"),
+        ("--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n one\n", "line 4: a hunk is not whole"),
         ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\nelse\n", "is not whole"),
         (PLAIN.encode().replace(b"TWO", b"\xff"), "line 6: it is not UTF-8"),
     ],
@@ -83,18 +83,3 @@ def test_what_is_no_patch_is_refused(tmp_path: Path, data: str | bytes, words: s
 def test_what_cannot_be_read(tmp_path: Path, name: str) -> None:
     with pytest.raises(EditError, match="cannot be read"):
         user_patch(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("file", "line", "hunk"),
-    [
-        ("src/x.c", 3, HUNK),
-        ("src/x.c", 5, HUNK),
-        ("src/x.c", 40, SECOND),
-        ("src/x.c", 20, ""),
-        ("other.c", 3, ""),
-        ("old.c", 1, "@@ -1 +0,0 @@\n-x\n"),
-    ],
-)
-def test_the_hunk_that_fails_is_shown(file: str, line: int, hunk: str) -> None:
-    assert hunk_at(GIT + SECOND + GONE, file, line) == hunk

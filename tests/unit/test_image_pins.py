@@ -4,42 +4,9 @@ import pytest
 from rows import APT, DNF, KOJI, row_of
 
 from dsharness.errors import PackageError
-from dsimages.pins import answers, check_manifest, lockable, upstream, wanted
+from dsimages.pins import check_manifest, lockable, wanted
 
 KOJI_RPMS = ("389-ds-base", "389-ds-base-libs", "python3-lib389")
-
-
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [
-        ("1.4.4.11-2", "1.4.4.11"),
-        ("2.3.1+dfsg1-1+deb12u1", "2.3.1"),
-        ("2:3.87.1-1+deb12u4", "3.87.1"),
-        ("3.1.2-3.fc41", "3.1.2"),
-        ("1.4.3.30-6.module+el8.7.0+1", "1.4.3.30"),
-        ("3.3.1~dfsg-1", "3.3.1"),
-        ("3.3.1~rc1-1", "3.3.1~rc1"),
-        ("7", "7"),
-    ],
-)
-def test_upstream(version, expected):
-    assert upstream(version) == expected
-
-
-@pytest.mark.parametrize(
-    ("version", "wish", "expected"),
-    [
-        ("2.3.1+dfsg1-1+deb12u1", "2.3.1", True),
-        ("2.3.1+dfsg1-1+deb12u1", "2.3.1+dfsg1-1+deb12u1", True),
-        ("2:3.87.1-1", "3.87.1-1", True),
-        ("2.0.15-1.fc34", "2.0.15-1", False),
-        ("2.0.15-1.fc34", "2.0.15", True),
-        ("2.0.15-1.fc34", "2.0.1", False),
-        ("2.0.15-1.fc34", "2.0.16", False),
-    ],
-)
-def test_answers(version, wish, expected):
-    assert answers(version, wish) is expected
 
 
 @pytest.mark.parametrize(

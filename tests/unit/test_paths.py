@@ -48,4 +48,6 @@ def test_a_relative_folder_is_made_whole(tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.setenv(name, "here")
     assert (paths.cache_home(), paths.config_home()) == (tmp_path / "here", tmp_path / "here")
     monkeypatch.delenv("DSBISECT_CACHE")
-    assert paths.cache_home() == tmp_path / "here" / "dsbisect"
+    monkeypatch.setenv("HOME", "/home/u")
+    usual = Path("/home/u/.cache/dsbisect")
+    assert paths.cache_home() == usual, "the standard ignores a relative XDG_CACHE_HOME"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbuilds.sources import tarball
+from dsbuilds.sources.debian import fitting
 from dsbuilds.sources.download import download, file_of
-from dsbuilds.sources.fields import paragraphs
 from dsbuilds.sources.record import recorded
 from dsbuilds.sources.source_argument import source_named
 from dsbuilds.sources.source_cache import shelved
@@ -247,14 +247,17 @@ def test_a_source_package_has_one_spec(tmp_path, specs):
         described_srpm(tmp_path, "a-1-1.src.rpm")
 
 
-def test_control_fields_are_read_without_the_signature():
-    text = (
-        "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nSource: a\nBuild-Depends: b,\n c\n"
-        "# no\nVersion: 1:2-3\n\nPackage: d\n-----BEGIN PGP SIGNATURE-----\n\nVersion: x\n"
-    )
-    first, second = paragraphs(text)
-    assert first == {"Source": "a", "Build-Depends": "b,\nc", "Version": "1:2-3"}
-    assert second == {"Package": "d"}
+def test_the_newest_source_that_answers_comes_first():
+    said = "".join(
+        f"Package: {package}\nVersion: {version}\n\n"
+        for package, version in (
+            ("ds", "3.1.9-1"), ("ds", "3.1.2~rc1-1"), ("ds", "3.1.10-1"), ("other", "9-1"),
+        )
+    )  # fmt: skip
+    assert fitting("ds", None, said) == ["3.1.10-1", "3.1.9-1", "3.1.2~rc1-1"]
+    assert fitting("ds", "3.1.9", said) == ["3.1.9-1"]
+    with pytest.raises(SourceError, match=r"wanted 3\.1\.2; available: 3\.1\.9-1, 3\.1\.2~rc1-1"):
+        fitting("ds", "3.1.2", said)
 
 
 def test_a_source_is_fetched_once_and_whole(tmp_path):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+
+from debian.deb822 import Deb822
 
 from dsbuilds.drivers.debian_files import headed, with_entry, with_patches
 from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, Progress
 from dsbuilds.drivers.package_toolchain import dependencies_shop
 from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.script import confined_run, work_folder
-from dsbuilds.sources.fields import paragraphs
 from dsbuilds.sources.record import recorded
 from dsbuilds.sources.source_archive import archived
 from dsbuilds.sources.source_tree import Tree, imported
@@ -87,8 +87,7 @@ def with_patches_added(order: PackageOrder, tree: Tree) -> Tree:
 
 def build_needs(control: str) -> str:
     """A source's control file with nothing in it but what building takes."""
-    fields: Mapping[str, str] = next(iter(paragraphs(control)), {})
-    kept = [f"{name}: {' '.join(fields[name].split())}" for name in BUILD_FIELDS if name in fields]
-    return "\n".join(
-        ["Format: 1.0", "Source: dsbisect-needs", "Version: 0", "Architecture: any", *kept, ""]
-    )
+    fields = Deb822(control)
+    kept = {name: " ".join(fields[name].split()) for name in BUILD_FIELDS if name in fields}
+    empty = {"Format": "1.0", "Source": "dsbisect-needs", "Version": "0", "Architecture": "any"}
+    return str(Deb822({**empty, **kept}).dump())

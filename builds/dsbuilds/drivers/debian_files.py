@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from debian.changelog import Changelog, ChangelogParseError
+
 from dsharness.errors import SourceError
 
 WHO = "dsbisect <dsbisect@localhost>"
-HEAD = re.compile(r"^(?P<name>\S+) \((?P<version>[^\s()]+)\) (?P<suite>[^;\n]+);", re.MULTILINE)
-SIGNED = re.compile(r"^ -- .*>  (?P<when>.+)$", re.MULTILINE)
 OURS = re.compile(r"\+dsbisect(?P<count>\d+)$")
 HEADERS = re.compile(r"^(From|Author|Subject|Description|Origin):", re.MULTILINE)
 DIFF = re.compile(r"^(--- |diff |Index: )", re.MULTILINE)
@@ -25,18 +25,25 @@ def suffixed(version: str) -> str:
 
 def with_entry(changelog: str, changes: Sequence[str]) -> str:
     """The changelog with an entry on top; its date is the last one's, so that builds repeat."""
-    head, signed = HEAD.search(changelog), SIGNED.search(changelog)
-    if head is None or signed is None:
+    try:
+        last = Changelog(changelog, max_blocks=1, strict=True)[0]
+    except ChangelogParseError as error:
         raise SourceError(
-            "debian/changelog has no entry that can be read",
+            f"debian/changelog has no entry that can be read: {error}",
             hint="`dpkg-parsechangelog` in the unpacked source says what is wrong with it",
-        )
-    lines = "\n".join(f"  * {_one_line(change)}" for change in changes or ("Rebuilt as it is.",))
-    version = suffixed(head["version"])
-    return (
-        f"{head['name']} ({version}) {head['suite']}; urgency=medium\n\n"
-        f"{lines}\n\n -- {WHO}  {signed['when']}\n\n{changelog}"
+        ) from error
+    lines = [f"  * {_one_line(change)}" for change in changes or ("Rebuilt as it is.",)]
+    ours = Changelog()
+    ours.new_block(
+        package=last.package,
+        version=suffixed(str(last.version)),
+        distributions=last.distributions,
+        urgency="medium",
+        changes=["", *lines, ""],
+        author=WHO,
+        date=last.date,
     )
+    return f"{ours}\n{changelog}"
 
 
 def with_patches(series: str, names: Sequence[str]) -> str:

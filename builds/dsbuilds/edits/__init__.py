@@ -3,7 +3,6 @@
 from dsbuilds.edits.catalog import EDITS, parse
 from dsbuilds.edits.contract import Edit, Edited, Files, Patch
 from dsbuilds.edits.patch_file import patch_of
-from dsbuilds.edits.unified_diff import hunk_at
 from dsbuilds.edits.user_patch import user_patch
 
 __all__ = [
@@ -12,7 +11,6 @@ __all__ = [
     "Edited",
     "Files",
     "Patch",
-    "hunk_at",
     "parse",
     "patch_of",
     "user_patch",

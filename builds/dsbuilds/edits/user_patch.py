@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchSet
+
 from dsbuilds.edits.contract import Patch
-from dsbuilds.edits.unified_diff import AS_DIFF, Diff, read_diff
 from dsharness.errors import EditError
 
 MOST_BYTES = 20_000_000
 STRUCTURE = re.compile(r"^(?:--- |\+\+\+ |@@ -|diff --git ).*\r$", re.MULTILINE)
 BINARY = re.compile(r"^(?:GIT binary patch$|Binary files .* differ$)", re.MULTILINE)
 GIT = re.compile(r"^diff --git (?P<paths>.+)$", re.MULTILINE)
-PREFIXED = ("---", "+++")
+MOVED = re.compile(r"^(?:rename|copy) (?:from|to) (?P<path>.+)$", re.MULTILINE)
+AS_DIFF = "make it with `git diff` or `diff -ru a b`, to be applied with -p1"
 
 
 def user_patch(path: Path) -> Patch:
@@ -27,10 +32,11 @@ def user_patch(path: Path) -> Patch:
         )
     if BINARY.search(text):
         raise EditError(f"{path}: it changes binary files", hint="only text can be patched")
-    diff = read_diff(str(path), text)
-    if not diff.hunks:
+    _check_names(path, text)
+    files = _files(path, text)
+    if not any(files):
         raise EditError(f"{path}: there is no hunk (@@ -…) in it", hint=AS_DIFF)
-    _check_paths(path, text, diff)
+    _check_files(path, files)
     ended = text if text.endswith("\n") else f"{text}\n"
     return Patch(name=path.name, title=f"the patch {path.name}", text=ended)
 
@@ -51,21 +57,48 @@ def _text(path: Path) -> str:
         raise EditError(f"{path}, line {line}: it is not UTF-8 text", hint=AS_DIFF) from error
 
 
-def _check_paths(patch: Path, text: str, diff: Diff) -> None:
-    for mark, path in diff.paths:
+def _files(path: Path, text: str) -> PatchSet:
+    """The files that a diff changes; EditError says in which line it is none."""
+    read = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        for line in io.StringIO(text):
+            read += 1
+            yield line
+
+    try:
+        return PatchSet(lines())
+    except UnidiffParseError as error:
+        said = str(error).strip()
+        wrong = (
+            "a hunk names no file (---, +++) before it"
+            if said.startswith("Unexpected hunk")
+            else f"a hunk is not whole: {said}"
+        )
+        raise EditError(f"{path}, line {read}: {wrong}", hint=AS_DIFF) from error
+
+
+def _check_names(patch: Path, text: str) -> None:
+    """What git says of a file before its diff."""
+    for found in GIT.finditer(text):
+        for path in found["paths"].replace('"', "").split():
+            _check(patch, path)
+    for found in MOVED.finditer(text):
+        _check(patch, found["path"].strip('"'))
+
+
+def _check_files(patch: Path, files: PatchSet) -> None:
+    for named in (name for each in files for name in (each.source_file, each.target_file)):
+        path = named.strip('"').rstrip()
         if path == "/dev/null":
             continue
         _check(patch, path)
-        if mark in PREFIXED and "/" not in path:
+        if "/" not in path:
             raise EditError(
                 f"{patch}: {path} has no leading folder to take away: it is not made for -p1",
                 hint=AS_DIFF,
             )
-    if any(not hunk.file for hunk in diff.hunks):
-        raise EditError(f"{patch}: a hunk names no file (---, +++) before it", hint=AS_DIFF)
-    for found in GIT.finditer(text):
-        for path in found["paths"].replace('"', "").split():
-            _check(patch, path)
 
 
 def _check(patch: Path, path: str) -> None:

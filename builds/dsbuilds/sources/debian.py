@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+from debian.deb822 import Deb822
+from debian.debian_support import Version
+
 from dsbuilds.failure_reason import cause_of
-from dsbuilds.sources.fields import paragraphs
 from dsbuilds.sources.source_cache import shelved
 from dsbuilds.sources.source_package import SourcePackage
 from dsharness.containers.container import Container, Options, running
 from dsharness.content_key import content_key
 from dsharness.errors import DeadlineError, DsbisectError, SourceError
 from dsharness.model import DistributionSource, Image
+from dsharness.package_version import answers
 from dsharness.process.command import Completed
 from dsimages.build_failure import UNREACHABLE, no_answer_or_a_refusal
 from dsimages.buildah import Workshop
-from dsimages.pins import answers
 from dsimages.safe_words import NAME, checked
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
@@ -48,7 +49,7 @@ def described(folder: Path, where: str) -> SourcePackage:
     """What lies in a folder with one .dsc; OSError or KeyError when it is not whole."""
     (control,) = list(folder.glob("*.dsc")) or [folder / "missing.dsc"]
     content = control.read_bytes()
-    fields = paragraphs(content.decode(errors="replace"))[0]
+    fields = Deb822(content.decode(errors="replace"))
     return SourcePackage(
         name=fields["Source"],
         version=fields["Version"],
@@ -79,9 +80,7 @@ def _fetched(
             listed = box.execute(f"{INSIDE}/list-sources", package, limit_s=limit_s)
             if not listed.ok:
                 raise refusal(listed, f"the sources of {image.candidate_id}", at.log)
-            _first_that_is_there(
-                at, box, package, fitting(box, package, wish, listed.stdout), progress
-            )
+            _first_that_is_there(at, box, package, fitting(package, wish, listed.stdout), progress)
 
     return shelved("debian", content_key([image.key, package, wish]), at.deadline, fill)
 
@@ -101,9 +100,10 @@ def _first_that_is_there(
         progress(f"the archive no longer holds the source {version}")
 
 
-def fitting(box: Container, package: str, wish: str | None, said: str) -> list[str]:
-    """The offered versions that answer, newest first; dpkg compares, as only it knows how."""
-    offered = [fields["Version"] for fields in paragraphs(said) if fields.get("Package") == package]
+def fitting(package: str, wish: str | None, said: str) -> list[str]:
+    """The versions that apt's list of sources offers and that answer, newest first."""
+    listed = Deb822.iter_paragraphs(said, use_apt_pkg=False)
+    offered = [str(each["Version"]) for each in listed if each.get("Package") == package]
     found = {version for version in offered if wish is None or answers(version, wish)}
     if not found:
         raise SourceError(
@@ -111,12 +111,7 @@ def fitting(box: Container, package: str, wish: str | None, said: str) -> list[s
             f"available: {', '.join(dict.fromkeys(offered)) or 'none'}",
             hint="correct build.source.version, or name another source",
         )
-
-    def order(one: str, other: str) -> int:
-        newer = box.execute("dpkg", "--compare-versions", one, "gt", other)
-        return 1 if newer.ok else -1
-
-    return sorted(found, key=functools.cmp_to_key(order), reverse=True)
+    return sorted(found, key=Version, reverse=True)
 
 
 def refusal(done: Completed, what: str, log: Path) -> DsbisectError:

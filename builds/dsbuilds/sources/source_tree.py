@@ -15,6 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchSet
+
 from dsbuilds.git import Git
 from dsbuilds.sandbox.untrusted_files import entries
 from dsharness.containers.lab_folders import private
@@ -174,17 +177,10 @@ def _hunk(patch: str, said: str) -> str:
     failed = re.search(r"patch failed: (?P<path>.+):(?P<line>\d+)", said)
     if failed is None:
         return ""
-    inside, hunk = False, list[str]()
-    for line in patch.splitlines():
-        if line.startswith(("--- ", "diff ")):
-            if hunk:
-                break
-            inside = line.rstrip().endswith(failed["path"])
-        elif line.startswith("@@"):
-            if hunk:
-                break
-            if inside and re.match(rf"@@ -{failed['line']}\b", line):
-                hunk = [line]
-        elif hunk:
-            hunk.append(line)
-    return "\n" + "\n".join(hunk) if hunk else ""
+    try:
+        files = PatchSet(patch)
+    except UnidiffParseError:  # git has said what is wrong with it
+        return ""
+    begin = int(failed["line"])
+    hunks = [hunk for file in files if file.path == failed["path"] for hunk in file]
+    return next((f"\n{hunk}".rstrip("\n") for hunk in hunks if hunk.source_start == begin), "")

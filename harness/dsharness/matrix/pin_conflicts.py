@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dsharness.matrix.trust import Contradiction, untrusted
@@ -18,6 +17,7 @@ from dsharness.model import (
     UserOrder,
     Workload,
 )
+from dsharness.package_version import upstream
 from dsharness.yaml_files.problems import Problem
 
 DIRSRV = "389-ds-base"
@@ -56,11 +56,6 @@ def workload_contradictions(index: int, load: Workload) -> Iterator[Problem]:
             value=str(load.distinct_users),
             allowed="1 with `order: repeat`, which binds one user again and again",
         )
-
-
-def upstream(version: str) -> str:
-    """The upstream part of a package version: no epoch, no release, no repack suffix."""
-    return re.split(r"[-+~]", version.rpartition(":")[2], maxsplit=1)[0]
 
 
 def _sources(row: Row) -> Iterator[Contradiction]:

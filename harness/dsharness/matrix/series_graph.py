@@ -8,7 +8,8 @@ Pure: values in, values out. A graph is a mapping from each node to its parents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from dsharness.model import Series
@@ -40,39 +41,24 @@ def children_of(graph: Graph) -> dict[str, tuple[str, ...]]:
 
 def find_cycle(graph: Graph) -> Chain | None:
     """One cycle, oldest end first and closed (`a, b, a`), or None."""
-    done: set[str] = set()
-    for start in graph:
-        trail: dict[str, Iterator[str]] = {}
-        node: str | None = start if start not in done else None
-        while node is not None:
-            parents = trail.setdefault(node, iter(graph[node]))
-            above = next((parent for parent in parents if parent not in done), None)
-            if above is None:
-                done.add(node)
-                del trail[node]
-                node = next(reversed(trail), None)
-            elif above in trail:
-                ring = list(trail)[list(trail).index(above) :]
-                return (above, *reversed(ring))
-            else:
-                node = above
+    try:
+        _sorter(graph).prepare()
+    except CycleError as error:
+        ring: list[str] = error.args[1]
+        return tuple(ring)
     return None
 
 
 def topological(graph: Graph) -> Chain:
     """Every node after its parents; ties in the order written. The graph must have no cycle."""
-    missing = {node: len(parents) for node, parents in graph.items()}
-    below = children_of(graph)
-    ready = [node for node, count in missing.items() if count == 0]
-    order: list[str] = []
-    while ready:
-        node = ready.pop(0)
-        order.append(node)
-        for child in below[node]:
-            missing[child] -= 1
-            if missing[child] == 0:
-                ready.append(child)
-    return tuple(order)
+    return tuple(_sorter(graph).static_order())
+
+
+def _sorter(graph: Graph) -> TopologicalSorter[str]:
+    sorter = TopologicalSorter[str](dict.fromkeys(graph, ()))  # the order written
+    for node, parents in graph.items():
+        sorter.add(node, *parents)
+    return sorter
 
 
 def count_chains(graph: Graph) -> int:
