@@ -48,7 +48,8 @@ def test_own_cgroup(membership: str, controller: str, expected: str | None) -> N
     [("cpuacct", Path("/c/cpu,cpuacct")), ("", Path("/c/unified")), ("pids", None)],
 )
 def test_cgroup_mount(controller: str, expected: Path | None) -> None:
-    assert cgroup_mount(MOUNTS.format(root="/c"), controller) == expected
+    found = cgroup_mount(MOUNTS.format(root="/c"), controller)
+    assert (found.point if found else None) == expected
 
 
 def fake_proc(folder: Path, membership: str) -> Path:
@@ -84,6 +85,19 @@ def test_a_containers_own_cgroup_is_read(
     (tmp_path / file).unlink()
     with pytest.raises(FileNotFoundError):
         meter.used_us()
+
+
+def test_a_part_of_the_tree_is_mounted_in_a_container(tmp_path: Path) -> None:
+    proc = fake_proc(tmp_path, f"0::/outer/libpod-{ID}/container\n")
+    mounts = f"27 25 0:24 /outer {tmp_path}/unified rw - cgroup2 cgroup2 rw\n"
+    (proc / "self" / "mountinfo").write_text(mounts)
+    folder = tmp_path / "unified" / f"libpod-{ID}" / "container"
+    folder.mkdir(parents=True)
+    (folder / "cpu.stat").write_text("usage_usec 7\n")
+    meter = meter_for(7, ID, proc)
+    assert (meter.source, meter.used_us()) == ("cgroup-v2", 7.0)
+    (proc / "self" / "mountinfo").write_text(mounts.replace("/outer", "/elsewhere"))
+    assert meter_for(7, ID, proc).source == "proc"
 
 
 @pytest.mark.parametrize("membership", [SHARED, V1, V2])

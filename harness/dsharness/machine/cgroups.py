@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 PROC = Path("/proc")
 
@@ -32,13 +32,10 @@ class CpuMeter:
 
 def frozen_file(pid: int, container_id: str, proc: Path = PROC) -> Path | None:
     """The file that says whether a container is paused; None where there is no such file."""
-    membership = (proc / str(pid) / "cgroup").read_text(encoding="utf-8")
-    mounts = (proc / "self" / "mountinfo").read_text(encoding="utf-8")
     for controller, name in (("freezer", "freezer.state"), ("", "cgroup.freeze")):
-        inside = own_cgroup(membership, controller, container_id)
-        root = cgroup_mount(mounts, controller)
-        if inside and root and (root / inside / name).is_file():
-            return root / inside / name
+        folder = own_folder(pid, container_id, controller, proc)
+        if folder is not None and (folder / name).is_file():
+            return folder / name
     return None
 
 
@@ -52,17 +49,27 @@ def is_frozen(file: Path | None) -> bool:
 
 def meter_for(pid: int, container_id: str, proc: Path = PROC) -> CpuMeter:
     """The best meter for a container; a cgroup counts only when it is the container's own."""
-    membership = (proc / str(pid) / "cgroup").read_text(encoding="utf-8")
-    mounts = (proc / "self" / "mountinfo").read_text(encoding="utf-8")
     for source, controller, name in (
         ("cgroup-v1", "cpuacct", "cpuacct.usage"),
         ("cgroup-v2", "", "cpu.stat"),
     ):
-        inside = own_cgroup(membership, controller, container_id)
-        root = cgroup_mount(mounts, controller)
-        if inside and root and (root / inside / name).is_file():
-            return CpuMeter(source=source, path=root / inside, pid=pid)
+        folder = own_folder(pid, container_id, controller, proc)
+        if folder is not None and (folder / name).is_file():
+            return CpuMeter(source=source, path=folder, pid=pid)
     return CpuMeter(source="proc", path=proc / str(pid), pid=pid)
+
+
+def own_folder(pid: int, container_id: str, controller: str, proc: Path = PROC) -> Path | None:
+    """Where the files of a container's own cgroup are; None if it has none, or none to be seen."""
+    inside = own_cgroup(
+        (proc / str(pid) / "cgroup").read_text(encoding="utf-8"), controller, container_id
+    )
+    mount = cgroup_mount((proc / "self" / "mountinfo").read_text(encoding="utf-8"), controller)
+    if inside is None or mount is None:
+        return None
+    place = PurePosixPath("/", inside)
+    # In a container without a cgroup namespace, only a part of the tree is mounted.
+    return mount.point / place.relative_to(mount.top) if place.is_relative_to(mount.top) else None
 
 
 def own_cgroup(membership: str, controller: str, container_id: str) -> str | None:
@@ -74,14 +81,23 @@ def own_cgroup(membership: str, controller: str, container_id: str) -> str | Non
     return None
 
 
-def cgroup_mount(mountinfo: str, controller: str) -> Path | None:
-    """Where a v1 controller, or v2 for "", is mounted."""
+@dataclass(frozen=True, kw_only=True)
+class CgroupMount:
+    """Where a tree of cgroups is mounted, and which of them is at its top."""
+
+    point: Path
+    top: str
+
+
+def cgroup_mount(mountinfo: str, controller: str) -> CgroupMount | None:
+    """The mount of a v1 controller, or of v2 for ""."""
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = ([*after.split(), "", "", ""])[:3]
         wanted = kind == "cgroup2" if not controller else kind == "cgroup"
         if wanted and (not controller or controller in options.split(",")):
-            return Path(before.split()[4])
+            top, point = before.split()[3:5]
+            return CgroupMount(point=Path(point), top=top)
     return None
 
 
