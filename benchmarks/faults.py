@@ -256,7 +256,7 @@ def commits(folder: Path) -> Case:
     history = real_history(folder / "repo", debian_source("debian-13"))
     command = (
         "bisect", "commits", "--repo", str(history.folder),
-        "--good", history.commits["mend the build"], "--bad", "v-bad",
+        "--good", history.commits["fix the build"], "--bad", "v-bad",
         "--workload", "bind-random", "--no-proof", "--json",
     )  # fmt: skip
     culprit = history.commits["more rounds by default"][:12]

@@ -1,9 +1,9 @@
-"""The program's door: what it needs is imported late, and `judge` says only what it measured.
+"""The program's entry: imports late, and lets `judge` report only what was measured.
 
 `git bisect run` takes 0 for "good", 1 to 127 for "bad", 125 for "skip", and stops at 128 or more.
-A missing library, a wrong option, a full disk, a reader that has gone: none of them is the commit's
-doing, so for `judge` everything that is no verdict is 125. A verdict that was measured stands,
-even when it cannot be told.
+A missing library, a wrong option, a full disk, a closed pipe: none of them is the commit's
+fault, so for `judge` everything that is not a verdict is 125. A measured verdict stays valid,
+even if it cannot be printed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import NoReturn
 from dsbisect.standard_streams import fill_gaps, leave, patient
 
 GOOD, BAD, SKIP, INTERRUPTED = 0, 1, 125, 130
-# No other part of the program ends with these: an ordinary 0 or 1 is no verdict.
+# No other part of the program ends with these: an ordinary 0 or 1 is not a verdict.
 JUDGED_GOOD, JUDGED_BAD = 1000, 1001
 HELP = {"-h", "--help"}
 
 
 def main() -> NoReturn:
-    """Run one command; for `judge`, every status is one that `git bisect run` reads aright."""
+    """Run one command; for `judge`, every exit code is one that `git bisect run` understands."""
     fill_gaps()
     sys.stderr = patient(sys.stderr, 2)
     if not judging(sys.argv[1:]):
@@ -31,9 +31,9 @@ def main() -> NoReturn:
         leave(_judged_run())
     except KeyboardInterrupt:
         leave(INTERRUPTED)
-    except BaseException:  # noqa: BLE001 - such as a MemoryError while another was told
+    except BaseException:  # noqa: BLE001 - such as a MemoryError while reporting another error
         leave(SKIP)
-    raise AssertionError("a process that has left")
+    raise AssertionError("the process has ended")
 
 
 def judging(args: list[str]) -> bool:
@@ -43,7 +43,7 @@ def judging(args: list[str]) -> bool:
 
 
 def judged(code: object) -> int:
-    """What a status of the command means to `git bisect run`."""
+    """The exit code for `git bisect run`."""
     match code:
         case 1000:
             return GOOD
@@ -65,7 +65,7 @@ def _judged_run() -> int:
         return code
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BaseException as error:  # noqa: BLE001 - a broken harness must not blame a commit
+    except BaseException as error:  # noqa: BLE001 - a broken lab must not blame a commit
         _warn(f"{type(error).__name__}: {error}")
         return SKIP
 

@@ -1,4 +1,4 @@
-"""How a user wants a search to be done: by which rule, how sure, and for how much. No I/O."""
+"""A user's options for a search: which rule, how sure, which budget. No I/O."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 SearchName = Literal["statistical", "plain"]
 
-# Measured on two cores (docs/search.md); figures to choose by, no promise.
+# Measured on two cores (docs/search.md); figures to plan with, not a promise.
 RUN_OVERHEAD_S = 1.3  # around the load itself
-START_S = 1.5  # a server whose directory is ready
-CONFIRMED = 2  # runs of both neighbours: effects, and what is left beside them, rest on these
+START_S = 1.5  # a server whose golden state is ready
+CONFIRMED = 2  # runs of both neighbours: effects, and what is left to explain, rest on these
 LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
 
 
@@ -30,10 +30,10 @@ def run_s(workload: Workload, *, paired: bool) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """Everything about a search that is not what it searches."""
+    """Everything about a search except what it searches."""
 
     name: SearchName = "statistical"
-    level: float = 0.95  # this and the next as the search has them: a test compares
+    level: float = 0.95  # this and the next are the same in the search: a test compares them
     max_runs: int = 2000
     max_builds: int | None = None
     max_hours: float | None = None
@@ -63,8 +63,8 @@ class SearchOptions:
         survey_up_to: int = 0,
         belief: Belief | None = None,
     ) -> Search:
-        """The search to be used for candidates that take so long to be prepared."""
-        # A command line that only asks for help has no use for what counts.
+        """The search for candidates that take this long to be prepared."""
+        # `--help` must not import numpy and scipy.
         from dsbisect.search.bayes.bayes_search import Bayes  # noqa: PLC0415
         from dsbisect.search.bayes.belief import Certainty  # noqa: PLC0415
         from dsbisect.search.bayes.prior import Belief  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""Standard streams that nobody reads, or that are full, and what a program does all the same.
+"""Standard streams that are closed or full, so that the program can still end as it should.
 
-Imports nothing of the project: it must work when that is broken.
+Imports nothing of the project: it must work even if the project is broken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Patient(io.FileIO):
 
 
 def fill_gaps() -> None:
-    """Open what the caller closed of 0, 1 and 2, or a database would get such a number."""
+    """Open those of 0, 1 and 2 that the caller closed, or a database would get such a number."""
     with contextlib.suppress(OSError):
         while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
@@ -34,7 +34,7 @@ def fill_gaps() -> None:
 
 
 def patient(stream: TextIO | None, descriptor: int) -> TextIO:
-    """A stream that goes on when its reader has gone or its disk is full."""
+    """A stream that continues when its reader has gone or its disk is full."""
     raw = _Patient(descriptor, "w", closefd=False)
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
@@ -45,7 +45,7 @@ def patient(stream: TextIO | None, descriptor: int) -> TextIO:
 
 
 def flush(streams: Sequence[TextIO | None]) -> None:
-    """Write out what is buffered, as far as somebody takes it."""
+    """Write out what is buffered, as far as it is accepted."""
     for stream in streams:
         with contextlib.suppress(Exception):
             if stream is not None:
@@ -53,6 +53,6 @@ def flush(streams: Sequence[TextIO | None]) -> None:
 
 
 def leave(code: int) -> None:
-    """End at once with this status: Python's own end would turn a full stream into 120."""
+    """End at once with this exit code: Python's own end would turn a full stream into 120."""
     flush((sys.stdout, sys.stderr))
     os._exit(code)

@@ -83,5 +83,5 @@ class MatrixLock:
             reason = str(error).splitlines()[0]
             raise MatrixError(
                 f"{self.path}: cannot be read as a lock: {reason}",
-                hint="mend it, or remove it: the next build writes it anew",
+                hint="fix it, or remove it: the next build writes it anew",
             ) from error

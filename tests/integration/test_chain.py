@@ -113,7 +113,7 @@ def test_interrupted_while_measuring_and_resumed(folder: Path, number: int) -> N
     first.until("1 of about")
     status, rest = first.end(number)
     assert status == ExitCode.INTERRUPTED, rest
-    assert "goes on from there" in rest
+    assert "continues from there" in rest
     kept = samples(folder)
     assert kept >= 1
     second = start(folder, *ROWS)

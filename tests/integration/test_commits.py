@@ -86,7 +86,7 @@ def test_the_culprit_of_a_real_history_is_found_and_proved(lab: Path) -> None:
     assert equal == {
         "import 3.1.2": ["docs", "web UI"],
         "a function nobody calls": ["tests"],
-        "mend the build": ["docs"],
+        "fix the build": ["docs"],
         "a Rust function nobody calls": ["web UI"],
     }
     page = (lab / "report" / "report.html").read_text(encoding="utf-8")
@@ -104,7 +104,7 @@ def test_a_commit_that_mends_the_build_is_not_blamed_alone(lab: Path) -> None:
     history = made(lab, history_with_gap)
     findings = search(lab, history, "import 3.1.2", "main", "--no-proof")
     # Neither can be told from the others: what lies between does not build.
-    assert blamed(findings) == [["break the build", "docs", "mend the build, more rounds"]]
+    assert blamed(findings) == [["break the build", "docs", "fix the build, more rounds"]]
     (why,) = findings["whole"]["unmeasured"].values()
     assert "unbuildable" in why
     assert "pw.c" in why
@@ -125,7 +125,7 @@ def test_a_known_repair_is_picked_onto_what_does_not_build(lab: Path) -> None:
     history = made(lab, history_to_repair)
     findings = search(
         lab, history, "import 3.1.2", "more rounds", "--no-proof",
-        "--fix", history.commits["mend the build"],
+        "--fix", history.commits["fix the build"],
     )  # fmt: skip
     assert blamed(findings) == [["more rounds"]]
     assert findings["whole"]["unmeasured"] == {}
@@ -152,7 +152,7 @@ def test_git_bisect_run_with_judge(lab: Path) -> None:
     for name, status in [
         ("one function", 0),
         ("break the build", 125),
-        ("mend the build, more rounds", 1),
+        ("fix the build, more rounds", 1),
         ("docs again", 1),
     ]:
         done = dsbisect(

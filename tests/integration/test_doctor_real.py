@@ -54,7 +54,7 @@ def test_this_machine_can_run_the_lab_and_the_users_files_stay_as_they_are(home:
     assert document["ok"] is True
     known = levels(document)
     assert {"podman", "buildah", "containers", "builds", "CPU time", "ports", "CPUs"} <= set(known)
-    assert all(check["mend"] for check in document["checks"] if check["level"] != "ok")
+    assert all(check["fix"] for check in document["checks"] if check["level"] != "ok")
     assert theirs.stat().st_mtime_ns == before
     assert [path.name for path in theirs.parent.iterdir()] == ["containers.conf"]
     assert "dsbisect" not in [path.name for path in (home / "users").iterdir()]
@@ -81,19 +81,19 @@ def test_without_podman(home: Path) -> None:
     document = json.loads(done.stdout)
     assert done.returncode == ExitCode.TOOL_MISSING == document["exit_code"]
     assert levels(document)["podman"] == "fail"
-    assert "make setup" in next(c["mend"] for c in document["checks"] if c["name"] == "podman")
+    assert "make setup" in next(c["fix"] for c in document["checks"] if c["name"] == "podman")
     assert done.stderr.count("Traceback") == 0
 
 
 @pytest.mark.parametrize(
-    ("script", "mend"),
+    ("script", "fix"),
     [
         (f"{VERSION}; exit 125", "podman info"),
         (f"{VERSION}; echo 'Error: open /dev/null: permission denied' >&2; exit 126", "chmod 0666"),
         ("exit 1", "podman"),
     ],
 )
-def test_with_a_podman_that_does_not_work(home: Path, script: str, mend: str) -> None:
+def test_with_a_podman_that_does_not_work(home: Path, script: str, fix: str) -> None:
     (home / "bin").mkdir()
     (home / "bin" / "podman").write_text(f"#!/bin/sh\n{script}\n")
     (home / "bin" / "podman").chmod(0o755)
@@ -101,7 +101,7 @@ def test_with_a_podman_that_does_not_work(home: Path, script: str, mend: str) ->
     document = json.loads(done.stdout)
     assert done.returncode == ExitCode.ENGINE
     assert levels(document)["containers"] == "fail"
-    assert mend in next(c["mend"] for c in document["checks"] if c["name"] == "containers")
+    assert fix in next(c["fix"] for c in document["checks"] if c["name"] == "containers")
     assert "Traceback" not in done.stderr
 
 

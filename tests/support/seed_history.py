@@ -107,7 +107,7 @@ def broken(text: str) -> str:
     return text + "\nint lab_broken(void) { return }\n"
 
 
-def mended(text: str) -> str:
+def fixed(text: str) -> str:
     return text.replace("\nint lab_broken(void) { return }\n", "")
 
 
@@ -133,7 +133,7 @@ def real_history(folder: Path, tree: Path) -> History:
     history.commit("side: docs", docs=added("\nSide.\n"))
     history.merge("merge side", "side", "main")
     history.commit("break the build", password=broken)
-    history.commit("mend the build", password=mended)
+    history.commit("fix the build", password=fixed)
     history.commit("docs again", docs=added("\nAgain.\n"))
     history.commit("more rounds by default", rust=rounds(SLOW_ROUNDS))
     history.commit("a Rust function nobody calls", rust=harmless_rust("rust"))
@@ -152,12 +152,12 @@ def beginning(folder: Path, tree: Path) -> History:
 
 
 def history_with_gap(folder: Path, tree: Path) -> History:
-    """The culprit mends a build that was broken: nobody can tell it from what it mends."""
+    """The culprit fixes a build that was broken: nobody can tell it from what it fixes."""
     history = beginning(folder, tree)
     history.commit("one function", search=harmless_c("side"))
     history.commit("break the build", password=broken)
     history.commit("docs", docs=added("\nMore.\n"))
-    history.commit("mend the build, more rounds", password=mended, rust=rounds(SLOW_ROUNDS))
+    history.commit("fix the build, more rounds", password=fixed, rust=rounds(SLOW_ROUNDS))
     history.commit("docs again", docs=added("\nAgain.\n"))
     return history
 
@@ -193,5 +193,5 @@ def history_to_repair(folder: Path, tree: Path) -> History:
     history.commit("break the build", password=broken)
     history.commit("more rounds", rust=rounds(SLOW_ROUNDS))
     history.branch("repair", "more rounds")
-    history.commit("mend the build", password=mended)
+    history.commit("fix the build", password=fixed)
     return history

@@ -52,7 +52,7 @@ def test_who_has_it_is_told_until_it_is_let_go(place: Path) -> None:
         assert store.claim("another question", ME) is None
         with pytest.raises(BusyError, match=f"process {os.getppid()} on ") as caught:
             search_claimed(store)
-        assert (caught.value.exit_code, "goes on from its samples" in caught.value.hint) == (
+        assert (caught.value.exit_code, "continues from its samples" in caught.value.hint) == (
             18,
             True,
         )

@@ -36,7 +36,7 @@ BUILD = Provenance(
     driver=DriverName.TREE,
     source="/src at 0123456789ab",
     tree="a" * 40,
-    patches=(AppliedPatch(name="fix", title="repair: mend", sha256="b" * 64),),
+    patches=(AppliedPatch(name="fix", title="repair: fix", sha256="b" * 64),),
     toolchain="localhost/dsbisect/toolchain:1",
     clean=True,
     seconds=210.4,
@@ -50,11 +50,11 @@ PROOF = (
         builds=(BUILD, BUILD),
     ),
     Comparison(
-        title="the culprit taken away from the bad end", before="b", after="b-without",
+        title="the bad end without the culprit", before="b", after="b-without",
         outcome="impossible", note="its change does not fit there: conflict in src/1.rs",
     ),
     Comparison(
-        title="the culprit applied to the good end", before="a", after="a-with",
+        title="the good end with the culprit", before="a", after="a-with",
         outcome="none", effect=1.01, interval=(0.98, 1.04), confirms=False,
         note="no difference found",
     ),

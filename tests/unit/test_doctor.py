@@ -97,7 +97,7 @@ def test_containers_say_which_plan_and_why_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("complaint", "mend"),
+    ("complaint", "fix"),
     [
         ("open /dev/null: permission denied", "chmod 0666 /dev/null"),
         ('exec: "newuidmap": executable file not found in $PATH', "install uidmap"),
@@ -109,11 +109,11 @@ def test_containers_say_which_plan_and_why_once() -> None:
         ("something never seen", "podman info"),
     ],
 )
-def test_a_complaint_has_a_mend(complaint: str, mend: str) -> None:
+def test_a_complaint_has_a_mend(complaint: str, fix: str) -> None:
     check = engine_checks.check_engine(EngineError(complaint))
     assert (check.level, check.code) == (Level.FAIL, ExitCode.ENGINE)
-    assert mend in check.mend
-    assert mend in engine_checks.check_build(complaint).mend
+    assert fix in check.fix
+    assert fix in engine_checks.check_build(complaint).fix
 
 
 def test_a_build_that_works() -> None:
@@ -133,11 +133,11 @@ ENGINE_TABLE: list[tuple[Callable[[Engine], Check], Engine, Level, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "facts", "level", "mend"), ENGINE_TABLE)
-def test_engine(check: Callable[[Engine], Check], facts: Engine, level: Level, mend: str) -> None:
+@pytest.mark.parametrize(("check", "facts", "level", "fix"), ENGINE_TABLE)
+def test_engine(check: Callable[[Engine], Check], facts: Engine, level: Level, fix: str) -> None:
     result = check(facts)
     assert result.level is level
-    assert mend in result.mend
+    assert fix in result.fix
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ def test_storage() -> None:
     ],
 )
 def test_rootless(changes: dict[str, Any], name: str) -> None:
-    """One thing wrong gives exactly one finding, with a mend."""
+    """One thing wrong gives exactly one finding, with a fix."""
     wrong = [
         c for c in rootless_checks.check_rootless(account(**changes)) if c.level is not Level.OK
     ]
     assert [check.name for check in wrong] == [name]
-    assert wrong[0].mend
+    assert wrong[0].fix
 
 
 def test_rootless_is_nothing_to_root_and_all_well_to_a_prepared_user() -> None:
@@ -247,7 +247,7 @@ MACHINE_TABLE = [
 @pytest.mark.parametrize(("check", "level"), MACHINE_TABLE)
 def test_machine(check: Check, level: Level) -> None:
     assert check.level is level
-    assert bool(check.mend) == (level is not Level.OK)
+    assert bool(check.fix) == (level is not Level.OK)
 
 
 @pytest.mark.parametrize(
@@ -333,6 +333,6 @@ def test_an_engine_that_raises_becomes_a_finding(
     diagnosis = checkup.examine(fresh=False, progress=lambda _: None)
     containers = next(check for check in diagnosis.checks if check.name == "containers")
     assert containers.level is Level.FAIL
-    assert containers.mend
+    assert containers.fix
     assert diagnosis.engine is None
     assert diagnosis.exit_code is code

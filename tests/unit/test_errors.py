@@ -51,10 +51,10 @@ def test_the_page_says_what_to_do_next() -> None:
     ("error", "text"),
     [
         (DsbisectError("it broke"), "it broke"),
-        (MatrixError("it broke", hint="mend it"), "it broke\n  next: mend it"),
+        (MatrixError("it broke", hint="fix it"), "it broke\n  next: fix it"),
         (
-            MatrixError("it broke", hint="mend it", log=Path("/logs/a.log")),
-            "it broke\n  log: /logs/a.log\n  next: mend it",
+            MatrixError("it broke", hint="fix it", log=Path("/logs/a.log")),
+            "it broke\n  log: /logs/a.log\n  next: fix it",
         ),
     ],
 )

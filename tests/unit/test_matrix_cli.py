@@ -37,8 +37,8 @@ def test_json_is_what_the_matrix_says():
 
 
 def test_check_counts_what_is_there():
-    assert run("check", "--matrix", MATRIX).startswith(f"{MATRIX}: sound: 25 rows, ")
-    assert json.loads(run("check", "--matrix", MATRIX, "--json"))["sound"] is True
+    assert run("check", "--matrix", MATRIX).startswith(f"{MATRIX}: valid: 25 rows, ")
+    assert json.loads(run("check", "--matrix", MATRIX, "--json"))["valid"] is True
 
 
 def test_a_wrong_matrix_is_the_one_error(tmp_path):

@@ -175,7 +175,7 @@ def test_what_no_toolchain_fits_is_a_line_too(world: World, past: Past) -> None:
 
 
 def test_a_pattern_that_fits_nothing_says_what_there_is() -> None:
-    with pytest.raises(SourceError, match="none of its 2 tags fits 'x-") as caught:
+    with pytest.raises(SourceError, match="none of its 2 tags matches 'x-") as caught:
         chosen(["v2", "v1"], "x-*", "repo")
     assert "v2, v1" in caught.value.hint
 

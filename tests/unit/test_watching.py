@@ -89,7 +89,7 @@ def test_preparing_tells_what_it_may_take_and_then_what_it_takes(watch, clock, s
     watch.failed("b", "no such version [/x]")
     watch.prepared("c")
     assert said() == [
-        "preparing 3 rows: a, b, c (about 3 min left if nothing of it is here yet)",
+        "preparing 3 rows: a, b, c (about 3 min left if nothing is cached)",
         "a: installing 389-ds [1.4]",
         "a: ready (1 of 3, about 40 s left)",
         "b: failed (2 of 3, about 20 s left): no such version [/x]",
@@ -119,7 +119,7 @@ def test_what_was_answered_before_takes_no_time(watch, clock, said):
     watch.answered(boundary(FEW))
     measure(watch, clock, MANY, turns=1)
     assert said()[1:] == [
-        "resuming few: 6 samples are in the store already",
+        "resuming few: 6 samples are already in the store",
         "few: b is slower",
         "workload many on a → b",
         "turn 0: prove both ends",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dsbisect.rows.rows_request import Request
     from dsharness.model import Build, BuildSpec, Matrix, Row, Settings, Workload
 
-# A test holds these to the drivers and edits there are; to ask them would take half a second.
+# A test compares these with the real drivers and edits; importing those would take half a second.
 Driver = Literal["tree", "deb", "rpm", "mock"]
 EDIT_HELP = (
     "Change the source by a named edit: "
@@ -146,7 +146,7 @@ def _spec(
     edits: tuple[str, ...],
     patches: tuple[Path, ...],
 ) -> BuildSpec:
-    """What is to be built, with every part of it that can be checked now."""
+    """What to build, with every part checked that can be checked now."""
     from dsbuilds.build_request import check_build
     from dsbuilds.sources.source_argument import source_named
     from dsharness.model import BuildSpec, DriverName, Family
@@ -170,11 +170,11 @@ def _comparison(
     *,
     relock: bool,
 ) -> Request:
-    """A study of two candidates: the row as it is, and as it was built."""
+    """A search of two candidates: the unchanged row, and the built one."""
     from dsbisect.rows.rows_request import Request
     from dsharness.model import Series
 
-    series = Series(id=built.id, title=f"{row.id} as it is, and built", rows=(row.id, built.id))
+    series = Series(id=built.id, title=f"{row.id} unchanged, and built", rows=(row.id, built.id))
     both = matrix.model_copy(
         update={"rows": (*matrix.rows, built), "series": (*matrix.series, series)}
     )
@@ -199,7 +199,7 @@ def _make_folder(folder: Path) -> None:
 
 def _unwritable(folder: Path, error: OSError) -> UsageError:
     return UsageError(
-        f"--export {folder}: {error.strerror or error}", hint="name a folder you may write to"
+        f"--export {folder}: {error.strerror or error}", hint="name a folder that you may write to"
     )
 
 

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 Images = Annotated[bool, typer.Option("--images", help="Also golden states, row images and bases.")]
 Golden = Annotated[bool, typer.Option("--golden", help="Also golden states, not the images.")]
 Builds = Annotated[
-    bool, typer.Option("--builds", help="Also what was built from source, and the toolchains.")
+    bool, typer.Option("--builds", help="Also builds from source, and the toolchains.")
 ]
 Cache = Annotated[bool, typer.Option("--cache", help="Also the cache, with the logs.")]
 Config = Annotated[
-    bool, typer.Option("--config", help="Also what was found out about the container engine.")
+    bool,
+    typer.Option("--config", help="Also the remembered configuration of the container engine."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Also what a running lab uses.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show it.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")]
 
 
 def clean(  # noqa: PLR0913 - each is an option
@@ -65,17 +66,17 @@ def clean(  # noqa: PLR0913 - each is an option
 
 
 def _engine() -> tuple[Engine | None, str]:
-    """The engine, or why containers and images are out of reach; caches can go without it."""
+    """The engine, or why containers and images cannot be checked; caches do not need it."""
     from dsharness.containers.engine_probe import detect
 
     try:
         return detect(), ""
     except (ToolMissingError, EngineError) as error:
-        return None, f"containers and images were not looked at: {error.message}"
+        return None, f"containers and images were not checked: {error.message}"
 
 
 def document(things: list[Leftover], *, dry_run: bool, note: str) -> dict[str, object]:
-    """What went and what stayed, for programs to read."""
+    """What was removed and what was kept, for programs."""
     gone = [thing for thing in things if not thing.stays]
     return {
         "dry_run": dry_run,

@@ -15,11 +15,11 @@ from dsharness.errors import ExitCode
 if TYPE_CHECKING:
     from dsharness.doctor.checkup import Diagnosis
 
-PIPED_WIDTH = 160  # a pipe has no width of its own; rich would fold at 80
+PIPED_WIDTH = 160  # a pipe has no width; rich would fold at 80
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Try the container engine anew; forget what worked.")
+    bool, typer.Option("--fresh", help="Probe the container engine again; forget what worked.")
 ]
 
 
@@ -34,7 +34,7 @@ def doctor(*, fresh: Fresh = False, as_json: AsJson = False) -> None:
 
     errors = Console(stderr=True)
     with errors.status("looking", spinner="line") as status:
-        diagnosis = examine(fresh=fresh, progress=lambda what: status.update(f"looking: {what}"))
+        diagnosis = examine(fresh=fresh, progress=lambda what: status.update(f"checking: {what}"))
     if as_json:
         typer.echo(json.dumps(document(diagnosis), indent=2))
     else:
@@ -44,7 +44,7 @@ def doctor(*, fresh: Fresh = False, as_json: AsJson = False) -> None:
 
 
 def document(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The findings for programs to read."""
+    """The findings, for programs."""
     engine = diagnosis.engine
     known = {**asdict(engine), "configuration": str(engine.configuration or "")} if engine else None
     return {
@@ -63,11 +63,11 @@ def _print(diagnosis: Diagnosis) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("check", no_wrap=True)
     table.add_column("", no_wrap=True)
-    table.add_column("seen, and how to mend it", overflow="fold")
+    table.add_column("result, and how to fix it", overflow="fold")
     for check in diagnosis.checks:
         told = Text(check.seen)
-        if check.mend:
-            told.append(f"\nmend: {check.mend}", style="bold")
+        if check.fix:
+            told.append(f"\nfix: {check.fix}", style="bold")
         table.add_row(check.name, Text(check.level, style=STYLES[check.level]), told)
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(table)
@@ -75,14 +75,14 @@ def _print(diagnosis: Diagnosis) -> None:
 
 
 def summary(diagnosis: Diagnosis) -> str:
-    """The last line: how it stands, and what to do next."""
+    """The last line: the result, and what to do next."""
     from dsharness.doctor import Level
 
     failed, warned = diagnosis.count(Level.FAIL), diagnosis.count(Level.WARN)
     if failed:
         return (
-            f"{failed} failed, {warned} to know about: the lab cannot work before they are mended"
+            f"{failed} failed, {warned} warnings: the lab cannot work until the failures are fixed"
         )
     if warned:
-        return f"nothing failed, {warned} to know about: the lab works"
-    return "all well"
+        return f"nothing failed, {warned} warnings: the lab works"
+    return "everything is fine"

@@ -1,4 +1,4 @@
-"""Every way out of the command: an error, a Ctrl-C, a reader that has gone, a defect."""
+"""Every way the command can end: an error, a Ctrl-C, a closed pipe, a defect."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Group(TyperGroup):
-    """Keeps apart what typer would merge: a Ctrl-C, a closed pipe, a wrong command line."""
+    """Distinguishes what typer would merge: a Ctrl-C, a closed pipe, a wrong command line."""
 
     def make_context(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - typer's own types
-        with _told_apart():
+        with _distinguished():
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        with _told_apart():
+        with _distinguished():
             done = super().invoke(ctx)
             sys.stdout.flush()
             return done
 
 
 @contextmanager
-def _told_apart() -> Iterator[None]:
+def _distinguished() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
         raise typer.Abort from error
     except (BrokenPipeError, SystemExit) as error:
-        # Rich leaves by SystemExit when its reader has gone; nothing else in here does.
-        raise typer.Exit(_unheard()) from error
+        # Rich raises SystemExit when the pipe is closed; nothing else in here does.
+        raise typer.Exit(_no_reader()) from error
 
 
 def run(application: typer.Typer) -> NoReturn:
-    """Run one command; every way out has its documented status."""
+    """Run one command; every end has its documented exit code."""
     for number in STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _interrupt)
@@ -59,12 +59,12 @@ def run(application: typer.Typer) -> NoReturn:
         sys.exit(
             _fail(
                 "interrupted: containers are removed and every finished sample is stored; "
-                "the same command goes on from there",
+                "the same command continues from there",
                 ExitCode.INTERRUPTED,
             )
         )
     except typer.TyperException as error:
-        show = getattr(error, "show", None)  # typer's word for it; its base class has none
+        show = getattr(error, "show", None)  # typer's own message; its base class has none
         if show is not None:
             show()
         sys.exit(ExitCode.USAGE)
@@ -73,22 +73,22 @@ def run(application: typer.Typer) -> NoReturn:
     sys.exit(code or ExitCode.OK)
 
 
-def _unheard() -> ExitCode:
-    """Whoever read our output has enough of it; what is still buffered goes nowhere."""
+def _no_reader() -> ExitCode:
+    """The reader has closed the pipe; drop what is still buffered."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.OK
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    """Every wish to end ends the lab the way one Ctrl-C does: with its containers removed."""
+    """Every stop signal ends the lab the way one Ctrl-C does: with its containers removed."""
     del number, frame
     for each in STOPPING:
-        signal.signal(each, _have_patience)
+        signal.signal(each, _already_stopping)
     raise KeyboardInterrupt
 
 
-def _have_patience(number: int, frame: FrameType | None) -> None:
-    """A second Ctrl-C would only cut short what removes the containers."""
+def _already_stopping(number: int, frame: FrameType | None) -> None:
+    """A second Ctrl-C would only interrupt the removal of the containers."""
     del number, frame
     os.write(2, b"still removing containers\n")
 
@@ -99,13 +99,13 @@ def _fail(message: str, code: ExitCode) -> ExitCode:
 
 
 def _defect() -> str:
-    """Keep the traceback for us and spare the user."""
+    """Write the traceback to a log; the user sees one line."""
     trace = without_credentials(traceback.format_exc())
-    told = f"error: a defect of dsbisect: {trace.strip().splitlines()[-1]}"
+    message = f"error: a defect of dsbisect: {trace.strip().splitlines()[-1]}"
     path = logs_home() / "defect.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(trace, encoding="utf-8")
     except OSError as error:
-        return f"{told}\n  log: cannot be written: {error}\n  next: please report it\n{trace}"
-    return f"{told}\n  log: {path}\n  next: please report it"
+        return f"{message}\n  log: cannot be written: {error}\n  next: please report it\n{trace}"
+    return f"{message}\n  log: {path}\n  next: please report it"

@@ -1,4 +1,4 @@
-"""`image`: build the rows' images, list them, show what they hold."""
+"""`image`: build the rows' images, list them, show what is in them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def build(
     matrix: MatrixFile = None,
     relock: Relock = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Build anew what is here already, base included.")
+        bool, typer.Option("--no-cache", help="Build existing images again, base included.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the images of rows; what is here already is not made again.
+    """Make the images of rows; existing images are not made again.
 
     Example: dsbisect image build debian-12 debian-13 --relock
     """
@@ -68,7 +68,7 @@ def build(
 
 @app.command("list")
 def show_list(*, as_json: AsJson = False) -> None:
-    """List the images that are here.
+    """List the images that exist.
 
     Example: dsbisect image list --json
     """
@@ -86,7 +86,7 @@ def show_list(*, as_json: AsJson = False) -> None:
 
 @app.command("manifest")
 def manifest(
-    row: Annotated[str, typer.Argument(help="Row whose image to look into.")],
+    row: Annotated[str, typer.Argument(help="The row whose image to show.")],
     *,
     matrix: MatrixFile = None,
     as_json: AsJson = False,

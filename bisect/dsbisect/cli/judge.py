@@ -14,7 +14,7 @@ from dsbisect.cli.common_options import AsJson, OutsideMatrix, SettingsId, Store
 from dsbisect.program import JUDGED_BAD, JUDGED_GOOD, SKIP
 from dsharness.errors import UsageError
 
-SAID = {JUDGED_GOOD: "good", JUDGED_BAD: "bad", SKIP: "skip"}
+WORDS = {JUDGED_GOOD: "good", JUDGED_BAD: "bad", SKIP: "skip"}
 
 
 def judge(  # noqa: PLR0913 - each is an option
@@ -33,7 +33,10 @@ def judge(  # noqa: PLR0913 - each is an option
     patch: Patches = None,
     toolchain: Toolchain = None,
     clean: Annotated[
-        bool, typer.Option("--clean", help="Build from nothing: upon no other commit's build.")
+        bool,
+        typer.Option(
+            "--clean", help="Build from nothing, without objects or caches of other commits."
+        ),
     ] = False,
     matrix: OutsideMatrix = None,
     store: StorePlace = None,
@@ -41,7 +44,7 @@ def judge(  # noqa: PLR0913 - each is an option
 ) -> None:
     """Judge one commit against two references: 0 good, 1 bad, 125 skip.
 
-    A script for `git bisect run`: whatever goes wrong is 125, with a warning.
+    A script for `git bisect run`: every failure is 125, with a warning.
     A matrix.yaml in the working folder is not read: it belongs to the commit.
 
     Example: dsbisect judge HEAD --good 389-ds-base-2.0.16 --bad main --workload bind-one
@@ -76,15 +79,15 @@ def judge(  # noqa: PLR0913 - each is an option
     code = {True: JUDGED_BAD, False: JUDGED_GOOD, None: SKIP}[side]
     if code == SKIP:
         typer.echo(f"warning: not judged, skipped: {why}", err=True)
-    facts = {"commit": revision, "verdict": SAID[code], "why": why}
+    facts = {"commit": revision, "verdict": WORDS[code], "why": why}
     try:
-        typer.echo(json.dumps(facts) if as_json else f"{SAID[code]}: {why}")
+        typer.echo(json.dumps(facts) if as_json else f"{WORDS[code]}: {why}")
     finally:
-        raise typer.Exit(code)  # what was measured stands, even when it cannot be told
+        raise typer.Exit(code)  # a measured verdict stays valid, even if it cannot be printed
 
 
 def _bisecting(repo: str) -> dict[str, str]:
-    """The first good and bad commit that `git bisect` was told of, where it is under way."""
+    """The first good and bad commit of a `git bisect` that is in progress."""
     from dsbuilds.git import git
 
     said = git("-C", str(Path(repo)), "bisect", "log") if Path(repo).is_dir() else None
@@ -100,7 +103,7 @@ def _reference(word: str, given: str | None, known: dict[str, str]) -> str:
     reference = given or known.get(word)
     if reference is None:
         raise UsageError(
-            f"no {word} reference: there is no `git bisect` under way here",
+            f"no {word} reference: no `git bisect` is in progress here",
             hint=f"name one: --{word} REVISION",
         )
     return reference

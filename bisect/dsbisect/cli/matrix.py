@@ -31,7 +31,7 @@ def show(
     matrix: MatrixFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the rows, or say everything of one.
+    """List the rows, or show one row in full.
 
     Example: dsbisect matrix show fedora-35-2.0.17
     """
@@ -53,7 +53,7 @@ def show(
 
 @app.command()
 def check(*, matrix: MatrixFile = None, as_json: AsJson = False) -> None:
-    """Say whether the matrix is sound; every fault with its file, line and what is allowed.
+    """Check the matrix; every error has its file, its line and what is allowed.
 
     Example: dsbisect matrix check --matrix mine.yaml
     """
@@ -68,10 +68,10 @@ def check(*, matrix: MatrixFile = None, as_json: AsJson = False) -> None:
         "settings": len(checked.settings),
     }
     if as_json:
-        _print_json({"matrix": str(where), "sound": True, **counts})
+        _print_json({"matrix": str(where), "valid": True, **counts})
     else:
-        told = ", ".join(f"{count} {noun}" for noun, count in counts.items())
-        typer.echo(f"{where}: sound: {told}")
+        listed = ", ".join(f"{count} {noun}" for noun, count in counts.items())
+        typer.echo(f"{where}: valid: {listed}")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`measure`: some samples of one row, for a look or a script."""
+"""`measure`: some samples of one row, for a person or a script."""
 
 from __future__ import annotations
 

@@ -28,17 +28,21 @@ def plan(  # noqa: PLR0913 - each is an option
         typer.Argument(help="Row to measure against itself; none with --noise."),
     ] = None,
     *,
-    drop: Annotated[float, typer.Option("--drop", help="The slowdown to be found, in per cent.")],
+    drop: Annotated[float, typer.Option("--drop", help="The slowdown to find, in per cent.")],
     candidates: Annotated[
         int, typer.Option("--candidates", help="Among how many rows or commits.")
     ] = 64,
     noise: Annotated[
         float | None,
-        typer.Option("--noise", help="By how many per cent a run varies; nothing is measured."),
+        typer.Option(
+            "--noise", help="By how many per cent a run varies; then nothing is measured."
+        ),
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=4, help="Runs of the pilot.")] = 10,
+    samples: Annotated[
+        int, typer.Option("--samples", min=4, help="Runs to measure the noise with.")
+    ] = 10,
     built: Annotated[
-        bool, typer.Option("--built", help="The candidates are ready: rows, not commits.")
+        bool, typer.Option("--built", help="The candidates are built already: rows, not commits.")
     ] = False,
     workload: Annotated[
         str | None, typer.Option("--workload", help="What to drive it with. Default: the matrix's.")
@@ -86,7 +90,7 @@ def plan(  # noqa: PLR0913 - each is an option
     else:
         if row is None:
             raise UsageError(
-                "a plan needs to know by how much a run varies: no row, no --noise",
+                "a plan needs the noise of a run: name a row, or give --noise",
                 hint="`dsbisect plan debian-13 --drop 10`, or --noise 5",
             )
         find_row(checked, row)
@@ -114,7 +118,7 @@ def _text(told: Forecast) -> str:
             f"noise of one run:      {told.noise_pct:.1f} % ({rests})",
             f"smallest drop visible: {told.smallest_visible_pct:.1f} %",
             f"to find {told.drop_pct:g} % among {told.candidates} candidates:",
-            f"  runs:   {told.runs:.0f} (9 in 10 searches: at most {told.most_runs:.0f})",
+            f"  runs:   {told.runs:.0f} (at most, in 9 of 10 searches: {told.most_runs:.0f})",
             f"  builds: {told.builds:.1f}",
             f"  hours:  {told.hours:.2f}",
             f"  right:  {told.right:.0%}; names another one: {told.wrong:.0%}",

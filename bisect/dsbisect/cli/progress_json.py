@@ -1,4 +1,4 @@
-"""Progress for programs: one JSON object a line on standard error. Speaks for itself, has no ETA.
+"""Progress for programs: one JSON object per line on standard error, without an ETA.
 
 {"at": 12.3, "event": "step", "turn": 4, "candidates": ["…"], "why": "…", "outlook": {…}, …}
 """

@@ -1,4 +1,4 @@
-"""Progress with an ETA: a live bar on a terminal, plain lines elsewhere. Speaks to stderr."""
+"""Progress with an ETA: a live bar on a terminal, plain lines elsewhere. Prints to stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dsbisect.cli.belief_text import as_table, in_words
 from dsbisect.search.question import Measure, Outlook, Question
 from dsharness.model import Boundary, Campaign, Sample
 
-TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing of it is here; until one is ready
+TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing is cached; used until one is ready
 
 
 class Watch:
@@ -66,9 +66,7 @@ class Watch:
         self._task = self._bar.add_task("prepare", total=len(rows), left="")
         cold = spell_left(len(rows) * TYPICAL_PREPARATION_S)
         noun = "row" if len(rows) == 1 else "rows"
-        self._say(
-            f"preparing {len(rows)} {noun}: {', '.join(rows)} ({cold} if nothing of it is here yet)"
-        )
+        self._say(f"preparing {len(rows)} {noun}: {', '.join(rows)} ({cold} if nothing is cached)")
 
     def preparing(self, row: str, what: str) -> None:
         self._say(f"[bold]{escape(row)}[/]: {escape(what)}")
@@ -88,13 +86,13 @@ class Watch:
         self._say(f"[bold]{escape(row)}[/]: {how} {counted}{why}")
 
     def resumed(self, campaign: Campaign, samples: int) -> None:
-        self._say(f"resuming {campaign.workload_id}: {samples} samples are in the store already")
+        self._say(f"resuming {campaign.workload_id}: {samples} samples are already in the store")
 
     def note(self, text: str) -> None:
         self._say(escape(text))
 
     def expect(self, samples: int) -> None:
-        """So many samples are taken, without any search."""
+        """This many samples are taken, without a search."""
         self._begun, self._expected = 1, samples
         self._measuring_since = time.monotonic()
 
@@ -130,7 +128,7 @@ class Watch:
         self._say(f"[bold green]{boundary.workload_id}[/]: {escape(boundary.summary)}")
 
     def _shown(self) -> RenderableType:
-        """What stands below the lines: what is believed now, and the bar."""
+        """What is shown below the lines: the probabilities, and the bar."""
         parts = [as_table(self._outlook)] if self._outlook else []
         return Group(*parts, self._bar)
 
@@ -147,7 +145,7 @@ class Watch:
 
 
 def _line_of(line: Sequence[str]) -> str:
-    """A line of candidates; the middle of a long one is counted."""
+    """A line of candidates; the middle of a long one is only counted."""
     if len(line) > 8:
         return f"{line[0]} → … {len(line) - 2} more … → {line[-1]}"
     return " → ".join(line)

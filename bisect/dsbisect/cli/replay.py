@@ -1,4 +1,4 @@
-"""`log` and `replay`: what a search did, and the proof that it follows from what was measured."""
+"""`log` and `replay`: what a search did, and the proof that it follows from its samples."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
     if missing or not known:
         raise StoreError(
             f"no search {missing[0]} in {store}" if missing else f"{store} holds no search",
-            hint="`dsbisect results list` shows those there are",
+            hint="`dsbisect results list` shows them",
         )
     if ids:
         return [known[name] for name in ids]
@@ -98,7 +98,9 @@ def _told(done: Replay) -> str:
         lines.append(f"answer: {done.boundary.summary}")
     if done.wanted is not None:
         lines.append(f"not finished; next: {done.wanted.why}")
-    verdict = {True: "the stored answer again", False: "NOT the stored answer", None: ""}[done.same]
+    verdict = {True: "the same answer as stored", False: "NOT the same answer as stored", None: ""}[
+        done.same
+    ]
     return "\n".join([*lines, f"  {verdict}"] if verdict else lines)
 
 

@@ -1,4 +1,4 @@
-"""`report`: the HTML and text of what the store holds."""
+"""`report`: the HTML page and text for what is in the store."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
             if campaign is None or campaign.boundary is None:
                 raise StoreError(
                     f"no finished campaign {name} in {store}",
-                    hint="`dsbisect results list` shows those there are",
+                    hint="`dsbisect results list` shows them",
                 )
         return [campaign for _, campaign in found if campaign is not None]
     finished = [c for c in store.campaigns(finished=True) if c.kind == "rows"]

@@ -1,4 +1,4 @@
-"""`dsbisect results`: look into the store, carry it from one machine to another."""
+"""`dsbisect results`: look into the store, copy it from one machine to another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-PIPED_WIDTH = 160  # a pipe has no width of its own; rich would fold at 80
+PIPED_WIDTH = 160  # a pipe has no width; rich would fold at 80
 
 
 @app.command("list")
@@ -75,12 +75,14 @@ def show(
 
 @app.command("export")
 def export(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Where to; - is standard output.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="File to write; - is standard output.")
+    ],
     *,
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write everything as JSON lines; a file is written whole or not at all.
+    """Write everything as JSON lines; a file is written completely or not at all.
 
     Example: dsbisect results export - | gzip >results.jsonl.gz
     """
@@ -97,7 +99,8 @@ def export(
         atomic_write(Path(file), text.getvalue())
     except OSError as error:
         raise StoreError(
-            f"cannot write {file}: {error.strerror}", hint="name a folder you may write to, or -"
+            f"cannot write {file}: {error.strerror}",
+            hint="name a folder that you may write to, or -",
         ) from error
     if as_json:
         _print_json({"file": file, "records": records})
@@ -107,12 +110,14 @@ def export(
 
 @app.command("import")
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What; - is standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="File to read; - is standard input.")
+    ],
     *,
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add what an export holds: all of it or, when a line is wrong, nothing.
+    """Add the contents of an export: everything or, if a line is wrong, nothing.
 
     Example: dsbisect results import colleague.jsonl
     """
@@ -137,7 +142,7 @@ def _read(file: str) -> str:
         raise UsageError(
             f"cannot read {file}: {error.strerror}", hint="name an export, or - for a pipe"
         ) from error
-    # A wrong byte is then found, and told, on its own line.
+    # A wrong byte is then reported with its line.
     return content.decode("utf-8", errors="surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""`bisect rows` and `reproduce`: a study from the command line."""
+"""`bisect rows` and `reproduce`: search rows from the command line."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def study(
     options: SearchOptions | None = None,
     events: bool = False,
 ) -> None:
-    """Run a study and tell what it found; a status of its own when that is nothing."""
+    """Run a search and print its answer; an exit code of its own when there is none."""
     from dsbisect.cli.progress_json import Events
     from dsbisect.cli.progress_terminal import Watch
     from dsbisect.rows.rows_study import run_study
@@ -135,7 +135,7 @@ def study(
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
-    # A wrong --good or --bad, a row that can never be built: told before anything is started.
+    # A wrong --good or --bad, a row that can never be built: reported before anything is started.
     named = {name for line in request.lines for name in line}
     check_rows(request.matrix, (row for row in request.matrix.rows if row.id in named))
     engine = detect()
@@ -146,7 +146,7 @@ def study(
     except KeyboardInterrupt as error:
         raise StoppedError(
             "interrupted while the report was written; every sample and answer is stored",
-            hint="`dsbisect report` writes it",
+            hint="`dsbisect report` writes it again",
         ) from error
     if (request.good or request.bad) and _improved(findings):
         typer.echo("note: good is the slow end: are --good and --bad swapped?", err=True)
@@ -170,7 +170,7 @@ def _improved(findings: Findings) -> bool:
 
 
 def tell_unanswered(campaigns: Sequence[Campaign]) -> None:
-    """Say which questions have no answer; a status of its own when none has."""
+    """Print which questions have no answer; an exit code of its own when none has."""
     open_ = [campaign for campaign in campaigns if not _answered(campaign)]
     for campaign in open_:
         summary = campaign.boundary.summary if campaign.boundary else "it was not measured"

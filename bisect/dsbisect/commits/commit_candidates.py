@@ -1,4 +1,4 @@
-"""Sources as candidates: each a tree, built in a toolchain and laid over the system it was for."""
+"""Sources as candidates: each a tree, built in a toolchain, placed over its row's image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Patches = Callable[[Tree], "tuple[Patch, ...]"]
 
 @dataclass(frozen=True, kw_only=True)
 class Specimen:
-    """A source that stands for a candidate."""
+    """The source of a candidate."""
 
     tree: Tree
     clean: bool = False
@@ -37,7 +37,7 @@ class Specimen:
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """A tree as it is built, and what came of it so far."""
+    """A tree to build, and its result so far."""
 
     tree: Tree
     patches: tuple[AppliedPatch, ...]
@@ -62,7 +62,7 @@ def no_patches(tree: Tree) -> tuple[Patch, ...]:
 
 @dataclass(kw_only=True)
 class SourceSupply:
-    """A ``Supply`` of sources; specimens may join while a search goes on."""
+    """A ``Supply`` of sources; specimens may be added while a search runs."""
 
     engine: Engine
     matrix: Matrix
@@ -99,11 +99,11 @@ class SourceSupply:
         return layered(self.engine, build, toolset, candidate, told)
 
     def ahead(self, candidate: str) -> None:
-        """Build a candidate that may be wanted soon."""
+        """Build a candidate that may be needed soon."""
         self.build(candidate, lambda _: None)
 
     def ready(self, candidate: str) -> bool:
-        """Whether its build is here already, in a toolchain that was used."""
+        """Whether its build exists already, in a toolchain that was used."""
         specimen = self.specimens[candidate]
         try:
             source = self._source(specimen, specimen.tree, ())
@@ -116,12 +116,12 @@ class SourceSupply:
         )
 
     def check(self, candidate: str, golden: Golden) -> None:
-        """What the server stores is what the edits promised, or the build is not what it says."""
+        """Check that the server stores what the edits promised."""
         del candidate
         check_promise(golden)
 
     def build(self, candidate: str, told: Told) -> tuple[Build, ToolchainImage]:
-        """The candidate's build: as it is, or with the repairs that are known."""
+        """The candidate's build: unchanged, or with the known repairs."""
         specimen = self.specimens[candidate]
         try:
             made, way = self._built(specimen, specimen.tree, (), told)
@@ -150,7 +150,7 @@ class SourceSupply:
     def _built(
         self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], told: Told
     ) -> tuple[tuple[Build, ToolchainImage], Way]:
-        """In the first way that works; parts are left out only where they are for all."""
+        """Build in the first way that works; leave parts out only if all candidates lack them."""
         source = self._source(specimen, tree, applied)
         ways = self._comparable(ways_of(source.tree.read, self.toolchains))
 
@@ -161,21 +161,22 @@ class SourceSupply:
         return first_that_works(ways, make, told)
 
     def _comparable(self, ways: tuple[Way, ...]) -> tuple[Way, ...]:
-        """Without an optional part that others of this search have, it would be another server."""
+        """Without an optional part that other candidates have, it would be a different server."""
         have = frozenset[str]().union(*(way.needs.optional for way in self.ways.values()))
         left = tuple(way for way in ways if not way.left_out & have)
         if not left:
             error = UnbuildableError(
                 f"unbuildable: no toolchain fits it with {', '.join(sorted(have))}, which others "
                 "of this search have",
-                hint="it could be built without, but would be another server; docs/builds.md",
+                hint="it could be built without it, but would be a different server; "
+                "docs/builds.md",
             )
             error.lasting = False
             raise error
         return left
 
     def _source(self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...]) -> _Source:
-        """A source with all that is applied to it."""
+        """A source with everything that is applied to it."""
         patches = self.patches(tree)
         for patch in patches:
             tree = tree.patched(patch.name, patch.text)
@@ -190,7 +191,7 @@ class SourceSupply:
             try:
                 done = repair(tree)
             except (SourceError, EditError):
-                continue  # it does not fit here; the tree stays what it is
+                continue  # it does not fit here; the tree stays unchanged
             if done is not None:
                 tree, patch = done
                 applied.append(patch)
@@ -207,10 +208,10 @@ class SourceSupply:
         toolchains = [each.model_dump(mode="json") for each in self.toolchains]
         try:
             patches = [patch.sha256 for patch in self.patches(specimen.tree)]
-        except EditError as error:  # told when the candidate is asked for
+        except EditError as error:  # raised when the candidate is asked for
             patches = [error.message]
         try:
             made_of = server_key(specimen.tree.listing())
-        except BuildError:  # told when it is built
+        except BuildError:  # raised when it is built
             made_of = specimen.tree.id
         return content_key([made_of, specimen.clean, toolchains, patches])

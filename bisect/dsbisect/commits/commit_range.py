@@ -1,4 +1,4 @@
-"""What lies between good and bad: the line to search, and which of its commits are equal."""
+"""The commits between good and bad: the line to search, and which of them are equal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dsresults.commits_result import EqualCommits
 
 @dataclass(kw_only=True)
 class Range:
-    """Both ends and all between; candidates are called by short hashes."""
+    """Both ends and everything between; candidates are named by short hashes."""
 
     repository: Repository
     good: str
@@ -33,7 +33,7 @@ class Range:
 
     @property
     def name(self) -> str:
-        """What campaigns of this range are filed under."""
+        """The name under which campaigns of this range are stored."""
         return f"{self.repository.name}:{self.good[:SHORT]}..{self.bad[:SHORT]}"
 
     @property
@@ -78,7 +78,7 @@ class Range:
         return tuple(self.collapsed(each) for each in lines)
 
     def collapsed(self, whole: Line) -> tuple[str, ...]:
-        """A line of commits as a line of candidates; both ends stay."""
+        """A line of commits as a line of candidates; both ends are kept."""
         commits = whole.commits
         keys = server_keys(self.repository, commits, paths=self.paths)
         names = []
@@ -88,7 +88,7 @@ class Range:
             self.classes.setdefault(name, each)
             self._known.setdefault(name, whole.known)
             names.append(name)
-        # With --paths the last class may differ elsewhere; and where all is equal from end to end,
+        # With --paths the last class may differ elsewhere; and if all is equal from end to end,
         # both ends are still needed to say so.
         if self.paths or len(names) == 1:
             last = commits[-1][:SHORT]
@@ -98,7 +98,7 @@ class Range:
 
 
 def survey(ask: Ask) -> Range:
-    """Open the repository and look at everything that needs no build."""
+    """Open the repository and check everything that needs no build."""
     check_ask(ask)
     repository = Repository.open(ask.repository)
     for fix in ask.fixes:

@@ -1,4 +1,4 @@
-"""One commit between two references: it is like the good one, like the bad one, or unclear."""
+"""One commit between two references: like the good one, like the bad one, or unclear."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dsresults.store import Store
 def judge_commit(
     ask: Ask, revision: str, *, engine: Engine, store: Store, watcher: Watcher
 ) -> tuple[bool | None, str]:
-    """True: changed like the bad reference; False: like the good one; None: cannot be told."""
+    """True: changed like the bad reference; False: like the good one; None: unknown."""
     repository = Repository.open(ask.repository)
     names = [repository.revision(name) for name in (ask.good, revision, ask.bad)]
     trees = {name[:SHORT]: tree_of(repository, name) for name in names}

@@ -12,12 +12,12 @@ from dsbisect.search_options import run_s
 from dsharness.model import Value
 from dsresults.commits_result import EqualCommits
 
-# Measured on two cores with the commands in docs/builds.md; a figure to plan with, no promise.
+# Measured on two cores with the commands in docs/builds.md; a figure to plan with, not a promise.
 FIRST_BUILD_S = 210.0
 NEXT_BUILD_S = 25.0
 CLEAN_BUILD_S = 240.0
 GOLDEN_S = 25.0
-RUNS_EACH = 3  # of one candidate, when the difference is large; `dsbisect plan` knows more
+RUNS_EACH = 3  # of one candidate, when the difference is large; see `dsbisect plan`
 
 
 class CommitsForecast(Value):
@@ -37,7 +37,7 @@ class CommitsForecast(Value):
 
 
 def expected(ask: Ask, scope: Range) -> CommitsForecast:
-    """A forecast for one large culprit on a line of which every commit builds."""
+    """A forecast for one large culprit on a line where every commit builds."""
     steps = math.ceil(math.log2(max(1, len(scope.line) - 1)))
     clean = 2 if ask.proof else 0
     further = 2 if ask.proof else 0  # with and without the culprit
@@ -67,14 +67,14 @@ def expected(ask: Ask, scope: Range) -> CommitsForecast:
 
 
 def _crossing(ask: Ask, scope: Range) -> tuple[str, ...]:
-    """What is to be known of a range whose ends are of different eras."""
+    """A note about a range whose ends are of different eras."""
     ends = tuple(scope.trees[end] for end in (scope.line[0], scope.line[-1]))
     _, said = toolchains_of(ask, ends)
     return (said,) if said else ()
 
 
 def expected_text(forecast: CommitsForecast) -> str:
-    """The forecast on a screen; the first line holds it all."""
+    """The forecast for a screen; the first line has the totals."""
     merged = {each.candidate: each for each in forecast.classes}
     head = (
         f"{forecast.commits} commits, {len(forecast.candidates)} candidates: about "

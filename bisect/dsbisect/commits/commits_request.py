@@ -42,14 +42,14 @@ class Ask:
     toolchain: str | None = None
     clean: bool = False  # build each from nothing
     proof: bool = True
-    backports: bool = False  # also measure what was picked of a culprit onto other branches
+    backports: bool = False  # also measure cherry-picks of a culprit on other branches
     prior: Mapping[str, float] = field(default_factory=lambda: HOT)
-    flat: bool = False  # every commit as likely as any other
+    flat: bool = False  # every commit equally likely
     keep: bool = False
 
 
 def check_ask(ask: Ask) -> None:
-    """Refuse what can be told to be wrong before the repository is looked at or fetched."""
+    """Refuse what is clearly wrong before the repository is opened or fetched."""
     check_changes(ask.edits, ask.patches)
     if ask.toolchain is not None:
         named(ask.toolchain, ask.matrix.toolchains)
@@ -67,7 +67,7 @@ def tree_of(repository: Repository, revision: str) -> Tree:
 
 
 def patches_of(ask: Ask) -> Patches:
-    """What is applied to every source before it is built: edits by meaning, then the user's."""
+    """What is applied to every source before it is built: named edits, then the user's patches."""
     own = tuple(user_patch(path) for path in ask.patches)
 
     def patches(tree: Tree) -> tuple[Patch, ...]:
@@ -79,7 +79,7 @@ def patches_of(ask: Ask) -> Patches:
 
 
 def _holds(edit: str, tree: Tree) -> bool:
-    """Whether a source is already as the edit would make it, as on one side of a culprit."""
+    """Whether a source already is as the edit would make it, as on one side of a culprit."""
     try:
         patch_of([edit], tree.read)
     except AlreadySoError:
@@ -88,7 +88,7 @@ def _holds(edit: str, tree: Tree) -> bool:
 
 
 def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
-    """The repairs that the user knows, each picked onto what does not build without it."""
+    """The user's repairs, each cherry-picked onto sources that do not build without it."""
 
     def repair(revision: str) -> Repair:
         commit = repository.commit(repository.revision(revision))
@@ -112,13 +112,13 @@ def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
 def toolchains_of(ask: Ask, trees: tuple[Tree, ...]) -> tuple[tuple[Toolchain, ...], str | None]:
     """Best first: one that builds both ends keeps the libraries the same over the whole range.
 
-    And what to say when there is none.
+    And a note when there is none.
     """
     known = ask.matrix.toolchains
     if ask.toolchain is not None:
         return (named(ask.toolchain, known),), None
     ends = []
     for tree in trees:
-        with contextlib.suppress(BuildError):  # told when it is built; the search moves inwards
+        with contextlib.suppress(BuildError):  # raised when it is built; the search moves inwards
             ends.append(ways_of(tree.read, known))
     return for_range(ends, known)

@@ -27,12 +27,12 @@ from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
 from dsresults.store import Store
 
-LOOKED_AT = 200  # candidates: to know what is built, each one's files are listed
+LOOKED_AT = 200  # candidates: beyond this their files are not listed
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommitsResult:
-    """The answer, and what a report shows beside it."""
+    """The answer, and what a report shows with it."""
 
     findings: CommitFindings
     campaigns: tuple[Campaign, ...]
@@ -103,7 +103,7 @@ def run_commits(
 
 
 def _interrupted(series_id: str, ask: Ask, store: Store) -> Campaign | None:
-    """The newest campaign of this series and load, when it was stopped before its answer."""
+    """The newest campaign of this series and load, if it was stopped before its answer."""
     known = store.campaigns(
         series_id=series_id, workload_id=ask.workload.id, settings_id=ask.settings.id
     )  # fmt: skip
@@ -113,7 +113,7 @@ def _interrupted(series_id: str, ask: Ask, store: Store) -> Campaign | None:
 
 @dataclass(kw_only=True)
 class _Chase:
-    """One run: what is asked of the laboratory, and what came of it."""
+    """One run: what the laboratory is asked for, and the results."""
 
     ask: Ask
     scope: Range
@@ -126,7 +126,7 @@ class _Chase:
     campaigns: list[Campaign] = field(default_factory=list)
 
     def prepare(self, ends: Sequence[str]) -> None:
-        """The load generator, and both ends: without them there is nothing to search."""
+        """The load generator and both ends: without them there is nothing to search."""
         for end in ends:
             self._add(end)
         self.laboratory.prepare(ends, self.watcher)
@@ -170,7 +170,7 @@ class _Chase:
         return campaign.boundary
 
     def _stands(self, question: Question, search: Search) -> Campaign | None:
-        """What the run that was interrupted had answered already."""
+        """The answers that the interrupted run already had."""
         if self.interrupted is None:
             return None
         asked = (question, self.ask.workload, search, self.laboratory, self.store)
@@ -196,7 +196,7 @@ class _Chase:
         )
 
     def _prior(self, line: tuple[str, ...]) -> dict[str, float]:
-        """None for what has no commits to look at, such as a culprit on another tree."""
+        """None for what has no commits, such as a culprit on another tree."""
         if self.ask.flat or not all(name in self.scope.hashes for name in line):
             return {}
         return prior_of(self.scope.changed(line), self.ask.prior)
@@ -225,7 +225,7 @@ class _Chase:
     def _backports(
         self, boundary: Boundary, told: Sequence[Mapping[str, Any]]
     ) -> Iterator[Comparison]:
-        """What was picked of a single culprit onto other branches, each against its parent."""
+        """Cherry-picks of a single culprit on other branches, each against its parent."""
         if not self.ask.backports or len(told) != 1:
             return
         repository = self.scope.repository

@@ -1,4 +1,4 @@
-"""The answer of a search over commits, for eyes."""
+"""The answer of a search over commits, as text."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
 
-MARK = {True: "speaks for it", False: "SPEAKS AGAINST IT", None: "says nothing"}
+MARK = {True: "supports", False: "CONTRADICTS", None: "no evidence"}
 
 
 def told(findings: CommitFindings) -> str:
-    """Everything on a screen, the culprit first."""
+    """Everything for a screen, the culprit first."""
     return "\n".join(_printable(line) for line in _lines(findings))
 
 
 def _printable(line: str) -> str:
-    """What a commit says never drives the terminal."""
+    """A commit's text cannot control the terminal."""
     return "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
     )
@@ -39,11 +39,11 @@ def _lines(findings: CommitFindings) -> Iterator[str]:
 def _culprit(culprit: Culprit) -> Iterator[str]:
     boundary = culprit.boundary
     if culprit.proved is False:
-        yield "NOT PROVED: what was compared at the end contradicts what the search found"
+        yield "NOT PROVED: the comparisons at the end contradict the search"
     if len(culprit.suspects) > 1:
         yield (
             f"one of {len(culprit.suspects)} commits made it {boundary.direction}; "
-            "they cannot be told apart, because what lies between could not be measured:"
+            "they cannot be told apart, because the commits between could not be measured:"
         )
     for suspect in culprit.suspects:
         yield from _commit(suspect)

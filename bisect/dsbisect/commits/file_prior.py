@@ -1,6 +1,6 @@
 """How likely a commit is the culprit by the files it changes, before anything is measured. Pure.
 
-Mild on purpose: a culprit where nobody expects it costs a run or two more, no wrong answer
+Mild on purpose: a culprit in an unexpected place costs a run or two more, never a wrong answer
 (docs/search.md has the figures).
 """
 
@@ -22,7 +22,7 @@ HOT: Mapping[str, float] = {
     "src/librslapd/*": 2.0,
     "ldap/servers/plugins/*": 1.5,
     "ldap/libraries/*": 1.5,
-    # how it is built can change everything, but seldom does
+    # how it is built can change everything, but rarely does
     "configure.ac": 1.0,
     "Makefile.am": 1.0,
     "m4/*": 1.0,
@@ -34,23 +34,23 @@ HOT: Mapping[str, float] = {
     "man/*": 0.3,
 }
 OTHER = 0.5
-LEAST, MOST = 0.01, 100.0  # beyond that a wrong guess would cost more than a right one saves
+LEAST, MOST = 0.01, 100.0  # above this a wrong guess would cost more than a right one saves
 
 
 def weight(files: Iterable[str], table: Mapping[str, float] = HOT) -> float:
-    """That of the most suspicious file; a later pattern decides nothing that an earlier did."""
+    """The weight of the most suspicious file; the first pattern that matches a file decides."""
     return max((_of(path, table) for path in files), default=OTHER)
 
 
 def prior_of(
     candidates: Mapping[str, Iterable[str]], table: Mapping[str, float] = HOT
 ) -> dict[str, float]:
-    """For each candidate by the files that tell it from the one before."""
+    """For each candidate, by the files that differ from the one before."""
     return {name: weight(files, table) for name, files in candidates.items()}
 
 
 def prior_table(wanted: Iterable[str]) -> dict[str, float]:
-    """The user's patterns before those that are known; UsageError says what is wrong."""
+    """The user's patterns before the known ones; UsageError says what is wrong."""
     own: dict[str, float] = {}
     for text in wanted:
         pattern, _, value = text.rpartition("=")
@@ -60,7 +60,8 @@ def prior_table(wanted: Iterable[str]) -> dict[str, float]:
             own[pattern] = math.nan
         if not pattern or not LEAST <= own[pattern] <= MOST:
             raise UsageError(
-                f"--prior {text!r}: want PATTERN=WEIGHT with a weight from {LEAST:g} to {MOST:g}",
+                f"--prior {text!r}: must be PATTERN=WEIGHT with a weight from {LEAST:g} to "
+                f"{MOST:g}",
                 hint="for example --prior 'ldap/servers/slapd/back-ldbm/*=5'",
             )
     return {**own, **{pattern: value for pattern, value in HOT.items() if pattern not in own}}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dsharness.model import Boundary, Outcome, Verdict
 
-SMALLEST_EFFECT = 1.10  # less than this is not followed any further
+SMALLEST_EFFECT = 1.10  # smaller differences are not followed further
 
 Line = tuple[str, ...]
 Search = Callable[[Line], Boundary]
@@ -20,7 +20,7 @@ Sides = Callable[[str], Sequence[Line]]  # the lines through a merge's side bran
 
 @dataclass(frozen=True, kw_only=True)
 class Hunt:
-    """All that was searched; the first boundary is that of the whole range."""
+    """Everything that was searched; the first boundary is that of the whole range."""
 
     boundaries: tuple[Boundary, ...]
     culprits: tuple[Boundary, ...]  # one for each commit, or set of suspects, that is blamed
@@ -31,7 +31,7 @@ class Hunt:
 
 
 def hunt(line: Line, search: Search, sides: Sides) -> Hunt:
-    """Search the line, what a found step leaves unexplained, and what a merge brought in."""
+    """Search the line, then what a step leaves unexplained, then what a merge brought in."""
     boundaries: list[Boundary] = []
     culprits: list[Boundary] = []
     lines = [line]
@@ -48,7 +48,7 @@ def hunt(line: Line, search: Search, sides: Sides) -> Hunt:
 def _innermost(
     boundary: Boundary, search: Search, sides: Sides, boundaries: list[Boundary]
 ) -> Boundary:
-    """Inward through merges, as long as one side branch alone makes the step."""
+    """Go inward through merges, as long as one side branch alone makes the step."""
     while boundary.after is not None and len(boundary.suspects) == 1:
         inside = _through(boundary.after, sides(boundary.after), search, boundaries)
         if inside is None:
@@ -64,14 +64,14 @@ def _through(
     for line in inside:
         boundary = search(line)
         boundaries.append(boundary)
-        # A commit that makes the same server as the merge stands for it at the line's end.
+        # A commit that makes the same server as the merge takes its place at the line's end.
         if boundary.found and boundary.after not in {None, merge}:
             return boundary
     return None
 
 
 def _unexplained(boundary: Boundary) -> list[Line]:
-    """The parts of a line, beside the step, over which the cost still changes."""
+    """The parts of a line on both sides of the step over which the cost still changes."""
     line = boundary.line
     if boundary.before is None or boundary.after is None:
         return []

@@ -1,4 +1,4 @@
-"""What speaks for a culprit: clean builds side by side, and what happens without it.
+"""The proof of a culprit: clean builds side by side, and what happens without its change.
 
 parent          against  culprit             both built from nothing
 the bad end     against  bad end - culprit   does it get fast again?
@@ -21,7 +21,7 @@ Compare = Callable[[str, str], Boundary]  # (before, after), both candidates of 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A culprit and its surroundings, as sources."""
+    """A culprit with its parent and both ends, as sources."""
 
     culprit: str  # candidate ids
     parent: str
@@ -29,7 +29,7 @@ class Case:
     bad: str
     direction: str  # "slower" or "faster": what the culprit did
     trees: dict[str, Tree]
-    changed: Callable[[Tree, bool], Tree]  # the culprit's change on a tree; True takes it away
+    changed: Callable[[Tree, bool], Tree]  # the culprit's change on a tree; True removes it
 
 
 def prove(case: Case, supply: SourceSupply, compare: Compare) -> tuple[Comparison, ...]:
@@ -38,11 +38,11 @@ def prove(case: Case, supply: SourceSupply, compare: Compare) -> tuple[Compariso
         _clean(case, supply, compare),
         _counterfactual(
             case, supply, compare,
-            title="the culprit taken away from the bad end", onto=case.bad, reverse=True,
+            title="the bad end without the culprit", onto=case.bad, reverse=True,
         ),
         _counterfactual(
             case, supply, compare,
-            title="the culprit applied to the good end", onto=case.good, reverse=False,
+            title="the good end with the culprit", onto=case.good, reverse=False,
         ),
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def _counterfactual(
     if tree.id == base.id:
         return Comparison(
             title=title, before=onto, after=after, outcome="impossible",
-            note="its change is not there to be taken away" if reverse else "it is there already",
+            note="its change is not there to be removed" if reverse else "it is there already",
         )  # fmt: skip
     supply.add(after, tree)
     opposite = "faster" if case.direction == "slower" else "slower"
@@ -82,7 +82,7 @@ def _counterfactual(
 def judged(
     title: str, before: str, after: str, supply: SourceSupply, compare: Compare, *, expected: str
 ) -> Comparison:
-    """Two candidates side by side, and whether that is what was expected of them."""
+    """Two candidates side by side, and whether the result is as expected."""
     boundary = compare(before, after)
     builds = tuple(
         supply.builds[name].provenance for name in (before, after) if name in supply.builds

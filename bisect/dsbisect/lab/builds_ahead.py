@@ -1,7 +1,7 @@
-"""Builds of the next probable candidates, in the time that nothing is measured.
+"""Builds of the next probable candidates, while nothing is measured.
 
-While a sample is taken nothing of them moves; where that cannot be had, nothing is built ahead at
-all. They get what is left of the CPUs, and make room at once for what is wanted now.
+While a sample is taken they are paused; where that is not possible, nothing is built ahead. They
+use the CPU time that others leave free, and give way at once to what is needed now.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dsharness.process.brake import Brake
 Make = Callable[[str], object]
 
 MOST = 2  # what lies further ahead is a guess
-LULL_S = 2.0  # one sample follows the other: to go on between them would cost more than it brings
+LULL_S = 2.0  # continuing between two samples that follow each other would cost more than it gains
 CLOSING_S = 60.0
 
 
 class Ahead:
-    """One worker that builds what may be wanted next."""
+    """One worker that builds what may be needed next."""
 
     def __init__(self, make: Make) -> None:
         self._make = make
@@ -31,7 +31,7 @@ class Ahead:
         self._left: list[str] = []
         self._now: tuple[str, Brake] | None = None
         self._quiet = False  # from a sample's begin until nothing is measured for a while
-        self._holding = threading.Lock()  # while what is built is held or let go
+        self._holding = threading.Lock()  # while builds are paused or continued
         self._measuring = False
         self._later: threading.Timer | None = None
         self._closed = False
@@ -39,7 +39,7 @@ class Ahead:
         self._worker: threading.Thread | None = None
 
     def want(self, candidates: Sequence[str]) -> None:
-        """Build these when there is time, and nothing any more of what was wanted before."""
+        """Build these when there is time, instead of what was asked for before."""
         asked = tuple(candidates[:MOST])
         with self._changed:
             if asked == self._asked or not self._can_be_held:
@@ -55,7 +55,7 @@ class Ahead:
             self._worker.start()
 
     def make_room(self, candidate: str) -> None:
-        """Somebody waits for this one: what is built ahead is it, or ends."""
+        """This one is needed now: any other build ahead ends."""
         with self._changed:
             self._asked, self._left, now = (), [], self._now
         if now is not None and now[0] != candidate:
@@ -66,7 +66,7 @@ class Ahead:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Nothing is built while the block measures, nor before a lull after it."""
+        """Nothing is built while the block measures, nor shortly after it."""
         self._measuring = True
         try:
             with self._holding:
@@ -98,7 +98,7 @@ class Ahead:
                 now[1].release()
 
     def close(self) -> None:
-        """Begin nothing more, and end what is being built: nobody wants it any more."""
+        """Start nothing more, and end what is being built: it is no longer needed."""
         with self._changed:
             self._closed, now = True, self._now
             self._changed.notify_all()
@@ -112,7 +112,7 @@ class Ahead:
     def _work(self) -> None:
         while (begun := self._begin()) is not None:
             candidate, brake = begun
-            # Whatever it is, the search will meet it again when it asks for this candidate.
+            # The search will get the same error when it asks for this candidate.
             try:
                 with contextlib.suppress(DsbisectError), brake.bound():
                     self._make(candidate)

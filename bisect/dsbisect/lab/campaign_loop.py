@@ -21,7 +21,7 @@ Kind = Literal["rows", "commits"]
 
 MOST_DISTURBED = 20  # runs in a row
 
-TAKEN_OVER = ("costs", "prior")  # of a search that goes on, whatever they would be now
+TAKEN_OVER = ("costs", "prior")  # of a search that is resumed, whatever they would be now
 
 
 class SampleSource(Protocol):
@@ -43,16 +43,16 @@ class SampleSource(Protocol):
     def samples(
         self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
     ) -> Iterable[Sample]:
-        """One run of each of these, which are ready."""
+        """One run of each of these; they are ready."""
         ...
 
     def ahead(self, candidates: Sequence[str]) -> None:
-        """These may be wanted next."""
+        """These may be needed next."""
         ...
 
 
 class Listener(Protocol):
-    """Who is told what happens."""
+    """Receives what happens."""
 
     def resumed(self, campaign: Campaign, samples: int) -> None: ...
 
@@ -75,9 +75,9 @@ def run_campaign(
     listener: Listener,
     kind: Kind = "rows",
 ) -> Campaign:
-    """Search until the answer; an interrupted campaign of the same question goes on.
+    """Search until the answer; an interrupted campaign of the same question continues.
 
-    BusyError when another process is at the same question in the same environment.
+    BusyError when another process has the same question in the same environment.
     """
     fingerprint = _environment(question, workload, search, benches)["fingerprint"]
     asked = [kind, question.series_id, question.workload_id, question.settings_id, fingerprint]
@@ -148,19 +148,20 @@ def _not_ready(
 
 
 def _refuse_endless_disturbance(samples: Sequence[Sample]) -> None:
-    """Disturbed runs are repeated, but not for ever."""
+    """Disturbed runs are repeated, but not without end."""
     latest = samples[-MOST_DISTURBED:]
     if len(latest) == MOST_DISTURBED and all(sample.disturbed for sample in latest):
         raise InconclusiveError(
             f"the last {MOST_DISTURBED} runs were all disturbed: {'; '.join(latest[-1].disturbed)}",
-            hint="end what disturbs this machine, then give the same command: it goes on from here",
+            hint="stop what disturbs this machine, then give the same command: it continues "
+            "from here",
         )
 
 
 def _of_one_image(samples: Sequence[Sample], new: Sample) -> list[Sample]:
     """The samples with a new one; those of the same candidate from another image don't count.
 
-    They were taken before the search was interrupted, and what it was built from has changed.
+    They were taken before the search was interrupted, and its inputs have changed since.
     """
     kept = (
         s for s in samples if s.candidate_id != new.candidate_id or s.image_key == new.image_key
@@ -176,7 +177,7 @@ def unfinished(
     store: Store,
     kind: Kind = "rows",
 ) -> Campaign | None:
-    """The campaign that was interrupted while it asked this, in this very environment."""
+    """The interrupted campaign of this question, in the same environment."""
     return store.unfinished_campaign(
         kind=kind,
         series_id=question.series_id,
@@ -194,7 +195,7 @@ def answered_before(
     benches: SampleSource,
     store: Store,
 ) -> Campaign | None:
-    """The newest answer to this that was there at that moment, from this very environment."""
+    """The newest answer to this that existed at that moment, from the same environment."""
     environment = _environment(question, workload, search, benches)
     finished = store.campaigns(
         series_id=question.series_id,
@@ -242,7 +243,7 @@ def _environment(
 ) -> dict[str, Any]:
     """Everything that must be the same for old samples to count, and how they were searched.
 
-    What was ready or suspected before it may have changed when it goes on.
+    What was ready or suspected before may have changed when it continues.
     """
     identities = {each: benches.identities.get(each) for each in question.line}
     inputs = [question.line, workload.model_dump(mode="json"), identities, benches.environment]

@@ -15,7 +15,7 @@ Told = Callable[[str], None]
 
 
 class Supply(Protocol):
-    """Makes a candidate something to serve."""
+    """Makes the image of a candidate."""
 
     @property
     def identities(self) -> Mapping[str, str]:
@@ -24,7 +24,7 @@ class Supply(Protocol):
 
     @property
     def runtimes(self) -> Mapping[str, str]:
-        """Images that candidates are laid over, by toolchain; their keys tell every package."""
+        """Images that candidates are placed over, by toolchain; their keys cover every package."""
         ...
 
     def image(self, candidate: str, told: Told) -> Image:
@@ -32,13 +32,13 @@ class Supply(Protocol):
         ...
 
     def ahead(self, candidate: str) -> None:
-        """Make what takes long now, for it may be wanted soon; nothing when all is there."""
+        """Make now what takes long, since it may be needed soon; nothing if it exists."""
         ...
 
     def server(self, candidate: str) -> Server: ...
 
     def check(self, candidate: str, golden: Golden) -> None:
-        """Raise a CandidateError when what the server stores is not what was promised."""
+        """Raise a CandidateError if the server does not store what was promised."""
         ...
 
 
@@ -72,6 +72,6 @@ class RowSupply:
         return Server.TREE if built else row.server
 
     def check(self, candidate: str, golden: Golden) -> None:
-        """Packages were checked with the image; edits promise what the server stores."""
+        """Packages were checked with the image; edits say what the server must store."""
         del candidate
         check_promise(golden)

@@ -1,4 +1,4 @@
-"""Candidates become ready benches: built, filled once, and served when they are needed."""
+"""Candidates become ready servers: built, filled once, and started when they are needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Progress = Callable[[str, str], None]  # (candidate, what is happening)
 
 
 class Preparation(Protocol):
-    """Who is told how each candidate's preparation ended."""
+    """Receives how each candidate's preparation ended."""
 
     def prepared(self, row: str) -> None: ...
 
@@ -42,7 +42,7 @@ class Preparation(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LabPlan:
-    """What every bench of one laboratory has in common."""
+    """What all servers of one laboratory have in common."""
 
     matrix: Matrix
     settings: Settings
@@ -62,7 +62,7 @@ class LabPlan:
         duet: bool = True,
         keep: bool = False,
     ) -> LabPlan:
-        """For this machine: in duets where there are CPUs for it."""
+        """For this machine: in duets if there are enough CPUs."""
         cpus = available_cpus()
         seats = duet_seats(cpus, can_move=engine.moves_cpus) if duet else None
         return cls(
@@ -80,7 +80,7 @@ class LabPlan:
 
 
 class Laboratory:
-    """Owns the benches of a campaign; leaving it removes every container."""
+    """Owns the servers of a campaign; leaving it removes every container."""
 
     def __init__(self, engine: Engine, plan: LabPlan, supply: Supply, progress: Progress) -> None:
         self._engine = engine
@@ -89,7 +89,7 @@ class Laboratory:
         self._progress = progress
         self._resources = ExitStack()
         self._ahead = Ahead(supply.ahead)
-        self._next: tuple[str, ...] = ()  # what may be wanted after what is wanted now
+        self._next: tuple[str, ...] = ()  # what may be needed next
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._loader: Image | None = None
         self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
@@ -123,7 +123,7 @@ class Laboratory:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """What samples must share to be compared, and a search to go on from them."""
+        """What samples must share to be compared, and to resume a search from them."""
         settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
         return {
             **fingerprint(self._engine, self._plan.cpus),
@@ -141,7 +141,7 @@ class Laboratory:
     def prepare(self, candidates: Iterable[str], told: Preparation) -> None:
         """Build images and golden states, two at a time; a candidate that fails is noted.
 
-        What is wrong with more than one candidate ends it all.
+        A fault that affects more than one candidate ends everything.
         """
         pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="prepare")
         try:
@@ -172,7 +172,7 @@ class Laboratory:
     def samples(
         self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
     ) -> Iterator[Sample]:
-        """One run of each: two at the same time where there are CPUs for it, else in this order.
+        """One run of each: two at the same time if there are enough CPUs, otherwise in this order.
 
         A server that died gets a new one. No other lab of this machine measures meanwhile.
         """
@@ -212,11 +212,11 @@ class Laboratory:
             self.retire(candidate)
 
     def ahead(self, candidates: Sequence[str]) -> None:
-        """Build these while nothing is measured, but never before what is wanted now."""
+        """Build these while nothing is measured, but never before what is needed now."""
         self._next = tuple(each for each in candidates if each not in self.goldens)
 
     def retire(self, candidate: str) -> None:
-        """Stop a candidate's servers; the next sample starts them anew."""
+        """Stop a candidate's servers; the next sample starts them again."""
         if candidate in self._benches:
             _, resources = self._benches.pop(candidate)
             resources.close()
@@ -266,7 +266,7 @@ class Laboratory:
 
 
 def unless_killed(make: Callable[[], T]) -> T:
-    """Make it; once more when its server was ended from outside. Twice is its own doing."""
+    """Make it; once more if its server was ended from outside. The second time counts."""
     try:
         return make()
     except InstanceError as error:

@@ -1,7 +1,7 @@
-"""Failures one after the other: three alike are no longer the candidates'. Core pure logic, no I/O.
+"""Three equal failures in a row are not the candidates' fault. Core pure logic, no I/O.
 
-[a: no such header, b: no such header, c: no such header]   stop: it will be so for the next
-[a: no such header, b: built, c: no such header]            go on
+[a: no such header, b: no such header, c: no such header]   stop: the next would fail too
+[a: no such header, b: built, c: no such header]            continue
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class FailureRow:
         self.names.clear()
 
     def failed(self, name: str, error: CandidateError) -> None:
-        """SystematicError when it is the third that fails alike."""
+        """SystematicError when it is the third in a row with the same failure."""
         self._note(name, error.message)
         if len(self.names) >= ALIKE:
             raise SystematicError(
                 f"{', '.join(self.names)} cannot be measured for the same reason, one after the "
                 f"other; the latest: {error.message}",
-                hint="it will be so for others: fix what they have in common (a toolchain, a "
+                hint="others would fail too: fix what they have in common (a toolchain, a "
                 "package, --fix REVISION for what the sources need), or search a range without "
                 "them; `dsbisect build survey` shows what can be built and started",
                 of=error,

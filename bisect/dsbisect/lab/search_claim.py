@@ -1,4 +1,4 @@
-"""The right to a search: held by one process at a time, kept alive while it measures and builds."""
+"""A claim on a search: held by one process at a time, renewed while it measures and builds."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ class Claim:
     lost: threading.Event = field(default_factory=threading.Event)
 
     def check(self) -> None:
-        """BusyError when another has taken over what fell silent here."""
+        """BusyError when another process has taken the search over."""
         if self.lost.is_set():
             raise BusyError(
-                f"{self.what}: another process has taken over, as this one was silent too long",
-                hint="let it finish; every sample that was stored counts there",
+                f"{self.what}: another process has taken over, since this one gave no sign "
+                "of life for too long",
+                hint="let it finish; it uses every stored sample",
             )
 
     def keep(self, ended: threading.Event, every_s: float) -> None:
-        """Say again and again that we are at it, whatever the main thread waits for."""
+        """Renew the claim again and again, whatever the main thread waits for."""
         while not ended.wait(every_s):
             with contextlib.suppress(StoreError):  # the next one may get through
                 if not self.store.beat(self.key, self.me):
@@ -49,9 +50,11 @@ def claimed(store: Store, key: str, what: str, *, every_s: float = BEAT_S) -> It
     holder = store.claim(key, claim.me)
     if holder is not None:
         raise BusyError(
-            f"{what}: this very search is under way: {holder}",
-            hint="wait for it or end it; the same command then goes on from its samples. A process "
-            f"that cannot be looked at counts as gone after {STALE_S / 60:.0f} minutes of silence",
+            f"{what}: the same search is already running: {holder}",
+            hint="wait for it or end it; the same command then continues from its samples. "
+            "A process "
+            f"that cannot be checked counts as dead after {STALE_S / 60:.0f} minutes "
+            "without a sign of life",
         )
     ended = threading.Event()
     keeper = threading.Thread(target=claim.keep, args=(ended, every_s), name="claim", daemon=True)
@@ -61,5 +64,5 @@ def claimed(store: Store, key: str, what: str, *, every_s: float = BEAT_S) -> It
     finally:
         ended.set()
         keeper.join(timeout=5.0)
-        with contextlib.suppress(StoreError):  # it would hide why we end; silence frees it too
+        with contextlib.suppress(StoreError):  # it would hide the real error; claims expire
             store.let_go(key, claim.me)

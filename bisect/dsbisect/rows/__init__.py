@@ -1,1 +1,1 @@
-"""Asking about rows of the matrix."""
+"""Searching rows of the matrix."""

@@ -1,4 +1,4 @@
-"""Some samples of one row, without any search: for a look, or as the pilot of a plan."""
+"""Some samples of one row, without a search: for `measure`, and for the noise of a plan."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dsresults.store import Store
 
 
 class SamplesListener(Watcher, Protocol):
-    """A watcher that also hears how many samples are taken where nothing is searched."""
+    """A watcher that also receives how many samples are taken without a search."""
 
     def expect(self, samples: int) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What is to be measured, how often."""
+    """What to measure, and how often."""
 
     matrix: Matrix
     row: str

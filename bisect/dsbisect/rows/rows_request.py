@@ -1,4 +1,4 @@
-"""What a user asked to be studied, and whether there is anything to search in it. No I/O."""
+"""A user's question about rows, and whether there is anything to search. No I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dsharness.yaml_files.problems import suggestion
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a user asked to be studied."""
+    """A user's question about rows."""
 
     matrix: Matrix
     series: Series
@@ -34,7 +34,7 @@ class Request:
         return lines
 
     def _why_none(self, whole: tuple[tuple[str, ...], ...]) -> str:
-        """Nothing lies between good and bad: an unknown name, the wrong order, two branches."""
+        """Why nothing is between good and bad: an unknown name, the wrong order, two branches."""
         known = {row for line in whole for row in line}
         for name in (self.good, self.bad):
             if name is not None and name not in known:

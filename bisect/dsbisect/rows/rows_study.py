@@ -1,4 +1,4 @@
-"""A study: one series, one or more workloads, one boundary for each line and workload."""
+"""Search one series with one or more workloads: one boundary for each line and workload."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dsharness.containers.engine import Engine
 from dsharness.model import Campaign, Image, Sample, Workload
 from dsresults.store import Store
 
-# Rows come from different compilers and libraries: a few per cent apart is no step.
+# Rows come from different compilers and libraries: a few per cent are not a step.
 ROWS = Belief(smallest_effect=1.25, strays=0.05, two=0.2, none=0.25)
-LEARNED = 20.0  # so many times likelier than others is what was the step on another branch
+LEARNED = 20.0  # a step found on another branch is this many times likelier than other places
 SURVEY = 6  # rows of a short line are all measured: a report has a figure for each
 
 
@@ -39,7 +39,7 @@ class Findings:
 
 
 class Watcher(Listener, Preparation, Protocol):
-    """A listener that also hears of preparations."""
+    """A listener that also receives preparations."""
 
     def preparing(self, row: str, what: str) -> None: ...
 
@@ -82,7 +82,7 @@ def run_study(
 def _answer_all(
     request: Request, benches: SampleSource, store: Store, watcher: Watcher, options: SearchOptions
 ) -> list[Campaign]:
-    """One campaign for each question; those that an interrupted study had answered stand."""
+    """One campaign for each question; answers of an interrupted run are kept."""
     asked: list[tuple[Question, Workload]] = [
         (
             Question(
@@ -118,7 +118,7 @@ def _answer_all(
 
 
 def _search(options: SearchOptions, workload: Workload, answered: Sequence[Campaign]) -> Search:
-    """What turned slow on one branch is where to look first on the others that hold it too."""
+    """Where one branch turned slow is where to look first on others that contain it too."""
     suspects = {
         boundary.after: LEARNED
         for campaign in answered

@@ -1,1 +1,1 @@
-"""What of a repository's tags can be built, started and bound to, with each toolchain that fits."""
+"""Which tags of a repository can be built, started and measured, with each toolchain that fits."""

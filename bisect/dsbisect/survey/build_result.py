@@ -1,4 +1,4 @@
-"""What came of one tag in one toolchain."""
+"""The result of one tag in one toolchain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dsharness.model.value import Value
 
 
 class BuildResult(Value):
-    """How far it came, and why no further; equal sources share it, whatever their tags."""
+    """How far it got, and why not further; equal sources share it, whatever their tags."""
 
     built: bool = False
     starts: bool = False  # its server answered its manager

@@ -1,4 +1,4 @@
-"""One source in one toolchain: built, started, bound to."""
+"""One source in one toolchain: built, started, measured with a bind."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Probe:
         return self.supply.identities[self.name]
 
     def run(self, told: Told) -> tuple[BuildResult, bool]:
-        """How far it comes, and whether it would be so another time."""
+        """How far it gets, and whether the result would be the same another time."""
         begun, built = time.monotonic(), False
         try:
             image = self.supply.image(self.name, told)
@@ -56,7 +56,7 @@ class Probe:
                 seconds=round(time.monotonic() - begun, 1),
             )  # fmt: skip
             return outcome, _lasts(error)
-        # Another number of users is measured, so this state would only take room.
+        # Searches use another number of users, so this state would only take space.
         self.engine.podman("rmi", golden.reference, cleanup=True)
         seconds = round(time.monotonic() - begun, 1)
         return BuildResult(built=True, starts=True, binds=True, seconds=seconds), True

@@ -1,4 +1,4 @@
-"""Outcomes on disk, by all that decides them; `dsbisect clean --builds` forgets them."""
+"""Results on disk, by everything that decides them; `dsbisect clean --builds` forgets them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dsharness.model import Server
 from dsharness.process.command import atomic_write
 from dsharness.systems import DRIVERS
 
-REVISION = 1  # raise when the same source may come further, or less far
+REVISION = 1  # raise this when the same source may now get a different result
 
 
 def outcome_key(identity: str) -> str:
-    """``identity`` stands for the source and its toolchain; the rest is the lab's own part."""
+    """``identity`` names the source and its toolchain; the rest is the lab's own part."""
     script = tree.SCRIPT.read_text(encoding="utf-8")
     lab = [REVISION, tree.REVISION, script, DRIVERS[Server.TREE].revision]
     return content_key([identity, lab])

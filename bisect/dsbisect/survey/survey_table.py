@@ -10,7 +10,7 @@ HEAD = ("tag", "toolchain", "built", "starts", "binds", "minutes", "why not")
 
 
 def table_of(findings: Sequence[TagResult]) -> str:
-    """One line for each tag and toolchain, with as much of the reason as there is."""
+    """One line for each tag and toolchain, with the reason if it failed."""
     lines = [HEAD, *(_line(each) for each in findings)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(HEAD))]
     return "\n".join(

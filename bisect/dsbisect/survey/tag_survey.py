@@ -1,4 +1,4 @@
-"""Tag after tag, toolchain after toolchain; what is known already is not done again."""
+"""Tag after tag, toolchain after toolchain; known results are not computed again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dsharness.model import Matrix, Toolchain
 
 
 class SurveyListener(Protocol):
-    """Who is told how it goes on."""
+    """Receives the progress."""
 
     def begin(self, tags: int, known: int, new: int) -> None: ...
 
@@ -32,7 +32,7 @@ class SurveyListener(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What is asked of a repository."""
+    """The question about a repository."""
 
     matrix: Matrix
     repository: str
@@ -42,7 +42,7 @@ class Survey:
 
 @dataclass(frozen=True, kw_only=True)
 class _Task:
-    """A line that is to be filled; without a probe nothing of the matrix fits."""
+    """A line to fill; without a probe no toolchain of the matrix fits."""
 
     tag: str
     commit: str
@@ -57,9 +57,9 @@ class _Task:
 
 
 def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iterator[TagResult]:
-    """Every tag in every toolchain that fits, newest first; each is kept as soon as it is known.
+    """Every tag in every toolchain that fits, newest first; each result is kept at once.
 
-    A candidate's failure is a finding; a failure of the surroundings ends it.
+    A candidate's failure is a result; a failure of the machine or network ends the survey.
     """
     repository = Repository.open(survey.repository)
     names = tags_of(repository, survey.tags)
@@ -94,7 +94,7 @@ def _toolchains(survey: Survey, tree: Tree) -> tuple[Toolchain, ...]:
 
 
 def _known(task: _Task) -> TagResult | None:
-    """Equal sources of two tags are one: what came of the first is known by then."""
+    """Equal sources of two tags are one: the first result counts for both."""
     outcome = task.outcome
     if outcome is None and task.probe is not None:
         outcome = survey_cache.recall(survey_cache.outcome_key(task.probe.identity))

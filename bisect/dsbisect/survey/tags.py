@@ -12,7 +12,7 @@ PREFIX = "refs/tags/"
 
 
 def tags_of(repository: Repository, pattern: str) -> tuple[str, ...]:
-    """Those that the pattern fits, the newest version first."""
+    """Those that match the pattern, the newest version first."""
     listed = repository.git.must(
         "for-each-ref", "--sort=-version:refname", "--format=%(refname)", PREFIX,
         what=f"list the tags of {repository.source}",
@@ -26,7 +26,7 @@ def chosen(known: Sequence[str], pattern: str, source: str) -> tuple[str, ...]:
     if not found:
         some = ", ".join(known[:3])
         raise SourceError(
-            f"{source}: none of its {len(known)} tags fits {pattern!r}",
+            f"{source}: none of its {len(known)} tags matches {pattern!r}",
             hint=f"there are {some} …" if some else "fetch its tags: git fetch --tags",
         )
     return found

@@ -70,5 +70,5 @@ def _read_settings(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise EngineError(
             f"{path}: cannot be read as containers.conf: {error}",
-            hint="mend that file; podman itself would stumble over it",
+            hint="fix that file; podman itself would stumble over it",
         ) from error

@@ -71,7 +71,7 @@ def _probe() -> Engine:
         complaints.append(f"{plan}: {complaint}")
     raise EngineError(
         "podman cannot start a container here:\n  " + "\n  ".join(complaints),
-        hint="`dsbisect doctor` names the mend for each of these",
+        hint="`dsbisect doctor` names the fix for each of these",
     )
 
 

@@ -1,4 +1,4 @@
-"""One thing looked at: how it stands, what was seen, and how to mend it."""
+"""One thing looked at: how it stands, what was seen, and how to fix it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Check(Value):
     name: str
     level: Level
     seen: str
-    mend: str = ""
+    fix: str = ""
     code: ExitCode = ExitCode.OK
 
 
@@ -28,9 +28,9 @@ def ok(name: str, seen: str) -> Check:
     return Check(name=name, level=Level.OK, seen=seen)
 
 
-def warn(name: str, seen: str, mend: str) -> Check:
-    return Check(name=name, level=Level.WARN, seen=seen, mend=mend)
+def warn(name: str, seen: str, fix: str) -> Check:
+    return Check(name=name, level=Level.WARN, seen=seen, fix=fix)
 
 
-def fail(name: str, seen: str, mend: str, code: ExitCode = ExitCode.ENGINE) -> Check:
-    return Check(name=name, level=Level.FAIL, seen=seen, mend=mend, code=code)
+def fail(name: str, seen: str, fix: str, code: ExitCode = ExitCode.ENGINE) -> Check:
+    return Check(name=name, level=Level.FAIL, seen=seen, fix=fix, code=code)

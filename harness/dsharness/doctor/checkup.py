@@ -1,4 +1,4 @@
-"""Everything `dsbisect doctor` looks at, in the order a person would mend it."""
+"""Everything `dsbisect doctor` looks at, in the order a person would fix it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def missing(found: list[Check]) -> bool:
 def soften(check: Check) -> Check:
     """Behaviour wins: what containers start without is no failure; images need all their ids."""
     if check.level is Level.FAIL and check.name != rootless_checks.IDS:
-        return warn(check.name, f"{check.seen}; containers start all the same", check.mend)
+        return warn(check.name, f"{check.seen}; containers start all the same", check.fix)
     return check
 
 

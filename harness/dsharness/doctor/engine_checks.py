@@ -20,7 +20,7 @@ CONTROLLERS = (
 NEEDS_V2 = "boot with systemd.unified_cgroup_hierarchy=1, or run the lab as root"
 
 # What podman complains of, and what helps. The first that is found in the text speaks.
-_MENDS = (
+_FIXES = (
     ("/dev/null", "chmod 0666 /dev/null: every container opens it"),
     ("newuidmap", "apt-get install uidmap / dnf install shadow-utils"),
     ("subuid", "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER"),
@@ -46,7 +46,7 @@ class Metering:
 def check_engine(probed: Engine | EngineError) -> Check:
     """Whether containers start, with which settings, and why those were needed."""
     if isinstance(probed, EngineError):
-        return fail("containers", probed.message, mend_for(f"{probed.message} {probed.hint}"))
+        return fail("containers", probed.message, fix_for(f"{probed.message} {probed.hint}"))
     if probed.plan == AS_IT_IS:
         return ok("containers", "they start with podman as it is set up")
     why = "; ".join(reason(note) for note in unlike(probed.notes))
@@ -69,17 +69,17 @@ def reason(note: str) -> str:
     return note.partition(": ")[2].removeprefix("Error: ")
 
 
-def mend_for(complaint: str) -> str:
+def fix_for(complaint: str) -> str:
     """The step that helps against what podman complains of."""
     text = complaint.lower()
-    found = next((mend for sign, mend in _MENDS if sign in text), None)
+    found = next((fix for sign, fix in _FIXES if sign in text), None)
     return found or "`podman run --rm --log-level debug ...` says more; `podman info` must work"
 
 
 def check_build(problem: str | None) -> Check:
     if problem is None:
         return ok("builds", "buildah runs a step")
-    return fail("builds", f"buildah cannot run a step: {problem}", mend_for(problem))
+    return fail("builds", f"buildah cannot run a step: {problem}", fix_for(problem))
 
 
 def check_runtime(engine: Engine) -> Check:

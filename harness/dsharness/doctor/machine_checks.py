@@ -38,11 +38,11 @@ def check_disk(what: str, folder: Path, free: int | None) -> Check:
         return warn(name, f"{folder} cannot be looked at", "check who may read it")
     seen = f"{free / GB:.1f} GB free at {folder}"
     if free < DISK_FAIL:
-        mend = "`dsbisect clean --images --cache` frees what the lab made"
-        return fail(name, f"{seen}; the lab needs {DISK_FAIL // GB}", mend, ExitCode.DISK)
+        fix = "`dsbisect clean --images --cache` frees what the lab made"
+        return fail(name, f"{seen}; the lab needs {DISK_FAIL // GB}", fix, ExitCode.DISK)
     if free < DISK_WARN:
-        mend = "an image is about 0.5 GB, a golden state 0.1 GB more: free some space"
-        return warn(name, seen, mend)
+        fix = "an image is about 0.5 GB, a golden state 0.1 GB more: free some space"
+        return warn(name, seen, fix)
     return ok(name, seen)
 
 

@@ -43,8 +43,8 @@ def check_mmdebstrap(*, installed: bool) -> Check:
     """Without it no Debian base can be made, and the default rows are Debian's."""
     if installed:
         return ok("mmdebstrap", "installed")
-    mend = how_to_install("mmdebstrap")
-    return fail("mmdebstrap", "not installed", mend, ExitCode.TOOL_MISSING)
+    fix = how_to_install("mmdebstrap")
+    return fail("mmdebstrap", "not installed", fix, ExitCode.TOOL_MISSING)
 
 
 def check_git(*, installed: bool) -> Check:
