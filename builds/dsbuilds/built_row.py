@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dsbuilds.attempt import first_that_works
 from dsbuilds.build_request import beside
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.mock import build_mock
@@ -28,7 +27,7 @@ from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.sources.srpm import srpm_source
 from dsbuilds.sources.tarball import tarball_tree
-from dsbuilds.toolchains.toolchain_choice import Way, ways_of
+from dsbuilds.toolchains.toolchain_choice import Way, first_that_works, ways_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError

@@ -20,7 +20,7 @@ from dsbuilds.failure_reason import (
     unfetched,
 )
 from dsbuilds.history.relevant_files import kind_of, kinds_of, server_key
-from dsbuilds.sandbox.content_hash import content_of
+from dsbuilds.sandbox.build_output import content_of
 from dsbuilds.sandbox.sandbox import Limits, bounded, options
 from dsbuilds.sources.source_tree import Tree, imported
 from dsharness.containers.engine import Engine

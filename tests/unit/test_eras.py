@@ -8,11 +8,16 @@ import pytest
 from era_trees import ERA_TREES
 from lab import ROOT
 
-from dsbuilds.attempt import first_that_works
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.eras import DATA, eras
 from dsbuilds.toolchains.needs import needs_of
-from dsbuilds.toolchains.toolchain_choice import fitting, for_range, named, ways_of
+from dsbuilds.toolchains.toolchain_choice import (
+    first_that_works,
+    fitting,
+    for_range,
+    named,
+    ways_of,
+)
 from dsbuilds.toolchains.toolchain_image import render
 from dsbuilds.toolchains.traits import Crates, numbers, versions_of
 from dsharness.errors import BuildError, MatrixError

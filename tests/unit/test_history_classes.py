@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbuilds.git import Git
-from dsbuilds.history.changed_files import server_keys, steps_along
-from dsbuilds.history.equal_commits import collapse
+from dsbuilds.history.equal_commits import collapse, server_keys, steps_along
 from dsbuilds.history.lines import line
 from dsbuilds.history.relevant_files import kinds_of, server_key
 from dsbuilds.history.repository import Repository

@@ -12,14 +12,13 @@ from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsbuilds.build_request import source_named
+from dsbuilds.drivers.repository_rpm import archive_name, rendered, spec_source, version_of
 from dsbuilds.sources import tarball
 from dsbuilds.sources.debian import fitting
 from dsbuilds.sources.download import download, file_of
-from dsbuilds.sources.record import recorded
-from dsbuilds.sources.source_argument import source_named
-from dsbuilds.sources.source_cache import shelved
+from dsbuilds.sources.source_cache import recorded, shelved
 from dsbuilds.sources.source_tree import imported
-from dsbuilds.sources.spec_tree import archive_name, rendered, spec_source, version_of
 from dsbuilds.sources.srpm import described as described_srpm
 from dsbuilds.sources.srpm import location_of
 from dsbuilds.sources.tarball import objection, tarball_tree, unpack

@@ -147,8 +147,7 @@ def _spec(
     patches: tuple[Path, ...],
 ) -> BuildSpec:
     """What to build, with every part checked that can be checked now."""
-    from dsbuilds.build_request import check_build
-    from dsbuilds.sources.source_argument import source_named
+    from dsbuilds.build_request import check_build, source_named
     from dsharness.model import BuildSpec, DriverName, Family
 
     named = source_named(source)

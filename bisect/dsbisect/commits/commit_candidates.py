@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dsbisect.lab.candidates import Told
-from dsbuilds.attempt import first_that_works
 from dsbuilds.build_cache import find
 from dsbuilds.built_row import check_promise
 from dsbuilds.drivers.tree import TreeOrder, build_tree
@@ -15,7 +14,7 @@ from dsbuilds.edits.contract import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.toolchain_choice import Way, ways_of
+from dsbuilds.toolchains.toolchain_choice import Way, first_that_works, ways_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key

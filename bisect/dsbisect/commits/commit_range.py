@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dsbisect.commits.commits_request import SHORT, Ask, check_ask, tree_of
-from dsbuilds.history.changed_files import server_keys, steps_along
-from dsbuilds.history.equal_commits import Class, collapse
+from dsbuilds.history.equal_commits import Class, collapse, server_keys, steps_along
 from dsbuilds.history.lines import Line, count, line, side_lines
 from dsbuilds.history.relevant_files import kinds_of
 from dsbuilds.history.repository import Repository

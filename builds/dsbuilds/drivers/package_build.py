@@ -16,8 +16,7 @@ from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.edits.contract import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.sandbox.build_output import PLAIN, plain_file, taken_in
-from dsbuilds.sandbox.content_hash import content_of
+from dsbuilds.sandbox.build_output import PLAIN, content_of, plain_file, taken_in
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, unbuildable, work_folder
 from dsbuilds.sandbox.untrusted_files import Entry

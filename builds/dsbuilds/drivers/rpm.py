@@ -15,7 +15,7 @@ from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.build_output import plain_file, taken_in
 from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sandbox.untrusted_files import entries
-from dsbuilds.sources.record import recorded
+from dsbuilds.sources.source_cache import recorded
 from dsbuilds.sources.source_tree import Tree, imported
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import SourceError

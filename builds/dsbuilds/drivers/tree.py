@@ -14,8 +14,7 @@ from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.failure_reason import UnbuildableError, may_be_stale
 from dsbuilds.history.relevant_files import readable, server_key
-from dsbuilds.sandbox.build_output import taken_in
-from dsbuilds.sandbox.content_hash import content_of
+from dsbuilds.sandbox.build_output import content_of, taken_in
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, unbuildable
 from dsbuilds.sandbox.untrusted_files import removed

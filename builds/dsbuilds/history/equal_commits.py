@@ -1,9 +1,105 @@
-"""Commits that make the same server stand together; the oldest one stands for all. Pure."""
+"""Commits of a line that make the same server, by what differs from one to the next."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+from dsbuilds.history.relevant_files import SERVER, kind_of
+from dsbuilds.history.repository import Repository
+from dsbuilds.sources.source_tree import Tree
+
+ABSENT = "000000"  # git's mode of a file that is not there
+SPACE = 1 << 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitStep:
+    """One file that differs between two neighbours; "MODE HASH" on each side, None: no file."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+def steps_along(
+    repository: Repository, commits: Sequence[str]
+) -> dict[str, tuple[CommitStep, ...]]:
+    """For each commit but the first: what differs from the one before it on the line."""
+    steps: dict[str, tuple[CommitStep, ...]] = dict.fromkeys(commits[1:], ())
+    pairs = "".join(f"{after} {before}\n" for before, after in pairwise(commits))
+    said = repository.git.must(
+        "diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev",
+        stdin=pairs, what=f"compare the commits of {repository.source}",
+    )  # fmt: skip
+    # COMMIT NUL (:MODE MODE HASH HASH STATUS NUL PATH NUL)*
+    fields = iter(said.split("\0")[:-1])
+    commit, found = "", list[CommitStep]()
+    for field in fields:
+        if field.startswith(":"):
+            found.append(_step(field, next(fields)))
+            steps[commit] = tuple(found)
+        else:
+            commit, found = field, []
+    return steps
+
+
+def server_keys(
+    repository: Repository, commits: Sequence[str], *, paths: Sequence[str] = ()
+) -> dict[str, str]:
+    """A key for each commit of a line: the same for all that make the same server.
+
+    With ``paths`` only files there count: a commit that touches none of them cannot be a culprit,
+    and gets the key of the one before it.
+    """
+    counts = _counted(tuple(path.strip("/") for path in paths))
+    files = Tree(git=repository.git, id=commits[0], origin=repository.source).listing()
+    # A sum over files is the key of the whole, so that a step costs what it changes, not the tree.
+    total = sum(_weight(path, _entry(what)) for path, what in files.items() if counts(path))
+    keys = {commits[0]: _spelled(total)}
+    for commit, steps in steps_along(repository, commits).items():
+        total += sum(_change(step) for step in steps if counts(step.path))
+        keys[commit] = _spelled(total)
+    return keys
+
+
+def _counted(paths: tuple[str, ...]) -> Callable[[str], bool]:
+    def counts(path: str) -> bool:
+        inside = not paths or any(path == each or path.startswith(f"{each}/") for each in paths)
+        return inside and kind_of(path) == SERVER
+
+    return counts
+
+
+def _step(facts: str, path: str) -> CommitStep:
+    old_mode, new_mode, old, new, _ = facts.removeprefix(":").split(" ")
+    return CommitStep(
+        path=path,
+        before=None if old_mode == ABSENT else f"{old_mode} {old}",
+        after=None if new_mode == ABSENT else f"{new_mode} {new}",
+    )
+
+
+def _entry(listed: str) -> str:
+    """`ls-tree`'s "MODE TYPE HASH" as `diff-tree` says it."""
+    mode, _, digest = listed.split(" ")
+    return f"{mode} {digest}"
+
+
+def _change(step: CommitStep) -> int:
+    gone = _weight(step.path, step.before) if step.before else 0
+    come = _weight(step.path, step.after) if step.after else 0
+    return come - gone
+
+
+def _weight(path: str, entry: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{path}\0{entry}".encode()).digest(), "big")
+
+
+def _spelled(total: int) -> str:
+    return f"{total % SPACE:064x}"
 
 
 @dataclass(frozen=True, kw_only=True)

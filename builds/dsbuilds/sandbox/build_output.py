@@ -6,12 +6,15 @@ places, setuid bits.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sandbox.untrusted_files import Entry, entries
+from dsharness.content_key import content_key
 from dsharness.process.command import writing
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:^%-]{0,250}")
@@ -58,3 +61,23 @@ def _take(entry: Entry, target: Path) -> None:
         with target.open("xb") as out:
             entry.copy(out)
         target.chmod(0o755 if entry.runs else 0o644)
+
+
+def content_of(folder: Path) -> str:
+    """Path, kind and content of every file; neither owners nor times, and no link is followed."""
+    found = {}
+    for place, folders, files in os.walk(folder):
+        for name in [*files, *(each for each in folders if Path(place, each).is_symlink())]:
+            path = Path(place, name)
+            found[str(path.relative_to(folder))] = _fingerprint(path)
+    return content_key(found)
+
+
+def _fingerprint(path: Path) -> str:
+    if path.is_symlink():
+        return f"-> {path.readlink()}"
+    if not path.is_file():
+        return "special"
+    runs = "x" if path.stat().st_mode & 0o111 else "-"
+    with path.open("rb") as stream:
+        return runs + hashlib.file_digest(stream, "sha256").hexdigest()

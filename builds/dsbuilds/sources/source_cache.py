@@ -1,4 +1,4 @@
-"""Sources on disk: fetched once, found again by key, whole or not at all."""
+"""Sources on disk, found again by key: fetched once, unpacked once, whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from dsbuilds.sources.source_tree import Tree, own_repository
 from dsharness.containers.lab_folders import private
+from dsharness.content_key import content_key
 from dsharness.paths import cache_home
-from dsharness.process.command import writing
+from dsharness.process.command import atomic_write, writing
 from dsharness.process.deadline import Deadline
 from dsimages.file_lock import exclusive
 
@@ -30,3 +32,22 @@ def shelved(kind: str, key: str, deadline: Deadline, fill: Callable[[Path], None
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     return folder
+
+
+def recorded(identity: str, origin: str, revision: str, unpacked: Callable[[], Tree]) -> Tree:
+    """The tree of that identity: known, or unpacked now."""
+    record = _record(identity)
+    git = own_repository()
+    try:
+        known = record.read_text(encoding="utf-8").strip()
+    except OSError:
+        known = ""
+    if known and git.call("cat-file", "-e", f"{known}^{{tree}}").ok:
+        return Tree(git=git, id=known, origin=origin, revision=revision)
+    tree = unpacked()
+    atomic_write(record, f"{tree.id}\n")
+    return Tree(git=tree.git, id=tree.id, origin=origin, revision=revision)
+
+
+def _record(identity: str) -> Path:
+    return cache_home() / "sources" / "trees" / content_key(identity)

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 from dsbuilds.failure_reason import cause_of
-from dsbuilds.sandbox.build_output import plain_file, taken_in
-from dsbuilds.sandbox.content_hash import content_of
+from dsbuilds.sandbox.build_output import content_of, plain_file, taken_in
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sources.download import file_of

@@ -1,11 +1,13 @@
-"""Which toolchains build a tree, and with what of it. Core pure logic."""
+"""Which toolchains build a tree, and with what of it: one after the other. Core pure logic."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TypeVar
 
+from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.needs import Needs, needs_of
 from dsbuilds.toolchains.traits import Files
 from dsharness.errors import BuildError, MatrixError
@@ -102,3 +104,20 @@ def named(name: str, toolchains: Sequence[Toolchain]) -> Toolchain:
             hint=f"there are: {', '.join(known) or 'none'}",
         )
     return known[name]
+
+
+Made = TypeVar("Made")
+
+
+def first_that_works(
+    ways: Sequence[Way], make: Callable[[Way], Made], told: Callable[[str], None]
+) -> tuple[Made, Way]:
+    """What the first way made that works; the next is tried only where it may help."""
+    for way, following in zip(ways, [*ways[1:], None], strict=True):
+        try:
+            return make(way), way
+        except UnbuildableError as error:
+            if following is None or not error.toolchain_may_be_wrong:
+                raise
+            told(f"{error.message}; trying {following.title}")
+    raise AssertionError("there is at least one way")
