@@ -58,7 +58,7 @@ def two_benches(engine: Engine, matrix: Matrix, row: str) -> Iterator[tuple[Benc
     image, loader = (supply.image(name, lambda _: None) for name in (row, matrix.tools.ldclt))
     users = max(each.users for each in matrix.workloads)
     seed = Seed(users=users, settings=Settings(id="default"))
-    golden = golden_state(engine, image, supply.server(row), seed, progress=lambda _: None)
+    golden = golden_state(engine, image, supply.system(row), seed, progress=lambda _: None)
     cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
     with ExitStack() as stack:
         first, second = (

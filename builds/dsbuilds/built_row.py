@@ -46,6 +46,7 @@ from dsharness.model import (
 )
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
+from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME
 from dsimages.buildah import Workshop
 from dsimages.image_set import build_image
 
@@ -198,11 +199,9 @@ def row_image(
 def check_promise(golden: Golden) -> None:
     """Refuse a server that does not store what the edits of its build promise."""
     promise = golden.image.promise
-    if golden.seed.settings.password_scheme:  # this overrides a default, but no rounds
+    if PASSWORD_SCHEME in golden.seed.settings.options:  # instead of the default
         promise = promise.model_copy(update={"scheme": None})
-    stored = {"password-scheme": golden.stored.scheme}
-    rounds = {"password-rounds": golden.stored.rounds} if golden.stored.rounds else {}
-    said = promise.broken_by({**stored, **rounds})
+    said = promise.broken_by(golden.facts)
     if said is not None:
         raise BuildError(
             f"{golden.image.candidate_id}: {said}", hint="the edit has no effect in this source"

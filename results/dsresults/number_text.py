@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dsharness.model import StoredPassword
+from dsharness.systems.ldap.stored_password import StoredPassword
 
 NARROW = "\u202f"  # no-break, so that a number never spans two lines
 

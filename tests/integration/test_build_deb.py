@@ -103,8 +103,8 @@ def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched)
     others = {name for name, version in own.packages.items() if image.packages[name] != version}
     assert others == {"389-ds-base", "389-ds-base-libs", "python3-lib389"}
 
-    seed = Seed(users=20, settings=Settings(id="default"))
-    golden = golden_state(engine, own, ROW.server, seed, progress=print)
+    seed = Seed(entries=20, settings=Settings(id="default"))
+    golden = golden_state(engine, own, ROW.system, seed, progress=print)
     assert golden.stored.scheme == patched.promise.scheme
 
 

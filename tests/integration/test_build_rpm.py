@@ -110,8 +110,8 @@ def test_built_installed_by_dnf_served_and_measured(engine, at, image, patched):
     assert own.packages["389-ds-base"] == f"{VERSION}-3.dsbisect1"
     assert own.packages["389-ds-base-libs"] == f"{VERSION}-3.dsbisect1", "as it is required"
 
-    seed = Seed(users=20, settings=Settings(id="default"))
-    golden = golden_state(engine, own, ROW.server, seed, progress=print)
+    seed = Seed(entries=20, settings=Settings(id="default"))
+    golden = golden_state(engine, own, ROW.system, seed, progress=print)
     assert golden.stored.scheme == patched.promise.scheme
     workload = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})
     with benched(engine, golden) as bench:

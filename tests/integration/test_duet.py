@@ -15,9 +15,9 @@ from dsharness.containers.engine import Engine
 from dsharness.machine.host import available_cpus
 from dsharness.measure.duet import Seats, duet_seats, sit, take_duet
 from dsharness.measure.sample import Bench
-from dsharness.model import Workload
+from dsharness.model import LdcltWorkload
 
-LOAD = Workload(id="duet", title="at random", users=200, distinct_users=200, duration_s=2)
+LOAD = LdcltWorkload(id="duet", title="at random", users=200, distinct_users=200, duration_s=2)
 ROWS = ("debian-11", "debian-12")
 
 

@@ -25,12 +25,12 @@ from dsharness.containers.ownership import found, remove
 from dsharness.errors import DiskFullError, ExitCode, InstanceError
 from dsharness.measure.golden_state import Golden, golden_key, golden_state
 from dsharness.measure.sample import Bench
-from dsharness.model import Image, Settings, UserOrder, Workload
+from dsharness.model import Image, LdcltWorkload, Settings, UserOrder
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
 
 ROW = "debian-12"
-LOAD = Workload(id="load", title="at random", users=USERS, distinct_users=USERS, duration_s=2)
+LOAD = LdcltWorkload(id="load", title="at random", users=USERS, distinct_users=USERS, duration_s=2)
 REPEAT = LOAD.model_copy(update={"id": "one", "distinct_users": 1, "order": UserOrder.REPEAT})
 SMALL_STORAGE = """
 [storage]
@@ -137,7 +137,7 @@ def image(engine: Engine) -> Image:
 def make(engine: Engine, image: Image, progress: Callable[[str], None] = print) -> Golden:
     """A golden state that is made anew: no other test has this number of users."""
     seed = Seed(users=23, settings=Settings(id="full", password_scheme="SSHA512"))
-    server = MATRIX.row(ROW).server
+    server = MATRIX.row(ROW).system
     engine.podman("image", "rm", f"localhost/dsbisect/golden:{golden_key(image, server, seed)}")
     return golden_state(engine, image, server, seed, progress=progress)
 

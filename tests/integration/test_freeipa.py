@@ -20,7 +20,7 @@ from dsharness.machine.host import available_cpus, plan_cpus
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import bench, take_sample
-from dsharness.model import Image, Server, Settings, Workload
+from dsharness.model import Image, LdcltWorkload, Settings, SystemName
 from dsharness.process.deadline import Deadline
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import connect
@@ -55,9 +55,9 @@ def standin(
 
 def test_what_was_installed_is_measured_alone(engine: Engine, plain: Image, standin: Image) -> None:
     told: list[str] = []
-    golden = golden_state(engine, standin, Server.FREEIPA, SEED, progress=told.append)
+    golden = golden_state(engine, standin, SystemName.FREEIPA, SEED, progress=told.append)
     cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
-    workload = Workload(id="w", title="binds", users=60, distinct_users=60, duration_s=2)
+    workload = LdcltWorkload(id="w", title="binds", users=60, distinct_users=60, duration_s=2)
     try:
         begin = time.monotonic()
         with serve(engine, golden, cpus) as instance:
@@ -92,7 +92,7 @@ def test_an_installation_that_fails_shows_its_last_words(
     failing = Image(candidate_id="freeipa-fails", reference=reference, key=reference)
     try:
         with pytest.raises(InstanceError, match="it said: CA did not start") as caught:
-            golden_state(engine, failing, Server.FREEIPA, SEED, progress=print)
+            golden_state(engine, failing, SystemName.FREEIPA, SEED, progress=print)
     finally:
         untag(engine, reference)
     assert caught.value.log is not None

@@ -24,16 +24,18 @@ from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import Bench, bench, take_sample
-from dsharness.model import Image, Settings, UserOrder, Workload
+from dsharness.model import Image, LdcltWorkload, Settings, UserOrder
 from dsharness.process.command import run
-from dsharness.systems import DRIVERS, Seed
+from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.ldap.directory import connect
 from dsharness.systems.readiness import shared_folder, wait_for_bind
 from dsimages.image_set import build_image
 
 MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
 USERS = 200
-RANDOM = Workload(id="random", title="at random", users=USERS, distinct_users=USERS, duration_s=2)
+RANDOM = LdcltWorkload(
+    id="random", title="at random", users=USERS, distinct_users=USERS, duration_s=2
+)
 REPEAT = RANDOM.model_copy(update={"id": "one", "distinct_users": 1, "order": UserOrder.REPEAT})
 STORED = {
     "debian-11": ("PBKDF2_SHA256", range(2048, 10_000)),  # tuned to the CPU, at least 2048
@@ -54,7 +56,7 @@ def image_of(engine: Engine, row: str) -> Image:
 
 def golden_of(engine: Engine, row: str, scheme: str | None = None) -> Golden:
     seed = Seed(users=USERS, settings=Settings(id="test", password_scheme=scheme))
-    return golden_state(engine, image_of(engine, row), MATRIX.row(row).server, seed, progress=print)
+    return golden_state(engine, image_of(engine, row), MATRIX.row(row).system, seed, progress=print)
 
 
 @contextmanager
@@ -66,7 +68,7 @@ def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
         yield resources.enter_context(bench(engine, instance, loader, cpus, {}))
 
 
-def sampled(at: Bench, workload: Workload):
+def sampled(at: Bench, workload: LdcltWorkload):
     """A usable sample, however busy the machine is."""
     sample = take_sample(at, workload, campaign_id="test", turn=0)
     assert sample.valid, sample.invalid
@@ -212,7 +214,7 @@ def test_a_load_that_cannot_bind_is_inconclusive(
 
 def test_a_port_that_is_taken(engine: Engine, tmp_path: Path) -> None:
     golden = golden_of(engine, "debian-12")
-    driver = DRIVERS[golden.server]
+    driver = SYSTEMS[golden.system]
     cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
     with serve(engine, golden, cpus) as holder, shared_folder() as shared:
         options = replace(driver.serving(shared), network=f"container:{holder.container.name}")

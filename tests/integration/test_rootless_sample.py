@@ -25,7 +25,7 @@ from pathlib import Path
 from dsharness.measure.golden_state import Golden
 from dsharness.machine.host import available_cpus, plan_cpus
 from dsharness.measure.instance import serve
-from dsharness.model import Settings, Image, Server, StoredPassword, Workload
+from dsharness.model import Settings, Image, SystemName, StoredPassword, LdcltWorkload
 from dsharness.containers.engine_probe import detect
 from dsharness.measure.sample import bench, take_sample
 from dsharness.systems import Seed
@@ -35,12 +35,12 @@ engine = detect()
 engine.must("load", "--quiet", "--input", archive)
 image = Image(candidate_id="debian-12", reference=reference, key="handed-over")
 golden = Golden(
-    reference=reference, key="handed-over", server=Server.DIRSRV, image=image,
+    reference=reference, key="handed-over", server=SystemName.DIRSRV, image=image,
     seed=Seed(users=200, settings=Settings(id="test")),
     stored=StoredPassword(scheme="PBKDF2-SHA512", rounds=10000),
 )
 cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
-workload = Workload(id="w", title="binds", users=200, distinct_users=200, duration_s=2)
+workload = LdcltWorkload(id="w", title="binds", users=200, distinct_users=200, duration_s=2)
 facts = {"rootless": engine.rootless, "pinned": cpus.pinned}
 with serve(engine, golden, cpus) as instance:
     facts["meter"] = instance.meter.source
@@ -57,7 +57,7 @@ def test_an_ordinary_user_takes_a_sample(tmp_path: Path) -> None:
     row = MATRIX.row("debian-12")
     image = build_image(engine, MATRIX, row, on_progress=print)
     seed = Seed(users=200, settings=Settings(id="test"))
-    golden = golden_state(engine, image, row.server, seed, progress=print)
+    golden = golden_state(engine, image, row.system, seed, progress=print)
     with unprivileged_user() as user:
         archive = user.folder / "golden.tar"
         engine.must("save", "--quiet", "--output", str(archive), golden.reference)

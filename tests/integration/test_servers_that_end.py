@@ -17,7 +17,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
-from dsharness.model import Image, Server
+from dsharness.model import Image, SystemName
 from dsharness.systems import Seed
 
 ROW = "debian-12"
@@ -60,7 +60,11 @@ def test_a_tree_whose_library_is_missing(engine: Engine, tmp_path: Path) -> None
         begun = time.monotonic()
         with pytest.raises(InstanceError, match="status 127") as caught:
             golden_state(
-                engine, image, Server.TREE, Seed(users=2, settings=DEFAULT), progress=lambda _: None
+                engine,
+                image,
+                SystemName.TREE,
+                Seed(users=2, settings=DEFAULT),
+                progress=lambda _: None,
             )
         assert time.monotonic() - begun < 30
     assert "error while loading shared libraries: libldap" in caught.value.message

@@ -18,7 +18,7 @@ from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import golden_state
 from dsharness.model import Settings
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems import DRIVERS, Seed
+from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.contract import SOCKET_FOLDER, SOCKET_NAME
 from dsharness.systems.ldap.directory import connect
 from dsharness.systems.readiness import shared_folder
@@ -59,8 +59,8 @@ def test_testcontainers_serves_a_golden_state(engine: Engine, service: str) -> N
     row = MATRIX.row("debian-12")
     image = build_image(engine, MATRIX, row, on_progress=print)
     seed = Seed(users=200, settings=Settings(id="test"))
-    golden = golden_state(engine, image, row.server, seed, progress=print)
-    driver = DRIVERS[row.server]
+    golden = golden_state(engine, image, row.system, seed, progress=print)
+    driver = SYSTEMS[row.system]
     with shared_folder() as shared:
         container = (
             DockerContainer(golden.reference)

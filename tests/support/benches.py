@@ -29,7 +29,7 @@ def image_of(engine: Engine, row: str) -> Image:
 
 def golden_of(engine: Engine, row: str, settings: Settings = DEFAULT, users: int = USERS) -> Golden:
     seed = Seed(users=users, settings=settings)
-    return golden_state(engine, image_of(engine, row), MATRIX.row(row).server, seed, progress=print)
+    return golden_state(engine, image_of(engine, row), MATRIX.row(row).system, seed, progress=print)
 
 
 def cpus_of(engine: Engine) -> CpuPlan:

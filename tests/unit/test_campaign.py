@@ -15,10 +15,10 @@ from dsharness.errors import (
     SystematicError,
     UnreachableError,
 )
-from dsharness.model import Workload
+from dsharness.model import LdcltWorkload
 from dsresults.store import Store
 
-WORKLOAD = Workload(id="w", title="binds")
+WORKLOAD = LdcltWorkload(id="w", title="binds")
 QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", settings_id="default")
 
 

@@ -22,7 +22,7 @@ from dsbisect.lab.search_claim import claimed
 from dsbisect.search.plain.halving_search import Halving
 from dsharness.containers.ownership import lives, owner_tag
 from dsharness.errors import BusyError
-from dsharness.model import Workload
+from dsharness.model import LdcltWorkload
 from dsresults.store import Store
 from dsresults.store.claims import STALE_S, this_process
 
@@ -116,7 +116,7 @@ def test_an_interrupted_search_lets_go(place: Path) -> None:
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):
                 run_campaign(
-                    QUESTION, Workload(id="w", title="binds"), search=Halving(),
+                    QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(),
                     benches=Stopped(0), store=store, listener=Silent(),
                 )  # fmt: skip
         assert search(store, 0).boundary is not None
@@ -151,7 +151,7 @@ def test_samples_of_an_earlier_image_do_not_count_any_more(place: Path) -> None:
                 heard.append(sum(len(verdict.samples) for verdict in boundary.verdicts))
 
         run_campaign(
-            QUESTION, Workload(id="w", title="binds"), search=Halving(), benches=benches,
+            QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), benches=benches,
             store=store, listener=Ear(),
         )  # fmt: skip
 

@@ -10,10 +10,10 @@ from claiming_labs import QUESTION, Benches, search
 
 from dsbisect.commits.commits_study import _Chase, _interrupted
 from dsbisect.search.plain.halving_search import Halving
-from dsharness.model import Campaign, Settings, Workload
+from dsharness.model import Campaign, LdcltWorkload, Settings
 from dsresults.store import Store
 
-WORKLOAD = Workload(id="w", title="binds")
+WORKLOAD = LdcltWorkload(id="w", title="binds")
 ASK: Any = SimpleNamespace(workload=WORKLOAD, settings=Settings(id="default"))
 
 

@@ -141,7 +141,7 @@ def test_the_sound_one_is_sound(tmp_path):
         ("kind: apt}\n", "kind: apt}\n    server: freeipa\n", "versions.freeipa: missing"),
         ("kind: apt}\n", "kind: apt}\n    server: aldpro\n", "versions.aldpro: missing"),
         ("kind: apt}", "kind: preinstalled}", "registry with `packages: {kind: preinstalled}`"),
-        ("family: dnf", "family: freeipa", "rows[1].server: value 'dirsrv': freeipa with"),
+        ("family: dnf", "family: freeipa", "rows[1].system: value 'dirsrv': freeipa with"),
         ("distinct_users: 10", "distinct_users: 11", "value '11': at most the 10 users"),
         ("distinct_users: 10", "distinct_users: 2, order: repeat", "value '2': 1 with `order: rep"),
     ],

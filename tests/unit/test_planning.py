@@ -22,9 +22,9 @@ from dsbisect.search.forecast import (
 from dsbisect.search.simulation import rehearse
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import InconclusiveError, UsageError
-from dsharness.model import Workload
+from dsharness.model import LdcltWorkload
 
-DRIVEN = Workload(id="w", title="w", users=10)
+DRIVEN = LdcltWorkload(id="w", title="w", users=10)
 
 
 def wanted(**changes):

@@ -13,7 +13,7 @@ from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
 from dsbisect.search.replay import replay
 from dsbisect.search.search_record import search_of
-from dsharness.model import Workload
+from dsharness.model import LdcltWorkload
 from dsresults.store import Store
 
 LINE = ("a", "b", "c", "d", "e", "f", "g", "h")
@@ -36,7 +36,7 @@ def world(step):
 
 
 def run(store, benches, search=None):
-    workload = Workload(id="w", title="binds")
+    workload = LdcltWorkload(id="w", title="binds")
     return run_campaign(
         QUESTION, workload, search=search or Halving(), benches=benches, store=store,
         listener=Ear(), kind="commits",

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.loads.run_size import run_size
-from dsharness.model import Workload
+from dsharness.model import LdcltWorkload
 
-WORKLOAD = Workload(id="w", title="w", threads=4, duration_s=2, operations=200, most_s=4)
+WORKLOAD = LdcltWorkload(id="w", title="w", threads=4, duration_s=2, operations=200, most_s=4)
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,16 @@ from dsharness.machine.cgroups import CpuMeter
 from dsharness.machine.host import CpuPlan
 from dsharness.measure import sample
 from dsharness.measure.sample import Bench, take_sample
-from dsharness.model import Image, Settings, StoredPassword, Workload
+from dsharness.model import Image, LdcltWorkload, Settings, StoredPassword
 from dsharness.process.command import Completed
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import Site
 
 STORED = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
-WORKLOAD = Workload(id="bind-random", title="binds", warmup_s=1, duration_s=4, distinct_users=10)
+WORKLOAD = LdcltWorkload(
+    id="bind-random", title="binds", warmup_s=1, duration_s=4, distinct_users=10
+)
 RATE = 190
 TOTAL = 4 * RATE
 

@@ -15,8 +15,8 @@ from ipa_host import Host
 from dsharness.containers.container import Options, run_argv
 from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import golden_key
-from dsharness.model import Image, Server, Settings
-from dsharness.systems import DRIVERS, Seed, ServerDriver
+from dsharness.model import Image, Settings, SystemName
+from dsharness.systems import SYSTEMS, Seed, ServerDriver
 from dsharness.systems.ldap import aldpro, dirsrv, ipa_directory, ns_slapd
 from dsharness.systems.ldap.aldpro import AldPro
 from dsharness.systems.ldap.directory import Site
@@ -36,7 +36,7 @@ SCRIPTS = {
 
 
 def test_every_kind_of_server_has_a_driver() -> None:
-    assert set(DRIVERS) == set(Server)
+    assert set(SYSTEMS) == set(SystemName)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -64,7 +64,7 @@ def values(words: list[str], flag: str) -> list[str]:
     return [value for name, value in pairwise(words) if name == flag]
 
 
-@pytest.mark.parametrize("driver", DRIVERS.values(), ids=DRIVERS)
+@pytest.mark.parametrize("driver", SYSTEMS.values(), ids=SYSTEMS)
 class TestEveryDriver:
     def test_no_container_reaches_a_network(self, driver: ServerDriver) -> None:
         for options in (driver.making(SHARED), driver.serving(SHARED)):
@@ -273,7 +273,7 @@ def test_a_directory_is_settled_for_measuring(
 def key(**changes: object) -> str:
     """A golden state's name; ``image``, ``server`` and a seed's parts may be changed."""
     image = Image(candidate_id="r", reference="x", key=str(changes.pop("image", "k")))
-    server = Server(str(changes.pop("server", "dirsrv")))
+    server = SystemName(str(changes.pop("server", "dirsrv")))
     return golden_key(image, server, Seed(**{"settings": SETTINGS, **changes}))  # type: ignore[arg-type]
 
 

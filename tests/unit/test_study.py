@@ -11,7 +11,7 @@ from dsbisect.rows.rows_study import run_study
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.matrix import find_series, find_settings, load_matrix
-from dsharness.model import Workload
+from dsharness.model import LdcltWorkload
 from dsresults.store import Store
 
 MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
@@ -19,7 +19,10 @@ ENGINE = Engine(
     podman_version="5", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,
 )  # fmt: skip
-LOADS = (Workload(id="few", title="few", users=20), Workload(id="many", title="many", users=70))
+LOADS = (
+    LdcltWorkload(id="few", title="few", users=20),
+    LdcltWorkload(id="many", title="many", users=70),
+)
 COSTS = {"debian-11": 1, "debian-12": 1, "debian-13": 20, "debian-sid": 20}
 
 

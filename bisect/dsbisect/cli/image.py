@@ -116,7 +116,7 @@ def _rows(matrix: Matrix, names: list[str] | None) -> list[Row]:
     from dsharness.matrix import find_row, find_series
 
     series = find_series(matrix, matrix.defaults.series)
-    asked = names or [*(series.rows or series.parents), matrix.tools.ldclt]
+    asked = names or [*(series.rows or series.parents), *matrix.tools.loads.values()]
     return [find_row(matrix, name) for name in dict.fromkeys(asked)]
 
 

@@ -74,17 +74,20 @@ def measure(  # noqa: PLR0913 - each is an option
 def _table(samples: Sequence[Sample]) -> Table:
     from rich.table import Table
 
+    from dsharness.measure.metrics import COST, CPU, RATE
+    from dsharness.systems.ldap.stored_password import stored_in
+
     table = Table("workload", "usable", "binds/s", "CPU ms/bind", "÷ calibrator", "stored as")
     for workload in dict.fromkeys(sample.workload_id for sample in samples):
         group = [sample for sample in samples if sample.workload_id == workload]
         valid = [sample for sample in group if sample.valid]
-        stored = valid[0].stored if valid else None
+        stored = stored_in(valid[0].facts) if valid else None
         table.add_row(
             workload,
             f"{len(valid)} of {len(group)}",
-            _middle([sample.rate_per_s for sample in valid], "{:.0f}"),
-            _middle([(sample.server_cpu_us_per_op or 0) / 1000 for sample in valid], "{:.3g}"),
-            _middle([sample.calibrated_cost or 0 for sample in valid], "{:.3g}"),
+            _middle([sample.value(RATE.name) or 0 for sample in valid], "{:.0f}"),
+            _middle([(sample.value(CPU.name) or 0) / 1000 for sample in valid], "{:.3g}"),
+            _middle([sample.value(COST.name) or 0 for sample in valid], "{:.3g}"),
             f"{stored.scheme} {stored.rounds or ''}" if stored else "",
         )
     return table

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from dsbisect.cli.belief_text import as_table, in_words
 from dsbisect.search.question import Measure, Outlook, Question
+from dsharness.measure.metrics import CPU, RATE
 from dsharness.model import Boundary, Campaign, Sample
 
 TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing is cached; used until one is ready
@@ -154,9 +155,9 @@ def _line_of(line: Sequence[str]) -> str:
 def _line(sample: Sample) -> str:
     if not sample.valid:
         return f"{sample.candidate_id}: [yellow]not usable[/]: {escape('; '.join(sample.invalid))}"
-    cpu = sample.server_cpu_us_per_op
+    cpu = sample.value(CPU.name)
     spent = f", {cpu / 1000:.3g} ms CPU each" if cpu else ""
-    return f"{sample.candidate_id}: {sample.rate_per_s:.0f}/s{spent}"
+    return f"{sample.candidate_id}: {sample.value(RATE.name) or 0:.0f}/s{spent}"
 
 
 def spell_left(seconds: float) -> str:

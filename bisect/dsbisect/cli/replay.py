@@ -107,9 +107,11 @@ def _told(done: Replay) -> str:
 def _measured(sample: Sample) -> str:
     if not sample.valid:
         return f"{sample.candidate_id}: not usable: {'; '.join(sample.invalid)}"
-    cost = sample.calibrated_cost
+    from dsharness.measure.metrics import COST, RATE
+
+    cost = sample.value(COST.name)
     return (
-        f"{sample.candidate_id}: cost {cost:.4g}, {sample.rate_per_s:.1f}/s"
+        f"{sample.candidate_id}: cost {cost:.4g}, {sample.value(RATE.name) or 0:.1f}/s"
         if cost
         else sample.candidate_id
     )

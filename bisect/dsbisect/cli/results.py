@@ -171,12 +171,14 @@ def _line(campaign: Campaign, counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _sample_line(sample: Sample) -> dict[str, Any]:
-    cost = sample.server_cpu_us_per_op
+    from dsharness.measure.metrics import CPU, RATE
+
+    cost = sample.value(CPU.name)
     return {
         "sample": sample.id,
         "row": sample.candidate_id,
         "started_at": sample.started_at,
-        "rate/s": f"{sample.rate_per_s:.1f}",
+        "rate/s": f"{sample.value(RATE.name) or 0:.1f}",
         "server CPU us/op": None if cost is None else f"{cost:.0f}",
         "invalid because": "; ".join(sample.invalid) or None,
     }

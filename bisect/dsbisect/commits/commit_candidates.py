@@ -20,7 +20,7 @@ from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.measure.golden_state import Golden
-from dsharness.model import AppliedPatch, Build, Image, Matrix, Promise, Server, Toolchain
+from dsharness.model import AppliedPatch, Build, Image, Matrix, Promise, SystemName, Toolchain
 
 Repair = Callable[[Tree], "tuple[Tree, AppliedPatch] | None"]
 Patches = Callable[[Tree], "tuple[Patch, ...]"]
@@ -89,9 +89,9 @@ class SourceSupply:
     def runtimes(self) -> Mapping[str, str]:
         return {name: toolset.runtime.key for name, toolset in sorted(self._shops.items())}
 
-    def server(self, candidate: str) -> Server:
+    def system(self, candidate: str) -> SystemName:
         del candidate
-        return Server.TREE
+        return SystemName.TREE
 
     def image(self, candidate: str, told: Told) -> Image:
         build, toolset = self.build(candidate, told)

@@ -49,7 +49,7 @@ def judge_commit(
         engine,
         matrix=ask.matrix,
         settings=ask.settings,
-        users=ask.workload.users,
+        workloads=(ask.workload,),
     )
     question = Question(
         series_id=f"{repository.name}:judge",

@@ -64,7 +64,7 @@ def run_commits(
         engine,
         matrix=ask.matrix,
         settings=ask.settings,
-        users=ask.workload.users,
+        workloads=(ask.workload,),
         keep=ask.keep,
     )
     watcher.begin(ends, 1)

@@ -9,7 +9,7 @@ from typing import Protocol
 from dsbuilds.built_row import check_promise, row_image
 from dsharness.containers.engine import Engine
 from dsharness.measure.golden_state import Golden
-from dsharness.model import DriverName, Image, Matrix, Server
+from dsharness.model import DriverName, Image, Matrix, SystemName
 
 Told = Callable[[str], None]
 
@@ -35,7 +35,7 @@ class Supply(Protocol):
         """Make now what takes long, since it may be needed soon; nothing if it exists."""
         ...
 
-    def server(self, candidate: str) -> Server: ...
+    def system(self, candidate: str) -> SystemName: ...
 
     def check(self, candidate: str, golden: Golden) -> None:
         """Raise a CandidateError if the server does not store what was promised."""
@@ -66,10 +66,10 @@ class RowSupply:
     def ahead(self, candidate: str) -> None:
         """Rows are all prepared before a search."""
 
-    def server(self, candidate: str) -> Server:
+    def system(self, candidate: str) -> SystemName:
         row = self.matrix.row(candidate)
         built = row.build is not None and row.build.driver is DriverName.TREE
-        return Server.TREE if built else row.server
+        return SystemName.TREE if built else row.system
 
     def check(self, candidate: str, golden: Golden) -> None:
         """Packages were checked with the image; edits say what the server must store."""

@@ -15,13 +15,13 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InstanceError, WorkloadError
-from dsharness.machine.host import CpuPlan, available_cpus, fingerprint, plan_cpus
+from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cpus
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.duet import Seats, duet_seats, sit, take_duet
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
-from dsharness.model import Image, Matrix, Sample, Settings, Workload
+from dsharness.model import Image, Machine, Matrix, Sample, Settings, Workload
 from dsharness.process.command import stop_all
 from dsharness.systems import Seed
 from dsimages.buildah import remove_leftovers
@@ -46,7 +46,7 @@ class LabPlan:
 
     matrix: Matrix
     settings: Settings
-    users: int
+    workloads: tuple[Workload, ...]
     cpus: CpuPlan
     seats: Seats | None = None  # two candidates are measured at the same time, on these CPUs
     keep: bool = False
@@ -58,7 +58,7 @@ class LabPlan:
         *,
         matrix: Matrix,
         settings: Settings,
-        users: int,
+        workloads: Sequence[Workload],
         duet: bool = True,
         keep: bool = False,
     ) -> LabPlan:
@@ -68,7 +68,7 @@ class LabPlan:
         return cls(
             matrix=matrix,
             settings=settings,
-            users=users,
+            workloads=tuple(workloads),
             cpus=seats[0] if seats else plan_cpus(cpus, can_pin=engine.pins_cpus),
             seats=seats,
             keep=keep,
@@ -76,7 +76,19 @@ class LabPlan:
 
     @property
     def seed(self) -> Seed:
-        return Seed(users=self.users, settings=self.settings)
+        entries = max(workload.entries for workload in self.workloads)
+        return Seed(entries=entries, settings=self.settings)
+
+    @property
+    def tool(self) -> str:
+        """What applies the load; one lab has one."""
+        tools = {workload.tool: workload.id for workload in self.workloads}
+        if len(tools) > 1:
+            raise WorkloadError(
+                f"workloads of several load tools: {', '.join(map(': '.join, tools.items()))}",
+                hint="ask for them one after the other",
+            )
+        return next(iter(tools))
 
 
 class Laboratory:
@@ -126,13 +138,17 @@ class Laboratory:
         """What samples must share to be compared, and to resume a search from them."""
         settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
         return {
-            **fingerprint(self._engine, self._plan.cpus),
+            "machine": self.machine.model_dump(mode="json"),
             "way": "duet" if self._plan.seats else "in turn",
             "procedure": PROCEDURE,
             "settings": content_key(settings),
             "loader": self._loader.key if self._loader else None,
             "runtimes": dict(self._runtimes),
         }
+
+    @property
+    def machine(self) -> Machine:
+        return machine_now(self._engine, self._plan.cpus)
 
     @property
     def images(self) -> dict[str, Image]:
@@ -222,7 +238,7 @@ class Laboratory:
             resources.close()
 
     def _load_generator(self) -> Image:
-        row = self._plan.matrix.tools.ldclt
+        row = self._plan.matrix.tools.loads[self._plan.tool]
         rows = RowSupply(engine=self._engine, matrix=self._plan.matrix)
         return rows.image(row, lambda what: self._progress(row, what))
 
@@ -233,10 +249,10 @@ class Laboratory:
         self._ahead.make_room(candidate)
         image = self._supply.image(candidate, told)
         self._ahead.want(self._next)
-        server, keep = self._supply.server(candidate), self._plan.keep
+        system, keep = self._supply.system(candidate), self._plan.keep
         golden = unless_killed(
             lambda: golden_state(
-                self._engine, image, server, self._plan.seed, progress=told, keep=keep
+                self._engine, image, system, self._plan.seed, progress=told, keep=keep
             )
         )
         self._supply.check(candidate, golden)
@@ -260,7 +276,15 @@ class Laboratory:
             )
             with instance.needed():
                 place = made.enter_context(
-                    bench(self._engine, instance, loader, cpus, self.environment, keep=keep)
+                    bench(
+                        self._engine,
+                        instance,
+                        loader,
+                        cpus,
+                        self.machine,
+                        self.environment,
+                        keep=keep,
+                    )
                 )
             return place, self._resources.enter_context(made.pop_all())
 

@@ -42,7 +42,7 @@ def measure_row(
         engine,
         matrix=look.matrix,
         settings=look.settings,
-        users=max(each.users for each in look.workloads),
+        workloads=look.workloads,
         duet=False,
         keep=look.keep,
     )

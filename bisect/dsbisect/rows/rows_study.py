@@ -61,7 +61,7 @@ def run_study(
         engine,
         matrix=request.matrix,
         settings=request.settings,
-        users=max(workload.users for workload in request.workloads),
+        workloads=request.workloads,
         keep=request.keep,
     )
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)

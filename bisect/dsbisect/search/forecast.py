@@ -21,8 +21,8 @@ from dsbisect.search.bayes.step_cost import Costs
 from dsbisect.search.question import Search
 from dsbisect.search.simulation import Rehearsed, rehearse
 from dsharness.errors import InconclusiveError, UsageError
+from dsharness.measure.metrics import COST, RATE
 from dsharness.model import Sample, Value
-from dsresults.compare.cost_ratio import cost, slowness
 
 REHEARSALS = 40
 LEAST_REHEARSALS = 12
@@ -81,8 +81,8 @@ class Noise:
 def noise_of(samples: Sequence[Sample]) -> Noise:
     """From a pilot of one candidate."""
     usable = [sample for sample in samples if sample.valid]
-    costs = [value for sample in usable if (value := cost(sample))]
-    values = costs if len(costs) == len(usable) else [v for s in usable if (v := slowness(s))]
+    costs = [value for sample in usable if (value := COST.slowness(sample))]
+    values = costs if len(costs) == len(usable) else [v for s in usable if (v := RATE.slowness(s))]
     if len(values) < LEAST_PILOT:
         failed = [", ".join(sample.invalid) for sample in samples if not sample.valid]
         raise InconclusiveError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dsbisect.search.question import Answer, History, Measure, Question, Search
 from dsharness.model import Boundary, Campaign, Sample
-from dsresults.compare.cost_ratio import grouped, turn_of
+from dsresults.compare.cost_ratio import grouped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ def question_of(campaign: Campaign) -> Question:
 def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Replay:
     """Let a search go over a campaign's samples as if they were taken now."""
     question = question_of(campaign)
-    stored = {(turn_of(sample), sample.candidate_id): sample for sample in samples}
+    stored = {(sample.turn, sample.candidate_id): sample for sample in samples}
     broken = dict(campaign.boundary.unmeasured if campaign.boundary else {})
     latest = max((turn for turn, _ in stored), default=-1)
     shown: list[Sample] = []

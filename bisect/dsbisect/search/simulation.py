@@ -10,9 +10,10 @@ from itertools import count
 import numpy as np
 
 from dsbisect.search.question import Answer, History, Question, Search
-from dsharness.model import Boundary, Sample
+from dsharness.model import Boundary, Machine, Measurement, Sample
 
 WORKLOAD = "rehearsed"
+MACHINE = Machine(id="made up")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,10 @@ def walk(
             taken[name] = (*taken.get(name, ()), sample)
 
 
+def _measured(value: float) -> Measurement:
+    return Measurement.model_construct(value=value, unit="")
+
+
 def _sample(name: str, value: float, turn: int, number: int) -> Sample:
     """Made without validation: a rehearsal takes thousands."""
     return Sample.model_construct(
@@ -82,14 +87,15 @@ def _sample(name: str, value: float, turn: int, number: int) -> Sample:
         started_at=f"{number:06}",
         duration_s=1.0,
         operations=1,
-        rate_per_s=1 / value,
-        server_cpu_us_per_op=value,
-        client_cpu_us_per_op=None,
+        metrics={"cost": _measured(value), "rate": _measured(1 / value)},
+        machine=MACHINE,
+        facts={},
         calibrator_us=1.0,
         steal_pct=0.0,
         errors=0,
         per_second=(),
         invalid=(),
-        workload={"turn": turn},
+        turn=turn,
+        workload={},
         log="",
     )

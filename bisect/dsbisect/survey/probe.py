@@ -13,10 +13,10 @@ from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError, InstanceError
 from dsharness.measure.golden_state import golden_state
-from dsharness.model import Matrix, Server, Settings, Toolchain
+from dsharness.model import Matrix, Settings, SystemName, Toolchain
 from dsharness.systems import Seed
 
-SEED = Seed(users=2, settings=Settings(id="default"))
+SEED = Seed(entries=2, settings=Settings(id="default"))
 
 Told = Callable[[str], None]
 
@@ -48,7 +48,7 @@ class Probe:
         try:
             image = self.supply.image(self.name, told)
             built = True
-            golden = golden_state(self.engine, image, Server.TREE, SEED, progress=told)
+            golden = golden_state(self.engine, image, SystemName.TREE, SEED, progress=told)
         except CandidateError as error:
             answered = isinstance(error, InstanceError) and error.answered
             outcome = BuildResult(

@@ -8,9 +8,9 @@ from dsbisect.survey.build_result import BuildResult
 from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers import tree
 from dsharness.content_key import content_key
-from dsharness.model import Server
+from dsharness.model import SystemName
 from dsharness.process.command import atomic_write
-from dsharness.systems import DRIVERS
+from dsharness.systems import SYSTEMS
 
 REVISION = 1  # raise this when the same source may now get a different result
 
@@ -18,7 +18,7 @@ REVISION = 1  # raise this when the same source may now get a different result
 def outcome_key(identity: str) -> str:
     """``identity`` names the source and its toolchain; the rest is the lab's own part."""
     script = tree.SCRIPT.read_text(encoding="utf-8")
-    lab = [REVISION, tree.REVISION, script, DRIVERS[Server.TREE].revision]
+    lab = [REVISION, tree.REVISION, script, SYSTEMS[SystemName.TREE].revision]
     return content_key([identity, lab])
 
 

@@ -1,1 +1,12 @@
-"""One file per load tool."""
+"""One driver for each load tool, in a literal dict."""
+
+from __future__ import annotations
+
+from dsharness.loads.contract import Extent, Load, LoadReport, Operations, Seconds
+from dsharness.loads.ldclt import Ldclt
+
+LOADS: dict[str, Load] = {
+    "ldclt": Ldclt(),
+}
+
+__all__ = ["LOADS", "Extent", "Load", "LoadReport", "Operations", "Seconds"]

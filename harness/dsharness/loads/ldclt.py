@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 import random
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
-from dsharness.model import UserOrder, Workload
+from dsharness.errors import WorkloadError
+from dsharness.loads.contract import Extent, LoadReport, Operations
+from dsharness.model import LdcltWorkload, UserOrder, Workload
+from dsharness.systems.contract import Endpoint
 from dsharness.systems.ldap.directory import Site
+from dsharness.systems.ldap.directory_system import LdapEndpoint
 
-HOST = "127.0.0.1"
 USERS_FILE = "users.tsv"
-GRACE_S = 45  # ldclt waits up to 30 s for an answer before it gives up
 
 # ldclt sleeps whole seconds between two looks at its threads. A SIGQUIT ends such a sleep (and
 # prints the statistics so far), so the script wakes it as soon as its threads have finished. It
@@ -46,73 +49,60 @@ exit $status
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """What one run of ldclt said."""
+class Ldclt:
+    """The driver of ldclt: simple binds."""
 
-    active_s: float | None = None  # from the start of its threads to their end
-    per_second: tuple[float, ...] = ()
-    total: int | None = None
-    errors: dict[str, int]
-    exit_status: int | None = None
-    client_cpu_us: float | None = None
+    protocol: ClassVar[str] = "ldap"
+    grace_s: ClassVar[float] = 45.0  # it waits up to 30 s for an answer before it gives up
 
-    @property
-    def rate_per_s(self) -> float | None:
-        """By the time its threads ran; without that, by its own readings."""
-        seconds = self.active_s or len(self.per_second)
-        return self.total / seconds if self.total and seconds else None
+    def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
+        site, binds = _site(endpoint), _binds(workload)
+        return {USERS_FILE: users_file(binds, site, turn)}
 
+    def argv(
+        self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
+    ) -> list[str]:
+        """``bindeach`` and ``bindonly`` belong together.
 
-@dataclass(frozen=True, kw_only=True)
-class Operations:
-    """Exactly so many, spread evenly over the threads, in at most that time."""
+        ``bindonly`` alone binds once and then counts an empty loop.
+        """
+        site, binds = _site(endpoint), _binds(workload)
+        load = [
+            "ldclt", "-h", endpoint.host, "-p", str(endpoint.port), "-n", str(binds.threads),
+            *_flags(extent), "-e", "bindeach,bindonly,sampinterval=1,timestamp",
+        ]  # fmt: skip
+        match binds.order:
+            case UserOrder.REPEAT:
+                load += ["-D", site.user_dn(0), "-w", site.user_password]
+            case UserOrder.RANDOM:
+                load += ["-e", f"randombinddnfromfile={folder}/{USERS_FILE}"]
+        bound_s = math.ceil(extent.limit_s + self.grace_s)
+        return ["timeout", "--kill-after=5", str(bound_s), "sh", "-c", _WATCHED, "sh", *load]
 
-    per_thread: int
-    limit_s: float
+    def parse(self, text: str) -> LoadReport:
+        """What ldclt did not print stays None and fails the gate."""
+        total, status = _last(_GLOBAL, text), _last(_STATUS, text)
+        times = _TIMES.findall(text)
+        active = [float(moment) for moment in _ACTIVE.findall(text)]
+        return LoadReport(
+            active_s=active[1] - active[0] if len(active) == 2 else None,
+            per_second=tuple(float(rate) for rate, _ in _SECOND.findall(text)),
+            total=int(total) if total else None,
+            errors={
+                f"{code} ({words})".lstrip(): int(count)
+                for code, words, count in _ERROR.findall(text)
+            },
+            exit_status=int(status) if status else None,
+            client_cpu_us=_seconds(times[-1]) * 1e6 if len(times) >= 2 else None,
+        )
 
-    @property
-    def flags(self) -> list[str]:
-        return ["-T", str(self.per_thread)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seconds:
-    """As many as fit into whole seconds; those that are under way at the end are not counted."""
-
-    seconds: int
-
-    @property
-    def limit_s(self) -> float:
-        return float(self.seconds)
-
-    @property
-    def flags(self) -> list[str]:
-        return ["-N", str(self.seconds)]
-
-
-Extent = Operations | Seconds
-
-
-def argv(workload: Workload, site: Site, folder: str, extent: Extent) -> list[str]:
-    """One bounded run; ``bindeach`` and ``bindonly`` belong together.
-
-    ``bindonly`` alone binds once and then counts an empty loop.
-    """
-    load = [
-        "ldclt", "-h", HOST, "-p", str(site.port), "-n", str(workload.threads),
-        *extent.flags, "-e", "bindeach,bindonly,sampinterval=1,timestamp",
-    ]  # fmt: skip
-    match workload.order:
-        case UserOrder.REPEAT:
-            load += ["-D", site.user_dn(0), "-w", site.user_password]
-        case UserOrder.RANDOM:
-            load += ["-e", f"randombinddnfromfile={folder}/{USERS_FILE}"]
-    bound_s = math.ceil(extent.limit_s) + GRACE_S
-    return ["timeout", "--kill-after=5", str(bound_s), "sh", "-c", _WATCHED, "sh", *load]
+    def objections(self, report: LoadReport) -> Iterator[str]:
+        """Errors and counts tell all there is."""
+        del report
+        yield from ()
 
 
-def users_file(workload: Workload, site: Site, turn: int) -> str:
+def users_file(workload: LdcltWorkload, site: Site, turn: int) -> str:
     """The users of one run, one a line, in an order of this turn's own.
 
     ldclt never seeds its random numbers: without a fresh order each run would bind as the same
@@ -124,29 +114,32 @@ def users_file(workload: Workload, site: Site, turn: int) -> str:
     return "".join(f"{site.user_dn(number)}\t{site.user_password}\n" for number in numbers)
 
 
+def _flags(extent: Extent) -> list[str]:
+    if isinstance(extent, Operations):
+        return ["-T", str(extent.per_thread)]
+    return ["-N", str(extent.seconds)]
+
+
+def _site(endpoint: Endpoint) -> Site:
+    if not isinstance(endpoint, LdapEndpoint):
+        raise WorkloadError(
+            f"ldclt cannot drive what answers on port {endpoint.port}: it is no directory"
+        )
+    return endpoint.site
+
+
+def _binds(workload: Workload) -> LdcltWorkload:
+    if not isinstance(workload, LdcltWorkload):
+        raise WorkloadError(f"workload {workload.id!r} is not ldclt's but {workload.tool}'s")
+    return workload
+
+
 _SECOND = re.compile(r"^\d+\|.*Average rate:.*\(\s*([\d.]+)/sec\), total:\s*(\d+)", re.MULTILINE)
 _GLOBAL = re.compile(r"Global average rate:.*, total:\s*(\d+)")
 _ERROR = re.compile(r"Global (?:illegal )?errors?\s+(-?\d*)\s*\((.*)\) occurs\s+(\d+) times")
 _STATUS = re.compile(r"Exit status (\d+) - ")
 _ACTIVE = re.compile(r"^load (?:begun|finished) at ([\d.]+)$", re.MULTILINE)
 _TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
-
-
-def parse(text: str) -> Report:
-    """Read what ldclt printed; what it did not print stays None and fails the gate."""
-    total, status = _last(_GLOBAL, text), _last(_STATUS, text)
-    times = _TIMES.findall(text)
-    active = [float(moment) for moment in _ACTIVE.findall(text)]
-    return Report(
-        active_s=active[1] - active[0] if len(active) == 2 else None,
-        per_second=tuple(float(rate) for rate, _ in _SECOND.findall(text)),
-        total=int(total) if total else None,
-        errors={
-            f"{code} ({words})".lstrip(): int(count) for code, words, count in _ERROR.findall(text)
-        },
-        exit_status=int(status) if status else None,
-        client_cpu_us=_seconds(times[-1]) * 1e6 if len(times) >= 2 else None,
-    )
 
 
 def _last(pattern: re.Pattern[str], text: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from dsharness.loads.ldclt import Operations
+from dsharness.loads.contract import Operations
 from dsharness.model import Workload
 
 SLOWER = 4.0  # times slower than expected: a machine may be that busy, and the run still ends

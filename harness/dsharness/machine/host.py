@@ -7,10 +7,10 @@ import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
+from dsharness.model import Machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +63,6 @@ def read_ticks(cpus: tuple[int, ...]) -> CpuTicks:
     return parse_ticks(Path("/proc/stat").read_text(encoding="utf-8"), cpus)
 
 
-# What `fingerprint` tells; a sample records more, of its image and its server.
-MACHINE_FACTS = (
-    "machine", "machine_id", "cpu_count", "cpu_model", "kernel", "server_cpus", "load_cpus",
-    "pinned", "cgroups", "rootless", "runtime", "podman",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, kw_only=True)
 class Clocks:
     """The kernel's clocks at one moment."""
@@ -95,22 +88,24 @@ class Clocks:
         return (later.wall_s - self.wall_s) - (later.boot_s - self.boot_s)
 
 
-def fingerprint(engine: Engine, cpus: CpuPlan) -> dict[str, Any]:
-    """What a sample must carry to be compared with another one."""
-    return {
-        "machine": platform.machine(),
-        "machine_id": machine_id(),
-        "cpu_count": os.cpu_count(),
-        "cpu_model": _cpu_model(),
-        "kernel": platform.release(),
-        "server_cpus": list(cpus.server),
-        "load_cpus": list(cpus.load),
-        "pinned": cpus.pinned,
-        "cgroups": engine.cgroups,
-        "rootless": engine.rootless,
-        "runtime": engine.runtime,
-        "podman": engine.podman_version,
-    }
+def machine_now(engine: Engine, cpus: CpuPlan) -> Machine:
+    """This machine, as samples carry it."""
+    return Machine(
+        id=machine_id(),
+        facts={
+            "architecture": platform.machine(),
+            "cpu_count": os.cpu_count() or 0,
+            "cpu_model": _cpu_model(),
+            "kernel": platform.release(),
+            "server_cpus": cpus.server,
+            "load_cpus": cpus.load,
+            "pinned": cpus.pinned,
+            "cgroups": engine.cgroups,
+            "rootless": engine.rootless,
+            "runtime": engine.runtime,
+            "podman": engine.podman_version,
+        },
+    )
 
 
 def machine_id() -> str:

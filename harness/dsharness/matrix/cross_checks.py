@@ -135,6 +135,7 @@ def _choices(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
         for index, name in enumerate(draft.defaults.workloads):
             yield ("defaults", "workloads", index), name, "workloads"
     if draft.tools is not None:
-        yield ("tools", "ldclt"), draft.tools.ldclt, "rows"
+        for tool, row in draft.tools.loads.items():
+            yield ("tools", "loads", tool), row, "rows"
         if draft.tools.cargo is not None:
             yield ("tools", "cargo"), draft.tools.cargo, "toolchains"

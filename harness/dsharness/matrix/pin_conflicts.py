@@ -10,10 +10,11 @@ from dsharness.model import (
     Bootstrap,
     Family,
     KojiPackages,
+    LdcltWorkload,
     PreinstalledPackages,
     Registry,
     Row,
-    Server,
+    SystemName,
     UserOrder,
     Workload,
 )
@@ -43,6 +44,8 @@ def row_contradictions(index: int, row: Row) -> Iterator[Problem]:
 
 def workload_contradictions(index: int, load: Workload) -> Iterator[Problem]:
     """A load that binds as users it does not have, or walks over one user at random."""
+    if not isinstance(load, LdcltWorkload):
+        return
     at = ("workloads", index, "distinct_users")
     if load.distinct_users > load.users:
         yield Problem(
@@ -88,21 +91,21 @@ def _bootstrap(row: Row) -> Iterator[Contradiction]:
 
 
 def _servers(row: Row) -> Iterator[Contradiction]:
-    versions, server = row.versions, row.server
-    if versions.freeipa is not None and server is Server.DIRSRV:
+    versions, system = row.versions, row.system
+    if versions.freeipa is not None and system is SystemName.DIRSRV:
         yield (
             ("versions", "freeipa"),
             versions.freeipa,
-            "only with `server: freeipa` or `aldpro`; else it belongs in `published.freeipa`",
+            "only with `system: freeipa` or `aldpro`; else it belongs in `published.freeipa`",
         )
-    if versions.aldpro is not None and server is not Server.ALDPRO:
-        yield ("versions", "aldpro"), versions.aldpro, "only with `server: aldpro`"
-    if server is Server.FREEIPA and versions.freeipa is None:
-        yield ("versions", "freeipa"), None, "missing; `server: freeipa` needs it"
-    if server is Server.ALDPRO and versions.aldpro is None:
-        yield ("versions", "aldpro"), None, "missing; `server: aldpro` needs it"
-    if row.family is Family.FREEIPA and server is Server.DIRSRV:
-        yield ("server",), str(server), "freeipa with `family: freeipa`"
+    if versions.aldpro is not None and system is not SystemName.ALDPRO:
+        yield ("versions", "aldpro"), versions.aldpro, "only with `system: aldpro`"
+    if system is SystemName.FREEIPA and versions.freeipa is None:
+        yield ("versions", "freeipa"), None, "missing; `system: freeipa` needs it"
+    if system is SystemName.ALDPRO and versions.aldpro is None:
+        yield ("versions", "aldpro"), None, "missing; `system: aldpro` needs it"
+    if row.family is Family.FREEIPA and system is SystemName.DIRSRV:
+        yield ("system",), str(system), "freeipa with `family: freeipa`"
 
 
 def _version_pins(row: Row) -> Iterator[Contradiction]:

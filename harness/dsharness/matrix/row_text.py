@@ -117,7 +117,7 @@ def _facts(matrix: Matrix, row: Row) -> Iterator[tuple[str, str]]:
     yield "389-ds", row.versions.dirsrv or f"known after the {UNKNOWN}"
     yield "FreeIPA", row.versions.freeipa or ""
     yield "ALD Pro", row.versions.aldpro or ""
-    yield "server", row.server
+    yield "system", row.system
     yield "image template", row.family
     yield "base", told_base(row.base)
     yield "packages", told_packages(row)

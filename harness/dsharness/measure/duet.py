@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from dsharness.loads.run_size import run_size
 from dsharness.machine.host import CpuPlan
-from dsharness.measure.sample import Bench, Run, run_load, sample_of, warm_up, write_users
+from dsharness.measure.sample import Bench, Run, run_load, sample_of, warm_up, write_files
 from dsharness.model import Sample, Workload
 
 HALVES = 2
@@ -42,7 +42,7 @@ def take_duet(
     runs: tuple[list[Run], list[Run]] = ([], [])
     with ThreadPoolExecutor(max_workers=len(pair), thread_name_prefix="duet") as pool:
         for at, seat in zip(pair, seats, strict=True):
-            write_users(at, workload, turn)
+            write_files(at, workload, turn)
             sit(at, seat)
         list(pool.map(lambda at: warm_up(at, workload), pair))
         sizes = [run_size(workload, at.pace.get(workload.id), 1 / HALVES) for at in pair]

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dsharness.loads.ldclt import Report
-from dsharness.model import StoredPassword
+from dsharness.loads import LoadReport
 
 COUNT_TOLERANCE = 0.01
 LOAD_SHARE = 0.90  # of the load's own CPUs: then it sets the pace
@@ -38,24 +37,25 @@ class RunEvidence:
 
     operations: int  # that the load was to make
     threads: int
-    report: Report
+    report: LoadReport
+    of_load: tuple[str, ...] = ()  # what the load's driver objects to
     server_alive: bool
-    server_binds: int | None
+    server_operations: int | None
     server_cpu_us: float | None
-    expected: StoredPassword
-    stored: StoredPassword | None
+    of_system: tuple[str, ...] | None  # what the system's driver objects to; None: it was not asked
     conditions: Conditions
 
 
 def objections(evidence: RunEvidence) -> tuple[str, ...]:
     """Why a run may not be used; empty when it may."""
-    return (*_load(evidence.report, evidence.operations), *_server(evidence))
+    load = _load(evidence.report, evidence.operations)
+    return (*load, *evidence.of_load, *_server(evidence))
 
 
 def disturbances(evidence: RunEvidence) -> tuple[str, ...]:
     """What outside the candidate explains the objections; empty when something is its own doing."""
     crashed = not evidence.server_alive and not evidence.conditions.killed
-    if crashed or _restored(evidence) or not objections(evidence):
+    if crashed or evidence.of_system or not objections(evidence):
         return ()
     return tuple(_outside(evidence.conditions))
 
@@ -65,12 +65,7 @@ def load_bound(client_cpu_us: float | None, active_s: float, cpus: int) -> bool:
     return client_cpu_us is not None and client_cpu_us > LOAD_SHARE * active_s * 1e6 * max(1, cpus)
 
 
-def _restored(evidence: RunEvidence) -> bool:
-    """Whether users are stored in another way than when the directory was made."""
-    return evidence.stored is not None and evidence.stored != evidence.expected
-
-
-def _load(report: Report, operations: int) -> Iterator[str]:
+def _load(report: LoadReport, operations: int) -> Iterator[str]:
     for error, times in report.errors.items():
         yield f"the load met error {error} {times} times"
     if report.exit_status is None:
@@ -91,15 +86,15 @@ def _server(evidence: RunEvidence) -> Iterator[str]:
         yield "the server's CPU time could not be read"
     elif evidence.server_cpu_us <= 0:
         yield "the server used no CPU time"
-    if evidence.stored is None:
-        yield "the stored password could not be read back"
-    elif _restored(evidence):
-        yield f"users are stored as {spell(evidence.stored)}, not {spell(evidence.expected)}"
-    total, counted = evidence.report.total, evidence.server_binds
+    if evidence.of_system is None:
+        yield "the server no longer says how it is set"
+    else:
+        yield from evidence.of_system
+    total, counted = evidence.report.total, evidence.server_operations
     if counted is None:
-        yield "the server's own count of binds could not be read"
+        yield "the server's own count of operations could not be read"
     elif total and abs(counted - total) > max(COUNT_TOLERANCE * total, evidence.threads):
-        yield f"the server counted {counted} binds, the load {total}"
+        yield f"the server counted {counted} operations, the load {total}"
 
 
 def _outside(conditions: Conditions) -> Iterator[str]:
@@ -113,7 +108,3 @@ def _outside(conditions: Conditions) -> Iterator[str]:
         yield f"the lab itself was not let run for {conditions.gap_s:.1f} s"
     if abs(conditions.stepped_s) > STILL_S:
         yield f"the clock was set by {conditions.stepped_s:+.0f} s"
-
-
-def spell(stored: StoredPassword) -> str:
-    return stored.scheme + (f" with {stored.rounds} rounds" if stored.rounds else "")

@@ -14,21 +14,22 @@ from typing import Any, TypeVar
 from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
-from dsharness.loads import ldclt
+from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
 from dsharness.loads.run_size import run_size
 from dsharness.machine.calibrator import Calibrator
 from dsharness.machine.cgroups import frozen_file, is_frozen
 from dsharness.machine.host import Clocks, CpuPlan, read_ticks
 from dsharness.measure.gate import Conditions, RunEvidence, disturbances, load_bound, objections
 from dsharness.measure.instance import Instance
-from dsharness.model import Image, Sample, StoredPassword, Workload
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE, Metric
+from dsharness.model import Image, Machine, Measurement, Sample, Workload
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
-from dsharness.systems.ldap.directory import connect
+from dsharness.systems.contract import Look
 from dsharness.systems.readiness import shared_folder
 
 LOAD_FOLDER = "/load"
-PROCEDURE = 2  # samples of another way of measuring are not mixed with these
+PROCEDURE = 3  # samples of another way of measuring are not mixed with these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class Bench:
     load: Container
     folder: Path
     cpus: CpuPlan
+    machine: Machine
     environment: dict[str, Any]
     pause_files: tuple[Path, ...] = ()
     pace: dict[str, float] = field(default_factory=dict)  # workload -> operations a second so far
@@ -59,6 +61,7 @@ def bench(
     instance: Instance,
     loader: Image,
     cpus: CpuPlan,
+    machine: Machine,
     environment: dict[str, Any],
     *,
     keep: bool = False,
@@ -86,7 +89,6 @@ def bench(
                 "golden": golden.key,
                 "loader": loader.key,
                 "notable": golden.image.notable,
-                "server_says": _version(instance),
                 "cpu_meter": instance.meter.source,
             }
             yield Bench(
@@ -94,6 +96,7 @@ def bench(
                 load=load,
                 folder=folder,
                 cpus=cpus,
+                machine=machine,
                 environment={**environment, **versions},
                 pause_files=_pause_files(instance.container, load),
             )
@@ -104,7 +107,8 @@ class Run:
     """What one load on a bench left; one run, or the two halves of a duet, make a sample."""
 
     started_at: str
-    report: ldclt.Report
+    report: LoadReport
+    look: Look | None
     evidence: RunEvidence
     calibrator_us: float | None
     steal_pct: float
@@ -117,7 +121,7 @@ class Run:
 
 def take_sample(at: Bench, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
     """Run the load once. Never raises for a run that went wrong: the sample says why."""
-    write_users(at, workload, turn)
+    write_files(at, workload, turn)
     warm_up(at, workload)
     size = run_size(workload, at.pace.get(workload.id))
     return sample_of(
@@ -125,39 +129,38 @@ def take_sample(at: Bench, workload: Workload, *, campaign_id: str, turn: int) -
     )
 
 
-def write_users(at: Bench, workload: Workload, turn: int) -> None:
-    """Who binds in this turn."""
-    users = at.folder / ldclt.USERS_FILE
-    with writing(users):
-        users.write_text(ldclt.users_file(workload, at.instance.site, turn), encoding="utf-8")
+def write_files(at: Bench, workload: Workload, turn: int) -> None:
+    """What the load reads in this turn."""
+    files = _load(workload).files(workload, at.instance.endpoint, turn)
+    for name, text in files.items():
+        with writing(at.folder / name):
+            (at.folder / name).write_text(text, encoding="utf-8")
 
 
 def warm_up(at: Bench, workload: Workload) -> None:
     """Before a server's first run of a workload: fill its caches, and see how fast it is."""
     if workload.id in at.pace:
         return
-    extent = ldclt.Seconds(seconds=workload.warmup_s)
-    done = _execute(at, workload, extent)
-    rate = ldclt.parse(done).rate_per_s
+    rate = _execute(at, workload, Seconds(seconds=workload.warmup_s)).rate_per_s
     if rate:
         at.pace[workload.id] = rate
 
 
-def run_load(at: Bench, workload: Workload, size: ldclt.Operations, cpus: CpuPlan) -> Run:
+def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> Run:
     """Exactly so many operations, and the CPU time of exactly these."""
     instance = at.instance
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    before, ticks, clocks = _read(instance, count_own=1), read_ticks(cpus.server), Clocks.read()
+    before, ticks, clocks = _look(instance), read_ticks(cpus.server), Clocks.read()
     cpu_before_us = _cpu_us(instance)
     with Calibrator(cpus.server, paused=lambda: at.paused) as calibrator:
-        report = ldclt.parse(_execute(at, workload, size))
+        report = _execute(at, workload, size)
         cpu_after_us = _cpu_us(instance)
     later = Clocks.read()
     steal_pct = ticks.steal_pct_until(read_ticks(cpus.server))
     server = instance.container.state()
-    after = _read(instance, count_own=0) if server.running else _Reading()
+    after = _look(instance) if server.running else None
     if not server.running:
-        instance.last_words()
+        instance.note_end()
     if report.rate_per_s:
         at.pace[workload.id] = report.rate_per_s
     killed = "the server" if server.killed and not server.running else None
@@ -165,11 +168,11 @@ def run_load(at: Bench, workload: Workload, size: ldclt.Operations, cpus: CpuPla
         operations=size.per_thread * workload.threads,
         threads=workload.threads,
         report=report,
+        of_load=tuple(_load(workload).objections(report)),
         server_alive=server.running,
-        server_binds=_difference(after.binds, before.binds),
+        server_operations=_counted(instance, before, after),
         server_cpu_us=_difference(cpu_after_us, cpu_before_us),
-        expected=instance.golden.stored,
-        stored=after.stored,
+        of_system=_of_system(instance, after),
         conditions=Conditions(
             gap_s=calibrator.gap_s,
             paused_s=calibrator.paused_s,
@@ -181,6 +184,7 @@ def run_load(at: Bench, workload: Workload, size: ldclt.Operations, cpus: CpuPla
     return Run(
         started_at=started_at,
         report=report,
+        look=after,
         evidence=evidence,
         calibrator_us=calibrator.cpu_us,
         steal_pct=steal_pct,
@@ -200,10 +204,9 @@ def sample_of(
     """One sample from the runs that belong together; each CPU's own speed is taken out first."""
     operations = sum(run.report.total or 0 for run in runs)
     active_s = sum(run.active_s for run in runs)
-    server_us = _total(run.evidence.server_cpu_us for run in runs)
     client_us = _total(run.report.client_cpu_us for run in runs)
     alive = all(run.evidence.server_alive for run in runs)
-    golden = at.instance.golden
+    golden, look = at.instance.golden, runs[-1].look
     return Sample(
         id=str(uuid.uuid4()),
         campaign_id=campaign_id,
@@ -211,12 +214,12 @@ def sample_of(
         settings_id=golden.seed.settings.id,
         workload_id=workload.id,
         image_key=golden.image.key,
+        turn=turn,
         started_at=runs[0].started_at,
         duration_s=active_s,
         operations=operations,
-        rate_per_s=operations / active_s if active_s else 0.0,
-        server_cpu_us_per_op=_per(server_us, operations),
-        client_cpu_us_per_op=_per(client_us, operations),
+        metrics=_metrics(runs, operations, active_s),
+        machine=at.machine,
         calibrator_us=_calibrator_us(runs),
         steal_pct=max(run.steal_pct for run in runs),
         gap_s=max(run.evidence.conditions.gap_s for run in runs),
@@ -228,11 +231,37 @@ def sample_of(
         duet=duet,
         invalid=_once(why for run in runs for why in objections(run.evidence)),
         disturbed=_excuses(runs),
-        stored=runs[-1].evidence.stored,
-        workload={**workload.model_dump(mode="json"), "turn": turn},
+        facts=look.facts if look else {},
+        workload=workload.model_dump(mode="json"),
         environment=at.environment,
         log=str(at.load.log if alive else at.instance.container.log),
     )
+
+
+def _metrics(runs: Sequence[Run], operations: int, active_s: float) -> dict[str, Measurement]:
+    """What could not be read is absent."""
+    cpu_us = _per(_total(run.evidence.server_cpu_us for run in runs), operations)
+    unit_us = _calibrator_us(runs)
+    values: dict[Metric, float | None] = {
+        COST: cpu_us / unit_us if cpu_us is not None and unit_us else None,
+        RATE: operations / active_s if active_s else None,
+        LATENCY: _mean_latency_us(runs, operations),
+        CPU: cpu_us,
+        CLIENT_CPU: _per(_total(run.report.client_cpu_us for run in runs), operations),
+    }
+    return {
+        metric.name: metric.measured(value) for metric, value in values.items() if value is not None
+    }
+
+
+def _mean_latency_us(runs: Sequence[Run], operations: int) -> float | None:
+    spent = (
+        run.report.latency_us * run.report.total
+        if run.report.latency_us is not None and run.report.total
+        else None
+        for run in runs
+    )
+    return _per(_total(spent), operations)
 
 
 def _excuses(runs: Sequence[Run]) -> tuple[str, ...]:
@@ -252,28 +281,35 @@ def _calibrator_us(runs: Sequence[Run]) -> float | None:
     return sum(cost for cost in costs if cost) / units
 
 
-def _execute(at: Bench, workload: Workload, extent: ldclt.Extent) -> str:
-    argv = ldclt.argv(workload, at.instance.site, LOAD_FOLDER, extent)
-    limit_s = extent.limit_s + ldclt.GRACE_S + 15
-    return at.load.execute(*argv, limit_s=limit_s).stdout
+def _execute(at: Bench, workload: Workload, extent: Extent) -> LoadReport:
+    load = _load(workload)
+    argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, extent)
+    return load.parse(at.load.execute(*argv, limit_s=extent.limit_s + load.grace_s + 15).stdout)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Reading:
-    """What the server says of itself at one moment; None where it no longer answers."""
-
-    binds: int | None = None
-    stored: StoredPassword | None = None
+def _load(workload: Workload) -> Load:
+    return LOADS[workload.tool]
 
 
-def _read(instance: Instance, *, count_own: int) -> _Reading:
-    """Its count and how it stores a password; ``count_own`` leaves out our next own bind."""
+def _look(instance: Instance) -> Look | None:
+    """What the server says of itself now; None where it no longer answers."""
     try:
-        with connect(instance.socket, instance.site) as directory:
-            binds = directory.simple_binds() + count_own
-            return _Reading(binds=binds, stored=directory.stored_password(0))
+        return instance.system.look(instance.endpoint)
     except (InstanceError, OSError):
-        return _Reading()
+        return None
+
+
+def _counted(instance: Instance, before: Look | None, after: Look | None) -> int | None:
+    """The operations of the load alone: those of the later look of our own are left out."""
+    if before is None or after is None:
+        return None
+    return after.operations - before.operations - instance.system.look_operations
+
+
+def _of_system(instance: Instance, look: Look | None) -> tuple[str, ...] | None:
+    if look is None:
+        return None
+    return tuple(instance.system.objections(instance.golden.facts, look.facts))
 
 
 def _cpu_us(instance: Instance) -> float | None:
@@ -287,11 +323,6 @@ def _pause_files(*containers: Container) -> tuple[Path, ...]:
     states = [container.state() for container in containers]
     files = [frozen_file(state.pid, state.id) for state in states if state.running]
     return tuple(file for file in files if file)
-
-
-def _version(instance: Instance) -> str:
-    with connect(instance.socket, instance.site) as directory:
-        return directory.version()
 
 
 Number = TypeVar("Number", int, float)

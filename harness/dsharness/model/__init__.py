@@ -26,18 +26,18 @@ from dsharness.model.matrix import (
     PublishedSource,
     Settings,
     Tools,
-    UserOrder,
-    Workload,
 )
 from dsharness.model.measured import (
     NOTABLE_PACKAGES,
     Boundary,
     Campaign,
     CostStep,
+    Facts,
     Image,
+    Machine,
+    Measurement,
     Outcome,
     Sample,
-    StoredPassword,
     Verdict,
 )
 from dsharness.model.rows import (
@@ -54,7 +54,7 @@ from dsharness.model.rows import (
     Registry,
     Row,
     Series,
-    Server,
+    SystemName,
     Versions,
 )
 from dsharness.model.value import (
@@ -63,6 +63,7 @@ from dsharness.model.value import (
     Value,
     Version,
 )
+from dsharness.model.workload import LdcltWorkload, UserOrder, Workload
 
 __all__ = [
     "NOTABLE_PACKAGES",
@@ -79,12 +80,16 @@ __all__ = [
     "DistributionSource",
     "DnfPackages",
     "DriverName",
+    "Facts",
     "Family",
     "GitSource",
     "Identifier",
     "Image",
     "KojiPackages",
+    "LdcltWorkload",
+    "Machine",
     "Matrix",
+    "Measurement",
     "Os",
     "Outcome",
     "Packages",
@@ -97,12 +102,11 @@ __all__ = [
     "Row",
     "Sample",
     "Series",
-    "Server",
     "Settings",
     "Shown",
     "SourceSpec",
     "SrpmSource",
-    "StoredPassword",
+    "SystemName",
     "TarballSource",
     "Toolchain",
     "Tools",

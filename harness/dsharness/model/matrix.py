@@ -1,47 +1,17 @@
-"""Workloads, settings and the whole of matrix.yaml."""
+"""Settings, tools and the whole of matrix.yaml."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from dsharness.model.built import Toolchain
 from dsharness.model.rows import Row, Series
 from dsharness.model.value import Identifier, Value
-
-
-class UserOrder(StrEnum):
-    """How a load walks over its users."""
-
-    RANDOM = "random"  # all distinct users, at random
-    REPEAT = "repeat"  # one user again and again
-
-
-class Workload(Value):
-    """A fixed load; every parameter is pinned, none is left to the tool's default."""
-
-    id: Identifier
-    title: str
-    operation: Literal["bind"] = "bind"
-    tool: Literal["ldclt"] = "ldclt"
-    threads: PositiveInt = 4
-    users: PositiveInt = Field(default=1000, description="users seeded into the directory")
-    distinct_users: PositiveInt = Field(default=1000, description="users the load binds as")
-    order: UserOrder = UserOrder.RANDOM
-    warmup_s: PositiveInt = Field(
-        default=1, description="seconds before a server's first run, which also tell its speed"
-    )
-    duration_s: PositiveFloat = Field(
-        default=2.0, description="seconds that a run should last; it has as many operations"
-    )
-    operations: PositiveInt = Field(default=200, description="the fewest operations of a run ...")
-    most_s: PositiveFloat = Field(
-        default=4.0, description="... unless they take longer than so many seconds"
-    )
+from dsharness.model.workload import AnyWorkload
 
 
 class Settings(Value):
@@ -49,13 +19,17 @@ class Settings(Value):
 
     id: Identifier
     title: str = ""
-    password_scheme: str | None = None
+    options: dict[Identifier, str] = Field(
+        default_factory=dict, description="e.g. password-scheme: SSHA512; its system knows which"
+    )
 
 
 class Tools(Value):
     """Where the tools come from that are the same for every version."""
 
-    ldclt: Identifier = Field(description="the row whose load generator drives every server")
+    loads: dict[Identifier, Identifier] = Field(
+        description="load tool -> the row whose image has it; that one drives every server"
+    )
     cargo: Identifier | None = Field(
         default=None,
         description="the toolchain that fetches crates for all; default: each its own",
@@ -91,7 +65,7 @@ class Matrix(Value):
     )
     rows: tuple[Row, ...] = Field(min_length=1)
     series: tuple[Series, ...] = Field(min_length=1)
-    workloads: tuple[Workload, ...] = Field(min_length=1)
+    workloads: tuple[AnyWorkload, ...] = Field(min_length=1)
     settings: tuple[Settings, ...] = Field(min_length=1)
 
     def row(self, row_id: str) -> Row:

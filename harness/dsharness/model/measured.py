@@ -53,11 +53,22 @@ NOTABLE_PACKAGES: dict[str, tuple[str, ...]] = {
 }
 
 
-class StoredPassword(Value):
-    """What the running server really stores, read back and not assumed."""
+# What a system says of itself, e.g. its version or how it stores a password.
+Facts = dict[str, str | int]
 
-    scheme: str
-    rounds: int | None = None
+
+class Measurement(Value):
+    """One metric of one sample; ``dsharness.measure.metrics`` says what each name means."""
+
+    value: float
+    unit: str
+
+
+class Machine(Value):
+    """What a sample was taken on; samples of one id may be paired."""
+
+    id: str
+    facts: dict[str, str | int | bool | tuple[int, ...]] = Field(default_factory=dict)
 
 
 class Sample(Value):
@@ -72,12 +83,12 @@ class Sample(Value):
     settings_id: str
     workload_id: str
     image_key: str
+    turn: int = Field(description="candidates of one turn were measured next to each other")
     started_at: str = Field(description="UTC, ISO 8601")
     duration_s: float = Field(description="how long the load was at work")
     operations: int
-    rate_per_s: float
-    server_cpu_us_per_op: float | None
-    client_cpu_us_per_op: float | None
+    metrics: dict[str, Measurement] = Field(description="by name; what could not be read is absent")
+    machine: Machine
     calibrator_us: float | None = Field(description="CPU time of one fixed piece of work")
     steal_pct: float
     gap_s: float = Field(default=0.0, description="the longest time the lab was not let run")
@@ -89,7 +100,7 @@ class Sample(Value):
     duet: bool = Field(default=False, description="measured at the same time as its turn's other")
     invalid: tuple[str, ...] = ()
     disturbed: tuple[str, ...] = ()
-    stored: StoredPassword | None = None
+    facts: Facts = Field(default_factory=dict, description="what the system said of itself")
     workload: dict[str, Any] = Field(default_factory=dict)
     environment: dict[str, Any] = Field(default_factory=dict)
     log: str = ""
@@ -98,12 +109,10 @@ class Sample(Value):
     def valid(self) -> bool:
         return not self.invalid
 
-    @property
-    def calibrated_cost(self) -> float | None:
-        """Server CPU per operation in units of the calibrator: the machine's speed cancels."""
-        if self.server_cpu_us_per_op is None or not self.calibrator_us:
-            return None
-        return self.server_cpu_us_per_op / self.calibrator_us
+    def value(self, metric: str) -> float | None:
+        """None where it was not measured."""
+        found = self.metrics.get(metric)
+        return found.value if found else None
 
 
 class Verdict(Value):

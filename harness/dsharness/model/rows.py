@@ -20,8 +20,8 @@ class Family(StrEnum):
     FREEIPA = "freeipa"  # FreeIPA's own server image, systemd inside
 
 
-class Server(StrEnum):
-    """Which driver makes and serves the directory."""
+class SystemName(StrEnum):
+    """Which driver makes and serves it."""
 
     DIRSRV = "dirsrv"
     TREE = "tree"  # 389-ds built from source, without the tools that go with it
@@ -165,7 +165,7 @@ class Row(Value):
     build: BuildSpec | None = Field(
         default=None, description="built from source and installed over the packages"
     )
-    server: Server = Server.DIRSRV
+    system: SystemName = SystemName.DIRSRV
     published: Published | None = None
     note: str = ""
 

@@ -1,19 +1,19 @@
-"""One driver per kind of server, in a literal dict: no registry, no scanning."""
+"""One driver for each kind of server, in a literal dict: no registry, no scanning."""
 
 from __future__ import annotations
 
-from dsharness.model import Server
-from dsharness.systems.contract import Seed, ServerDriver
+from dsharness.model import SystemName
+from dsharness.systems.contract import Endpoint, Look, Seed, System
 from dsharness.systems.ldap.aldpro import AldPro
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.freeipa import FreeIpa
 from dsharness.systems.ldap.install_tree import TreeServer
 
-DRIVERS: dict[Server, ServerDriver] = {
-    Server.DIRSRV: Dirsrv(),
-    Server.TREE: TreeServer(),
-    Server.FREEIPA: FreeIpa(),
-    Server.ALDPRO: AldPro(),
+SYSTEMS: dict[SystemName, System] = {
+    SystemName.DIRSRV: Dirsrv(),
+    SystemName.TREE: TreeServer(),
+    SystemName.FREEIPA: FreeIpa(),
+    SystemName.ALDPRO: AldPro(),
 }
 
-__all__ = ["DRIVERS", "Seed", "ServerDriver"]
+__all__ = ["SYSTEMS", "Endpoint", "Look", "Seed", "System"]

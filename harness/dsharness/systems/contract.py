@@ -1,38 +1,69 @@
-"""What the lab asks of a kind of server."""
+"""What the lab asks of a kind of server, and where a load reaches one.
+
+A driver is a class that satisfies ``System``, listed in ``dsharness.systems.SYSTEMS``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from dsharness.containers.container import Container, Options
-from dsharness.model import Settings
-from dsharness.systems.ldap.directory import Site
+from dsharness.model import Facts, Settings
 
-SOCKET_FOLDER = "/run/dsbisect"
-SOCKET_NAME = "ldapi"
-# What a server that is started beside another main command says, and its status once it ended.
+SHARED_FOLDER = "/run/dsbisect"  # inside the container: what the lab and the server share
+# What a server that is started next to another main command says, and its status once it ended.
 SAID_NAME, ENDED_NAME = "server.said", "server.ended"
+
+Told = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """What a directory is filled with; part of its golden state's name."""
+    """What a system is filled with; part of its golden state's name."""
 
-    users: int = 1000
+    entries: int = 1000  # users of a directory, names of a zone
     settings: Settings
 
 
-class ServerDriver(Protocol):
-    """How one kind of server is made, filled, served and stopped."""
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Where a load reaches a system. A kind of server adds what its loads must know."""
 
-    revision: int
-    site: Site
-    creating: str  # what to tell those who wait while ``create`` works
+    host: str = "127.0.0.1"
+    port: int
+    shared: Path | None = None  # the folder that lab and server share; None by address
+    box: Container | None = None  # None by address
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What a server says of itself at one moment."""
+
+    facts: Facts = field(default_factory=dict)
+    operations: int  # that it has counted so far
+
+
+class System(Protocol):
+    """How one kind of server is made, filled, served and asked.
+
+    What goes wrong is raised as an InstanceError that says what and why.
+    """
+
+    product: ClassVar[str]  # of products/
+    protocol: ClassVar[str]  # that a load must speak: "ldap", "dns"
+    port: ClassVar[int]  # inside the container
+    grave: ClassVar[re.Pattern[str]]  # a line of its log that says why it could not start
+    revision: ClassVar[int]  # of how its state is made; a new one makes all golden states anew
+    creating: ClassVar[str]  # told to those who wait while ``create`` works
+    options: ClassVar[frozenset[str]]  # that settings may set
+    look_operations: ClassVar[int]  # that a look adds to the server's own count
 
     def making(self, shared: Path) -> Options:
-        """How the container in which a directory is made is confined."""
+        """How the container in which a state is made is confined."""
         ...
 
     def serving(self, shared: Path) -> Options:
@@ -40,23 +71,45 @@ class ServerDriver(Protocol):
         ...
 
     def idle_command(self) -> tuple[str, ...]:
-        """The main command while the directory is made."""
+        """The main command while a state is made."""
         ...
 
     def serve_command(self) -> tuple[str, ...]:
         """The main command while it is measured."""
         ...
 
-    def create(self, box: Container) -> None:
-        """Make an empty directory."""
+    def create(self, box: Container, seed: Seed) -> None:
+        """Make what is there before the server's first start."""
         ...
 
-    def start(self, box: Container) -> None: ...
+    def start(self, box: Container) -> None:
+        """Start it next to the main command; its words and its end go to the shared folder."""
+        ...
 
-    def stop(self, box: Container) -> None: ...
+    def stop(self, box: Container) -> None:
+        """End it cleanly: its data is whole afterwards."""
+        ...
 
-    def settle(self, socket: Path, settings: Settings) -> None:
-        """Apply the lab's settings and the settings's to the running directory."""
+    def endpoint(self, box: Container, shared: Path) -> Endpoint: ...
+
+    def ready(self, endpoint: Endpoint) -> bool:
+        """Whether it answers what a load would ask; False while it does not yet."""
+        ...
+
+    def fill(self, endpoint: Endpoint, seed: Seed, told: Told) -> None:
+        """Set and fill the running server."""
+        ...
+
+    def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
+        """What it says of itself, once the first and the last entry were seen to be served."""
+        ...
+
+    def look(self, endpoint: Endpoint) -> Look:
+        """What it says now, on either side of a run."""
+        ...
+
+    def objections(self, expected: Facts, seen: Facts) -> Iterator[str]:
+        """Why a run does not measure what was made: what it says now differs."""
         ...
 
     def error_log(self) -> str:

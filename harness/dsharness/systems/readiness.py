@@ -1,4 +1,4 @@
-"""Waiting for a directory by what it can do: a bind that succeeds."""
+"""Waiting for a server by what it can do, and saying why one ended."""
 
 from __future__ import annotations
 
@@ -23,15 +23,11 @@ from dsharness.errors import (
 )
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems.contract import ENDED_NAME, SAID_NAME, SOCKET_NAME, ServerDriver
-from dsharness.systems.ldap.directory import connect
+from dsharness.systems.contract import ENDED_NAME, SAID_NAME, Endpoint, System
 
 READY_LIMIT_S = 120.0
 MOST_BYTES = 64 << 10  # of what a server says
-TELLING = (
-    re.compile(r"error while loading shared libraries|symbol lookup error|undefined symbol"),
-    re.compile(r" - (EMERG|ALERT|CRIT) - "),
-)
+LOADER = re.compile(r"error while loading shared libraries|symbol lookup error|undefined symbol")
 
 
 @contextmanager
@@ -53,24 +49,23 @@ def shared_folder() -> Iterator[Path]:
         shutil.rmtree(outer, ignore_errors=True)
 
 
-def wait_for_bind(box: Container, shared: Path, driver: ServerDriver) -> Path:
-    """Wait until the manager can bind; returns the socket. Says what the server said if not."""
-    socket = shared / SOCKET_NAME
+def wait_until_ready(box: Container, shared: Path, system: System) -> Endpoint:
+    """Wait until it answers what a load would ask. Says what the server said if it does not."""
+    endpoint = system.endpoint(box, shared)
 
-    def probe() -> Path | None:
-        if socket.exists():
-            with contextlib.suppress(InstanceError), connect(socket, driver.site):
-                return socket
+    def probe() -> Endpoint | None:
+        if system.ready(endpoint):
+            return endpoint
         why = ended(box, shared)
         if why is not None:
-            raise start_error(box, driver, f"did not become ready: {why}", shared)
+            raise start_error(box, system, f"did not become ready: {why}", shared)
         return None
 
     try:
-        return wait_until(probe, Deadline.after(READY_LIMIT_S), what="a bind as the manager")
+        return wait_until(probe, Deadline.after(READY_LIMIT_S), what="the server's first answer")
     except DeadlineError as error:
         what = f"did not become ready: {error.message}"
-        raise start_error(box, driver, what, shared) from error
+        raise start_error(box, system, what, shared) from error
 
 
 def ended(box: Container, shared: Path) -> str | None:
@@ -82,34 +77,34 @@ def ended(box: Container, shared: Path) -> str | None:
 
 
 @contextmanager
-def answering(box: Container, shared: Path, driver: ServerDriver) -> Iterator[None]:
+def answering(box: Container, shared: Path, system: System) -> Iterator[None]:
     """From its first answer on: what fails because the server ended is told in its last words."""
     try:
         yield
     except (DsbisectError, LDAPException, OSError) as error:
         why = None if isinstance(error, SurroundingsError) else ended(box, shared)
         what = f"did not last: {why} after its first answer"
-        told = start_error(box, driver, what, shared) if why else error
+        told = start_error(box, system, what, shared) if why else error
         if isinstance(told, InstanceError):
             told.answered = True
         raise told from error
 
 
 def start_error(
-    box: Container, driver: ServerDriver, what: str, shared: Path | None = None
+    box: Container, system: System, what: str, shared: Path | None = None
 ) -> InstanceError | PortTakenError:
     """An error with the server's last words; a taken port gets its own kind."""
-    words = _said_beside(shared) or box.output() or box.tail(driver.error_log())
+    words = _said_beside(shared) or box.output() or box.tail(system.error_log())
     box.note(words)
     if "in use" in words:
         return PortTakenError(
-            f"port {driver.site.port} is taken in the server's network namespace",
+            f"port {system.port} is taken in the server's network namespace",
             hint="something else listens there; the lab's own servers each get a namespace",
             log=box.log,
         )
-    last = telling_line(words)
+    last = telling_line(words, system.grave)
     error = InstanceError(
-        f"the directory server {what}" + (f"; it said: {last}" if last else ""),
+        f"the server {what}" + (f"; it said: {last}" if last else ""),
         hint="the log has all it said; `--keep` leaves the container for a look",
         log=box.log,
     )
@@ -117,10 +112,10 @@ def start_error(
     return error
 
 
-def telling_line(words: str) -> str:
+def telling_line(words: str, grave: re.Pattern[str]) -> str:
     """The loader's complaint, or the latest grave one, or the last line."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    for mark in TELLING:
+    for mark in (LOADER, grave):
         found = [line for line in lines if mark.search(line)]
         if found:
             return found[-1]

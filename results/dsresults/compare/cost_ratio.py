@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
+from dsharness.measure.metrics import Metric
 from dsharness.model import Sample
 
 CONFIDENCE = 0.99
 POWER = 0.8
-
-Measure = Callable[[Sample], float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,24 +48,14 @@ class Ratio:
         return 100 * math.expm1((quantile + _student(self.pairs - 1, POWER)) * error)
 
 
-def cost(sample: Sample) -> float | None:
-    """Smaller is better, and the machine's own speed cancels."""
-    return sample.calibrated_cost
-
-
-def slowness(sample: Sample) -> float | None:
-    """Seconds per operation as the load saw it: the witness that sees locks and queues."""
-    return 1 / sample.rate_per_s if sample.rate_per_s > 0 else None
-
-
 def pairs(
     samples: Sequence[Sample], references: Sequence[Sample]
 ) -> tuple[tuple[Sample, Sample], ...]:
-    """Valid samples of the same turn."""
-    by_turn = {turn_of(sample): sample for sample in references if sample.valid}
+    """Valid samples of the same turn; a pair is never split over two machines."""
+    by_turn = {(sample.turn, sample.machine.id): sample for sample in references if sample.valid}
     found = []
     for sample in samples:
-        reference = by_turn.get(turn_of(sample))
+        reference = by_turn.get((sample.turn, sample.machine.id))
         if sample.valid and reference is not None:
             found.append((sample, reference))
     return tuple(found)
@@ -87,17 +76,13 @@ def compare(couples: Iterable[tuple[float, float]]) -> Ratio | None:
     )
 
 
-def compare_cost(samples: Sequence[Sample], references: Sequence[Sample]) -> Ratio | None:
-    return _compare_by(cost, samples, references)
-
-
-def compare_slowness(samples: Sequence[Sample], references: Sequence[Sample]) -> Ratio | None:
-    return _compare_by(slowness, samples, references)
-
-
-def turn_of(sample: Sample) -> int:
-    turn: int = sample.workload.get("turn", -1)
-    return turn
+def compare_by(
+    metric: Metric, samples: Sequence[Sample], references: Sequence[Sample]
+) -> Ratio | None:
+    """How many times slower the samples are than their references."""
+    found = pairs(samples, references)
+    values = ((metric.slowness(one), metric.slowness(other)) for one, other in found)
+    return compare((one, other) for one, other in values if one and other)
 
 
 def grouped(samples: Iterable[Sample]) -> Mapping[str, tuple[Sample, ...]]:
@@ -106,13 +91,6 @@ def grouped(samples: Iterable[Sample]) -> Mapping[str, tuple[Sample, ...]]:
     for sample in samples:
         groups.setdefault(sample.candidate_id, []).append(sample)
     return {candidate: tuple(group) for candidate, group in groups.items()}
-
-
-def _compare_by(
-    measure: Measure, samples: Sequence[Sample], references: Sequence[Sample]
-) -> Ratio | None:
-    values = ((measure(one), measure(other)) for one, other in pairs(samples, references))
-    return compare((one, other) for one, other in values if one and other)
 
 
 def _student(degrees: int, probability: float) -> float:

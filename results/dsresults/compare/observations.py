@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from dsharness.measure.metrics import COST, RATE
 from dsharness.model import Boundary, Campaign, Matrix, Outcome, Sample, Verdict, Workload
-from dsresults.compare.cost_ratio import Ratio, compare_cost, compare_slowness, cost, grouped
+from dsresults.compare.cost_ratio import Ratio, compare_by, grouped
 from dsresults.compare.observed import Column, Estimate, Observed
-
-NOT_PARAMETERS = frozenset({"turn"})
 
 
 def column(
@@ -29,7 +28,7 @@ def column(
         finished_at=campaign.finished_at,
         boundary=campaign.boundary,
         reference=reference,
-        server_cpus=_server_cpus(campaign, samples),
+        server_cpus=_server_cpus(samples),
         observed=tuple(
             _observed(
                 candidate,
@@ -56,13 +55,10 @@ def _observed(
         valid=len(valid),
         invalid=len(samples) - len(valid),
         unmeasured=boundary.unmeasured.get(candidate) if boundary else None,
-        rate_per_s=_median(valid, lambda sample: sample.rate_per_s),
-        server_cpu_us_per_op=_median(valid, lambda sample: sample.server_cpu_us_per_op),
-        client_cpu_us_per_op=_median(valid, lambda sample: sample.client_cpu_us_per_op),
-        calibrated_cost=_median(valid, cost),
-        cost_ratio=_judged(verdict) or _estimate(compare_cost(valid, references)),
-        slowness_ratio=_estimate(compare_slowness(valid, references)),
-        stored=next((sample.stored for sample in reversed(valid) if sample.stored), None),
+        metrics=_medians(valid),
+        cost_ratio=_judged(verdict) or _estimate(compare_by(COST, valid, references)),
+        slowness_ratio=_estimate(compare_by(RATE, valid, references)),
+        facts=next((sample.facts for sample in reversed(valid) if sample.facts), {}),
         outcome=verdict.outcome if verdict else Outcome.INCONCLUSIVE,
         why=verdict.why if verdict else "the search has not judged it",
     )
@@ -81,23 +77,25 @@ def _estimate(ratio: Ratio | None) -> Estimate | None:
     return Estimate(value=ratio.value, interval=ratio.interval if ratio.pairs > 1 else None)
 
 
-def _median(samples: Sequence[Sample], measure: Callable[[Sample], float | None]) -> float | None:
-    values = [value for sample in samples if (value := measure(sample)) is not None]
-    return statistics.median(values) if values else None
+def _medians(samples: Sequence[Sample]) -> dict[str, float]:
+    """Of each metric that any of them has."""
+    names = dict.fromkeys(name for sample in samples for name in sample.metrics)
+    return {
+        name: statistics.median(s.metrics[name].value for s in samples if name in s.metrics)
+        for name in names
+    }
 
 
 def _parameters(workload: Workload | None, samples: Sequence[Sample]) -> dict[str, object]:
     """As recorded with the samples, since the matrix may have changed since."""
     recorded: Mapping[str, object] = next((s.workload for s in samples if s.workload), {})
     known = workload.model_dump(mode="json") if workload else {}
-    return {
-        name: value for name, value in {**known, **recorded}.items() if name not in NOT_PARAMETERS
-    }
+    return {**known, **recorded}
 
 
-def _server_cpus(campaign: Campaign, samples: Sequence[Sample]) -> int | None:
-    for environment in (campaign.environment, *(sample.environment for sample in samples)):
-        cpus = environment.get("server_cpus")
-        if isinstance(cpus, list | tuple):
+def _server_cpus(samples: Sequence[Sample]) -> int | None:
+    for sample in samples:
+        cpus = sample.machine.facts.get("server_cpus")
+        if isinstance(cpus, tuple):
             return len(cpus)
     return None

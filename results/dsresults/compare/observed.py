@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic import Field
 
-from dsharness.model import Boundary, Outcome, Provenance, Published, StoredPassword, Value
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
+from dsharness.model import Boundary, Facts, Outcome, Provenance, Published, Value
+from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 
 
 class Estimate(Value):
@@ -42,15 +44,32 @@ class Observed(Value):
     valid: int = 0
     invalid: int = 0
     unmeasured: str | None = None
-    rate_per_s: float | None = None
-    server_cpu_us_per_op: float | None = None
-    client_cpu_us_per_op: float | None = None
-    calibrated_cost: float | None = None
+    metrics: dict[str, float] = Field(default_factory=dict)
     cost_ratio: Estimate | None = None
     slowness_ratio: Estimate | None = None
-    stored: StoredPassword | None = None
+    facts: Facts = Field(default_factory=dict)
     outcome: Outcome = Outcome.INCONCLUSIVE
     why: str = ""
+
+    @property
+    def rate_per_s(self) -> float | None:
+        return self.metrics.get(RATE.name)
+
+    @property
+    def server_cpu_us_per_op(self) -> float | None:
+        return self.metrics.get(CPU.name)
+
+    @property
+    def client_cpu_us_per_op(self) -> float | None:
+        return self.metrics.get(CLIENT_CPU.name)
+
+    @property
+    def calibrated_cost(self) -> float | None:
+        return self.metrics.get(COST.name)
+
+    @property
+    def stored(self) -> StoredPassword | None:
+        return stored_in(self.facts)
 
     @property
     def busy_cpus(self) -> float | None:

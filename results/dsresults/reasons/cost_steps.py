@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsharness.model import Boundary, StoredPassword, Value
+from dsharness.model import Boundary, Value
+from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.observed import Column, ComparisonTable, Estimate, Observed
 
 

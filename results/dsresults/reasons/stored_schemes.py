@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dsharness.model import StoredPassword
+from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.observed import Observed
 from dsresults.known_changes import changes_between
 from dsresults.number_text import milliseconds, significant, spell, times

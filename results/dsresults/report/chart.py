@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dsharness.measure.metrics import COST
 from dsharness.model import Boundary, Outcome, Sample, Value
-from dsresults.compare.cost_ratio import cost
 from dsresults.compare.observed import Column, ComparisonTable, Observed
 from dsresults.number_text import milliseconds
 from dsresults.report.log_axis import Scale, Tick
@@ -58,7 +58,7 @@ def charts(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Char
         (column.campaign_id, candidate): [
             value * unit_us
             for sample in ours[column.campaign_id]
-            if sample.candidate_id == candidate and (value := cost(sample))
+            if sample.candidate_id == candidate and (value := sample.value(COST.name))
         ]
         for column in comparison.columns
         for candidate in comparison.line

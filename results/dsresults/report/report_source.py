@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dsharness.machine.host import MACHINE_FACTS
 from dsharness.model import Campaign, Image, Matrix, Row, Sample
+from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME
 from dsresults.compare.observations import column
 from dsresults.compare.observed import Candidate, Column, ComparisonTable
 from dsresults.reasons.explanation import explain
 from dsresults.report.report_data import ReportData, Section
 
-OF_THE_SETUP = (*MACHINE_FACTS, "cpu_meter", "loader")
+OF_THE_SETUP = ("cpu_meter", "loader")
 
 Place = tuple[str, tuple[str, ...], str]  # series, line, settings
 
@@ -76,7 +76,7 @@ def _comparison(
         line=line,
         settings_id=settings_id,
         settings_title=settings.title if settings else "",
-        default_scheme=settings is None or settings.password_scheme is None,
+        default_scheme=settings is None or PASSWORD_SCHEME not in settings.options,
         candidates=tuple(_candidate(matrix, one, measured, images) for one in line),
         columns=tuple(columns),
         superseded=tuple(old.id for group in asked.values() for old in group[:-1]),
@@ -117,8 +117,13 @@ def _of_row(matrix: Matrix, row: Row) -> dict[str, Any]:
 def _environments(samples: Sequence[Sample]) -> tuple[dict[str, Any], ...]:
     """The different machines and set-ups that were measured on; one, as it should be."""
     found: list[dict[str, Any]] = []
-    for environment in (sample.environment for sample in samples):
-        setup = {fact: environment[fact] for fact in OF_THE_SETUP if fact in environment}
-        if setup and setup not in found:
+    for sample in samples:
+        environment = sample.environment
+        setup = {
+            "machine": sample.machine.id,
+            **sample.machine.facts,
+            **{fact: environment[fact] for fact in OF_THE_SETUP if fact in environment},
+        }
+        if setup not in found:
             found.append(setup)
     return tuple(found)

@@ -21,7 +21,6 @@ from dsbisect.search.bayes.outlook import outlook
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Measure, Outlook, Question
-from dsresults.compare.cost_ratio import turn_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,7 +99,7 @@ def _turn(
     shown: Outlook | None = None,
 ) -> Measure:
     """A B, then B A: what drifts within a turn cancels over two of them."""
-    turns = (turn_of(sample) for group in history.samples.values() for sample in group)
+    turns = (sample.turn for group in history.samples.values() for sample in group)
     number = 1 + max(turns, default=-1)
     order = names if number % 2 == 0 else names[::-1]
     return Measure(

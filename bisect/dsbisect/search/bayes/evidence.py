@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dsbisect.search.bayes.track import Floats, Ints, Track
 from dsbisect.search.question import History
+from dsharness.measure.metrics import COST, RATE, Metric
 from dsharness.model import Sample
-from dsresults.compare.cost_ratio import cost, slowness, turn_of
 
 # What makes a burden of 1, each alone.
 STEAL_PCT = 10.0
@@ -45,8 +45,8 @@ class Evidence:
 
 def evidence(history: History, line: Track, low: int, high: int) -> Evidence | None:
     """By CPU per operation where every sample has it, else by rate; None without any sample."""
-    return _evidence(history, line, (low, high), cost) or _evidence(
-        history, line, (low, high), slowness
+    return _evidence(history, line, (low, high), COST) or _evidence(
+        history, line, (low, high), RATE
     )
 
 
@@ -55,24 +55,24 @@ def witness(history: History, line: Track, low: int, high: int) -> Evidence | No
 
     A run whose load had no CPU left tells the load's own rate, so it is no witness.
     """
-    if _evidence(history, line, (low, high), cost) is None:
+    if _evidence(history, line, (low, high), COST) is None:
         return None
     told = {
         name: tuple(sample for sample in group if not sample.load_bound)
         for name, group in history.samples.items()
     }
     free = History(samples=told, unmeasurable=history.unmeasurable)
-    return _evidence(free, line, (low, high), slowness)
+    return _evidence(free, line, (low, high), RATE)
 
 
 def _evidence(
     history: History,
     line: Track,
     ends: tuple[int, int],
-    measure: Callable[[Sample], float | None],
+    metric: Metric,
 ) -> Evidence | None:
     samples = sorted(_samples(history, line, *ends), key=_when)
-    values = [measure(sample) for _, sample in samples]
+    values = [metric.slowness(sample) for _, sample in samples]
     if not samples or not all(value and value > 0 for value in values):
         return None
     logs = np.array([math.log(value) for value in values if value])
@@ -81,7 +81,7 @@ def _evidence(
         positions=positions.astype(np.int64),
         owner=owner.astype(np.int64),
         values=np.round(logs - logs[0], DIGITS),
-        turns=np.array([turn_of(sample) for _, sample in samples], dtype=np.int64),
+        turns=np.array([sample.turn for _, sample in samples], dtype=np.int64),
         scales=np.ones(len(logs)),
         burden=burdens([sample for _, sample in samples]),
     )
@@ -105,4 +105,4 @@ def _samples(history: History, line: Track, low: int, high: int) -> Iterator[tup
 
 def _when(placed: tuple[int, Sample]) -> tuple[int, str, int, str]:
     at, sample = placed
-    return (turn_of(sample), sample.started_at, at, sample.id)
+    return (sample.turn, sample.started_at, at, sample.id)

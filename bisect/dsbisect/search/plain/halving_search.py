@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from dsbisect.search.plain.plain_answer import found, hopeless, no_difference
 from dsbisect.search.plain.verdicts import CandidateView, Ends, Policy, Side
 from dsbisect.search.question import Answer, History, Measure, Question
-from dsresults.compare.cost_ratio import turn_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +97,7 @@ def _turn(
     view: CandidateView, one: str, other: str, why: str, confirm: int | None = None
 ) -> Measure:
     """A B, then B A: what drifts within a pair cancels over two turns."""
-    turns = (turn_of(sample) for group in view.history.samples.values() for sample in group)
+    turns = (sample.turn for group in view.history.samples.values() for sample in group)
     number = 1 + max(turns, default=-1)
     order = (one, other) if number % 2 == 0 else (other, one)
     return Measure(turn=number, candidates=order, why=why, remaining=_remaining(view, confirm))

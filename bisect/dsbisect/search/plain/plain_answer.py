@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dsbisect.search.plain.verdicts import CandidateView, Side
+from dsharness.measure.metrics import COST
 from dsharness.model import Boundary, CostStep, Verdict
-from dsresults.compare.cost_ratio import Ratio, compare_cost
+from dsresults.compare.cost_ratio import Ratio, compare_by
 
 
 def found(view: CandidateView, before: str, after: str) -> Boundary:
@@ -107,7 +108,9 @@ def _through_first(view: CandidateView, before: str, after: str) -> Ratio | None
     first = view.line[0]
     if first in {before, after}:
         return None
-    one, other = (compare_cost(view.history.of(c), view.history.of(first)) for c in (after, before))
+    one, other = (
+        compare_by(COST, view.history.of(c), view.history.of(first)) for c in (after, before)
+    )
     if one is None or other is None or other.low <= 0:
         return None
     return Ratio(

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from dsbisect.search.question import History, Question
+from dsharness.measure.metrics import COST, RATE
 from dsharness.model import Outcome, Sample, Verdict
-from dsresults.compare.cost_ratio import Ratio, compare_cost, compare_slowness, turn_of
+from dsresults.compare.cost_ratio import Ratio, compare_by
 
 INVALID_LIMIT = 3  # that many failed runs in a row make a candidate unmeasurable
 
@@ -69,7 +70,7 @@ class CandidateView:
         return [sample for sample in self.history.of(candidate) if not sample.disturbed]
 
     def ratio(self, candidate: str, reference: str) -> Ratio | None:
-        return compare_cost(self.history.of(candidate), self.history.of(reference))
+        return compare_by(COST, self.history.of(candidate), self.history.of(reference))
 
     def pairs(self, candidate: str, reference: str) -> int:
         ratio = self.ratio(candidate, reference)
@@ -77,8 +78,8 @@ class CandidateView:
 
     def exhausted(self, candidate: str, reference: str) -> bool:
         """Whether enough turns were spent, usable or not."""
-        turns = {turn_of(sample) for sample in self._own(reference)}
-        spent = sum(turn_of(sample) in turns for sample in self._own(candidate))
+        turns = {sample.turn for sample in self._own(reference)}
+        spent = sum(sample.turn in turns for sample in self._own(candidate))
         return spent >= self.policy.most_turns
 
     @property
@@ -144,7 +145,7 @@ class CandidateView:
 
     def _witness_disagrees(self, candidate: str, side: Side) -> bool:
         """The rate, which alone sees locks and queues, lies wholly on the other side."""
-        found = compare_slowness(self.history.of(candidate), self.history.of(self.line[0]))
+        found = compare_by(RATE, self.history.of(candidate), self.history.of(self.line[0]))
         if found is None:
             return False
         rate = found if self.slower else found.inverse()

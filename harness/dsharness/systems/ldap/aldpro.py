@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from dsharness.containers.container import Container
 from dsharness.errors import DeadlineError
 from dsharness.process.deadline import Deadline, wait_until
+from dsharness.systems.contract import Seed
 from dsharness.systems.ldap.ipa_directory import (
     ADDRESS,
     DOMAIN,
@@ -32,7 +35,7 @@ exec "$installer" -d {DOMAIN} -n {HOST} -p "$1" --ip {ADDRESS} --no-reboot
 class AldPro(IpaDirectory):
     """The driver of ALD Pro's domain controller."""
 
-    creating = "installing ALD Pro, which takes 10 to 30 minutes"
+    creating: ClassVar[str] = "installing ALD Pro, which takes 10 to 30 minutes"
 
     def __init__(self, *, limit_s: float = INSTALL_LIMIT_S, pause_s: float = 0.5) -> None:
         self._limit_s = limit_s
@@ -41,8 +44,9 @@ class AldPro(IpaDirectory):
     def idle_command(self) -> tuple[str, ...]:
         return boot("/sbin/init")
 
-    def create(self, box: Container) -> None:
+    def create(self, box: Container, seed: Seed) -> None:
         """Wait for systemd, then run the installer to its end."""
+        del seed
         self._wait_for_systemd(box)
         done = box.execute(
             "sh", "-s", self.site.manager_password, stdin=INSTALL, limit_s=self._limit_s

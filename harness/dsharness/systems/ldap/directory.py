@@ -15,8 +15,7 @@ from ldap3.core.exceptions import LDAPException
 from ldap3.core.results import RESULT_ENTRY_ALREADY_EXISTS
 
 from dsharness.errors import InstanceError
-from dsharness.model import StoredPassword
-from dsharness.systems.ldap.stored_password import parse_stored
+from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 
 LIMIT_S = 30
 
@@ -81,10 +80,6 @@ class Directory:
         raw = self.connection.response[0]["raw_attributes"]
         return {name: [value.decode(errors="replace") for value in raw[name]] for name in raw}
 
-    def simple_binds(self) -> int:
-        """The server's own count of simple binds since its start."""
-        return int(self.read("cn=snmp,cn=monitor", "simpleauthbinds")["simpleauthbinds"][0])
-
     def stored_password(self, number: int) -> StoredPassword:
         return parse_stored(self.stored_value(number))
 
@@ -99,11 +94,6 @@ class Directory:
         """Bind as a user once; InstanceError when the directory refuses."""
         dn = self.site.user_dn(number)
         close_quietly(open_connection(self.socket, dn, self.site.user_password))
-
-    def version(self) -> str:
-        """What the server says of itself; tag 2.0.17 says 2.0.16, so this is a hint only."""
-        values = self.read("", "vendorVersion").get("vendorVersion", [])
-        return values[0] if values else ""
 
     def add_people(self, numbers: range) -> None:
         """Add users with a clear password, which the server hashes its own way."""

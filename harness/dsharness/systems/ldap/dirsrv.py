@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
 from dsharness.model import Settings
-from dsharness.systems.contract import SOCKET_FOLDER
+from dsharness.systems.contract import SHARED_FOLDER, Seed
 from dsharness.systems.ldap import ns_slapd
-from dsharness.systems.ldap.directory import Site, connect
+from dsharness.systems.ldap.directory import Directory, Site
 
 INSTANCE = "lab"
 CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
@@ -17,20 +18,21 @@ PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
 CREATE = "umask 077; cat > /tmp/lab.inf && dscreate -v from-file /tmp/lab.inf && rm /tmp/lab.inf"
 
 
-class Dirsrv:
+class Dirsrv(ns_slapd.NsSlapd):
     """The driver of a plain 389-ds."""
 
-    revision = 4
+    revision: ClassVar[int] = 5
     program = "ns-slapd"
     config_folder = CONFIG_FOLDER
-    creating = "creating the directory"
+    creating: ClassVar[str] = "creating the directory"
     # An unprivileged port: the measured server needs no capability at all.
-    site = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
+    port: ClassVar[int] = 3389
+    site: ClassVar[Site] = Site(suffix="dc=lab", people="ou=people,dc=lab", port=port)
 
     def making(self, shared: Path) -> Options:
         return Options(
             shm="512m",
-            volumes=((shared, SOCKET_FOLDER, "rw"),),
+            volumes=((shared, SHARED_FOLDER, "rw"),),
             capabilities=("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"),
         )
 
@@ -39,7 +41,7 @@ class Dirsrv:
             user="dirsrv",
             memory="2g",
             shm="512m",
-            volumes=((shared, SOCKET_FOLDER, "rw"),),
+            volumes=((shared, SHARED_FOLDER, "rw"),),
         )
 
     def idle_command(self) -> tuple[str, ...]:
@@ -48,7 +50,8 @@ class Dirsrv:
     def serve_command(self) -> tuple[str, ...]:
         return ns_slapd.serve_command(self.config_folder, PID_FILE, self.program)
 
-    def create(self, box: Container) -> None:
+    def create(self, box: Container, seed: Seed) -> None:
+        del seed
         box.must("sh", "-s", what="prepare the server's folders", stdin=PREPARE)
         box.must("sh", "-c", CREATE, what="dscreate", stdin=self._answers())
         ns_slapd.move_socket(box, self.config_folder)
@@ -59,10 +62,9 @@ class Dirsrv:
     def stop(self, box: Container) -> None:
         ns_slapd.stop(box, PID_FILE)
 
-    def settle(self, socket: Path, settings: Settings) -> None:
-        with connect(socket, self.site) as directory:
-            ns_slapd.settle(directory, settings)
-            directory.connection.add(self.site.people, "organizationalUnit")
+    def settle(self, directory: Directory, settings: Settings) -> None:
+        ns_slapd.settle(directory, settings)
+        directory.connection.add(self.site.people, "organizationalUnit")
 
     def error_log(self) -> str:
         return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from dsharness.containers.container import Container
 from dsharness.errors import DeadlineError
 from dsharness.process.deadline import Deadline, wait_until
+from dsharness.systems.contract import Seed
 from dsharness.systems.ldap.ipa_directory import (
     ADDRESS,
     DOMAIN,
@@ -31,7 +34,7 @@ INSTALL = (
 class FreeIpa(IpaDirectory):
     """The driver of quay.io/freeipa/freeipa-server."""
 
-    creating = "installing FreeIPA, which takes 5 to 10 minutes"
+    creating: ClassVar[str] = "installing FreeIPA, which takes 5 to 10 minutes"
 
     def __init__(self, *, limit_s: float = INSTALL_LIMIT_S, pause_s: float = 3.0) -> None:
         self._limit_s = limit_s
@@ -40,8 +43,9 @@ class FreeIpa(IpaDirectory):
     def idle_command(self) -> tuple[str, ...]:
         return boot(INIT, *INSTALL)
 
-    def create(self, box: Container) -> None:
+    def create(self, box: Container, seed: Seed) -> None:
         """Wait for the installation that the container's own start began."""
+        del seed
 
         def probe() -> int | None:
             said = box.execute("cat", EXIT_CODE).stdout.strip()

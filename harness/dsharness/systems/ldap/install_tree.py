@@ -9,14 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from pathlib import Path
+from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
 from dsharness.model import Settings
-from dsharness.systems.contract import SOCKET_FOLDER, SOCKET_NAME
+from dsharness.systems.contract import SHARED_FOLDER, Seed
 from dsharness.systems.ldap import ns_slapd
-from dsharness.systems.ldap.directory import Directory, connect
+from dsharness.systems.ldap.directory import Directory
+from dsharness.systems.ldap.directory_system import SOCKET_NAME
 from dsharness.systems.ldap.dirsrv import INSTANCE, Dirsrv
 
 PREFIX = "/opt/dirsrv"  # where every tree is configured to be
@@ -42,12 +43,13 @@ SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_
 class TreeServer(Dirsrv):
     """The driver of a 389-ds that was built and only laid into its image."""
 
-    revision = 3
-    creating = "creating the directory from the tree's template"
+    revision: ClassVar[int] = 4
+    creating: ClassVar[str] = "creating the directory from the tree's template"
     program = f"{PREFIX}/sbin/ns-slapd"
     config_folder = CONFIG_FOLDER
 
-    def create(self, box: Container) -> None:
+    def create(self, box: Container, seed: Seed) -> None:
+        del seed
         template = box.must(
             "cat", f"{DATA}/data/template-dse.ldif", what="read the tree's template"
         )
@@ -56,10 +58,9 @@ class TreeServer(Dirsrv):
             stdin=filled(template, {**self.tokens(), "db_lib": _database(box)}),
         )  # fmt: skip
 
-    def settle(self, socket: Path, settings: Settings) -> None:
-        with connect(socket, self.site) as directory:
-            _add_backend(directory)
-        super().settle(socket, settings)
+    def settle(self, directory: Directory, settings: Settings) -> None:
+        _add_backend(directory)
+        super().settle(directory, settings)
 
     def tokens(self) -> dict[str, str]:
         """What the templates of all versions so far ask for."""
@@ -83,7 +84,7 @@ class TreeServer(Dirsrv):
             "rootdn": self.site.manager,
             "ds_passwd": _ssha512(self.site.manager_password),
             "ldapi_enabled": "on",
-            "ldapi": f"{SOCKET_FOLDER}/{SOCKET_NAME}",
+            "ldapi": f"{SHARED_FOLDER}/{SOCKET_NAME}",
             "ldapi_autobind": "off",
         }
 

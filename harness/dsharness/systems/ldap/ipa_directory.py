@@ -9,13 +9,14 @@ CPU time would be counted as the directory's.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
 from dsharness.errors import InstanceError
 from dsharness.model import Settings
-from dsharness.systems.contract import SOCKET_FOLDER
+from dsharness.systems.contract import SHARED_FOLDER
 from dsharness.systems.ldap import ns_slapd
-from dsharness.systems.ldap.directory import Site, connect
+from dsharness.systems.ldap.directory import Directory, Site
 
 HOST, DOMAIN, REALM = "ipa", "lab.test", "LAB.TEST"
 HOSTNAME = f"{HOST}.{DOMAIN}"
@@ -47,14 +48,15 @@ BOOT = f'ip address add {ADDRESS}/24 dev lo && exec "$@"'
 SERVE = f'mkdir -p {LOCK_FOLDER} && exec "$@"'
 
 
-class IpaDirectory:
+class IpaDirectory(ns_slapd.NsSlapd):
     """The part of a driver that begins once the installation is over."""
 
-    revision = 1
-    site = Site(
+    revision: ClassVar[int] = 2
+    port: ClassVar[int] = 389
+    site: ClassVar[Site] = Site(
         suffix=SUFFIX,
         people=f"cn=users,cn=accounts,{SUFFIX}",
-        port=389,
+        port=port,
         manager_password="Dsbisect-1-manager",  # noqa: S106 - reaches no network but loopback
         realm=REALM,
     )
@@ -63,7 +65,7 @@ class IpaDirectory:
         return Options(
             init=False,  # systemd is the first process
             shm="512m",
-            volumes=((shared, SOCKET_FOLDER, "rw"),),
+            volumes=((shared, SHARED_FOLDER, "rw"),),
             capabilities=INSTALLING,
             environment=(("PASSWORD", self.site.manager_password),),
             extra=(*IDENTITY, *PLAIN_IMAGE, "--systemd", "always"),
@@ -74,7 +76,7 @@ class IpaDirectory:
             user="dirsrv",
             memory="4g",
             shm="512m",
-            volumes=((shared, SOCKET_FOLDER, "rw"),),
+            volumes=((shared, SHARED_FOLDER, "rw"),),
             extra=(
                 *IDENTITY, *PLAIN_IMAGE, "--systemd", "false",
                 "--tmpfs", "/run/dirsrv:mode=1777", "--tmpfs", "/run/lock/dirsrv:mode=1777",
@@ -93,11 +95,10 @@ class IpaDirectory:
     def stop(self, box: Container) -> None:
         ns_slapd.stop(box, PID_FILE)
 
-    def settle(self, socket: Path, settings: Settings) -> None:
-        with connect(socket, self.site) as directory:
-            ns_slapd.settle(directory, settings)
-            # Passwords set by the manager would expire after 90 days, the golden state with them.
-            directory.modify(POLICY, {"krbMaxPwdLife": TEN_YEARS_S})
+    def settle(self, directory: Directory, settings: Settings) -> None:
+        ns_slapd.settle(directory, settings)
+        # Passwords set by the manager would expire after 90 days, the golden state with them.
+        directory.modify(POLICY, {"krbMaxPwdLife": TEN_YEARS_S})
 
     def error_log(self) -> str:
         return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"

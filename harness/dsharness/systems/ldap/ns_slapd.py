@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from typing import ClassVar
+
 from dsharness.containers.container import Container
 from dsharness.model import Settings
-from dsharness.systems.contract import ENDED_NAME, SAID_NAME, SOCKET_FOLDER, SOCKET_NAME
+from dsharness.systems.contract import ENDED_NAME, SAID_NAME, SHARED_FOLDER
 from dsharness.systems.ldap.directory import Directory
+from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
 
 # Every severity and no tracing, on standard error: with -d 0 a server that cannot start ends
 # without a word.
@@ -20,7 +24,7 @@ LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
 
 # Nobody hears what is left running in a container: its words and its end go where the lab looks.
-START = f'"$@" >{SOCKET_FOLDER}/{SAID_NAME} 2>&1; echo $? >{SOCKET_FOLDER}/{ENDED_NAME}'
+START = f'"$@" >{SHARED_FOLDER}/{SAID_NAME} 2>&1; echo $? >{SHARED_FOLDER}/{ENDED_NAME}'
 # $1 is the file with the server's process id, $2 the one that tells its end.
 STOP = """
 pid=$(cat "$1") && kill "$pid" || exit 1
@@ -45,7 +49,7 @@ def start(box: Container, *command: str) -> None:
 
 def stop(box: Container, pid_file: str) -> None:
     """End the server cleanly; its database is whole afterwards."""
-    ended = f"{SOCKET_FOLDER}/{ENDED_NAME}"
+    ended = f"{SHARED_FOLDER}/{ENDED_NAME}"
     box.must("sh", "-c", STOP, "sh", pid_file, ended, what="stop the server")
 
 
@@ -53,7 +57,7 @@ def move_socket(box: Container, config_folder: str) -> None:
     """Let a stopped server listen in the folder that the lab shares with its container."""
     box.must(
         "sed", "-i",
-        f"s#^nsslapd-ldapifilepath:.*#nsslapd-ldapifilepath: {SOCKET_FOLDER}/{SOCKET_NAME}#",
+        f"s#^nsslapd-ldapifilepath:.*#nsslapd-ldapifilepath: {SHARED_FOLDER}/{SOCKET_NAME}#",
         f"{config_folder}/dse.ldif",
         what="move the server's socket to the shared folder",
     )  # fmt: skip
@@ -79,5 +83,21 @@ def settle(directory: Directory, settings: Settings) -> None:
     for entry in (LDBM, f"cn=bdb,{LDBM}", f"cn=mdb,{LDBM}"):
         directory.modify(entry, fixed, optional=True)
     directory.modify(BACKEND, {"nsslapd-cachememsize": CACHE_BYTES})
-    if settings.password_scheme is not None:
-        directory.modify("cn=config", {"passwordStorageScheme": settings.password_scheme})
+    scheme = settings.options.get(PASSWORD_SCHEME)
+    if scheme is not None:
+        directory.modify("cn=config", {"passwordStorageScheme": scheme})
+
+
+class NsSlapd(DirectorySystem):
+    """What every 389-ds answers, however it was made."""
+
+    product: ClassVar[str] = "389-ds"
+    grave: ClassVar[re.Pattern[str]] = re.compile(r" - (EMERG|ALERT|CRIT) - ")
+
+    def version(self, directory: Directory) -> str:
+        """Tag 2.0.17 says 2.0.16, so this is a hint only."""
+        values = directory.read("", "vendorVersion").get("vendorVersion", [])
+        return values[0] if values else ""
+
+    def binds(self, directory: Directory) -> int:
+        return int(directory.read("cn=snmp,cn=monitor", "simpleauthbinds")["simpleauthbinds"][0])

@@ -1,14 +1,41 @@
-"""Reading a stored password: which scheme, how many rounds. 389-ds keeps both in the value."""
+"""A stored password: which scheme, how many rounds, as the value itself tells."""
 
 from __future__ import annotations
 
 import base64
 import re
 
-from dsharness.model import StoredPassword
+from dsharness.model import Facts, Value
+
+SCHEME, ROUNDS = "password-scheme", "password-rounds"  # as facts
 
 _VALUE = re.compile(r"^\{(?P<scheme>[^}]+)\}(?P<rest>.*)$", re.DOTALL)
 _COUNT = re.compile(r"[0-9]{1,10}(?=\$)")
+
+
+class StoredPassword(Value):
+    """What the running server really stores, read back and not assumed."""
+
+    scheme: str
+    rounds: int | None = None
+
+    def __str__(self) -> str:
+        return self.scheme + (f" with {self.rounds} rounds" if self.rounds else "")
+
+    @property
+    def facts(self) -> Facts:
+        rounds: Facts = {} if self.rounds is None else {ROUNDS: self.rounds}
+        return {SCHEME: self.scheme, **rounds}
+
+
+def stored_in(facts: Facts) -> StoredPassword | None:
+    """None where nothing is said of passwords: no directory, or one by address."""
+    if SCHEME not in facts:
+        return None
+    rounds = facts.get(ROUNDS)
+    return StoredPassword(
+        scheme=str(facts[SCHEME]), rounds=int(rounds) if rounds is not None else None
+    )
 
 
 def parse_stored(value: str) -> StoredPassword:

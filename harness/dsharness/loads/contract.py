@@ -1,0 +1,80 @@
+"""What the lab asks of a tool that applies a load.
+
+A driver is a class that satisfies ``Load``, listed in ``dsharness.loads.LOADS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from dsharness.model import Workload
+from dsharness.systems.contract import Endpoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operations:
+    """Exactly so many, spread evenly over the load's threads, in at most that time."""
+
+    per_thread: int
+    limit_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seconds:
+    """As many as fit into whole seconds; those under way at the end are not counted."""
+
+    seconds: int
+
+    @property
+    def limit_s(self) -> float:
+        return float(self.seconds)
+
+
+Extent = Operations | Seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadReport:
+    """What one run of a load said; what it did not say is None and fails the gate."""
+
+    active_s: float | None = None  # from the start of its threads to their end
+    per_second: tuple[float, ...] = ()
+    total: int | None = None  # operations that were answered
+    errors: Mapping[str, int] = field(default_factory=dict)
+    exit_status: int | None = None
+    client_cpu_us: float | None = None
+    latency_us: float | None = None  # the mean time of one operation
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """By the time its threads ran; without that, by its own readings."""
+        seconds = self.active_s or len(self.per_second)
+        return self.total / seconds if self.total and seconds else None
+
+
+class Load(Protocol):
+    """How one tool applies a workload, and how its words are read."""
+
+    protocol: ClassVar[str]  # that a system must speak: "ldap", "dns"
+    grace_s: ClassVar[float]  # after its limit, until it is ended
+
+    def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
+        """What it reads, by name; the same for both members of a pair.
+
+        WorkloadError when this workload is not for such a system.
+        """
+        ...
+
+    def argv(
+        self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
+    ) -> list[str]:
+        """One run, bounded in time by itself; ``folder`` has the files."""
+        ...
+
+    def parse(self, text: str) -> LoadReport: ...
+
+    def objections(self, report: LoadReport) -> Iterator[str]:
+        """What only this tool's report can show to be wrong, beyond errors and counts."""
+        ...

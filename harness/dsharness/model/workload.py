@@ -1,0 +1,60 @@
+"""Workloads: one class for each load tool, every parameter pinned."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from dsharness.model.value import Identifier, Value
+
+
+class Workload(Value):
+    """A fixed load; none of its parameters is left to the tool's default."""
+
+    id: Identifier
+    title: str
+    tool: str
+    operation: str
+    threads: PositiveInt = 4
+    warmup_s: PositiveInt = Field(
+        default=1, description="seconds before a server's first run, which also tell its speed"
+    )
+    duration_s: PositiveFloat = Field(
+        default=2.0, description="seconds that a run should last; it has as many operations"
+    )
+    operations: PositiveInt = Field(default=200, description="the fewest operations of a run ...")
+    most_s: PositiveFloat = Field(
+        default=4.0, description="... unless they take longer than so many seconds"
+    )
+
+    @property
+    def entries(self) -> int:
+        """How many entries the system must hold."""
+        raise NotImplementedError
+
+
+class UserOrder(StrEnum):
+    """How a load walks over its users."""
+
+    RANDOM = "random"  # all distinct users, at random
+    REPEAT = "repeat"  # one user again and again
+
+
+class LdcltWorkload(Workload):
+    """Simple binds by ldclt."""
+
+    tool: Literal["ldclt"] = "ldclt"
+    operation: Literal["bind"] = "bind"
+    users: PositiveInt = Field(default=1000, description="users that the directory holds")
+    distinct_users: PositiveInt = Field(default=1000, description="users the load binds as")
+    order: UserOrder = UserOrder.RANDOM
+
+    @property
+    def entries(self) -> int:
+        return self.users
+
+
+# Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
+AnyWorkload = LdcltWorkload

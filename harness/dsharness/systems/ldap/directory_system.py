@@ -1,0 +1,112 @@
+"""What all directory servers share: users, binds, and what is read back over LDAP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from dsharness.containers.container import Container
+from dsharness.errors import InstanceError
+from dsharness.model import Facts, Settings
+from dsharness.systems.contract import Endpoint, Look, Seed, Told
+from dsharness.systems.ldap.directory import Directory, Site, add_people, connect
+from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
+
+SOCKET_NAME = "ldapi"
+PASSWORD_SCHEME = "password-scheme"  # noqa: S105 - an option's name
+VERSION = "version"
+WORKERS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class LdapEndpoint(Endpoint):
+    """A directory: where its users are, and the socket that only the lab uses."""
+
+    site: Site
+    socket: Path | None = None  # None by address
+
+    @property
+    def own_socket(self) -> Path:
+        if self.socket is None:
+            raise InstanceError("a directory by address cannot be asked by the lab itself")
+        return self.socket
+
+
+class DirectorySystem:
+    """The part of a driver that a directory's maker has no say in."""
+
+    protocol: ClassVar[str] = "ldap"
+    options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
+    look_operations: ClassVar[int] = 1  # each look binds once
+    site: ClassVar[Site]
+
+    def settle(self, directory: Directory, settings: Settings) -> None:
+        """Apply the lab's settings and those asked for."""
+        raise NotImplementedError
+
+    def version(self, directory: Directory) -> str:
+        raise NotImplementedError
+
+    def binds(self, directory: Directory) -> int:
+        """The server's own count of simple binds since its start."""
+        raise NotImplementedError
+
+    def endpoint(self, box: Container, shared: Path) -> LdapEndpoint:
+        return LdapEndpoint(
+            port=self.site.port, shared=shared, box=box, site=self.site,
+            socket=shared / SOCKET_NAME,
+        )  # fmt: skip
+
+    def ready(self, endpoint: Endpoint) -> bool:
+        """Whether its manager can bind."""
+        socket = _directory(endpoint).own_socket
+        if not socket.exists():
+            return False
+        try:
+            with connect(socket, self.site):
+                return True
+        except InstanceError:
+            return False
+
+    def fill(self, endpoint: Endpoint, seed: Seed, told: Told) -> None:
+        socket = _directory(endpoint).own_socket
+        with connect(socket, self.site) as directory:
+            self.settle(directory, seed.settings)
+        told(f"adding {seed.entries} users; this version hashes their passwords")
+        add_people(socket, self.site, range(seed.entries), workers=WORKERS)
+
+    def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
+        """First and last user must bind, and be stored in one and the same way."""
+        ends = (0, seed.entries - 1)
+        with connect(_directory(endpoint).own_socket, self.site) as directory:
+            for number in ends:
+                directory.check_user(number)
+            first, last = (directory.stored_password(number) for number in ends)
+            version = self.version(directory)
+        if first != last:
+            raise InstanceError(f"users are stored in two ways: {first}; {last}")
+        return _facts(version, first)
+
+    def look(self, endpoint: Endpoint) -> Look:
+        with connect(_directory(endpoint).own_socket, self.site) as directory:
+            facts = _facts(self.version(directory), directory.stored_password(0))
+            return Look(facts=facts, operations=self.binds(directory))
+
+    def objections(self, expected: Facts, seen: Facts) -> Iterator[str]:
+        made, now = stored_in(expected), stored_in(seen)
+        if now is None:
+            yield "the stored password could not be read back"
+        elif now != made:
+            yield f"users are stored as {now}, not {made}"
+
+
+def _facts(version: str, stored: StoredPassword) -> Facts:
+    return {VERSION: version, **stored.facts}
+
+
+def _directory(endpoint: Endpoint) -> LdapEndpoint:
+    if not isinstance(endpoint, LdapEndpoint):
+        raise InstanceError(f"port {endpoint.port} is not a directory's")
+    return endpoint
