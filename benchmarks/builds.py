@@ -140,7 +140,7 @@ def judge_clean(samples: int) -> None:
     supply.add("here", imported(Path.cwd(), "a checkout"), clean=True)
     workload = find_workload(matrix, "bind-random")
     plan = LabPlan.on(
-        engine, matrix=matrix, settings=Settings(id="default"), users=workload.users, duet=False
+        engine, matrix=matrix, settings=Settings(id="default"), workloads=(workload,), duet=False
     )
     with Laboratory(engine, plan, supply, lambda *_: None) as laboratory:
         laboratory.prepare(["here"], Watch())
@@ -150,7 +150,7 @@ def judge_clean(samples: int) -> None:
             for turn in range(samples)
             for sample in laboratory.samples(["here"], workload, campaign_id="bench", turn=turn)
         ]
-    costs = sorted(s.server_cpu_us_per_op for s in taken if s.server_cpu_us_per_op)
+    costs = sorted(s.value("cpu") for s in taken if s.value("cpu"))
     sys.exit(1 if costs[len(costs) // 2] > 15_000 else 0)
 
 

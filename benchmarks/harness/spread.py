@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from dsbisect.lab.candidates import RowSupply
 from dsharness.containers.engine import Engine
-from dsharness.loads import ldclt
+from dsharness.loads import LOADS, Seconds
 from dsharness.machine.calibrator import Calibrator
-from dsharness.machine.host import CpuPlan, available_cpus, plan_cpus
+from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cpus
 from dsharness.measure.duet import duet_seats, take_duet
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
-from dsharness.measure.sample import LOAD_FOLDER, Bench, bench, take_sample, write_users
+from dsharness.measure.sample import LOAD_FOLDER, Bench, bench, take_sample, write_files
 from dsharness.model import Matrix, Sample, Settings, Workload
 from dsharness.systems import Seed
 
@@ -55,15 +55,25 @@ Way = Callable[[int], Pair]
 def two_benches(engine: Engine, matrix: Matrix, row: str) -> Iterator[tuple[Bench, Bench]]:
     """Two servers of one golden state."""
     supply = RowSupply(engine=engine, matrix=matrix)
-    image, loader = (supply.image(name, lambda _: None) for name in (row, matrix.tools.ldclt))
-    users = max(each.users for each in matrix.workloads)
-    seed = Seed(users=users, settings=Settings(id="default"))
+    image, loader = (
+        supply.image(name, lambda _: None) for name in (row, matrix.tools.loads["ldclt"])
+    )
+    users = max(each.entries for each in matrix.workloads)
+    seed = Seed(entries=users, settings=Settings(id="default"))
     golden = golden_state(engine, image, supply.system(row), seed, progress=lambda _: None)
     cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    machine = machine_now(engine, cpus)
     with ExitStack() as stack:
         first, second = (
             stack.enter_context(
-                bench(engine, stack.enter_context(serve(engine, golden, cpus)), loader, cpus, {})
+                bench(
+                    engine,
+                    stack.enter_context(serve(engine, golden, cpus)),
+                    loader,
+                    cpus,
+                    machine,
+                    {},
+                )
             )
             for _ in range(2)
         )
@@ -111,12 +121,12 @@ def _counted(at: Bench, workload: Workload, turn: int) -> Figures:
 
 def _timed(at: Bench, workload: Workload, turn: int) -> Figures:
     """As runs were until 2026-11: whole seconds, with the warm-up in them."""
-    write_users(at, workload, turn)
-    extent = ldclt.Seconds(seconds=1 + SECONDS)
-    argv = ldclt.argv(workload, at.instance.site, LOAD_FOLDER, extent)
+    write_files(at, workload, turn)
+    load = LOADS[workload.tool]
+    argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, Seconds(seconds=1 + SECONDS))
     before = at.instance.meter.used_us()
     with Calibrator(at.cpus.server) as calibrator:
-        report = ldclt.parse(at.load.execute(*argv, limit_s=60).stdout)
+        report = load.parse(at.load.execute(*argv, limit_s=60).stdout)
     spent = at.instance.meter.used_us() - before
     counted = report.per_second[1:]
     rate = sum(counted) / len(counted) if counted else 0.0
@@ -125,7 +135,7 @@ def _timed(at: Bench, workload: Workload, turn: int) -> Figures:
 
 def _told(sample: Sample) -> Figures:
     return _figures(
-        sample.rate_per_s, sample.server_cpu_us_per_op, sample.calibrator_us, sample.valid
+        sample.value("rate") or 0.0, sample.value("cpu"), sample.calibrator_us, sample.valid
     )
 
 

@@ -122,7 +122,7 @@ def test_a_scheme_that_this_version_lacks_is_told_in_the_servers_words(
     engine: Engine, row: str, scheme: str
 ) -> None:
     with pytest.raises(InstanceError) as caught:
-        golden_of(engine, row, Settings(id="wrong", password_scheme=scheme), users=20)
+        golden_of(engine, row, Settings(id="wrong", options={"password-scheme": scheme}), users=20)
     assert caught.value.exit_code == ExitCode.INSTANCE
     assert f"passwordStorageScheme: {scheme}" in caught.value.message
     assert "invalid scheme" in caught.value.message
@@ -136,7 +136,7 @@ def image(engine: Engine) -> Image:
 
 def make(engine: Engine, image: Image, progress: Callable[[str], None] = print) -> Golden:
     """A golden state that is made anew: no other test has this number of users."""
-    seed = Seed(users=23, settings=Settings(id="full", password_scheme="SSHA512"))
+    seed = Seed(entries=23, settings=Settings(id="full", options={"password-scheme": "SSHA512"}))
     server = MATRIX.row(ROW).system
     engine.podman("image", "rm", f"localhost/dsbisect/golden:{golden_key(image, server, seed)}")
     return golden_state(engine, image, server, seed, progress=progress)

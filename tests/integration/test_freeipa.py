@@ -28,7 +28,7 @@ from dsimages.buildah import Recipe, Workshop, build, labels_of, untag
 
 CONTEXT = Path(__file__).with_name("freeipa")
 ROW = "debian-12"
-SEED = Seed(users=60, settings=Settings(id="default"))
+SEED = Seed(entries=60, settings=Settings(id="default"))
 
 
 @pytest.fixture(scope="module")

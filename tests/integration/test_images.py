@@ -47,7 +47,7 @@ def unlocked(tmp_path) -> Matrix:
 
 @pytest.fixture(scope="module")
 def image(engine, matrix) -> Image:
-    row = matrix.row(matrix.tools.ldclt)
+    row = matrix.row(matrix.tools.loads["ldclt"])
     return build_image(engine, matrix, row, on_progress=lambda _: None)
 
 

@@ -25,7 +25,8 @@ from pathlib import Path
 from dsharness.measure.golden_state import Golden
 from dsharness.machine.host import available_cpus, plan_cpus
 from dsharness.measure.instance import serve
-from dsharness.model import Settings, Image, SystemName, StoredPassword, LdcltWorkload
+from dsharness.model import Settings, Image, SystemName, LdcltWorkload
+from dsharness.systems.ldap.stored_password import StoredPassword
 from dsharness.containers.engine_probe import detect
 from dsharness.measure.sample import bench, take_sample
 from dsharness.systems import Seed
@@ -36,7 +37,7 @@ engine.must("load", "--quiet", "--input", archive)
 image = Image(candidate_id="debian-12", reference=reference, key="handed-over")
 golden = Golden(
     reference=reference, key="handed-over", server=SystemName.DIRSRV, image=image,
-    seed=Seed(users=200, settings=Settings(id="test")),
+    seed=Seed(entries=200, settings=Settings(id="test")),
     stored=StoredPassword(scheme="PBKDF2-SHA512", rounds=10000),
 )
 cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
@@ -56,7 +57,7 @@ def test_an_ordinary_user_takes_a_sample(tmp_path: Path) -> None:
     engine = detect()
     row = MATRIX.row("debian-12")
     image = build_image(engine, MATRIX, row, on_progress=print)
-    seed = Seed(users=200, settings=Settings(id="test"))
+    seed = Seed(entries=200, settings=Settings(id="test"))
     golden = golden_state(engine, image, row.system, seed, progress=print)
     with unprivileged_user() as user:
         archive = user.folder / "golden.tar"
@@ -72,6 +73,6 @@ def test_an_ordinary_user_takes_a_sample(tmp_path: Path) -> None:
     assert sample.environment["rootless"] is True
     assert sample.environment["meter"] in {"proc", "cgroup-v1", "cgroup-v2"}
     assert sample.operations > 0
-    assert sample.server_cpu_us_per_op
+    assert sample.value("cpu")
     assert sample.stored == golden.stored
     assert sample.valid, sample.invalid

@@ -63,7 +63,7 @@ def test_a_tree_whose_library_is_missing(engine: Engine, tmp_path: Path) -> None
                 engine,
                 image,
                 SystemName.TREE,
-                Seed(users=2, settings=DEFAULT),
+                Seed(entries=2, settings=DEFAULT),
                 progress=lambda _: None,
             )
         assert time.monotonic() - begun < 30

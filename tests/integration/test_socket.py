@@ -58,7 +58,7 @@ def service(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_testcontainers_serves_a_golden_state(engine: Engine, service: str) -> None:
     row = MATRIX.row("debian-12")
     image = build_image(engine, MATRIX, row, on_progress=print)
-    seed = Seed(users=200, settings=Settings(id="test"))
+    seed = Seed(entries=200, settings=Settings(id="test"))
     golden = golden_state(engine, image, row.system, seed, progress=print)
     driver = SYSTEMS[row.system]
     with shared_folder() as shared:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from lab import ROOT, USERS
 
 from dsharness.containers.engine import Engine
-from dsharness.machine.host import CpuPlan, available_cpus, fingerprint, plan_cpus
+from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cpus
 from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
@@ -28,7 +28,7 @@ def image_of(engine: Engine, row: str) -> Image:
 
 
 def golden_of(engine: Engine, row: str, settings: Settings = DEFAULT, users: int = USERS) -> Golden:
-    seed = Seed(users=users, settings=settings)
+    seed = Seed(entries=users, settings=settings)
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).system, seed, progress=print)
 
 
@@ -45,7 +45,10 @@ def served(engine: Engine, golden: Golden) -> Iterator[Instance]:
 @contextmanager
 def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
     cpus = cpus_of(engine)
-    loader = image_of(engine, MATRIX.tools.ldclt)
-    facts = fingerprint(engine, cpus)
-    with served(engine, golden) as instance, bench(engine, instance, loader, cpus, facts) as at:
+    loader = image_of(engine, MATRIX.tools.loads["ldclt"])
+    machine = machine_now(engine, cpus)
+    with (
+        served(engine, golden) as instance,
+        bench(engine, instance, loader, cpus, machine, {}) as at,
+    ):
         yield at

@@ -92,7 +92,7 @@ def prove_one_process_at_a_time(url: str | Path) -> None:
         before = len(store.samples())
         campaign = search(store, 0.0)
         taken = store.samples(campaign_id=campaign.id)
-        turns = [(each.candidate_id, each.workload["turn"]) for each in taken]
+        turns = [(each.candidate_id, each.turn) for each in taken]
         assert campaign.boundary is not None
         assert campaign.boundary.after == "c"
         assert 1 <= before < len(taken) == len(store.samples())

@@ -12,7 +12,9 @@ from pathlib import Path
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
-from dsharness.model import Campaign, Image, Matrix, Sample, StoredPassword, Workload
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
+from dsharness.model import Campaign, Image, Machine, Matrix, Sample, Workload
+from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.report import ReportData, report_data
 from dsresults.store import Store
 
@@ -20,15 +22,14 @@ C_SCHEME = StoredPassword(scheme="PBKDF2_SHA256", rounds=2048)
 RUST_10K = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
 RUST_100K = StoredPassword(scheme="PBKDF2-SHA512", rounds=100_000)
 
-# Exactly what `dsharness.machine.host.fingerprint` tells of a machine: tests compare the two.
+# Exactly what `dsharness.machine.host.machine_now` tells of a machine: tests compare the two.
 MACHINE = {
-    "machine": "x86_64",
-    "machine_id": "0123456789abcdef",
+    "architecture": "x86_64",
     "cpu_count": 2,
     "cpu_model": "Example CPU @ 2.00GHz",
     "kernel": "6.1.0",
-    "server_cpus": [0],
-    "load_cpus": [1],
+    "server_cpus": (0,),
+    "load_cpus": (1,),
     "pinned": True,
     "cgroups": "v2",
     "rootless": False,
@@ -96,7 +97,7 @@ def matrix_of(rows: Mapping[str, Truth], workloads: tuple[str, ...]) -> Matrix:
         {
             "version": 1,
             "defaults": {"series": "debian", "workloads": workloads},
-            "tools": {"ldclt": next(iter(rows))},
+            "tools": {"loads": {"ldclt": next(iter(rows))}},
             "sources": [{"id": "article", "title": "An article with a table"}],
             "rows": [
                 {
@@ -137,16 +138,14 @@ def image_of(name: str, truth: Truth) -> Image:
 def environment_of(name: str, truth: Truth) -> dict[str, object]:
     """What a bench writes into each of its samples; an integration test holds them together."""
     return {
-        **MACHINE,
         "way": "in turn",
-        "procedure": 2,
+        "procedure": 3,
         "settings": "key-default",
         "runtimes": {},
         "image": f"key-{name}",
         "golden": f"golden-{name}",
         "loader": "key-loader",
         "notable": image_of(name, truth).notable,
-        "server_says": f"389-Directory/{truth.dirsrv} B2026.001.0000",
         "cpu_meter": "cgroup-v2",
     }
 
@@ -168,21 +167,28 @@ def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -
         started_at=at.isoformat(timespec="milliseconds"),
         duration_s=4.2,
         operations=int(4 * rate),
-        rate_per_s=sum(seconds[1:]) / 3,
-        server_cpu_us_per_op=cost_us,
-        client_cpu_us_per_op=110.0,
+        turn=turn,
+        metrics={
+            "rate": RATE.measured(sum(seconds[1:]) / 3),
+            "cpu": CPU.measured(cost_us),
+            "cost": COST.measured(cost_us / (2900 * speed)),
+            "client-cpu": CLIENT_CPU.measured(110.0),
+        },
+        machine=Machine(id="0123456789abcdef", facts=MACHINE),
         calibrator_us=2900 * speed,
         steal_pct=0.1,
         errors=0,
         per_second=seconds,
         invalid=(truth.failing,) if truth.failing else (),
-        stored=truth.stored,
+        facts={
+            "version": f"389-Directory/{truth.dirsrv} B2026.001.0000",
+            **truth.stored.facts,
+        },
         workload={
             "operation": "bind",
             "threads": 4,
             "warmup_s": 1,
             "duration_s": 1.5,
-            "turn": turn,
         },
         environment=environment_of(name, truth),
         log=f"/cache/logs/{name}.log",

@@ -6,7 +6,7 @@ from datetime import timedelta, timezone
 
 from hypothesis import strategies as st
 
-from dsharness.model import Sample, StoredPassword
+from dsharness.model import Machine, Measurement, Sample
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -19,7 +19,8 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=6,
 )
-PASSWORDS = st.builds(StoredPassword, scheme=TEXTS, rounds=st.none() | st.integers())
+MEASUREMENTS = st.builds(Measurement, value=NUMBERS, unit=TEXTS)
+FACTS = TEXTS | st.integers() | st.booleans() | st.lists(st.integers(), max_size=2).map(tuple)
 
 ANY_SAMPLE = st.builds(
     Sample,
@@ -32,15 +33,15 @@ ANY_SAMPLE = st.builds(
     started_at=TIMES,
     duration_s=NUMBERS,
     operations=COUNTS,
-    rate_per_s=NUMBERS,
-    server_cpu_us_per_op=st.none() | NUMBERS,
-    client_cpu_us_per_op=st.none() | NUMBERS,
+    turn=COUNTS,
+    metrics=st.dictionaries(WORDS, MEASUREMENTS, max_size=3),
+    machine=st.builds(Machine, id=WORDS, facts=st.dictionaries(WORDS, FACTS, max_size=3)),
     calibrator_us=st.none() | NUMBERS,
     steal_pct=NUMBERS,
     errors=COUNTS,
     per_second=st.lists(NUMBERS, max_size=5).map(tuple),
     invalid=st.lists(TEXTS, max_size=2).map(tuple),
-    stored=st.none() | PASSWORDS,
+    facts=st.dictionaries(TEXTS, TEXTS | st.integers(), max_size=3),
     workload=st.dictionaries(TEXTS, JSON, max_size=3),
     environment=st.dictionaries(TEXTS, JSON, max_size=3),
     log=TEXTS,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dsbisect.search.question import Answer, History, Measure, Question, Search
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric
 from dsharness.model import Boundary, Sample
 
 
@@ -21,16 +22,28 @@ def sample_of(row: str, cost: float, turn: int, **changes: object) -> Sample:
         "started_at": "2026-01-01T00:00:00+00:00",
         "duration_s": 3.0,
         "operations": 100,
-        "rate_per_s": 1000.0 / cost,
-        "server_cpu_us_per_op": cost * 1000,
-        "client_cpu_us_per_op": 100.0,
+        "turn": turn,
+        "metrics": {
+            "rate": RATE.measured(1000.0 / cost),
+            "cpu": CPU.measured(cost * 1000),
+            "cost": COST.measured(cost),
+            "client-cpu": CLIENT_CPU.measured(100.0),
+        },
+        "machine": {"id": "one"},
         "calibrator_us": 1000.0,
         "steal_pct": 0.0,
         "errors": 0,
         "per_second": (1.0,),
-        "workload": {"turn": turn},
     }
     return Sample.model_validate({**facts, **changes})
+
+
+def with_metric(sample: Sample, metric: Metric, value: float | None) -> Sample:
+    """The same run with another value of that metric, or without it."""
+    metrics = {name: found for name, found in sample.metrics.items() if name != metric.name}
+    if value is not None:
+        metrics[metric.name] = metric.measured(value)
+    return sample.model_copy(update={"metrics": metrics})
 
 
 @dataclass

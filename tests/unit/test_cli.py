@@ -53,7 +53,7 @@ def matrix() -> dict[str, object]:
     return {
         "version": 1,
         "defaults": {"series": "debian", "workloads": ["bind-one"], "settings": "default"},
-        "tools": {"ldclt": "debian-12"},
+        "tools": {"loads": {"ldclt": "debian-12"}},
         "rows": rows,
         "series": [{"id": "debian", "title": "Debian", "rows": ["debian-11", "debian-12"]}],
         "workloads": [{"id": "bind-one", "title": "one user"}],

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from ldap3.core.exceptions import LDAPSocketOpenError
 
 from dsharness.errors import InstanceError
-from dsharness.model import StoredPassword
 from dsharness.systems.ldap import directory as module
 from dsharness.systems.ldap.directory import Directory, Site, add_people, connect, open_connection
+from dsharness.systems.ldap.dirsrv import Dirsrv
+from dsharness.systems.ldap.stored_password import StoredPassword
 
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
 REALM_SITE = Site(suffix="dc=lab", people="cn=users,dc=lab", port=389, realm="LAB.TEST")
@@ -65,7 +66,7 @@ def test_a_missing_entry_is_an_error(server: Directory) -> None:
 
 
 def test_the_server_s_count_is_a_number(server: Directory) -> None:
-    assert server.simple_binds() == 41
+    assert Dirsrv().binds(server) == 41
 
 
 def test_people_are_added_once_and_can_be_read(server: Directory) -> None:

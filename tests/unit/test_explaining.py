@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from reported import DEBIAN, RUST_10K, Truth, packages, reported, with_gaps
 
-from dsharness.model import StoredPassword
+from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.observed import ComparisonTable
 from dsresults.reasons.explanation import Confidence, explain
 

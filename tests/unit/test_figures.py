@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.model import StoredPassword
+from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.number_text import NARROW, milliseconds, significant, spell, times, whole
 
 

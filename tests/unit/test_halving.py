@@ -5,10 +5,11 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import World
+from worlds import World, with_metric
 
 from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.plain.verdicts import Policy
+from dsharness.measure.metrics import RATE
 from dsharness.model import Outcome
 
 
@@ -100,7 +101,7 @@ def test_cpu_and_rate_that_disagree_are_inconclusive():
 
     def lying(row, turn):
         sample = honest(row, turn)
-        return sample.model_copy(update={"rate_per_s": 1000.0}) if row == "r1" else sample
+        return with_metric(sample, RATE, 1000.0) if row == "r1" else sample
 
     world.sample = lying
     boundary = world.search(Halving())

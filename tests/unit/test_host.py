@@ -12,7 +12,7 @@ from dsharness.containers.engine import Engine
 from dsharness.machine.host import (
     CpuTicks,
     available_cpus,
-    fingerprint,
+    machine_now,
     parse_ticks,
     plan_cpus,
     read_ticks,
@@ -85,7 +85,7 @@ def test_this_machine_can_be_read() -> None:
     assert read_ticks(cpus).total > 0
 
 
-def test_a_fingerprint_carries_what_samples_are_compared_by() -> None:
+def test_a_machine_carries_what_samples_are_compared_by() -> None:
     engine = Engine(
         podman_version="5.2.0",
         rootless=True,
@@ -94,9 +94,11 @@ def test_a_fingerprint_carries_what_samples_are_compared_by() -> None:
         pins_cpus=True,
         limits_memory=True,
     )
-    found = fingerprint(engine, plan_cpus((0, 1, 2, 3), can_pin=True))
-    assert found["server_cpus"] == [0, 1, 2]
-    assert found["load_cpus"] == [3]
+    machine = machine_now(engine, plan_cpus((0, 1, 2, 3), can_pin=True))
+    assert machine.id
+    found = machine.facts
+    assert found["server_cpus"] == (0, 1, 2)
+    assert found["load_cpus"] == (3,)
     assert found["pinned"] is True
     assert (found["podman"], found["cgroups"], found["rootless"]) == ("5.2.0", "v2", True)
     assert found["cpu_model"]

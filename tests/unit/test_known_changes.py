@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsharness.model import StoredPassword
+from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.known_changes import KNOWN_CHANGES, changes_between, nss_cache_entries, numbers
 
 C = StoredPassword(scheme="PBKDF2_SHA256", rounds=2048)

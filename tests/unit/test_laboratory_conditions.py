@@ -24,7 +24,7 @@ ENGINE = Engine(
     limits_memory=True,
 )  # fmt: skip
 PLAN = LabPlan(
-    matrix=MATRIX, settings=Settings(id="default"), users=10,
+    matrix=MATRIX, settings=Settings(id="default"), workloads=MATRIX.workloads,
     cpus=CpuPlan(server=(0,), load=(1,), pinned=True),
 )  # fmt: skip
 
@@ -42,7 +42,7 @@ def lab(plan: LabPlan = PLAN, loader: str = "l", runtime: str = "r") -> Laborato
     return made
 
 
-SETTINGS = Settings(id="default", password_scheme="SSHA512")
+SETTINGS = Settings(id="default", options={"password-scheme": "SSHA512"})
 CHANGES: dict[str, Callable[[], Laboratory]] = {
     "settings": lambda: lab(replace(PLAN, settings=SETTINGS)),
     "load generator": lambda: lab(loader="newer"),

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOUND = """\
 version: 1
 defaults: {series: s, workloads: [w], settings: default}
-tools: {ldclt: a}
+tools: {loads: {ldclt: a}}
 sources: [{id: paper, title: a paper}]
 rows:
   - id: a
@@ -86,7 +86,11 @@ def test_the_sound_one_is_sound(tmp_path):
         ("workloads: [w]", "workloads: [v]", "defaults.workloads[0]: value 'v': no such id"),
         ("workloads: [w]", "workloads: []", "defaults.workloads: "),
         ("settings: default", "settings: defualt", "Perhaps you meant 'default'."),
-        ("ldclt: a", "ldclt: c", "matrix.yaml:3: tools.ldclt: value 'c': no such id in `rows`"),
+        (
+            "ldclt: a",
+            "ldclt: c",
+            "matrix.yaml:3: tools.loads.ldclt: value 'c': no such id in `rows`",
+        ),
         ("source: paper", "source: papre", "Perhaps you meant 'paper'."),
         ("rows: [a, b]", "rows: [a, bb]", "matrix.yaml:20: series[0].rows[1]: value 'bb'"),
         ("rows: [a, b]", "parents: {b: [c]}", "series[0].parents.b[0]: value 'c': no such id"),
@@ -137,9 +141,9 @@ def test_the_sound_one_is_sound(tmp_path):
         ("family: apt", "family: dnf", "rows[0].base.tool: value 'mmdebstrap': dnf with"),
         ("suite: bullseye", "suite: b, repositories: {x: y}", "rows[0].base.repositories: only"),
         ('"1.4.4.11"', '"1.4.4.11", freeipa: "4.9.6"', "rows[0].versions.freeipa: value '4.9.6'"),
-        ('"1.4.4.11"', '"1.4.4.11", aldpro: "2.4.0"', "only with `server: aldpro`"),
-        ("kind: apt}\n", "kind: apt}\n    server: freeipa\n", "versions.freeipa: missing"),
-        ("kind: apt}\n", "kind: apt}\n    server: aldpro\n", "versions.aldpro: missing"),
+        ('"1.4.4.11"', '"1.4.4.11", aldpro: "2.4.0"', "only with `system: aldpro`"),
+        ("kind: apt}\n", "kind: apt}\n    system: freeipa\n", "versions.freeipa: missing"),
+        ("kind: apt}\n", "kind: apt}\n    system: aldpro\n", "versions.aldpro: missing"),
         ("kind: apt}", "kind: preinstalled}", "registry with `packages: {kind: preinstalled}`"),
         ("family: dnf", "family: freeipa", "rows[1].system: value 'dirsrv': freeipa with"),
         ("distinct_users: 10", "distinct_users: 11", "value '11': at most the 10 users"),

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.model import StoredPassword
-from dsharness.systems.ldap.stored_password import parse_stored
+from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored, stored_in
 
 C_SALT, C_HASH = 64, 256  # bytes, in the C scheme's one base64 block
 
@@ -75,3 +74,16 @@ def test_any_value_has_a_scheme(value: str) -> None:
 @given(st.sampled_from(["PBKDF2_SHA256", "PBKDF2-SHA512", "SSHA512"]), st.text())
 def test_a_broken_value_keeps_its_scheme(scheme: str, rest: str) -> None:
     assert parse_stored(f"{{{scheme}}}{rest}").scheme == scheme
+
+
+@pytest.mark.parametrize(
+    ("stored", "words"),
+    [
+        (StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000), "PBKDF2-SHA512 with 10000 rounds"),
+        (StoredPassword(scheme="SSHA512"), "SSHA512"),
+    ],
+)
+def test_a_stored_password_in_words_and_as_facts(stored: StoredPassword, words: str) -> None:
+    assert str(stored) == words
+    assert stored_in(stored.facts) == stored
+    assert stored_in({"version": "1"}) is None

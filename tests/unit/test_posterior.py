@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import sample_of
+from worlds import sample_of, with_metric
 
 from dsbisect.search.bayes.evidence import evidence, witness
 from dsbisect.search.bayes.posterior import Posterior, weigh
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.track import track
 from dsbisect.search.question import History
+from dsharness.measure.metrics import COST
 
 NAMES = tuple(f"c{number}" for number in range(64))
 NOISE = 0.05
@@ -102,7 +103,7 @@ def test_the_witness_is_the_rate_where_the_cost_decides():
     line = track(NAMES, {})
     known = history({0: 1.0, 63: 2.0}, 2)
     assert witness(known, line, 0, 63) is not None
-    blind = sample_of("c5", 1.0, 9, server_cpu_us_per_op=None)
+    blind = with_metric(sample_of("c5", 1.0, 9), COST, None)
     by_rate = History(samples={**known.samples, "c5": (blind,)})
     assert witness(by_rate, line, 0, 63) is None
     assert evidence(by_rate, line, 0, 63) is not None

@@ -15,10 +15,10 @@ import pytest
 from dsharness.containers.container import State
 from dsharness.errors import EngineError, InstanceError
 from dsharness.measure import instance
-from dsharness.systems.contract import SOCKET_FOLDER
+from dsharness.systems.contract import SHARED_FOLDER
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.dirsrv import Dirsrv
-from dsharness.systems.readiness import answering, telling_line, wait_for_bind
+from dsharness.systems.readiness import answering, telling_line, wait_until_ready
 
 LOADER = "ns-slapd: error while loading shared libraries: libpcre.so.3: cannot open shared object"
 
@@ -30,7 +30,7 @@ class Box:
         self.folder, self.log, self.running, self.noted = folder, folder / "log", True, ""
 
     def start(self, *command: str) -> None:
-        words = [word.replace(SOCKET_FOLDER, str(self.folder)) for word in command]
+        words = [word.replace(SHARED_FOLDER, str(self.folder)) for word in command]
         subprocess.run(words, check=True)
 
     def output(self) -> str:
@@ -60,7 +60,7 @@ def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
     with pytest.raises(
         InstanceError, match="it ended with status 127; it said: ns-slapd"
     ) as caught:
-        wait_for_bind(box, tmp_path, Dirsrv())
+        wait_until_ready(box, tmp_path, Dirsrv())
     assert time.monotonic() - begun < 5
     assert "libpcre.so.3" in caught.value.message
     assert not caught.value.answered
@@ -71,7 +71,7 @@ def test_a_socket_that_a_dead_server_left_does_not_count(box: Any, tmp_path: Pat
     (tmp_path / "ldapi").touch()
     ns_slapd.start(box, "sh", "-c", "exit 1")
     with pytest.raises(InstanceError, match="it ended with status 1"):
-        wait_for_bind(box, tmp_path, Dirsrv())
+        wait_until_ready(box, tmp_path, Dirsrv())
 
 
 def test_what_fails_because_the_server_ended_is_told_in_its_words(box: Any, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_an_engine_that_fails_is_no_fault_of_the_server(box: Any, tmp_path: Path
     ],
 )  # fmt: skip
 def test_the_line_that_says_why(words: str, line: str) -> None:
-    assert telling_line(words) == line
+    assert telling_line(words, Dirsrv.grave) == line
 
 
 def test_a_server_that_dies_right_after_its_first_bind_is_that_candidates_failure(
@@ -128,9 +128,9 @@ def test_a_server_that_dies_right_after_its_first_bind_is_that_candidates_failur
         )  # fmt: skip
 
     monkeypatch.setattr(instance, "running", running)
-    monkeypatch.setattr(instance, "wait_for_bind", lambda *_: tmp_path / "ldapi")
+    monkeypatch.setattr(instance, "wait_until_ready", lambda *_: tmp_path / "ldapi")
     golden: Any = SimpleNamespace(
-        server="dirsrv", key="k", reference="r", image=SimpleNamespace(candidate_id="a"),
+        system="dirsrv", key="k", reference="r", image=SimpleNamespace(candidate_id="a"),
         seed=SimpleNamespace(settings=SimpleNamespace(id="default")),
     )  # fmt: skip
     engine: Any = SimpleNamespace(limits_memory=True)
@@ -150,9 +150,9 @@ def test_what_needs_a_server_that_ended_blames_it() -> None:
         output=lambda: "bye",
         note=lambda _: None,
     )
-    golden: Any = SimpleNamespace(server="dirsrv")
+    golden: Any = SimpleNamespace(system="dirsrv")
     made = instance.Instance(
-        golden=golden, container=dead, socket=Path("s"), meter=None, site=None,  # type: ignore[arg-type]
+        golden=golden, container=dead, endpoint=None, meter=None,  # type: ignore[arg-type]
     )  # fmt: skip
     with (
         pytest.raises(InstanceError, match="after its first answer; it said: bye") as caught,

@@ -18,7 +18,8 @@ from reported import (
 )
 
 from dsharness.containers.engine import Engine
-from dsharness.machine.host import MACHINE_FACTS, fingerprint, plan_cpus
+from dsharness.machine.host import machine_now, plan_cpus
+from dsharness.model import Machine
 from dsresults.report import ReportData, render_html, render_text, report_data
 from dsresults.report.html_page import utc
 
@@ -166,11 +167,17 @@ def test_one_machine_is_one_machine_whatever_was_asked_of_it():
     assert MIXED not in render_html(data)
 
 
+def another(machine: Machine, fact: str) -> Machine:
+    if fact == "id":
+        return machine.model_copy(update={"id": "another"})
+    return machine.model_copy(update={"facts": {**machine.facts, fact: "another"}})
+
+
 @pytest.mark.parametrize("fact", MACHINE)
 def test_another_machine_is_told(fact):
     data = reported(DEBIAN)
     other = [
-        sample.model_copy(update={"environment": {**sample.environment, fact: "another"}})
+        sample.model_copy(update={"machine": another(sample.machine, fact)})
         for sample in data.samples[:3]
     ]
     campaigns = [searched(DEBIAN, load)[0] for load in ("bind-random", "bind-one")]
@@ -181,11 +188,11 @@ def test_another_machine_is_told(fact):
 
 
 def test_the_reported_machine_carries_what_a_real_one_does():
-    told = fingerprint(ENGINE, plan_cpus((0, 1), can_pin=True))
-    assert tuple(told) == tuple(MACHINE) == MACHINE_FACTS
+    told = machine_now(ENGINE, plan_cpus((0, 1), can_pin=True)).facts
+    assert tuple(told) == tuple(MACHINE)
     campaign, samples = searched(DEBIAN, "bind-one")
     assert "fingerprint" in campaign.environment
-    assert {*MACHINE} < {*samples[0].environment}
+    assert samples[0].machine.facts == MACHINE
 
 
 @pytest.mark.parametrize(

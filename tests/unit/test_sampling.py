@@ -16,12 +16,15 @@ from dsharness.errors import InstanceError
 from dsharness.loads import ldclt
 from dsharness.machine.cgroups import CpuMeter
 from dsharness.machine.host import CpuPlan
-from dsharness.measure import sample
 from dsharness.measure.sample import Bench, take_sample
-from dsharness.model import Image, LdcltWorkload, Settings, StoredPassword
+from dsharness.model import Image, LdcltWorkload, Machine, Settings
 from dsharness.process.command import Completed
 from dsharness.systems import Seed
+from dsharness.systems.ldap import directory_system
 from dsharness.systems.ldap.directory import Site
+from dsharness.systems.ldap.directory_system import LdapEndpoint
+from dsharness.systems.ldap.dirsrv import Dirsrv
+from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 
 STORED = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
@@ -46,7 +49,7 @@ class World:
         self.dies = False
         self.frozen_s = 0.0
         self.killed = False
-        self.last_words_asked = False
+        self.end_noted = False
         self.use(0)
 
     def use(self, more_us: int) -> None:
@@ -62,8 +65,15 @@ class World:
             raise InstanceError("cannot reach the directory")
         self.binds += 1
         yield SimpleNamespace(
-            simple_binds=lambda: self.binds, stored_password=lambda number: self.stored
+            stored_password=lambda number: self.stored,
+            read=lambda dn, *names: self.read(*names),
         )
+
+    def read(self, name: str) -> dict[str, list[str]]:
+        return {
+            "vendorVersion": {"vendorVersion": ["389-Directory/3.1.2"]},
+            "simpleauthbinds": {"simpleauthbinds": [str(self.binds)]},
+        }[name]
 
     def execute(self, *argv: str, limit_s: float) -> Completed:
         """The load: as many binds as it is told, 5 ms of the server's CPU time each."""
@@ -98,21 +108,21 @@ class World:
     def state(self) -> State:
         return State(id="i", pid=1, running=self.alive, killed=self.killed)
 
-    def last_words(self) -> str:
-        self.last_words_asked = True
-        return "Segmentation fault"
+    def note_end(self) -> None:
+        self.end_noted = True
 
     @property
     def bench(self) -> Bench:
         image = Image(candidate_id="debian-12", reference="r", key="k")
         golden = SimpleNamespace(
-            image=image, seed=Seed(settings=Settings(id="default")), stored=STORED, key="g"
+            image=image, seed=Seed(settings=Settings(id="default")), facts=STORED.facts, key="g"
         )
         instance = _Instance(self, golden)
         load = SimpleNamespace(execute=self.execute, log=Path("load.log"), running=True)
         plan = CpuPlan(server=(0,), load=(0,), pinned=True)
         return Bench(
             instance=instance, load=load, folder=self.folder, cpus=plan,
+            machine=Machine(id="one"),
             environment={"kernel": "6"}, pause_files=(self.folder / "freezer.state",),
         )  # fmt: skip
 
@@ -120,10 +130,11 @@ class World:
 class _Instance:
     def __init__(self, world: World, golden: SimpleNamespace) -> None:
         self.world, self.golden = world, golden
-        self.socket, self.site = Path("/nowhere"), SITE
+        self.system = Dirsrv()
+        self.endpoint = LdapEndpoint(port=SITE.port, site=SITE, socket=Path("/nowhere"))
         self.meter = CpuMeter(source="cgroup-v2", path=world.cgroup, pid=1)
         self.container = SimpleNamespace(log=Path("server.log"), state=world.state)
-        self.last_words = world.last_words
+        self.note_end = world.note_end
 
     @property
     def alive(self) -> bool:
@@ -133,7 +144,7 @@ class _Instance:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path)
-    monkeypatch.setattr(sample, "connect", world.connect)
+    monkeypatch.setattr(directory_system, "connect", world.connect)
     return world
 
 
@@ -141,13 +152,13 @@ def test_a_good_run_becomes_a_valid_sample(world: World) -> None:
     sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=3)
     assert sample.valid
     assert sample.operations == TOTAL, "as many as take the time that a run should last"
-    assert sample.rate_per_s == pytest.approx(RATE)
+    assert sample.value("rate") == pytest.approx(RATE)
     assert sample.duration_s == pytest.approx(4)
-    assert sample.server_cpu_us_per_op == pytest.approx(5000)
-    assert sample.client_cpu_us_per_op == pytest.approx(10_000 / TOTAL)
+    assert sample.value("cpu") == pytest.approx(5000)
+    assert sample.value("client-cpu") == pytest.approx(10_000 / TOTAL)
     assert sample.calibrator_us is not None
-    assert sample.stored == STORED
-    assert sample.workload["turn"] == 3
+    assert stored_in(sample.facts) == STORED
+    assert sample.turn == 3
     assert sample.environment == {"kernel": "6"}
     assert sample.log == "load.log"
 
@@ -206,9 +217,9 @@ def test_a_server_that_dies_leaves_an_invalid_sample_with_its_log(world: World) 
     assert "the load did not finish" in sample.invalid
     assert sample.disturbed == ()
     assert sample.operations == 0
-    assert sample.server_cpu_us_per_op is None
+    assert sample.value("cpu") is None
     assert sample.log == "server.log"
-    assert world.last_words_asked
+    assert world.end_noted
 
 
 def test_another_scheme_than_the_golden_one_s_is_seen(world: World) -> None:
@@ -227,15 +238,15 @@ def test_a_count_that_differs_from_the_load_s_is_seen(world: World) -> None:
 
     world.execute = half  # type: ignore[method-assign]
     sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=0)
-    assert any(f"the server counted {TOTAL - 100} binds" in why for why in sample.invalid)
+    assert any(f"the server counted {TOTAL - 100} operations" in why for why in sample.invalid)
 
 
 def test_a_load_that_says_nothing_is_no_zero(world: World) -> None:
     world.said = lambda done: ""  # type: ignore[method-assign]
     sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=0)
     assert not sample.valid
-    assert sample.rate_per_s == 0
-    assert sample.server_cpu_us_per_op is None, "unknown, not cheap"
+    assert sample.value("rate") is None
+    assert sample.value("cpu") is None, "unknown, not cheap"
 
 
 def test_a_cgroup_that_went_away_is_unknown(world: World) -> None:

@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import World
+from worlds import World, with_metric
 
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty, Lines, believe
@@ -15,6 +15,7 @@ from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Question
 from dsbisect.search.search_record import recorded, search_of
 from dsharness.errors import StoreError
+from dsharness.measure.metrics import COST
 from dsharness.model import Campaign
 
 NAMES = [f"c{number:02}" for number in range(24)]
@@ -198,8 +199,7 @@ def test_a_machine_that_changed_is_told():
         for name in (NAMES[0], NAMES[23]):
             sample = steady.sample(name, turn)
             if turn >= 12:
-                cost = sample.server_cpu_us_per_op
-                sample = sample.model_copy(update={"server_cpu_us_per_op": cost * 1.5})
+                sample = with_metric(sample, COST, (sample.value("cost") or 0.0) * 1.5)
             steady.taken.append(sample)
     spent = Bayes(budget=Budget(runs=48))
     assert "the machine has changed" in steady.search(spent).summary

@@ -36,7 +36,7 @@ def test_any_sample_survives_the_store_and_an_export(some: list[Sample]) -> None
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"rate_per_s": float("nan")}, "sample 'x' cannot be written as JSON"),
+        ({"duration_s": float("nan")}, "sample 'x' cannot be written as JSON"),
         ({"per_second": (1.0, float("inf"))}, "sample 'x' cannot be written as JSON"),
         ({"environment": {"load": [float("nan")]}}, "sample 'x' cannot be written as JSON"),
         ({"environment": {"host": "\udc80"}}, "sample 'x' cannot be written as JSON"),

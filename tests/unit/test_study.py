@@ -121,7 +121,7 @@ def test_one_answer_for_each_workload(laboratory, store):
 
 def test_every_row_gets_as_many_users_as_the_largest_workload(laboratory, store):
     study(store)
-    assert [plan.users for plan in laboratory.plans] == [70]
+    assert [plan.seed.entries for plan in laboratory.plans] == [70]
 
 
 def test_a_branching_series_gives_one_answer_for_each_line(laboratory, store):

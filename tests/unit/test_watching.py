@@ -4,10 +4,11 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from worlds import sample_of
+from worlds import sample_of, with_metric
 
 from dsbisect.cli.progress_terminal import Watch, spell_left
 from dsbisect.search.question import Measure, Question
+from dsharness.measure.metrics import CPU
 from dsharness.model import Boundary, Campaign
 
 FEW = Question(series_id="s", line=("a", "b"), workload_id="few", settings_id="default")
@@ -146,7 +147,7 @@ def test_trouble_is_told_with_its_reason(watch, clock, said):
     watch.expect(2)
     clock.now += 3
     watch.sampled(sample_of("a", 1.0, 0, invalid=("error [49] twice", "no CPU time")))
-    watch.sampled(sample_of("a", 1.0, 1, server_cpu_us_per_op=None))
+    watch.sampled(with_metric(sample_of("a", 1.0, 1), CPU, None))
     watch.unmeasurable("b", "no such version [/x]")
     lines = said()[1:]
     assert lines[0].startswith("  a: not usable: error [49] twice; no CPU time (1 of about 2, ")

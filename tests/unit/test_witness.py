@@ -7,10 +7,11 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import World, sample_of
+from worlds import World, with_metric
 
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.rate_witness import Difference, contradicts, word
+from dsharness.measure.metrics import RATE
 from dsharness.model import Sample
 
 STEP = 8
@@ -28,9 +29,7 @@ class RateWorld(World):
         chance = random.Random(f"rate/{self.seed}/{row}/{turn}")
         slower = self.rate_step if NAMES.index(row) >= STEP else 1.0
         rate = 1000 / slower * chance.lognormvariate(0, self.rate_noise)
-        return sample_of(row, 1.0, turn).model_copy(
-            update={**taken.model_dump(exclude={"rate_per_s"}), "rate_per_s": rate}
-        )
+        return with_metric(taken, RATE, rate)
 
 
 def boundary_of(seed: int, *, step: float, rate_step: float, rate_noise: float):

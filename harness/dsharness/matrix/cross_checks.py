@@ -5,20 +5,25 @@ Each part of the file is read on its own, so that one bad row hides nothing of t
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pydantic
+from pydantic import TypeAdapter
 
 from dsharness.matrix.pin_conflicts import row_contradictions, workload_contradictions
 from dsharness.matrix.series_order import order_findings
 from dsharness.model import Defaults, Row, Series, Toolchain, Tools, Value, Workload
+from dsharness.model.workload import AnyWorkload
 from dsharness.yaml_files.problems import KeyPath, Problem, suggestion
 
 V = TypeVar("V", bound=Value)
 SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains")
+
+ANY_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(AnyWorkload)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +48,7 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         ids={section: tuple(_ids(_items(data, section))) for section in SECTIONS},
         rows=_readable(Row, data, "rows"),
         series=_readable(Series, data, "series"),
-        workloads=_readable(Workload, data, "workloads"),
+        workloads=_readable_workloads(data),
         toolchains=_readable(Toolchain, data, "toolchains"),
         defaults=_readable_or_none(Defaults, data.get("defaults")),
         tools=_readable_or_none(Tools, data.get("tools")),
@@ -91,11 +96,19 @@ def _readable(kind: type[V], data: Mapping[str, Any], section: str) -> dict[int,
     return {index: value for index, value in read.items() if value is not None}
 
 
+def _readable_workloads(data: Mapping[str, Any]) -> dict[int, Workload]:
+    read = {}
+    for index, item in enumerate(_items(data, "workloads")):
+        with contextlib.suppress(pydantic.ValidationError):  # as in ``_readable_or_none``
+            read[index] = ANY_WORKLOAD.validate_json(json.dumps(item), strict=True)
+    return read
+
+
 def _readable_or_none(kind: type[V], data: object) -> V | None:
     try:
         return kind.model_validate_json(json.dumps(data), strict=True)
     except pydantic.ValidationError:
-        return None  # its shape is reported by matrix_shape
+        return None  # its shape is reported by ``matrix.shape``
 
 
 def _duplicates(draft: Draft) -> Iterator[Problem]:

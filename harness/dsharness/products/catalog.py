@@ -49,7 +49,7 @@ def product_of_system(system: str, folder: Path = FOLDER) -> str:
 
 def product_of(row: Row) -> str:
     """The id of a row's product."""
-    return product_of_system(row.server)
+    return product_of_system(row.system)
 
 
 @cache

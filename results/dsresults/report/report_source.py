@@ -121,7 +121,7 @@ def _environments(samples: Sequence[Sample]) -> tuple[dict[str, Any], ...]:
         environment = sample.environment
         setup = {
             "machine": sample.machine.id,
-            **sample.machine.facts,
+            **sample.machine.model_dump(mode="json")["facts"],
             **{fact: environment[fact] for fact in OF_THE_SETUP if fact in environment},
         }
         if setup not in found:

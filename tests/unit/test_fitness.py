@@ -1,0 +1,35 @@
+"""What does not go together is said before anything is built."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsharness.errors import UsageError
+from dsharness.loads import LOADS
+from dsharness.measure.fitness import refuse_unfit
+from dsharness.model import LdcltWorkload, Settings, SystemName
+
+BINDS = LdcltWorkload(id="bind-one", title="binds")
+DEFAULT = Settings(id="default")
+
+
+def test_what_fits_is_let_pass():
+    scheme = Settings(id="ssha", options={"password-scheme": "SSHA512"})
+    for settings in (DEFAULT, scheme):
+        refuse_unfit("debian-12", SystemName.DIRSRV, BINDS, settings)
+
+
+def test_an_option_that_the_server_does_not_know_is_named_with_those_it_knows():
+    wrong = Settings(id="fast", options={"password-schema": "SSHA512"})
+    with pytest.raises(UsageError, match=r"'fast' set 'password-schema'.*'debian-12'") as caught:
+        refuse_unfit("debian-12", SystemName.DIRSRV, BINDS, wrong)
+    assert "password-scheme" in caught.value.hint
+
+
+def test_a_load_of_another_protocol_is_refused_with_the_tools_that_would_do(monkeypatch):
+    other = type("Other", (type(LOADS["ldclt"]),), {"protocol": "dns"})
+    monkeypatch.setitem(LOADS, "other", other())
+    odd = BINDS.model_copy(update={"tool": "other"})
+    with pytest.raises(UsageError, match=r"'bind-one' speaks dns, but 'debian-12'") as caught:
+        refuse_unfit("debian-12", SystemName.DIRSRV, odd, DEFAULT)
+    assert "ldclt" in caught.value.hint
