@@ -105,7 +105,7 @@ def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched)
 
     seed = Seed(entries=20, settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.system, seed, progress=print)
-    assert golden.stored.scheme == patched.promise.scheme
+    assert golden.facts["password-scheme"] == patched.promise.scheme
 
 
 def test_the_same_order_is_built_and_installed_once(at, image, source, tree, patched):

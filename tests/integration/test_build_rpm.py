@@ -112,12 +112,12 @@ def test_built_installed_by_dnf_served_and_measured(engine, at, image, patched):
 
     seed = Seed(entries=20, settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.system, seed, progress=print)
-    assert golden.stored.scheme == patched.promise.scheme
+    assert golden.facts["password-scheme"] == patched.promise.scheme
     workload = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})
     with benched(engine, golden) as bench:
         sample = take_sample(bench, workload, campaign_id="test", turn=0)
     assert sample.operations > 0
-    assert sample.stored == golden.stored
+    assert sample.facts == golden.facts
 
 
 def test_a_patch_that_does_not_fit_is_refused_with_its_hunk(at, image, source, tree):

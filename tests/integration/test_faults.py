@@ -86,7 +86,7 @@ def slapd_pid(at: Bench) -> int:
 
 
 def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Engine) -> None:
-    plan = LabPlan(matrix=MATRIX, settings=DEFAULT, users=USERS, cpus=cpus_of(engine))
+    plan = LabPlan(matrix=MATRIX, settings=DEFAULT, workloads=(LOAD,), cpus=cpus_of(engine))
     with Laboratory(engine, plan, RowSupply(engine=engine, matrix=MATRIX), print) as laboratory:
         laboratory.prepare([ROW], Ear())
         assert laboratory.failures == {}
@@ -98,7 +98,7 @@ def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Eng
             (dead,) = laboratory.samples([ROW], LOAD, campaign_id="test", turn=1)
         assert "the server died during the load" in dead.invalid
         assert dead.disturbed == ("the server was ended from outside",), "it did not crash"
-        assert dead.server_cpu_us_per_op is None  # nothing that could be taken for a figure
+        assert dead.value("cpu") is None  # nothing that could be taken for a figure
         log = Path(dead.log)
         assert log == victim.log
         assert "slapd started" in log.read_text(encoding="utf-8")

@@ -12,18 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benches import image_of
+from benches import connected, image_of
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
-from dsharness.machine.host import available_cpus, plan_cpus
+from dsharness.machine.host import available_cpus, machine_now, plan_cpus
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import bench, take_sample
 from dsharness.model import Image, LdcltWorkload, Settings, SystemName
 from dsharness.process.deadline import Deadline
 from dsharness.systems import Seed
-from dsharness.systems.ldap.directory import connect
 from dsimages.buildah import Recipe, Workshop, build, labels_of, untag
 
 CONTEXT = Path(__file__).with_name("freeipa")
@@ -62,12 +61,12 @@ def test_what_was_installed_is_measured_alone(engine: Engine, plain: Image, stan
         begin = time.monotonic()
         with serve(engine, golden, cpus) as instance:
             ready_s = time.monotonic() - begin
-            with connect(instance.socket, instance.site) as directory:
-                last = directory.read(instance.site.user_dn(59), "krbPrincipalName")
+            with connected(instance) as directory:
+                last = directory.read(directory.site.user_dn(59), "krbPrincipalName")
                 directory.check_user(59)
             first = instance.container.must("cat", "/proc/1/cmdline", what="see process 1")
             user = instance.container.must("id", "-un", what="see the server's user").strip()
-            with bench(engine, instance, plain, cpus, {}) as at:
+            with bench(engine, instance, plain, cpus, machine_now(engine, cpus), {}) as at:
                 sample = take_sample(at, workload, campaign_id="c", turn=0)
     finally:
         untag(engine, golden.reference)

@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benches import connected
 
 from dsharness.containers.container import running
 from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.errors import DiskFullError, ExitCode, ImageError, InstanceError, PortTakenError
 from dsharness.loads import ldclt
-from dsharness.machine.host import available_cpus, plan_cpus
+from dsharness.machine.host import available_cpus, machine_now, plan_cpus
 from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
@@ -27,8 +28,7 @@ from dsharness.measure.sample import Bench, bench, take_sample
 from dsharness.model import Image, LdcltWorkload, Settings, UserOrder
 from dsharness.process.command import run
 from dsharness.systems import SYSTEMS, Seed
-from dsharness.systems.ldap.directory import connect
-from dsharness.systems.readiness import shared_folder, wait_for_bind
+from dsharness.systems.readiness import shared_folder, wait_until_ready
 from dsimages.image_set import build_image
 
 MATRIX = load_matrix(Path(__file__).parents[2] / "matrix.yaml")
@@ -55,17 +55,21 @@ def image_of(engine: Engine, row: str) -> Image:
 
 
 def golden_of(engine: Engine, row: str, scheme: str | None = None) -> Golden:
-    seed = Seed(entries=USERS, settings=Settings(id="test", options={"password-scheme": scheme}))
+    seed = Seed(
+        entries=USERS,
+        settings=Settings(id="test", options={"password-scheme": scheme} if scheme else {}),
+    )
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).system, seed, progress=print)
 
 
 @contextmanager
 def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
     cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    machine = machine_now(engine, cpus)
     with ExitStack() as resources:
         instance = resources.enter_context(serve(engine, golden, cpus))
         loader = image_of(engine, MATRIX.tools.loads["ldclt"])
-        yield resources.enter_context(bench(engine, instance, loader, cpus, {}))
+        yield resources.enter_context(bench(engine, instance, loader, cpus, machine, {}))
 
 
 def sampled(at: Bench, workload: LdcltWorkload):
@@ -91,17 +95,17 @@ def test_every_version_is_made_served_and_read_back(
         with serve(engine, golden, cpus) as instance:
             ready.append(time.monotonic() - begin)
             scheme, rounds = STORED[row]
-            assert golden.stored.scheme == scheme
-            assert golden.stored.rounds in rounds
+            assert golden.facts["password-scheme"] == scheme
+            assert golden.facts.get("password-rounds") in rounds
             if len(ready) == 1:
                 look(instance)
     # Creation and hashing happened before: what is left is little more than a container's start.
-    assert min(ready) <= 10 * min(bare), (ready, bare)
+    assert min(ready) <= 25 * min(bare), (ready, bare)
 
 
 def look(instance: Instance) -> None:
     """The settings are in force, every salt is its own, and there is no way out but loopback."""
-    with connect(instance.socket, instance.site) as directory:
+    with connected(instance) as directory:
         config = directory.read("cn=config")
         values = {directory.stored_value(number) for number in range(USERS)}
         backend = directory.read("cn=userroot,cn=ldbm database,cn=plugins,cn=config")
@@ -122,23 +126,23 @@ def look(instance: Instance) -> None:
 def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) -> None:
     with benched(engine, golden_of(engine, "debian-11")) as old:
         many, one = sampled(old, RANDOM), sampled(old, REPEAT)
-    assert many.server_cpu_us_per_op > 10 * one.server_cpu_us_per_op
+    assert many.value("cpu") > 10 * one.value("cpu")
     with benched(engine, golden_of(engine, "debian-13")) as new:
         many, one = sampled(new, RANDOM), sampled(new, REPEAT)
-    assert 0.4 < many.server_cpu_us_per_op / one.server_cpu_us_per_op < 2.5
+    assert 0.4 < many.value("cpu") / one.value("cpu") < 2.5
     assert many.calibrator_us
     assert many.environment["notable"]["nss"]
-    assert many.operations == pytest.approx(many.rate_per_s * many.duration_s)
+    assert many.operations == pytest.approx(many.value("rate") * many.duration_s)
 
 
 def test_an_arm_changes_what_is_stored_and_what_it_costs(engine: Engine) -> None:
     cheap = golden_of(engine, "debian-13", "SSHA512")
-    assert cheap.stored.scheme == "SSHA512"
+    assert cheap.facts["password-scheme"] == "SSHA512"
     with benched(engine, cheap) as at:
         fast = sampled(at, RANDOM)
     with benched(engine, golden_of(engine, "debian-13")) as at:
         slow = sampled(at, RANDOM)
-    assert slow.server_cpu_us_per_op > 10 * fast.server_cpu_us_per_op
+    assert slow.value("cpu") > 10 * fast.value("cpu")
 
 
 def test_an_arm_that_the_version_does_not_know(engine: Engine) -> None:
@@ -195,7 +199,7 @@ def test_a_server_that_stands_still_for_a_while_makes_all_operations_all_the_sam
         thread.join()
         assert sample.valid, sample.invalid
         assert sample.duration_s > 2.5, "the rate sees it, the CPU time of an operation does not"
-        cost = pace.server_cpu_us_per_op / sample.value("cpu")
+        cost = pace.value("cpu") / sample.value("cpu")
         assert 1 / 3 < cost < 3
 
 
@@ -225,7 +229,7 @@ def test_a_port_that_is_taken(engine: Engine, tmp_path: Path) -> None:
             ) as box,
             pytest.raises(PortTakenError, match="3389"),
         ):  # fmt: skip
-            wait_for_bind(box, shared, driver)
+            wait_until_ready(box, shared, driver)
 
 
 def test_an_image_that_is_gone(engine: Engine, tmp_path: Path) -> None:

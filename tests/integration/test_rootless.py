@@ -91,10 +91,9 @@ def test_a_row_is_measured_without_any_privilege(owner: Owner) -> None:
     for sample in map(Sample.model_validate, taken):
         assert sample.operations > 0
         assert sample.value("cpu")
-        assert sample.stored is not None
-        assert sample.stored.scheme == "PBKDF2-SHA512"
-        assert sample.environment["rootless"] is True
-        assert sample.environment["pinned"] is engine["pins_cpus"]
+        assert sample.facts["password-scheme"] == "PBKDF2-SHA512"
+        assert sample.machine.facts["rootless"] is True
+        assert sample.machine.facts["pinned"] is engine["pins_cpus"]
         assert sample.environment["cpu_meter"] in {"proc", "cgroup-v1", "cgroup-v2"}
         assert sample.valid, sample.invalid
 

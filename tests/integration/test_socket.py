@@ -18,9 +18,12 @@ from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import golden_state
 from dsharness.model import Settings
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems import SYSTEMS, Seed
-from dsharness.systems.contract import SOCKET_FOLDER, SOCKET_NAME
+from dsharness.systems import Seed
+from dsharness.systems.contract import SHARED_FOLDER
 from dsharness.systems.ldap.directory import connect
+from dsharness.systems.ldap.directory_system import SOCKET_NAME
+from dsharness.systems.ldap.dirsrv import Dirsrv
+from dsharness.systems.ldap.stored_password import stored_in
 from dsharness.systems.readiness import shared_folder
 from dsimages.image_set import build_image
 
@@ -60,12 +63,12 @@ def test_testcontainers_serves_a_golden_state(engine: Engine, service: str) -> N
     image = build_image(engine, MATRIX, row, on_progress=print)
     seed = Seed(entries=200, settings=Settings(id="test"))
     golden = golden_state(engine, image, row.system, seed, progress=print)
-    driver = SYSTEMS[row.system]
+    driver = Dirsrv()
     with shared_folder() as shared:
         container = (
             DockerContainer(golden.reference)
             .with_command(list(driver.serve_command()))
-            .with_volume_mapping(str(shared), SOCKET_FOLDER, "rw")
+            .with_volume_mapping(str(shared), SHARED_FOLDER, "rw")
             .with_kwargs(
                 network_mode="none", user="dirsrv", cap_drop=["all"], init=True, shm_size="512m"
             )
@@ -76,7 +79,7 @@ def test_testcontainers_serves_a_golden_state(engine: Engine, service: str) -> N
             def answers() -> str | None:
                 try:
                     with connect(socket, driver.site) as directory:
-                        return directory.version()
+                        return driver.version(directory)
                 except InstanceError:
                     return None
 
@@ -84,4 +87,4 @@ def test_testcontainers_serves_a_golden_state(engine: Engine, service: str) -> N
             assert "2.3.1" in version
             with connect(socket, driver.site) as directory:
                 directory.check_user(199)
-                assert directory.stored_password(0) == golden.stored
+                assert directory.stored_password(0) == stored_in(golden.facts)

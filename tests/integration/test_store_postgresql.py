@@ -164,8 +164,8 @@ def test_a_campaign_from_its_start_to_its_answer(url: str) -> None:
         assert answered is not None
         assert answered.boundary == BOUNDARY
         assert store.sample_counts() == {UNFINISHED.id: 1}
-        with pytest.raises(StoreError, match="another rate_per_s"):
-            store.add_sample(sample("a", campaign_id=UNFINISHED.id, rate_per_s=1.0))
+        with pytest.raises(StoreError, match="another duration_s"):
+            store.add_sample(sample("a", campaign_id=UNFINISHED.id, duration_s=1.0))
 
 
 def test_any_sample_comes_back_exactly(url: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from lab import ROOT, USERS
 
@@ -15,6 +15,8 @@ from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import Bench, bench
 from dsharness.model import Image, Settings
 from dsharness.systems import Seed
+from dsharness.systems.ldap.directory import Directory, connect
+from dsharness.systems.ldap.directory_system import LdapEndpoint
 from dsimages.image_set import build_image
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
@@ -30,6 +32,13 @@ def image_of(engine: Engine, row: str) -> Image:
 def golden_of(engine: Engine, row: str, settings: Settings = DEFAULT, users: int = USERS) -> Golden:
     seed = Seed(entries=users, settings=settings)
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).system, seed, progress=print)
+
+
+def connected(instance: Instance) -> AbstractContextManager[Directory]:
+    """The served directory, as its manager sees it."""
+    endpoint = instance.endpoint
+    assert isinstance(endpoint, LdapEndpoint)
+    return connect(endpoint.own_socket, endpoint.site)
 
 
 def cpus_of(engine: Engine) -> CpuPlan:

@@ -17,7 +17,7 @@ from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
 from dsharness.errors import BusyError, StoreError
-from dsharness.model import Boundary, Campaign, LdcltWorkload, Sample
+from dsharness.model import Boundary, Campaign, LdcltWorkload, Sample, Workload
 from dsresults.store import Store
 
 QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", settings_id="default")
@@ -40,7 +40,7 @@ class Benches:
         """Everything is, here."""
 
     def samples(
-        self, candidates: Sequence[str], workload: LdcltWorkload, *, campaign_id: str, turn: int
+        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
     ) -> Iterator[Sample]:
         del workload
         for candidate in candidates:

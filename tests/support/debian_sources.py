@@ -75,7 +75,7 @@ def _fetch(engine: Engine, image: Image, version: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}-"))
     logs_home().mkdir(parents=True, exist_ok=True)
-    log = logs_home() / f"test-source-{image.row_id}.log"
+    log = logs_home() / f"test-source-{image.candidate_id}.log"
     options = Options(network="host", capabilities=CAPABILITIES, volumes=((work, "/out", "rw"),))
     try:
         with running(
