@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
+from dsbuilds.history.culprit import Suspect
 from dsharness.model import Boundary, Provenance, Shown, Value
 
 
@@ -37,7 +38,7 @@ class Culprit(Value):
     """One commit, or those that could not be told apart from it, and the proof."""
 
     boundary: Boundary
-    suspects: tuple[dict[str, Any], ...] = Field(description="all that is known of each commit")
+    suspects: tuple[Suspect, ...]
     proof: tuple[Comparison, ...] = ()
     backports: tuple[Comparison, ...] = Field(
         default=(), description="the same change on other branches, measured there"

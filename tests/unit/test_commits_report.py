@@ -13,6 +13,7 @@ from dsbisect.commits.commits_report import write_findings
 from dsbisect.commits.commits_study import CommitsResult
 from dsbisect.commits.commits_text import told
 from dsbisect.search.plain.halving_search import Halving
+from dsbuilds.history.culprit import Suspect
 from dsharness.matrix import load_matrix
 from dsharness.model import AppliedPatch, Campaign, DriverName, Image, Provenance
 from dsresults.commits_result import CommitFindings, Comparison, Culprit, EqualCommits
@@ -20,7 +21,7 @@ from dsresults.commits_result import CommitFindings, Comparison, Culprit, EqualC
 MATRIX = load_matrix(ROOT / "matrix.yaml")
 LINE = tuple(f"{number:012x}" for number in range(16))
 HASH = "0123456789abcdef0123456789abcdef01234567"
-STORY = {
+STORY: dict[str, object] = {
     "hash": HASH,
     "author": "A. Author <author@example.org>",
     "date": "2022-11-18T10:00:00+00:00",
@@ -77,7 +78,10 @@ def outcome(step, broken=(), proof=PROOF):
         finished_at="2026-01-01T00:10:00+00:00",
         boundary=boundary.model_copy(update={"workload_id": "bind-one"}),
     )
-    told_of = tuple({**STORY, "subject": f"{STORY['subject']} {s}"} for s in boundary.suspects)
+    told_of = tuple(
+        Suspect.model_validate({**STORY, "subject": f"{STORY['subject']} {s}"})
+        for s in boundary.suspects
+    )
     culprits = (
         (Culprit(boundary=boundary, suspects=told_of, proof=proof),) if boundary.found else ()
     )
@@ -128,7 +132,7 @@ def test_a_proof_speaks_with_one_voice_or_not_at_all():
 
 def test_what_a_commit_says_never_drives_the_terminal():
     (culprit,) = CASES["found"].findings.culprits
-    hostile = {**culprit.suspects[0], "subject": "\x1b[2Jgone\rover"}
+    hostile = culprit.suspects[0].model_copy(update={"subject": "\x1b[2Jgone\rover"})
     changed = culprit.model_copy(update={"suspects": (hostile,)})
     text = told(CASES["found"].findings.model_copy(update={"culprits": (changed,)}))
     assert "\x1b" not in text

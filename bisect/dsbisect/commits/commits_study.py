@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commit_range import Range
@@ -20,7 +19,7 @@ from dsbisect.rows.rows_study import Watcher
 from dsbisect.search.question import Question, Search
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.commit_change import picked
-from dsbuilds.history.culprit import story
+from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Image, Sample
@@ -211,8 +210,8 @@ class _Chase:
     def _culprit(self, boundary: Boundary) -> Culprit:
         suspects = [
             commit
-            for suspect in boundary.suspects
-            for commit in self.scope.members(suspect, boundary.after)
+            for candidate in boundary.suspects
+            for commit in self.scope.members(candidate, boundary.after)
         ]
         told = tuple(story(self.scope.repository, commit) for commit in suspects)
         return Culprit(
@@ -222,14 +221,12 @@ class _Chase:
             backports=tuple(self._backports(boundary, told)),
         )
 
-    def _backports(
-        self, boundary: Boundary, told: Sequence[Mapping[str, Any]]
-    ) -> Iterator[Comparison]:
+    def _backports(self, boundary: Boundary, told: Sequence[Suspect]) -> Iterator[Comparison]:
         """Cherry-picks of a single culprit on other branches, each against its parent."""
         if not self.ask.backports or len(told) != 1:
             return
         repository = self.scope.repository
-        for commit in told[0]["equivalents"]:
+        for commit in told[0].equivalents:
             parents = repository.commit(commit).parents
             if not parents:
                 continue

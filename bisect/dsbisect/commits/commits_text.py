@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from dsbuilds.history.culprit import Suspect
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
 
 MARK = {True: "supports", False: "CONTRADICTS", None: "no evidence"}
@@ -56,19 +56,19 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
         yield from (line for each in culprit.backports for line in _comparison(each))
 
 
-def _commit(facts: Mapping[str, Any]) -> Iterator[str]:
-    yield f"commit {facts['hash']}"
-    yield f"  author:  {facts['author']}"
-    yield f"  date:    {facts['date']}"
-    yield f"  subject: {facts['subject']}"
-    shown = facts["files"][:10]
-    more = len(facts["files"]) - len(shown)
+def _commit(facts: Suspect) -> Iterator[str]:
+    yield f"commit {facts.hash}"
+    yield f"  author:  {facts.author}"
+    yield f"  date:    {facts.date}"
+    yield f"  subject: {facts.subject}"
+    shown = facts.files[:10]
+    more = len(facts.files) - len(shown)
     yield f"  files:   {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
-    if facts["link"]:
-        yield f"  link:    {facts['link']}"
-    if facts["equivalents"]:
-        yield f"  also as: {', '.join(each[:12] for each in facts['equivalents'])}"
-    for branch, tag in facts["releases"].items():
+    if facts.link:
+        yield f"  link:    {facts.link}"
+    if facts.equivalents:
+        yield f"  also as: {', '.join(each[:12] for each in facts.equivalents)}"
+    for branch, tag in facts.releases.items():
         yield f"  first release on {branch}: {tag}"
 
 

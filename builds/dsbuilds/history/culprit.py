@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+
+from pydantic import Field
 
 from dsbuilds.history.backports import equivalents, releases
 from dsbuilds.history.relevant_files import kinds_of
 from dsbuilds.history.repository import Repository
+from dsharness.model import Value
 from dsharness.plain_text import plain
 
 # How a remote is spelled, and how its host spells the page of a commit. Credentials stay out.
@@ -22,23 +24,38 @@ PAGES = (
 )
 
 
-def story(repository: Repository, commit: str) -> dict[str, Any]:
-    """Everything about a commit, ready for JSON."""
+class Suspect(Value):
+    """A commit that may be the culprit, and all that is known of it."""
+
+    hash: str
+    author: str
+    date: str
+    subject: str
+    files: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    merge: bool = False
+    link: str | None = Field(default=None, description="its page upstream")
+    equivalents: tuple[str, ...] = Field(default=(), description="commits with the same change")
+    releases: dict[str, str] = Field(default_factory=dict, description="branch -> first release")
+
+
+def story(repository: Repository, commit: str) -> Suspect:
+    """All that a repository tells of a commit."""
     facts = repository.commit(commit)
     files = repository.files(commit)
     same = equivalents(repository, commit)
-    return {
-        "hash": facts.hash,
-        "author": facts.author,
-        "date": facts.date,
-        "subject": facts.subject,
-        "files": [plain(name) for name in files],
-        "kinds": list(kinds_of(files)),
-        "merge": len(facts.parents) > 1,
-        "link": link(repository.remotes, facts.hash),
-        "equivalents": [each for each in same if each != facts.hash],
-        "releases": releases(repository, same),
-    }
+    return Suspect(
+        hash=facts.hash,
+        author=facts.author,
+        date=facts.date,
+        subject=facts.subject,
+        files=tuple(plain(name) for name in files),
+        kinds=kinds_of(files),
+        merge=len(facts.parents) > 1,
+        link=link(repository.remotes, facts.hash),
+        equivalents=tuple(each for each in same if each != facts.hash),
+        releases=releases(repository, same),
+    )
 
 
 def link(remotes: tuple[str, ...], commit: str) -> str | None:
