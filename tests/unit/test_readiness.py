@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import pytest
 from dsharness.containers.container import State
 from dsharness.errors import EngineError, InstanceError
 from dsharness.measure import instance
-from dsharness.systems.contract import SHARED_FOLDER
+from dsharness.systems.contract import SHARED_FOLDER, Endpoint
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.readiness import answering, telling_line, wait_until_ready
@@ -94,6 +95,16 @@ def test_what_fails_while_it_runs_is_told_as_it_is(box: Any, tmp_path: Path) -> 
     assert caught.value.answered
 
 
+def test_an_end_that_podman_hears_of_late_is_waited_for(box: Any, tmp_path: Path) -> None:
+    """The socket refuses at once; the container's state follows a moment later."""
+    threading.Timer(0.4, lambda: setattr(box, "running", False)).start()
+    with (
+        pytest.raises(InstanceError, match="did not last: it ended after its first answer"),
+        answering(box, tmp_path, Dirsrv()),
+    ):
+        raise InstanceError("cannot reach the directory: connection refused")
+
+
 def test_an_engine_that_fails_is_no_fault_of_the_server(box: Any, tmp_path: Path) -> None:
     box.running = False
     with pytest.raises(EngineError), answering(box, tmp_path, Dirsrv()):
@@ -151,8 +162,9 @@ def test_what_needs_a_server_that_ended_blames_it() -> None:
         note=lambda _: None,
     )
     golden: Any = SimpleNamespace(system="dirsrv")
+    endpoint = Endpoint(port=1, shared=Path("/nowhere"))
     made = instance.Instance(
-        golden=golden, container=dead, endpoint=None, meter=None,  # type: ignore[arg-type]
+        golden=golden, container=dead, endpoint=endpoint, meter=None,  # type: ignore[arg-type]
     )  # fmt: skip
     with (
         pytest.raises(InstanceError, match="after its first answer; it said: bye") as caught,

@@ -135,6 +135,7 @@ class _Instance:
         self.meter = CpuMeter(source="cgroup-v2", path=world.cgroup, pid=1)
         self.container = SimpleNamespace(log=Path("server.log"), state=world.state)
         self.note_end = world.note_end
+        self.ended_by_now = lambda: not world.alive
 
     @property
     def alive(self) -> bool:

@@ -16,6 +16,7 @@ from dsharness.paths import logs_home
 from dsharness.systems import SYSTEMS, Endpoint, System
 from dsharness.systems.readiness import (
     answering,
+    ended_by_now,
     shared_folder,
     start_error,
     wait_until_ready,
@@ -45,10 +46,15 @@ class Instance:
         try:
             yield
         except (DsbisectError, OSError) as error:
-            if isinstance(error, DiskFullError) or self.alive:
+            if isinstance(error, DiskFullError) or not self.ended_by_now():
                 raise
             what = "did not last: it ended after its first answer"
             raise start_error(self.container, self.system, what) from error
+
+    def ended_by_now(self) -> bool:
+        """Whether it has ended, where something failed: podman hears of an end a moment later."""
+        folder = self.endpoint.shared
+        return folder is None or ended_by_now(self.container, folder) is not None
 
     def note_end(self) -> None:
         """Keep in the log what a server that ended said."""

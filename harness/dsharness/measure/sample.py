@@ -157,10 +157,10 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
         cpu_after_us = _cpu_us(instance)
     later = Clocks.read()
     steal_pct = ticks.steal_pct_until(read_ticks(cpus.server))
-    server = instance.container.state()
-    after = _look(instance) if server.running else None
-    if not server.running:
+    after = _look(instance)
+    if after is None and instance.ended_by_now():
         instance.note_end()
+    server = instance.container.state()
     if report.rate_per_s:
         at.pace[workload.id] = report.rate_per_s
     killed = "the server" if server.killed and not server.running else None

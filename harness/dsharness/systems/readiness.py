@@ -26,6 +26,7 @@ from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.contract import ENDED_NAME, SAID_NAME, Endpoint, System
 
 READY_LIMIT_S = 120.0
+SETTLE_S = 3.0  # for podman to hear that a container has ended
 MOST_BYTES = 64 << 10  # of what a server says
 LOADER = re.compile(r"error while loading shared libraries|symbol lookup error|undefined symbol")
 
@@ -76,13 +77,23 @@ def ended(box: Container, shared: Path) -> str | None:
     return None if box.running else "it ended"
 
 
+def ended_by_now(box: Container, shared: Path) -> str | None:
+    """The same where something failed already: podman hears of an end a moment after it."""
+    try:
+        return wait_until(
+            lambda: ended(box, shared), Deadline.after(SETTLE_S), what="the server's end"
+        )
+    except DeadlineError:
+        return None
+
+
 @contextmanager
 def answering(box: Container, shared: Path, system: System) -> Iterator[None]:
     """From its first answer on: what fails because the server ended is told in its last words."""
     try:
         yield
     except (DsbisectError, LDAPException, OSError) as error:
-        why = None if isinstance(error, SurroundingsError) else ended(box, shared)
+        why = None if isinstance(error, SurroundingsError) else ended_by_now(box, shared)
         what = f"did not last: {why} after its first answer"
         told = start_error(box, system, what, shared) if why else error
         if isinstance(told, InstanceError):
