@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-QUIET, LOUD = 0.05, 0.2  # the noise of one run on shared machines, FACTS: 5 to 25 %
+QUIET, LOUD = 0.05, 0.2  # the noise of one run on shared machines (docs/verdicts.md)
 LIKELY, UNLIKELY = 3.0, 0.5  # the weights that `commits` gives to hot paths and to all others
 STRETCHES = 3
 

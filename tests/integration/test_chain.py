@@ -50,7 +50,7 @@ def test_reproduce_finds_both_boundaries_and_says_why_they_differ(folder: Path) 
         )
         for column in section["comparison"]["columns"]
     }
-    # Effects of 3 times and more: safe on any machine. FACTS: the NSS cache makes the difference.
+    # Effects of 3 times and more: safe on any machine. The NSS cache makes the difference.
     assert boundaries == {
         "bind-random": ("debian-12", "debian-13"),
         "bind-one": ("debian-11", "debian-12"),

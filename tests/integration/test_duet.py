@@ -51,7 +51,7 @@ def test_both_make_all_their_operations_and_are_told_as_one_pair(pair, seats):
         assert sample.duet
         assert sample.turn == 0
         assert sample.operations % (2 * LOAD.threads) == 0, "two halves of whole rounds"
-    # FACTS: PBKDF2_SHA256 of NSS costs 34 to 40 ms here, 10,000 rounds of OpenSSL 12 to 19.
+    # PBKDF2_SHA256 of NSS costs 34 to 40 ms here, 10,000 rounds of OpenSSL 12 to 19.
     first, second = (sample.value("cost") for sample in taken)
     assert first is not None
     assert second is not None

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import World, with_metric
 
+from dsbisect.search.bayes.answer import second_step
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty, Lines, believe
 from dsbisect.search.bayes.step_cost import Budget, Costs
@@ -70,8 +71,15 @@ def test_of_two_culprits_one_is_named_and_the_other_suspected():
     assert boundary.after in {NAMES[5], NAMES[17]}
     other = ({NAMES[5], NAMES[17]} - {boundary.after}).pop()
     assert other in boundary.also
-    assert "a second step is not excluded (" in boundary.summary
+    assert "; a second step" in boundary.summary
     assert boundary.chances[other] > 0
+
+
+@pytest.mark.parametrize(
+    ("chance", "words"), [(0.0912, "is possible (9%): c"), (0.9987, ": c (100%)")]
+)
+def test_a_second_step_is_possible_unless_it_is_certain(chance, words):
+    assert second_step(chance, ["c"]).removeprefix("; a second step").strip() == words
 
 
 def test_what_cannot_be_measured_stays_among_the_suspects():

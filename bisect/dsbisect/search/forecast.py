@@ -1,7 +1,7 @@
-"""What a search will take, rehearsed before it is begun. Core pure logic, no I/O.
+"""What a search will take, simulated before it starts. Core pure logic, no I/O.
 
 The noise comes from a pilot: one candidate measured a few times against itself (A/A). With that
-noise the very search that would be used is let loose on made-up lines whose step is known.
+noise the real search is run on simulated lines whose step is known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROOF = 7.0  # nats that tell a step from none
 class Forecast(Value):
     """The figures of a plan; chances from 0 to 1."""
 
-    noise_pct: float = Field(description="by so much one run varies")
+    noise_pct: float = Field(description="by how much one run varies")
     noise_interval_pct: tuple[float, float]
     pilot_runs: int
     drop_pct: float
@@ -62,7 +62,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """Standard deviation of the log of one run, its interval, and on how many runs it rests."""
+    """Standard deviation of the log of one run, its interval, and the number of runs."""
 
     size: float
     low: float
@@ -88,7 +88,7 @@ def noise_of(samples: Sequence[Sample]) -> Noise:
         raise InconclusiveError(
             f"a plan needs {LEAST_PILOT} usable runs, the pilot has {len(values)}"
             + (f"; refused: {failed[0]}" if failed else ""),
-            hint="raise --samples, or see why runs fail: `dsbisect results list`",
+            hint="raise --samples, or find out why runs fail: `dsbisect results list`",
         )
     size = statistics.stdev(math.log(value) for value in values)
     freedom = len(values) - 1
@@ -98,7 +98,7 @@ def noise_of(samples: Sequence[Sample]) -> Noise:
 
 
 def forecast(noise: Noise, wanted: Wanted, search: Search, costs: Costs) -> Forecast:
-    """Rehearse the search with that noise and that drop."""
+    """Simulate the search with that noise and that drop."""
     done: list[Rehearsed] = []
     drop = math.log1p(wanted.drop_pct / 100)
     while len(done) < REHEARSALS and not _clear(done):
@@ -124,13 +124,13 @@ def forecast(noise: Noise, wanted: Wanted, search: Search, costs: Costs) -> Fore
 
 
 def smallest_visible(noise: float, runs: int) -> float:
-    """The log of the smallest step that is looked for, and that so many runs tell from none."""
+    """The log of the smallest step that this many runs can distinguish from none."""
     told_apart = noise * math.sqrt(8 * PROOF / max(2, runs))
     return max(told_apart, Certainty.visible * noise, Belief().least_log)
 
 
 def refuse_the_invisible(noise: Noise, wanted: Wanted, duration_s: float) -> None:
-    """InconclusiveError for a drop that no rehearsal is needed for; it says what would help."""
+    """InconclusiveError for a drop that clearly cannot be seen; it says what would help."""
     visible = smallest_visible(noise.size, wanted.most_runs)
     drop = math.log1p(wanted.drop_pct / 100)
     if drop >= visible:
@@ -152,14 +152,14 @@ def refuse_the_invisible(noise: Noise, wanted: Wanted, duration_s: float) -> Non
 
 
 def refuse_if_hopeless(plan: Forecast, wanted: Wanted, duration_s: float) -> None:
-    """InconclusiveError when the rehearsals failed, or take too long."""
+    """InconclusiveError when the simulated searches failed, or take too long."""
     late = wanted.most_hours is not None and plan.hours > wanted.most_hours
     if plan.right >= wanted.level - 0.15 and not late:
         return
     why = (
         f"{plan.hours:.2f} hours are more than {wanted.most_hours:g}"
         if late
-        else f"only {plan.right:.0%} of the rehearsed searches named the culprit"
+        else f"only {plan.right:.0%} of the simulated searches named the culprit"
     )
     raise InconclusiveError(
         f"a drop of {plan.drop_pct:g} % among {plan.candidates} candidates cannot be found like "
@@ -171,12 +171,12 @@ def refuse_if_hopeless(plan: Forecast, wanted: Wanted, duration_s: float) -> Non
 
 
 def _clear(done: Sequence[Rehearsed]) -> bool:
-    """Whether it is plain already that most rehearsals fail."""
+    """Whether it is already clear that most simulated searches fail."""
     return len(done) >= LEAST_REHEARSALS and sum(each.right for each in done) < len(done) / 2
 
 
 def check(wanted: Wanted) -> None:
-    """UsageError for what no plan can be made of."""
+    """UsageError for values that allow no plan."""
     if wanted.drop_pct <= 0:
         raise UsageError(f"--drop {wanted.drop_pct:g}: must be above 0", hint="in per cent: 10")
     if wanted.candidates < 2:

@@ -1,7 +1,7 @@
-"""What a search is: from all that was measured to the next step. Core pure logic, no I/O.
+"""A search: from everything that was measured to the next step. Core pure logic, no I/O.
 
-The campaign asks ``next_step`` again and again and does what it says. A search keeps no state of
-its own, so a campaign that was interrupted goes on by showing it the stored samples.
+The campaign asks ``next_step`` again and again and does what it says. A search keeps no state, so
+an interrupted campaign continues by showing it the stored samples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dsharness.model import Boundary, Sample
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """Where along ``line`` does the workload turn slow."""
+    """The place along ``line`` where the workload turns slow."""
 
     series_id: str
     line: tuple[str, ...]
@@ -39,7 +39,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """All that is known so far."""
+    """Everything that is known so far."""
 
     samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     unmeasurable: Mapping[str, str] = field(default_factory=dict)  # candidate -> why
@@ -50,7 +50,7 @@ class History:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Part of what is believed: the first changed candidate is one of these."""
+    """One share of the probability: the first changed candidate is one of these."""
 
     after: str  # the last candidate that is not
     last: str
@@ -60,7 +60,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What a search believes before its next step, to be shown; chances from 0 to 1."""
+    """The probabilities before the next step, to be shown; from 0 to 1."""
 
     shares: tuple[Share, ...]  # the likeliest first
     none: float
@@ -89,6 +89,6 @@ class Answer:
 
 
 class Search(Protocol):
-    """A way to search: a value, so that equal ones decide alike."""
+    """A way to search: a value, so that equal ones decide the same."""
 
     def next_step(self, question: Question, history: History) -> Measure | Answer: ...

@@ -1,7 +1,7 @@
 """A campaign's samples shown to the search again: the same steps, the same answer. Core pure logic.
 
-What a search decides follows from what was measured and nothing else, so the stored samples are
-the log, and replaying them proves it.
+What a search decides follows only from what was measured, so the stored samples are the log, and
+replaying them proves it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Replay:
 
     @property
     def same(self) -> bool | None:
-        """Whether the stored answer came out again; None where one of the two is missing."""
+        """Whether the stored answer was found again; None if one of the two is missing."""
         if self.boundary is None or self.campaign.boundary is None:
             return None
         return self.boundary == self.campaign.boundary
 
 
 def question_of(campaign: Campaign) -> Question:
-    """What the campaign asked."""
+    """The campaign's question."""
     line = campaign.line or (campaign.boundary.line if campaign.boundary else ())
     return Question(
         series_id=campaign.series_id,
@@ -43,7 +43,7 @@ def question_of(campaign: Campaign) -> Question:
 
 
 def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Replay:
-    """Let a search go over a campaign's samples as if they were taken now."""
+    """Run a search over a campaign's samples as if they were taken now."""
     question = question_of(campaign)
     stored = {(sample.turn, sample.candidate_id): sample for sample in samples}
     broken = dict(campaign.boundary.unmeasured if campaign.boundary else {})
@@ -61,11 +61,11 @@ def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Rep
         refused = _refused(step, stored, broken)
         if refused is not None:
             unmeasurable[refused] = broken[refused]
-            # the number of a turn that came to nothing was given again, to another one
+            # the number of a turn without a sample was used again for another one
             if any(turn == step.turn and name not in step.candidates for turn, name in stored):
                 taken = []
         elif len(taken) < len(here) and not (taken and step.turn < latest):
-            # unless it was interrupted within this turn, and went on with the next
+            # unless it was interrupted in this turn, and continued with the next
             return Replay(campaign=campaign, steps=tuple(steps), boundary=None, wanted=step)
         shown += taken
         steps.append((step, tuple(taken)))

@@ -1,4 +1,4 @@
-"""Searches by name, and as what a campaign records: old logs replay with the search they had."""
+"""Searches by name, and as a campaign records them: logs replay with the search they had."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dsbisect.search.question import Search
 from dsharness.errors import StoreError
 from dsharness.model import Campaign
 
-_NEVER = Budget().seconds  # JSON knows no infinity
+_NEVER = Budget().seconds  # JSON has no infinity
 PLAIN = "plain"
 STATISTICAL = "statistical"
 
 
 def recorded(search: Search) -> dict[str, Any]:
-    """What it takes to decide again what this search decides."""
+    """Everything needed to repeat this search's decisions."""
     if isinstance(search, Bayes):
         costs = asdict(search.costs) | {"ready": sorted(search.costs.ready)}
         budget = {name: value for name, value in asdict(search.budget).items() if value != _NEVER}
@@ -38,7 +38,7 @@ def recorded(search: Search) -> dict[str, Any]:
 
 
 def as_recorded(search: Search, campaign: Campaign) -> Search:
-    """To go on as it began: with the costs of then, so that a replay decides alike."""
+    """To continue as it began: with the same costs, so that a replay decides the same."""
     return search_of(campaign) if isinstance(search, Bayes) else search
 
 

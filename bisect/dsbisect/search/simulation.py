@@ -1,4 +1,4 @@
-"""A search let loose on a line that is made up: its truth is known. Core pure logic, no I/O."""
+"""A search on a simulated line whose truth is known. Core pure logic, no I/O."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def rehearse(search: Search, candidates: int, drop: float, noise: float, seed: i
 def walk(
     search: Search, line: tuple[str, ...], run: Callable[[str], float | None]
 ) -> tuple[Boundary, Mapping[str, tuple[Sample, ...]]]:
-    """Let a search have its way; ``run`` gives the log of a cost, or None: it cannot be built."""
+    """Run a search to its end; ``run`` gives the log of a cost, or None: it cannot be built."""
     question = Question(series_id="made up", line=line, workload_id=WORKLOAD, settings_id="default")
     taken: dict[str, tuple[Sample, ...]] = {}
     unmeasurable: dict[str, str] = {}
@@ -76,7 +76,7 @@ def _measured(value: float) -> Measurement:
 
 
 def _sample(name: str, value: float, turn: int, number: int) -> Sample:
-    """Made without validation: a rehearsal takes thousands."""
+    """Made without validation: a simulation takes thousands."""
     return Sample.model_construct(
         id=f"{name}/{number}",
         campaign_id="made up",

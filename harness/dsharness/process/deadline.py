@@ -47,6 +47,6 @@ def wait_until(
         if deadline.passed:
             raise DeadlineError(
                 f"waited in vain for {what}",
-                hint="see the log; a slow machine may need a longer --timeout",
+                hint="see the log; try again when the machine is less busy",
             )
         nap(min(pause_s, deadline.left_s))

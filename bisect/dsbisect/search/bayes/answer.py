@@ -1,9 +1,9 @@
-"""From what is believed to the answer, in words that carry the figures. Core pure logic."""
+"""From the probabilities to the answer, in words with their figures. Core pure logic."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from dsbisect.search.bayes.track import Ints
 from dsbisect.search.question import Question
 from dsharness.model import Boundary
 
-RATE_ALONE = 0.2  # a difference of logs that is worth a word although CPU time shows none
+RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
 DOUBTLESS = 4.0  # standard errors of it
-MOST_TOLD = 50  # a set of thousands of suspects is told by its ends
+MOST_TOLD = 50  # a longer set of suspects is shown by its ends
 
 
 def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str = "") -> Boundary:
-    """The best answer so far; ``stop`` and ``left`` say why it ended early, and what it wanted."""
+    """The best answer so far; ``stop`` and ``left`` say why it ended early, and what is missing."""
     if beliefs.settled(certainty):
         return _named(beliefs, certainty)
     if beliefs.drifts(certainty):
@@ -64,7 +64,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         summary += "; the first end is the slow one"
     also = _also(beliefs, certainty)
     if also:
-        summary += f"; a second step is not excluded ({beliefs.second:.0%}): {_listed(also)}"
+        summary += second_step(beliefs.second, also)
     summary += _canary(beliefs)
     said, doubt = _witnessed(beliefs, top)
     return beliefs.question.boundary(
@@ -88,7 +88,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 
 def _witnessed(beliefs: Beliefs, top: int) -> tuple[Word | None, str]:
-    """Whether the rate agrees about the gap that is named, and in words what it says instead."""
+    """Whether the rate agrees about the named gap; if not, its own figures as text."""
     seen = witness(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
     if seen is None:
         return None, ""
@@ -101,7 +101,7 @@ def _witnessed(beliefs: Beliefs, top: int) -> tuple[Word | None, str]:
         return said, ""
     low, high = (math.exp(told.size + sign * CLEAR * told.error) for sign in (-1, 1))
     return said, (
-        f"the rate contradicts: it says {_times(math.exp(told.size))} the time per operation "
+        f"the rate contradicts: by it {_times(math.exp(told.size))} the time per operation "
         f"({_times(low)} to {_times(high)})"
     )
 
@@ -160,7 +160,7 @@ def _elsewhere(beliefs: Beliefs) -> str:
         return ""
     way = "slower" if told.size > 0 else "faster"
     return (
-        f"; careful: by the rate {beliefs.line.names[beliefs.high]} is "
+        f"; note: by the rate {beliefs.line.names[beliefs.high]} is "
         f"{_times(math.exp(abs(told.size)))} {way}: a lock or a queue costs no CPU time"
     )
 
@@ -190,7 +190,7 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> 
 def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
     """Where a second step would be, with the level of certainty, if there is one.
 
-    Nobody, while the chance that there is one is below what the level leaves open.
+    Empty while the chance of a second step is below what the level leaves open.
     """
     if beliefs.second < 1 - certainty.level:
         return ()
@@ -203,9 +203,16 @@ def _chances(beliefs: Beliefs, names: tuple[str, ...]) -> dict[str, float]:
     return {name: round(float(chances[beliefs.line.index[name]]), 6) for name in names[:MOST_TOLD]}
 
 
+def second_step(chance: float, names: Sequence[str]) -> str:
+    """``a second step: c (100%)`` when it is certain, else ``… is possible (9%): c``."""
+    if f"{chance:.0%}" == "100%":
+        return f"; a second step: {_listed(names)} (100%)"
+    return f"; a second step is possible ({chance:.0%}): {_listed(names)}"
+
+
 def _canary(beliefs: Beliefs) -> str:
     stray = unsteady(beliefs)
-    return f"; careful: {stray}" if stray else ""
+    return f"; note: {stray}" if stray else ""
 
 
 def _listed(names: tuple[str, ...]) -> str:

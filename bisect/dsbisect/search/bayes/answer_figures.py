@@ -12,7 +12,7 @@ from dsbisect.search.bayes.evidence import evidence
 from dsharness.model import CostStep, Outcome, Verdict
 
 WIDE = 2.58 * 1.25  # 99 % of a difference of medians, in standard errors of means
-EARLY_AND_LATE = 4  # runs of one candidate in each half, before they are held against each other
+EARLY_AND_LATE = 4  # runs of one candidate in each half, before they are compared
 STRAY = 4.5  # standard errors
 
 
@@ -40,7 +40,7 @@ def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> 
     for at, position in enumerate(found.seen.positions):
         name = beliefs.line.names[position]
         changed = at > top
-        outcome, why = Outcome.INCONCLUSIVE, "no step is sure enough"
+        outcome, why = Outcome.INCONCLUSIVE, "no step is certain enough"
         if slower is not None and chance >= certainty.level:
             outcome = Outcome.SLOW if changed is slower else Outcome.FAST
             why = f"{'at or after' if changed else 'before'} the step, chance {chance:.1%}"
@@ -66,7 +66,7 @@ def visible_pct(beliefs: Beliefs) -> float:
 
 def unsteady(beliefs: Beliefs) -> str | None:
     """The canary: the same candidate early and late must cost the same."""
-    # as it came out: the posterior has taken out by then what the machine's speed explains
+    # as measured: the posterior no longer contains what the machine's speed explains
     seen = evidence(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
     worst, told = STRAY, None
     if seen is None:
@@ -81,7 +81,7 @@ def unsteady(beliefs: Beliefs) -> str | None:
         if strays > worst:
             worst = strays
             told = (
-                f"{beliefs.line.names[position]} came out {math.exp(change):.2f} times as costly "
+                f"{beliefs.line.names[position]} cost {math.exp(change):.2f} times as much "
                 "late as early, so the machine has changed"
             )
     return told

@@ -1,7 +1,7 @@
-"""The search that understands noise: certain, cheap, honest about "none". Core pure logic, no I/O.
+"""The default search: weighs every run, and may answer "none". Core pure logic, no I/O.
 
-It weighs all that was measured (``posterior``), stops when the answer is certain enough or the
-budget is spent, and else measures what tells most per second (``choosing``).
+It weighs everything that was measured (``posterior``), stops when the answer is certain enough or
+the budget is spent, and otherwise measures what tells most per second (``next_run``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Bayes:
     costs: Costs = field(default_factory=Costs)
     budget: Budget = field(default_factory=Budget)
     prior: Mapping[str, float] = field(default_factory=dict)  # relative, 1 where nothing is said
-    survey_up_to: int = 0  # lines no longer than this are measured whole, for the figures
+    survey_up_to: int = 0  # lines up to this length are measured completely, for the figures
     lines: Lines = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Bayes:
             return _turn(beliefs.history, last.names, last.why, 0, shown=outlook(beliefs))
         choice = choose(beliefs, self.costs, self.budget)
         if choice is None:
-            return self._answer(beliefs, "no further run would tell anything")
+            return self._answer(beliefs, "no further run would tell more")
         return self._measure(beliefs, choice)
 
     def _answer(self, beliefs: Beliefs, stop: str = "") -> Answer:
@@ -72,7 +72,7 @@ class Bayes:
         return Answer(boundary=conclude(beliefs, self.certainty, stop, left))
 
     def _left(self, beliefs: Beliefs) -> str:
-        """How much longer it would take, as far as the next run lets one guess."""
+        """How much longer it would take, estimated from the next run."""
         choice = choose(beliefs, self.costs, Budget())
         if choice is None:
             return ""
@@ -84,7 +84,7 @@ class Bayes:
         shown = outlook(beliefs)
         if canary_due(beliefs):
             names = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
-            why = "canary: are the ends still what they were?"
+            why = "canary: do the ends still cost the same?"
             return _turn(history, names, why, remaining, shown=shown)
         names = (choice.candidate, *((choice.reference,) if choice.reference else ()))
         return _turn(history, names, choice.why, remaining, choice.likely, shown)
@@ -108,7 +108,7 @@ def _turn(
 
 
 def _remaining(beliefs: Beliefs, choice: NextRun) -> int:
-    """The bits that are missing, at the rate of the next run: a guess for the ETA."""
+    """The missing bits, at the rate of the next run: a guess for the ETA."""
     masses = beliefs.mass()
     shares = masses[masses > 0] / masses.sum()
     missing = max(0.3, -float((shares * np.log2(shares)).sum()))

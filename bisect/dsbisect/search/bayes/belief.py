@@ -1,4 +1,4 @@
-"""What a search believes after all that was measured. Core pure logic, no I/O."""
+"""The probabilities after everything that was measured. Core pure logic, no I/O."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SURE = 0.9  # that there is a step: more than one gap may be
 
 @dataclass(frozen=True, kw_only=True)
 class Certainty:
-    """When it is enough."""
+    """How certain an answer must be."""
 
     level: float = 0.95
     real: float = 0.99  # that there is a step at all, before one is named
-    none: float = 0.985  # that there is no step, before that is said
-    unseen_odds: float = 0.04  # of a step of any one size, before none is believed
+    none: float = 0.985  # that there is no step, before "no difference" is answered
+    unseen_odds: float = 0.04  # of a step of any one size, before "no difference" is answered
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
     least_runs: int = 1  # of the neighbours of what is named, and of a line that is surveyed
 
@@ -89,9 +89,9 @@ class Beliefs:
         return float(np.triu(self.posterior.two, 1).sum())
 
     def settled(self, certainty: Certainty) -> bool:
-        """A gap that holds a step for all we know, and within which nothing is left to measure.
+        """A gap that contains a step with enough certainty, with nothing left to measure inside.
 
-        Whether there is a second step elsewhere is another question, and is asked after this one.
+        Whether there is a second step elsewhere is a separate question, asked after this one.
         """
         found, top = self.posterior, self.top
         if found.none > 1 - certainty.real or found.stepped[top] < certainty.level:

@@ -1,8 +1,8 @@
-"""How much less a run says that was taken on a disturbed machine. Core pure logic, no I/O.
+"""How much less a run on a disturbed machine counts. Core pure logic, no I/O.
 
-Stolen time, a calibrator that strays and a lab that is not let run are covariates: nobody knows
-beforehand what they do to a cost, so that is estimated from the runs themselves. The variance of a
-run is taken for ``noise² · (1 + growth · burden²)``, and every plausible growth is weighed.
+Stolen time, an unsteady calibrator and a lab without CPU are covariates: their effect on a cost is
+not known in advance, so it is estimated from the runs themselves. The variance of a run is
+``noise² · (1 + growth · burden²)``, and every plausible growth is weighed.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 An effect stays in the interval while its posterior density is at least ``1 - level`` times its
 prior density. Under the true effect the inverse of that ratio is a martingale that starts at 1, so
-it ever exceeds ``1 / (1 - level)`` with a chance of ``1 - level`` at most: one may look after each
-run and stop when one likes.
+it ever exceeds ``1 / (1 - level)`` with a chance of at most ``1 - level``: the interval stays valid
+if you look after each run and stop at any time.
 """
 
 from __future__ import annotations

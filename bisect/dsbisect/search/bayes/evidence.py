@@ -1,4 +1,4 @@
-"""From samples to numbers: who was measured, when, and what came out. Core pure logic."""
+"""From samples to numbers: which candidate, when, and which value. Core pure logic."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def evidence(history: History, line: Track, low: int, high: int) -> Evidence | N
 
 
 def witness(history: History, line: Track, low: int, high: int) -> Evidence | None:
-    """The same by rate, which alone sees locks and queues; None where rate is all there is.
+    """The same by rate, which alone shows locks and queues; None if there is only the rate.
 
-    A run whose load had no CPU left tells the load's own rate, so it is no witness.
+    The rate of a run whose load had no CPU left is the load's own, so it is not used.
     """
     if _evidence(history, line, (low, high), COST) is None:
         return None

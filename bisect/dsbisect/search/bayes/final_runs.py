@@ -1,4 +1,4 @@
-"""What is measured when the answer is certain already: for the figures. Core pure logic."""
+"""Runs after the answer is certain, for its figures. Core pure logic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Last:
 
 
 def left_to_measure(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> Last | None:
-    """The neighbours of what is named, side by side; all of a line that is short."""
+    """The neighbours of the named step, side by side; every candidate of a short line."""
     line = beliefs.line
     if beliefs.settled(certainty):
         low, high = beliefs.posterior.ends(beliefs.top)

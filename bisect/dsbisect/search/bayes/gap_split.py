@@ -1,4 +1,4 @@
-"""Whom to measure within a gap. Core pure logic, no I/O."""
+"""Which candidate to measure within a gap. Core pure logic, no I/O."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _middle(line: Track, low: int, high: int) -> int:
 
 
 def _hope(inner: Ints, failed: Ints) -> Floats:
-    """Nought for what failed; near it little, the less the longer its stretch already is."""
+    """0 for what failed; near it little, the less the longer its stretch already is."""
     after = np.searchsorted(failed, inner)
     left = inner - failed[np.maximum(after - 1, 0)]
     right = failed[np.minimum(after, len(failed) - 1)] - inner

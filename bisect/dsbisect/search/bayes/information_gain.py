@@ -77,8 +77,8 @@ def bits(found: Posterior, wanted: Expectations, options: Sequence[int | Split])
 def _worn(found: Posterior, options: Sequence[int | Split], fresh: Floats) -> Floats:
     """What is left of that where a candidate was measured before.
 
-    How far its own build strays from the level of its segment is not known, and no number of its
-    runs will tell: each is worth less than the one before.
+    How far its own build differs from the level of its segment is not known, and its runs cannot
+    show it: each is worth less than the one before.
     """
     taken = np.array([0 if isinstance(o, Split) else found.seen.counts[o] for o in options])
     runs, share = np.array(BATCHES), (found.strays / found.noise) ** 2

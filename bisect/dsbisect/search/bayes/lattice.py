@@ -19,7 +19,7 @@ FINENESS = 3  # lattice points per standard deviation of the noise
 REACH = 11  # points on each side of a candidate's middle
 MOST = 300  # points in all
 SPREAD = np.exp(np.linspace(-1.1, 1.1, 7))  # noises around the estimated one
-PRIOR_SAMPLES = 2.0  # the believed noise counts as that many
+PRIOR_SAMPLES = 2.0  # the prior noise counts as this many
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 def ends(
     names: Sequence[str], failed: Collection[str], measured: Collection[str]
 ) -> tuple[int, int] | None:
-    """The ends, or what is to be tried in their place; None when no two are left.
+    """The ends, or what to try in their place; None when fewer than two are left.
 
-    What cannot be measured comes in stretches, so it costs their logarithm to pass them.
+    Unmeasurable candidates come in stretches; passing one costs the logarithm of its length.
     """
     fails, works = failed.__contains__, measured.__contains__
     last = len(names) - 1
@@ -28,7 +28,7 @@ def ends(
 def _nearest(
     names: Sequence[str], fails: Callable[[str], bool], works: Callable[[str], bool]
 ) -> int:
-    """The place nearest to the begin that can be measured, or that is to be tried next."""
+    """The place nearest to the start that can be measured, or the one to try next."""
     failed, place = -1, 0
     for place in _leaps(len(names)):
         if not fails(names[place]):
@@ -58,7 +58,7 @@ def _walked(names: Sequence[str], fails: Callable[[str], bool]) -> tuple[int, in
 
 
 def moved(names: Sequence[str], bounds: tuple[int, int]) -> str:
-    """What is said when an end gives way; empty while both are what was asked about."""
+    """The note when an end is replaced; empty while both are the ones asked for."""
     said = []
     for end, place in ((0, bounds[0]), (len(names) - 1, bounds[1])):
         left_out = abs(place - end)

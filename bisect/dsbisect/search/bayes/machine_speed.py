@@ -1,7 +1,7 @@
-"""What the machine's speed did while the runs were taken, told from them. Core pure logic, no I/O.
+"""The machine's speed while the runs were taken, estimated from them. Core pure logic, no I/O.
 
 The log of each cost is the level of its candidate, plus the speed at that time, plus noise. The
-speed is taken for a random walk, the levels for anything, so that no step is mistaken for a speed
+speed is a random walk, the levels are free, so that a step is not mistaken for a change of speed
 or the other way round; how far it walks is what makes the values likeliest.
 """
 

@@ -14,14 +14,14 @@ from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.bayes.track import Floats
 
 MANY = 4  # runs of one candidate: then those of another come between them
-CANARY = 16  # runs after which an end is measured again, whatever else is promising
+CANARY = 16  # runs after which an end is measured again in any case
 LEAST_BITS = 1e-6
 IDLE_BITS = 1e-3  # where no step is likely anyway
 
 
 @dataclass(frozen=True, kw_only=True)
 class NextRun:
-    """Measure ``candidate``; ``reference`` shares its turn where the machine's speed wanders."""
+    """Measure ``candidate``; ``reference`` shares its turn if the machine's speed changes."""
 
     candidate: str
     reference: str | None
@@ -31,7 +31,7 @@ class NextRun:
 
 
 def choose(beliefs: Beliefs, costs: Costs, budget: Budget) -> NextRun | None:
-    """None when no run would tell anything more."""
+    """None if no run would tell more."""
     options = list(_options(beliefs, budget))
     gains = bits(beliefs.posterior, expectations(beliefs.posterior), options)
     first = np.array([_first_s(beliefs, costs, option) for option in options])
@@ -121,7 +121,8 @@ def _why(beliefs: Beliefs, option: int | Split, rate: float) -> str:
         names = beliefs.line.names
         chance = 100 * float(beliefs.posterior.stepped[option.gap])
         return (
-            f"{name} halves {names[low]} to {names[high]}, which hold a step with {chance:.0f} %: "
+            f"{name} halves {names[low]} to {names[high]}, which contain a step with "
+            f"{chance:.0f} %: "
             f"{rate:.2f} bits a run"
         )
     return f"{name} again: {rate:.2f} bits a run"

@@ -1,4 +1,4 @@
-"""What is believed, small enough to be shown. Core pure logic."""
+"""The probabilities, short enough to be shown. Core pure logic."""
 
 from __future__ import annotations
 

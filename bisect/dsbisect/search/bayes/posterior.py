@@ -70,7 +70,7 @@ class Posterior:
 
     @property
     def pairs(self) -> Floats:
-        """For each two gaps the chance that both hold a step; nought on the diagonal."""
+        """For each two gaps the chance that both contain a step; 0 on the diagonal."""
         both: Floats = self.two + self.two.T
         np.fill_diagonal(both, 0.0)
         return both

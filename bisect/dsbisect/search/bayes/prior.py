@@ -1,4 +1,4 @@
-"""What is believed before anything is measured. Core pure logic, no I/O."""
+"""Probabilities before anything is measured. Core pure logic, no I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Belief:
     smallest_effect: float = 1.05  # less than this is no effect
     least_in_noise: float = 0.5  # nor is less than this many times the noise of one run
     largest_effect: float = 1000.0
-    noise: float = 0.07  # FACTS: 3 to 5 % when calibrated, 10 to 25 % when not
+    noise: float = 0.07  # 3 to 5 % when calibrated, 10 to 25 % when not (docs/verdicts.md)
     noise_doubt: float = 0.6  # and it may as well be half or twice that
     least_noise: float = 0.004  # no machine is more quiet
     strays: float = 0.01  # two builds of one source differ by as much, however often they are run

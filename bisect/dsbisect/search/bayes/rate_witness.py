@@ -1,7 +1,7 @@
-"""What the rate says about a difference that CPU time shows. Core pure logic, no I/O.
+"""Whether the rate agrees with a difference in CPU time. Core pure logic, no I/O.
 
-The rate alone sees locks and queues, but it is several times as noisy. So it is a series of its
-own, with its own noise, and it is asked one thing: does it contradict?
+Only the rate shows locks and queues, but it is several times as noisy. So it is a separate
+series with its own noise, and it is asked one question: does it contradict?
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.track import Floats, Ints
 
 CLEAR = 2.58  # standard errors
-PART = 0.5  # of the decider's difference: a witness that sees so much does not contradict
+PART = 0.5  # of the decider's difference: a witness that shows this much does not contradict
 NOISE = 0.13  # of one run's rate, before any is known (docs/verdicts.md: 13 to 26 %)
-MEDIAN = 1.25  # the error of a median is so many times that of a mean
-NOISE_RUNS = 2.0  # and that counts as so many runs
+MEDIAN = 1.25  # error of a median over that of a mean
+NOISE_RUNS = 2.0  # and this counts as this many runs
 
 Word = Literal["agrees", "cannot tell", "contradicts"]
 
@@ -33,7 +33,7 @@ class Difference:
 
 
 def contradicts(decider: Difference, witness: Difference) -> bool:
-    """Clearly away from what the decider says, and less than half of it."""
+    """Clearly different from the decider, and less than half of it."""
     along = witness.size * math.copysign(1.0, decider.size)
     apart = abs(decider.size) - along
     error = math.hypot(decider.error, witness.error)

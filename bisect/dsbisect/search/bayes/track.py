@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-TINY = 1e-300  # in place of a nought that something is divided by, or whose log is taken
+TINY = 1e-300  # instead of a 0 that something is divided by, or whose log is taken
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,7 +3,7 @@
 [F, ?, ?, ?, S]   both ends measured, and they differ
 [F, ?, F, ?, S]   the middle is compared with the first end, turn by turn
 [F, -, F, S, S]   "-" cannot be measured: it is never fast or slow
-[·, -, F, S, ·]   the two neighbours measured against each other once more
+[·, -, F, S, ·]   the two neighbours are measured against each other once more
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Halving:
 
 
 def _narrow(view: CandidateView) -> Measure | Answer:
-    """Halve what lies between the last unchanged and the first changed candidate."""
+    """Halve the range between the last unchanged and the first changed candidate."""
     line = view.line
     low, high = 0, len(line) - 1
     doubtful: set[str] = set()
@@ -82,7 +82,7 @@ def _gaps(view: CandidateView, before: str, after: str) -> int:
 def _pick(inner: Sequence[str], gaps: int) -> str:
     """The middle, or away from it after each candidate that could not be measured.
 
-    What cannot be measured comes in stretches: its neighbour would be the next to fail. The
+    Unmeasurable candidates come in stretches: the neighbour would be the next to fail. The
     fractions 1/2, 1/4, 3/4, 1/8, 5/8 ... fall evenly, so a stretch costs its logarithm.
     """
     fraction, part, left = 0.0, 0.5, gaps + 1

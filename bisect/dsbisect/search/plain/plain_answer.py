@@ -1,4 +1,4 @@
-"""From what was measured to the answer, in words that carry the figures. Core pure logic."""
+"""From what was measured to the answer, in words with their figures. Core pure logic."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def found(view: CandidateView, before: str, after: str) -> Boundary:
 
 
 def no_difference(view: CandidateView) -> Boundary:
-    """The ends agree as far as this run could see; no culprit is named."""
+    """This run saw no difference between the ends; no culprit is named."""
     first, last, ratio = view.line[0], view.line[-1], view.ends_ratio
     if ratio is None or ratio.pairs < view.policy.least_turns:
         return _boundary(

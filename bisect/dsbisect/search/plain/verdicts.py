@@ -15,7 +15,7 @@ from dsharness.measure.metrics import COST, RATE
 from dsharness.model import Outcome, Sample, Verdict
 from dsresults.compare.cost_ratio import Ratio, compare_by
 
-INVALID_LIMIT = 3  # that many failed runs in a row make a candidate unmeasurable
+INVALID_LIMIT = 3  # this many failed runs in a row make a candidate unmeasurable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +25,9 @@ class Policy:
     least_turns: int = 3
     boundary_turns: int = 5
     most_turns: int = 9
-    smallest_effect: float = 1.10  # ends closer than this are taken for equal
-    survey_up_to: int = 6  # lines no longer than this are measured whole, to see every step
-    changed_at_most: float = 2.0  # so many times the first end is a change in any case
+    smallest_effect: float = 1.10  # ends closer than this count as equal
+    survey_up_to: int = 6  # lines up to this length are measured completely, to see every step
+    changed_at_most: float = 2.0  # this many times the first end is a change in any case
 
 
 class Ends(Enum):
@@ -44,7 +44,7 @@ class Side(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateView:
-    """A question and its history, seen through a policy."""
+    """A question and its history, judged by a policy."""
 
     question: Question
     history: History
@@ -66,7 +66,7 @@ class CandidateView:
         return None
 
     def _own(self, candidate: str) -> list[Sample]:
-        """Its runs; what was disturbed from outside is repeated, and counts against nobody."""
+        """Its runs; what was disturbed from outside is repeated, and does not count."""
         return [sample for sample in self.history.of(candidate) if not sample.disturbed]
 
     def ratio(self, candidate: str, reference: str) -> Ratio | None:
