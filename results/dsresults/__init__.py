@@ -1,1 +1,1 @@
-"""What was measured and what it means: the store, statistics for display, the report."""
+"""What was measured, and what it means: the store, comparisons, reasons, the report."""

@@ -1,4 +1,4 @@
-"""What a search over commits found, as values: for eyes, for JSON, for the store."""
+"""What a search over commits found, as values: for text, for JSON, for the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Comparison(Value):
     interval: tuple[float, float] | None = None
     note: str = ""
     confirms: bool | None = Field(
-        default=None, description="whether it speaks for the culprit; None: it says nothing"
+        default=None, description="whether it supports the culprit; None: no evidence"
     )
     builds: tuple[Provenance, ...] = ()
 
@@ -46,7 +46,7 @@ class Culprit(Value):
 
     @property
     def proved(self) -> bool | None:
-        """Whether all that was compared speaks for it; None when nothing could be compared."""
+        """Whether every comparison supports it; None if nothing could be compared."""
         said = [each.confirms for each in self.proof if each.confirms is not None]
         return all(said) if said else None
 

@@ -1,4 +1,4 @@
-"""Figures as people read them: three significant digits and a narrow space for thousands. Pure."""
+"""Figures for readers: three significant digits and a narrow space for thousands. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NARROW = "\u202f"  # no-break, so that a number never spans two lines
 
 
 def significant(value: float) -> str:
-    """Three significant digits, never in exponent form; nothing is lost from thousands on."""
+    """Three significant digits, never in exponent form; from thousands on all digits are kept."""
     if not math.isfinite(value):
         return "unbounded"
     if value == 0:
@@ -21,7 +21,7 @@ def significant(value: float) -> str:
 
 
 def whole(value: float) -> str:
-    """An exact count with its thousands apart."""
+    """An exact count with its thousands separated."""
     return f"{round(value):,}".replace(",", NARROW)
 
 

@@ -42,7 +42,7 @@ def test_rounds_that_explain_it_all():
     found = texts(two(truth(15.0), slow), ("bind-random",))
     text = having(found, "The stored password changes")
     assert ": 10 times the rounds." in text
-    assert text.endswith("the rounds explain it all.")
+    assert text.endswith("the rounds explain all of it.")
     assert not any("coincides" in text for text in found)  # both are 3.0.4
 
 
@@ -117,8 +117,8 @@ def test_loads_that_agree_are_not_said_to_disagree():
 def test_libraries_are_candidates_where_the_stored_password_is_the_same():
     newer = packages("3.0.4", "3.98", "3.5.0", "2.6.7", "2.39")
     found = texts(two(truth(15.0), truth(60.0, packages=newer)))
-    text = having(found, "What changed is a candidate")
-    assert text.endswith("a candidate: openssl, or 389-ds itself.")
+    text = having(found, "The cause may be what changed")
+    assert text.endswith("what changed: openssl, or 389-ds itself.")
 
 
 def test_the_server_itself_is_what_is_left():
@@ -134,7 +134,7 @@ def test_a_rate_that_falls_further_than_the_cpu_time_rises_suggests_waiting():
     found = explain(comparison(two(truth(15.0), truth(60.0, waiting=3.0))))
     doubts = [f for f in found if f.topic == "CPU time and rate disagree"]
     assert {f.confidence for f in doubts} == {Confidence.POSSIBLE}
-    assert "fedora-2 waits rather than computes" in doubts[0].text
+    assert "fedora-2 waits instead of computing" in doubts[0].text
     assert any("CPUs of 1" in line for line in doubts[0].evidence)
 
 
@@ -155,7 +155,7 @@ def test_an_improvement_is_explained_too():
     rows = two(truth(150.0, RUST_10K.model_copy(update={"rounds": 100_000})), truth(15.0))
     text = having(texts(rows, ("bind-random",)), "The stored password changes")
     assert "0.1" in text
-    assert text.endswith("the rounds explain it all.")
+    assert text.endswith("the rounds explain all of it.")
 
 
 def test_no_row_is_named_in_the_code():

@@ -79,7 +79,7 @@ def test_of_two_culprits_one_is_named_and_the_other_suspected():
     ("chance", "words"), [(0.0912, "is possible (9%): c"), (0.9987, ": c (100%)")]
 )
 def test_a_second_step_is_possible_unless_it_is_certain(chance, words):
-    assert second_step(chance, ["c"]).removeprefix("; a second step").strip() == words
+    assert second_step(chance, ("c",)).removeprefix("; a second step").strip() == words
 
 
 def test_what_cannot_be_measured_stays_among_the_suspects():

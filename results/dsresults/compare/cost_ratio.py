@@ -1,4 +1,4 @@
-"""Paired comparison of two candidates: how many times the one costs the other. Pure."""
+"""Paired comparison of two candidates: how many times as much one costs as the other. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POWER = 0.8
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """A ratio with its interval; ``pairs`` says on how much it rests."""
+    """A ratio with its interval; ``pairs`` is the number of pairs."""
 
     value: float
     low: float
@@ -40,7 +40,7 @@ class Ratio:
 
     @property
     def smallest_visible_pct(self) -> float:
-        """The smallest slowdown that as many pairs, as noisy, would have shown (power 80 %)."""
+        """The smallest slowdown that as many equally noisy pairs would have shown (power 80 %)."""
         if self.pairs < 2:
             return math.inf
         quantile = _student(self.pairs - 1, (1 + CONFIDENCE) / 2)

@@ -60,12 +60,12 @@ def _observed(
         slowness_ratio=_estimate(compare_by(RATE, valid, references)),
         facts=next((sample.facts for sample in reversed(valid) if sample.facts), {}),
         outcome=verdict.outcome if verdict else Outcome.INCONCLUSIVE,
-        why=verdict.why if verdict else "the search has not judged it",
+        why=verdict.why if verdict else "not judged by the search",
     )
 
 
 def _judged(verdict: Verdict | None) -> Estimate | None:
-    """The figures the verdict was given on, where there are any."""
+    """The figures behind the verdict, if there are any."""
     if verdict is None or verdict.ratio_to_first is None:
         return None
     return Estimate(value=verdict.ratio_to_first, interval=verdict.interval)

@@ -12,7 +12,7 @@ from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 
 
 class Estimate(Value):
-    """A ratio; the interval is missing when one pair is all there is."""
+    """A ratio; the interval is missing if there is only one pair."""
 
     value: float
     interval: tuple[float, float] | None = None
@@ -102,7 +102,7 @@ class Column(Value):
         return self.model_copy(update={"observed": kept})
 
     def verdict_word(self, observed: Observed) -> str:
-        """The verdict as people read it: where nothing differs, nobody is fast or slow."""
+        """The verdict for readers: without a difference, no candidate is fast or slow."""
         if not observed.valid:
             return "not measured"
         if self.boundary is not None and self.boundary.direction == "none":
@@ -130,11 +130,11 @@ class ComparisonTable(Value):
     candidates: tuple[Candidate, ...]
     columns: tuple[Column, ...]
     superseded: tuple[str, ...] = ()
-    command: str = Field(default="", description="asks the same again; default: bisect rows")
-    unseen: int = Field(default=0, description="candidates left out: never looked at")
+    command: str = Field(default="", description="repeats the question; default: bisect rows")
+    unseen: int = Field(default=0, description="candidates left out: never measured")
 
     def looked_at(self) -> ComparisonTable:
-        """Without the candidates that the search had no need of."""
+        """Without the candidates that the search did not need."""
         seen = {
             one.candidate
             for column in self.columns

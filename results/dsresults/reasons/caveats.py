@@ -1,4 +1,4 @@
-"""What the record says against taking the figures at face value."""
+"""Why the figures should be read with care."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the cost changes between two neighbours: the boundaries, and the steps beside them."""
+"""Where the cost changes between two neighbours: the boundaries, and further steps."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class StepPlace(Value):
 
     @property
     def stored(self) -> tuple[StoredPassword, StoredPassword] | None:
-        """What both store, where both could be read back."""
+        """What both store, if both could be read back."""
         for change in self.changes:
             if change.before.stored and change.after.stored:
                 return change.before.stored, change.after.stored
         return None
 
     def version(self, candidate_id: str) -> str:
-        """The 389-ds that was measured; the matrix's word for it where no manifest is known."""
+        """The 389-ds that was measured; the matrix's version if no manifest is known."""
         candidate = self.comparison.candidate(candidate_id)
         return candidate.versions.get("389-ds") or candidate.dirsrv or ""
 
@@ -86,7 +86,7 @@ def _changes(column: Column) -> Iterator[Change]:
 
 
 def _ratios(answer: Boundary) -> dict[tuple[str, str], Estimate]:
-    """The boundary's own effect is what was confirmed last, so it goes before its step."""
+    """The boundary's own effect was confirmed last, so it is used instead of its step."""
     found = {
         (step.before, step.after): Estimate(value=step.ratio, interval=step.interval)
         for step in answer.steps

@@ -1,4 +1,4 @@
-"""Why the answer is what it is, out of the figures and the known changes. Pure."""
+"""Why the answer is what it is, from the figures and the known changes. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Confidence", "Reason", "explain"]
 
 
 def explain(comparison: ComparisonTable) -> list[Reason]:
-    """Findings, the ones that matter most first; the same thing is said once."""
+    """Findings, the most important ones first; no finding twice."""
     return list(dict.fromkeys(_all(comparison)))
 
 

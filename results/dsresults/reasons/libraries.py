@@ -1,4 +1,4 @@
-"""Versions that changed at the same place: candidates for a cause, or not told apart from it."""
+"""Versions that changed at the same place: possible causes, or changes that hide the cause."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def library_changes(place: StepPlace) -> Iterator[Reason]:
 def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
     names = ", ".join(libraries)
     if place.stored is not None and place.stored[0] != place.stored[1]:
-        also = f"Besides the stored password, {names} changed; this run does not tell them apart."
+        also = f"Besides the stored password, {names} changed; this run cannot tell which "
+        "of them is the cause."
         return also if libraries else ""
     begin = (
         "The stored password is the same on both sides"
@@ -37,7 +38,7 @@ def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
         else "The stored passwords could not be read back"
     )
     if libraries:
-        return f"{begin}. What changed is a candidate: {names}, or 389-ds itself."
+        return f"{begin}. The cause may be what changed: {names}, or 389-ds itself."
     if server:
         return f"{begin} and no library changed: look in 389-ds itself."
     return f"{begin} and no recorded version differs: compare the images' full manifests."

@@ -14,7 +14,7 @@ CLEARLY = 1.25
 
 
 def disagreement(comparison: ComparisonTable) -> Iterator[Reason]:
-    """Says plainly that a verdict belongs to its workload, where two of them answer differently."""
+    """A verdict belongs to its workload: two workloads have different answers."""
     answered = [column for column in comparison.columns if _answer(column)]
     if len({_answer(column) for column in answered}) < 2:
         return
@@ -27,7 +27,7 @@ def disagreement(comparison: ComparisonTable) -> Iterator[Reason]:
         if avoids_hashing(comparison, column, candidate)
     ]
     if cheap:
-        text += f" They part where earlier results are reused: {', '.join(cheap)}."
+        text += f" They differ where earlier results are reused: {', '.join(cheap)}."
     yield Reason(
         topic="The workloads disagree",
         text=text,

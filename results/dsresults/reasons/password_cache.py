@@ -1,7 +1,7 @@
 """Where a password is checked without hashing it: few users are cheap, many are not.
 
-softoken keeps the last PBKDF2 results. A load whose users fit in there measures a look-up; one
-whose users do not fit measures the hash.
+softoken caches the last PBKDF2 results. A load whose users fit into the cache measures a look-up;
+one whose users do not fit measures the hash.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _nss(version: str, few: Column, many: Column) -> str:
     known = f"NSS {version}" if version else "NSS"
     begin = f"This scheme is computed by {known}, which keeps the results of earlier hashes"
     if entries is None or few.users is None or many.users is None:
-        return f"{begin}: a user who is still kept costs a look-up and no hash."
+        return f"{begin}: a user who is still in the cache costs a look-up and no hash."
     kept = "the last one" if entries == 1 else f"the last {whole(entries)}"
     if few.users <= entries < many.users:
         return (

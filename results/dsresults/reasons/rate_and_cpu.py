@@ -1,4 +1,4 @@
-"""CPU time and rate are two witnesses; only the rate sees locks and queues."""
+"""CPU time and rate are two measures; only the rate shows locks and queues."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _compare(column: Column, observed: Observed, reference: Observed) -> Iterato
     )
     idle = observed if apart > 1 else reference
     why = (
-        f"{idle.candidate} waits rather than computes: locks or queues, in the server or in the "
+        f"{idle.candidate} waits instead of computing: locks or queues, in the server or in the "
         "load, are suspected there."
     )
     yield Reason(

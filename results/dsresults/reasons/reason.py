@@ -1,4 +1,4 @@
-"""A finding: a sentence or two, what it rests on, and how sure it is."""
+"""A finding: a sentence or two, what it is based on, and how sure it is."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dsharness.model import Value
 
 
 class Confidence(StrEnum):
-    """How a finding is to be taken."""
+    """How sure a finding is."""
 
-    MEASURED = "measured"  # this run's own figures say so
-    LIKELY = "likely"  # this run's figures fit a change known from elsewhere
-    POSSIBLE = "possible"  # a candidate for a cause, to be tested
+    MEASURED = "measured"  # this run's own figures show it
+    LIKELY = "likely"  # this run's figures fit a known change
+    POSSIBLE = "possible"  # a possible cause, to be tested
 
 
 class Reason(Value):

@@ -45,7 +45,8 @@ def known_changes(place: StepPlace) -> Iterator[Reason]:
         yield Reason(
             topic=place.name,
             text=f"This coincides with 389-ds issue {known.issue}: {known.what}, first in "
-            f"{known.tags}. {old} on {place.before} is without it, {new} on {place.after} has it.",
+            f"{known.tags}. {old} on {place.before} does not have it, {new} on "
+            f"{place.after} has it.",
             confidence=Confidence.LIKELY,
             evidence=(
                 f"read back on {place.before}: {spell(before)}",
@@ -67,7 +68,7 @@ def _account(
     if free:
         return (
             f"{begin}, but {' and '.join(free)} hardly hashes under this load (see the reuse of "
-            "results), so the rounds do not account for it."
+            "results), so the rounds do not explain it."
         )
     if rounds is None:
         return f"{begin}."
@@ -81,7 +82,7 @@ def _account(
 def _same_scheme(cost: float, rounds: float) -> str:
     left = cost / rounds
     if 1 / ALL_OF_IT <= left <= ALL_OF_IT:
-        return "the rounds explain it all"
+        return "the rounds explain all of it"
     if math.log(cost) * math.log(rounds) <= 0:
         return "the rounds do not explain it"
     more = "more" if abs(math.log(cost)) > abs(math.log(rounds)) else "less"

@@ -1,4 +1,4 @@
-"""The report: what was found, how sure it is, why, and everything it rests on."""
+"""The report: what was found, how sure it is, why, and all its evidence."""
 
 from dsresults.report.html_page import render_html
 from dsresults.report.report_data import ReportData

@@ -1,4 +1,4 @@
-"""Where things stand in a chart; the template draws them. Pure geometry."""
+"""Positions in a chart; the template draws them. Pure geometry."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Chart(Value):
 
 
 def charts(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Chart, ...]:
-    """One chart for each workload, all with the same axis so that they can be held together."""
+    """One chart for each workload, all with the same axis so that they can be compared."""
     ours = {
         column.campaign_id: [s for s in samples if s.campaign_id == column.campaign_id and s.valid]
         for column in comparison.columns
@@ -105,7 +105,7 @@ def _boundary(line: tuple[str, ...], found: Boundary | None) -> dict[str, Any]:
     if found is None or found.before not in line or found.after not in line:
         return {}
     begin, end = line.index(found.before) + 1, line.index(found.after)
-    where = "from here on" if begin == end else "from somewhere in here on"
+    where = "from here on" if begin == end else "from somewhere here on"
     return {
         "boundary_y": TOP + ROW * begin,
         "boundary_end_y": TOP + ROW * end,

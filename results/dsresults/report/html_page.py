@@ -19,7 +19,7 @@ def render_html(data: ReportData) -> str:
 
 
 def utc(moment: str | None) -> str:
-    """A stored moment as UTC to the second; what is no moment is shown as it is."""
+    """A stored moment as UTC to the second; anything else is shown unchanged."""
     if not moment:
         return ""
     try:

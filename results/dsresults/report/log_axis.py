@@ -24,7 +24,7 @@ class Scale(Value):
         return round(LEFT + (RIGHT - LEFT) * min(max(share, 0.0), 1.0), 1)
 
     def ticks(self) -> tuple[Tick, ...]:
-        """1, 2 and 5 of each decade, or the decades alone where that would be a crowd."""
+        """1, 2 and 5 of each decade, or only the decades if that would be too many."""
         decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         fine = self.high / self.low < 60
         steps = (1, 2, 5) if fine else (1,)

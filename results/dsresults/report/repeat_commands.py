@@ -8,7 +8,7 @@ from dsresults.compare.observed import ComparisonTable
 
 
 def repeat_command(comparison: ComparisonTable) -> str:
-    """The command line that measures a line anew under the same loads."""
+    """The command line that measures a line again under the same loads."""
     if comparison.command:
         return comparison.command
     argv = ["dsbisect", "bisect", "rows", "--series", comparison.series_id]

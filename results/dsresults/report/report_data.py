@@ -1,4 +1,4 @@
-"""Everything a report shows, as values; report.json is this, spelled as JSON."""
+"""Everything a report shows, as values; report.json is this, as JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReportData(Value):
     commits: CommitFindings | None = None
 
     def asked_by(self, command: str) -> ReportData:
-        """The report of a command that is not `bisect rows`, so that it can be given again."""
+        """The report of a command that is not `bisect rows`, so that it can be repeated."""
         sections = tuple(
             section.model_copy(
                 update={"comparison": section.comparison.model_copy(update={"command": command})}

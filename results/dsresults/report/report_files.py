@@ -17,7 +17,7 @@ JSON = "report.json"
 
 
 def default_folder(series_id: str, *, now: datetime | None = None) -> Path:
-    """runs/<UTC time>-<series> in results/ here, or else where the store is kept by default."""
+    """runs/<UTC time>-<series> in results/ here, otherwise where the store is by default."""
     moment = (now or datetime.now(UTC)).astimezone(UTC)
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in series_id)
     name = f"{moment:%Y%m%dT%H%M%SZ}-{safe[:80]}"
@@ -28,7 +28,7 @@ def default_folder(series_id: str, *, now: datetime | None = None) -> Path:
 
 
 def write_report(folder: Path, data: ReportData) -> Path:
-    """Write report.json and report.html, each whole or not at all; the page's path."""
+    """Write report.json and report.html, each completely or not at all; the page's path."""
     page = folder / HTML
     html = render_html(data)  # before any file: a report that cannot be drawn leaves none
     try:
@@ -44,5 +44,5 @@ def write_report(folder: Path, data: ReportData) -> Path:
 def _unwritable(folder: Path, error: OSError) -> DsbisectError:
     return UsageError(
         f"the report cannot be written to {folder}: {error.strerror or error}",
-        hint="name a folder that can be written to",
+        hint="name a folder that you may write to",
     )

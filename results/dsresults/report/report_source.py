@@ -48,7 +48,7 @@ def report_data(
 
 
 def _line(matrix: Matrix, campaign: Campaign, samples: Sequence[Sample]) -> tuple[str, ...]:
-    """A search that has not ended has no line yet: the series', or else what was measured."""
+    """A search that has not ended has no line: use the series', otherwise what was measured."""
     if campaign.boundary and campaign.boundary.line:
         return campaign.boundary.line
     series = next((one for one in matrix.series if one.id == campaign.series_id), None)
@@ -86,7 +86,7 @@ def _comparison(
 def _candidate(
     matrix: Matrix, candidate: str, samples: Sequence[Sample], images: Mapping[str, Image]
 ) -> Candidate:
-    """What is installed is taken from what was measured, and from the image only without it."""
+    """Installed versions come from the samples, and from the image only without samples."""
     ours = [sample for sample in samples if sample.candidate_id == candidate]
     recorded = next((s.environment["notable"] for s in ours if s.environment.get("notable")), None)
     keys = tuple(dict.fromkeys(sample.image_key for sample in ours))
@@ -115,7 +115,7 @@ def _of_row(matrix: Matrix, row: Row) -> dict[str, Any]:
 
 
 def _environments(samples: Sequence[Sample]) -> tuple[dict[str, Any], ...]:
-    """The different machines and set-ups that were measured on; one, as it should be."""
+    """The different machines and set-ups that were measured on; normally one."""
     found: list[dict[str, Any]] = []
     for sample in samples:
         environment = sample.environment

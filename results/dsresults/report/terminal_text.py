@@ -13,7 +13,7 @@ from dsresults.report.repeat_commands import repeat_command
 from dsresults.report.report_data import ReportData, Section
 
 WIDTH = 100
-_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # a matrix must not drive the terminal
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # a matrix must not control the terminal
 HEADINGS = ("candidate", "verdict", "cost", "99 % interval", "rate", "CPU/op", "stored password")
 
 
@@ -22,7 +22,7 @@ def render_text(data: ReportData) -> str:
     lines = [data.title, "=" * min(len(data.title), WIDTH)]
     for section in data.sections:
         lines += ["", *_section(section)]
-    # A narrow space is not in every terminal's font, and would stop a figure from being pasted.
+    # Not every terminal's font has a narrow space, and a figure with one cannot be pasted.
     return _CONTROLS.sub("?", "\n".join(lines).replace(NARROW, "")) + "\n"
 
 
@@ -100,7 +100,7 @@ def _finding(finding: Reason) -> Iterator[str]:
 
 
 def _wrapped(text: str, first: str) -> list[str]:
-    # Ids contain hyphens, and links must stay whole.
+    # Ids contain hyphens, and links must not be broken.
     return textwrap.wrap(
         text,
         WIDTH,

@@ -1,4 +1,4 @@
-"""The store: what was asked, measured and answered, kept from the moment it exists."""
+"""The store: what was asked, measured and answered, kept as soon as it exists."""
 
 from dsresults.store.json_lines import Imported
 from dsresults.store.location import default_location

@@ -1,4 +1,4 @@
-"""Claims: at most one process is at a search, and a process that is gone holds nothing."""
+"""Claims: at most one process has a search, and a dead process has none."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dsharness.machine.host import place_id
 from dsresults.store.database import Database
 from dsresults.store.tables import CLAIMS
 
-STALE_S = 300.0  # of silence: then a holder that cannot be looked at counts as gone
+STALE_S = 300.0  # without a sign of life: then a holder that cannot be checked counts as dead
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """A process that is at a search."""
+    """A process that has a search."""
 
     host: str
     place: str  # where its process id can be looked up
@@ -29,7 +29,7 @@ class Holder:
     since: str
 
     def gone(self, silent_s: float, here: str) -> bool:
-        """Dead, as far as one can tell: by its process id, or by its silence."""
+        """Probably dead: its process id is gone, or it gave no sign of life."""
         return not lives(self.owner) if self.place == here else silent_s > STALE_S
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ def this_process() -> Holder:
 
 
 def take(database: Database, connection: Connection, key: str, me: Holder) -> Holder | None:
-    """None when it is ours now; else who has it."""
+    """None if it is ours now; otherwise the process that has it."""
     now_us = _now_us(database, connection)
     row = {"id": key, **_columns(me), "beat_us": now_us}
     if database.insert_new(connection, CLAIMS, row):
@@ -54,7 +54,7 @@ def take(database: Database, connection: Connection, key: str, me: Holder) -> Ho
     query = select(CLAIMS).where(CLAIMS.c.id == key)
     there = connection.execute(query if database.embedded else query.with_for_update())
     found = there.mappings().one_or_none()
-    if found is None:  # let go of in this very moment
+    if found is None:  # released just now
         return None if database.insert_new(connection, CLAIMS, row) else me
     holder = Holder(**{name: found[name] for name in _columns(me)})
     mine = (holder.place, holder.owner) == (me.place, me.owner)
@@ -65,7 +65,7 @@ def take(database: Database, connection: Connection, key: str, me: Holder) -> Ho
 
 
 def beat(database: Database, connection: Connection, key: str, me: Holder) -> bool:
-    """Say that we are still at it; False when another has taken over."""
+    """Renew our claim; False if another process has taken it."""
     values = {"beat_us": _now_us(database, connection)}
     return connection.execute(update(CLAIMS).where(*_ours(key, me)).values(values)).rowcount == 1
 

@@ -1,6 +1,6 @@
-"""One door to the database: a connection for each transaction, closed with it.
+"""Every access to the database: a connection for each transaction, closed with it.
 
-Nothing is pooled, so nothing goes stale during a long campaign and nothing is shared over a fork.
+There is no pool, so no connection gets stale in a long campaign or is shared over a fork.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONNECT_WAIT_S = 10
 
 
 class Database:
-    """Reads from one snapshot, writes all or nothing, waits for others a bounded time."""
+    """Reads from one snapshot, writes all or nothing, waits for others a limited time."""
 
     def __init__(self, location: Location, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
         self.location = location
@@ -52,7 +52,7 @@ class Database:
                 yield connection
 
     def insert_new(self, connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-        """Insert unless the id is taken; False, and nothing done, when it is."""
+        """Insert; False, and nothing is done, if the id exists."""
         insert = sqlite.insert if self.embedded else postgresql.insert
         statement = insert(table).values(row).on_conflict_do_nothing(index_elements=["id"])
         # Without the option SQLAlchemy forgets the count of an INSERT on PostgreSQL.

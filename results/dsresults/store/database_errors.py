@@ -1,4 +1,4 @@
-"""What a database driver complains of, as the lab's own errors."""
+"""A database driver's errors as the lab's own errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dsresults.store.location import Location
 
 ELSEWHERE = "name another one with --store or $DSBISECT_STORE"
 
-# The start of SQLite's error name, then PostgreSQL's SQLSTATE -> what it means here.
+# The start of SQLite's error name, then PostgreSQL's SQLSTATE -> its meaning here.
 SQLITE_MEANINGS = {
     "SQLITE_FULL": "full",
     "SQLITE_BUSY": "locked",
@@ -63,16 +63,16 @@ def _store_error(error: DBAPIError, location: Location) -> DsbisectError:
         case "forbidden":
             return StoreError(
                 f"the results database {location} cannot be opened for writing",
-                hint=f"check that its folder exists and is yours to write to, or {ELSEWHERE}",
+                hint=f"check that its folder exists and that you may write to it, or {ELSEWHERE}",
             )
         case "unreachable":
             return StoreError(
-                f"the results database {location} cannot be reached: {_told(error, location)}",
+                f"the results database {location} cannot be reached: {_message(error, location)}",
                 hint=f"check the server, the address and the password, or {ELSEWHERE}",
             )
         case _:
             return StoreError(
-                f"the results database {location} refused: {_told(error, location)}",
+                f"the results database {location} refused: {_message(error, location)}",
                 hint=f"check the database, or {ELSEWHERE}",
             )
 
@@ -101,8 +101,8 @@ def _nothing_free(file: Path | None) -> bool:
         return False
 
 
-def _told(error: DBAPIError, location: Location) -> str:
-    """The driver's own words on one line, without a secret of the URL."""
+def _message(error: DBAPIError, location: Location) -> str:
+    """The driver's message on one line, without secrets of the URL."""
     text = " ".join(str(error.orig).split())
     for secret in location.secrets:
         text = text.replace(secret, "***")

@@ -1,4 +1,4 @@
-"""The store as JSON lines: one record a line, readable by people, `jq` and the next version."""
+"""The store as JSON lines: one record per line, for people, `jq` and the next version."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ RECORD: TypeAdapter[Header | ImageRecord | CampaignRecord | SampleRecord] = Type
 
 @dataclass(frozen=True, kw_only=True)
 class Imported:
-    """How many records were new, and how many were there already."""
+    """How many records were new, and how many existed already."""
 
     images: int = 0
     campaigns: int = 0
@@ -99,7 +99,7 @@ def parse_log(lines: Iterable[str], *, source: str) -> list[tuple[Campaign, list
     samples = [record.value for record in parsed if isinstance(record, SampleRecord)]
     if not campaigns:
         raise StoreError(
-            f"{source}: there is no campaign in it", hint="give what `dsbisect log --json` printed"
+            f"{source}: there is no campaign in it", hint="give the output of `dsbisect log --json`"
         )
     return [(each, [s for s in samples if s.campaign_id == each.id]) for each in campaigns]
 
@@ -153,7 +153,7 @@ def _parse(line: str, place: str) -> Record:
         ) from error
     if isinstance(record, Header) and record.format != FORMAT:
         raise StoreError(
-            f"{place}: format {record.format} is not known, only {FORMAT}",
+            f"{place}: format {record.format} is unknown; known: {FORMAT}",
             hint="upgrade dsbisect; nothing was imported",
         )
     return record

@@ -28,7 +28,7 @@ FORMS = "a file's path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
 
 @dataclass(frozen=True, kw_only=True)
 class Location:
-    """A database, and how to name it without telling its password."""
+    """A database, and its name without the password."""
 
     url: URL
 
@@ -62,7 +62,7 @@ def default_location(environ: Mapping[str, str] | None = None, cwd: Path | None 
 
 
 def home_location(environ: Mapping[str, str] | None = None) -> str:
-    """$DSBISECT_STORE, else the user's data folder, whatever the working directory holds."""
+    """$DSBISECT_STORE, else the user's data folder, never the working directory."""
     variables = os.environ if environ is None else environ
     if override := variables.get("DSBISECT_STORE"):
         return override
@@ -83,14 +83,14 @@ def locate(url: str | Path | None, *, folder: bool = True) -> Location:
         location = Location(url=URL.create("sqlite+pysqlite", database=path))
     embedded = location.url.get_backend_name() == "sqlite"
     if embedded and location.url.database in {None, "", ":memory:"}:
-        raise StoreError("a store in memory would forget everything", hint=f"use {FORMS}")
+        raise StoreError("a store in memory would lose everything", hint=f"use {FORMS}")
     return location
 
 
 def ready_file(file: Path, *, create: bool, make_folder: bool) -> None:
-    """Make the file, for its owner alone; sqlite gives what it lays beside it the same rights.
+    """Make the file, for its owner only; sqlite gives its other files the same rights.
 
-    Only the default's folder is made: a folder that was named and is missing is a typo.
+    Only the default's folder is made: a named folder that is missing is a typo.
     """
     if not create and not file.exists():
         raise StoreError(
@@ -116,7 +116,7 @@ def ready_file(file: Path, *, create: bool, make_folder: bool) -> None:
             hint=f"mkdir -p {file.parent}, or name another with --store",
         )
     if create:
-        with contextlib.suppress(OSError):  # there already, or told better when it is opened
+        with contextlib.suppress(OSError):  # it exists, or opening it gives a better error
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 

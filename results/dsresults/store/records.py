@@ -1,4 +1,4 @@
-"""Put one value into its table: once, whole, and never over something that differs."""
+"""Put one value into its table: once, completely, and never over a different one."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ANSWER = ("finished_at", "finished_us", "boundary")
 
 
 def put_sample(database: Database, connection: Connection, sample: Sample) -> bool:
-    """False when the very same sample is there already."""
+    """False if the same sample exists already."""
     return _put(database, connection, SAMPLES, encode(sample, SAMPLES))
 
 
 def put_image(database: Database, connection: Connection, image: Image, *, added_at: str) -> bool:
-    """False when the very same manifest is there already."""
+    """False if the same manifest exists already."""
     identity = content_key(image.model_dump(mode="json"))
     row = encode(image, IMAGES, id=identity, added_at=added_at)
     return database.insert_new(connection, IMAGES, row)
 
 
 def put_campaign(database: Database, connection: Connection, campaign: Campaign) -> bool:
-    """False when it is there already; an answer is added to a campaign that had none."""
+    """False if it exists already; an answer is added to a campaign that had none."""
     row = encode(campaign, CAMPAIGNS, fingerprint=fingerprint(campaign.environment))
     if database.insert_new(connection, CAMPAIGNS, row):
         return True
@@ -56,8 +56,8 @@ def answer_campaign(
     there = found.mappings().one_or_none()
     if there is None:
         raise StoreError(
-            f"{database.location} knows no campaign {campaign_id!r}",
-            hint="`dsbisect results list` shows those it knows",
+            f"{database.location} has no campaign {campaign_id!r}",
+            hint="`dsbisect results list` shows those it has",
         )
     if _write_answer(connection, campaign_id, answer):
         return
@@ -65,12 +65,12 @@ def answer_campaign(
     if _answer(known) != answer:
         raise StoreError(
             f"campaign {campaign_id!r} was already answered at {known['finished_at']}",
-            hint="start a new campaign: an answer that was given is never rewritten",
+            hint="start a new campaign: an answer is never changed",
         )
 
 
 def fingerprint(environment: dict[str, Any]) -> str:
-    """What a campaign must share to be resumed: its own ``fingerprint``, else all of it."""
+    """What a campaign must share to be resumed: its ``fingerprint``, or everything without one."""
     given = environment.get("fingerprint")
     return given if isinstance(given, str) else content_key(environment)
 
@@ -89,7 +89,7 @@ def _there(connection: Connection, table: Table, identity: str) -> dict[str, Any
 
 
 def _write_answer(connection: Connection, campaign_id: str, answer: dict[str, Any]) -> bool:
-    """False when it has an answer: asked and written in one statement, as another may be at it."""
+    """False if it has an answer: one statement checks and writes, since others may do the same."""
     unanswered = (CAMPAIGNS.c.id == campaign_id, CAMPAIGNS.c.finished_at.is_(None))
     return connection.execute(update(CAMPAIGNS).where(*unanswered).values(answer)).rowcount == 1
 
@@ -106,7 +106,7 @@ def _conflict(table: Table, row: dict[str, Any], there: dict[str, Any]) -> Store
     differing = sorted(name for name in row if row[name] != there[name])
     name = differing[0]
     return StoreError(
-        f"the {table.name[:-1]} {row['id']!r} is in the store already, with another"
+        f"the {table.name[:-1]} {row['id']!r} is already in the store, with another"
         f" {', '.join(differing)}: {str(there[name])[:80]!r}, not {str(row[name])[:80]!r}",
         hint="ids are never reused: one of the two was edited; remove or correct it",
     )

@@ -22,7 +22,7 @@ TIMES = {"started_at": "started_us", "finished_at": "finished_us", "added_at": "
 
 
 def encode(value: Value, table: Table, **further: str) -> dict[str, Any]:
-    """The row of a value, with ``further`` columns that are no fields of it."""
+    """The row of a value, with ``further`` columns that are not fields of it."""
     rest = _document(value)
     columns: dict[str, Any] = {name: rest.pop(name) for name in list(rest) if name in table.c}
     columns |= further
@@ -43,12 +43,12 @@ def decode(kind: type[V], row: Mapping[str, Any]) -> V:
     except ValidationError as error:
         raise StoreError(
             f"the stored {kind.__name__.lower()} {row['id']!r} cannot be read: {explain(error)}",
-            hint="it was written by another version of dsbisect: use that one, or a newer one",
+            hint="it was written by another version of dsbisect: use that version, or a newer one",
         ) from error
 
 
 def microseconds(text: str, what: str) -> int:
-    """A time in ISO 8601 as microseconds since 1970; without a zone it is taken as UTC."""
+    """A time in ISO 8601 as microseconds since 1970; without a zone it counts as UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -85,7 +85,7 @@ def _document(value: Value) -> dict[str, Any]:
 
 
 def _check_cell(cell: Any, what: str) -> None:  # noqa: ANN401 - any cell of a row
-    """SQLite and PostgreSQL differ in what they take; a store must fit both."""
+    """SQLite and PostgreSQL differ in what they accept; a store must fit both."""
     if isinstance(cell, str) and "\0" in cell:
         raise StoreError(f"{what} holds a NUL character: {cell!r}", hint="remove it")
     if isinstance(cell, int) and not -LARGEST <= cell <= LARGEST:

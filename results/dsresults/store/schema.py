@@ -24,7 +24,7 @@ ADVISORY_LOCK = 0x6473_6269_7365_6374  # "dsbisect" in ASCII: one key for every 
 
 
 def prepare(database: Database, *, scripts: Path = SCRIPTS) -> None:
-    """Create or upgrade the schema if need be; StoreError when it is newer or someone else's."""
+    """Create or upgrade the schema if need be; StoreError if it is newer or another program's."""
     script = ScriptDirectory.from_config(_config(scripts))
     if database.embedded:
         _use_write_ahead_log(database)
@@ -34,7 +34,7 @@ def prepare(database: Database, *, scripts: Path = SCRIPTS) -> None:
     with database.writing() as connection:
         if not database.embedded:
             connection.execute(text(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"))
-        # Asked again under the lock: another process may have done it meanwhile.
+        # Checked again under the lock: another process may have done it meanwhile.
         if not _is_current(connection, database, script):
             config = _config(scripts)
             config.attributes["connection"] = connection
@@ -61,7 +61,7 @@ def _refuse_foreign(connection: Connection, database: Database) -> None:
     if taken:
         raise StoreError(
             f"{database.location} holds another program's tables: {', '.join(taken)}",
-            hint=f"give dsbisect a database of its own: {ELSEWHERE}",
+            hint=f"give dsbisect its own database: {ELSEWHERE}",
         )
 
 

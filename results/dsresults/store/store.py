@@ -1,4 +1,4 @@
-"""The store's one class; what it keeps, it keeps at once."""
+"""The store: whatever it is given is written at once."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Store:
         self._database.engine.dispose()
 
     def add_campaign(self, campaign: Campaign) -> bool:
-        """Keep a campaign; False when it is there already, StoreError when it differs."""
+        """Keep a campaign; False if it exists already, StoreError if it differs."""
         with self._database.writing() as connection:
             return put_campaign(self._database, connection, campaign)
 
@@ -80,27 +80,27 @@ class Store:
             answer_campaign(self._database, connection, campaign_id, boundary, finished_at)
 
     def claim(self, key: str, me: Holder) -> Holder | None:
-        """Be the one who is at a search: None when we are, else who is."""
+        """Claim a search: None on success, else the process that has it."""
         with self._database.writing() as connection:
             return take(self._database, connection, key, me)
 
     def beat(self, key: str, me: Holder) -> bool:
-        """Keep a claim alive; False when it is no longer ours."""
+        """Renew a claim; False if another process has taken it."""
         with self._database.writing() as connection:
             return beat(self._database, connection, key, me)
 
     def let_go(self, key: str, me: Holder) -> None:
-        """Give a claim back; another's stays."""
+        """Release a claim; another process's claim is kept."""
         with self._database.writing() as connection:
             let_go(connection, key, me)
 
     def add_sample(self, sample: Sample) -> bool:
-        """Keep a sample; False when it is there already, StoreError when it differs."""
+        """Keep a sample; False if it exists already, StoreError if it differs."""
         with self._database.writing() as connection:
             return put_sample(self._database, connection, sample)
 
     def add_image(self, image: Image) -> bool:
-        """Keep an image's manifest; an earlier one of the same key stays beside it."""
+        """Keep an image's manifest; an earlier one of the same key is kept too."""
         now = datetime.now(UTC).isoformat()
         with self._database.writing() as connection:
             return put_image(self._database, connection, image, added_at=now)
@@ -170,5 +170,5 @@ class Store:
         return write_lines(self._database, stream)
 
     def import_jsonl(self, lines: Iterable[str], *, source: str = "input") -> Imported:
-        """Add what an export holds: all of it, or nothing and an error naming the line."""
+        """Add the contents of an export: everything, or nothing and an error naming the line."""
         return read_lines(self._database, lines, source=source)

@@ -1,8 +1,8 @@
 """The tables as this version of dsbisect knows them; migrations/ is how a database gets there.
 
 A column named like a field holds that field. Every field without a column of its own lives in
-``rest``, so that a new field needs no migration until someone wants to search by it. ``*_us``
-columns are microseconds since 1970 UTC: texts of time sort wrongly across their spellings.
+``rest``, so that a new field needs no migration until a query needs it. ``*_us``
+columns are microseconds since 1970 UTC: times as text sort wrongly if they are written differently.
 No foreign keys: a sample of an unknown campaign is still a measurement worth keeping.
 """
 
@@ -67,7 +67,7 @@ IMAGES = Table(
     Index("images_by_key", "key", "added_us"),
 )
 
-# Who is at a search now: one process for each question, whatever campaigns it has had.
+# Which process has a search now: one for each question, not for each campaign.
 CLAIMS = Table(
     "claims",
     METADATA,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -203,7 +203,7 @@ def _chances(beliefs: Beliefs, names: tuple[str, ...]) -> dict[str, float]:
     return {name: round(float(chances[beliefs.line.index[name]]), 6) for name in names[:MOST_TOLD]}
 
 
-def second_step(chance: float, names: Sequence[str]) -> str:
+def second_step(chance: float, names: tuple[str, ...]) -> str:
     """``a second step: c (100%)`` when it is certain, else ``… is possible (9%): c``."""
     if f"{chance:.0%}" == "100%":
         return f"; a second step: {_listed(names)} (100%)"

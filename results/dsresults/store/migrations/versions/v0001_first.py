@@ -8,7 +8,7 @@ down_revision: str | None = None
 
 
 def upgrade() -> None:
-    """Spelt out rather than made from tables.py: a later change there must not reach back."""
+    """Written out, not derived from tables.py: a later change there must not change this."""
     op.create_table(
         "campaigns",
         sa.Column("id", sa.Text, primary_key=True),

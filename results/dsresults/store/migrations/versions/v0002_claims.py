@@ -1,4 +1,4 @@
-"""Who is at a search now."""
+"""Which process has which search now."""
 
 import sqlalchemy as sa
 from alembic import op
