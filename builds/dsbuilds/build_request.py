@@ -25,9 +25,10 @@ from dsharness.model import (
     SrpmSource,
     TarballSource,
 )
+from dsharness.products import product, product_ids
 
 ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2|txz)$")
-NVR = re.compile(r"389-ds-base-[^-/@]+-[^-/@]+")
+NVR = re.compile(r"(?P<name>[^/@]+)-[^-/@]+-[^-/@]+")
 # Up to here no @ can mean a revision: scheme://user@host, or git's short form user@host:
 HOST = re.compile(r"[a-z][a-z0-9+.-]*://[^/]*|(?:[^/@:\s]+@)?[^/@:\s]+:", re.IGNORECASE)
 # A source package is taken by every driver.
@@ -88,12 +89,19 @@ def source_named(text: str | None) -> SourceSpec:
     """An SRPM, an archive, a repository with a revision; nothing is the distribution's own."""
     if text is None:
         return DistributionSource()
-    if text.endswith(".src.rpm") or NVR.fullmatch(text):
+    if text.endswith(".src.rpm") or _is_build(text):
         return SrpmSource(location=_whole(text))
     if ARCHIVE.search(text):
         return TarballSource(location=_whole(text))
     url, revision = _apart(text)
     return GitSource(url=_whole(url), revision=revision)
+
+
+def _is_build(text: str) -> bool:
+    """Whether it names a build of a product's source package, as Koji does."""
+    found = NVR.fullmatch(text)
+    packages = [product(name).rpm for name in product_ids()]
+    return found is not None and found["name"] in {each.source for each in packages if each}
 
 
 def _apart(text: str) -> tuple[str, str]:

@@ -46,6 +46,8 @@ from dsharness.model import (
 )
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
+from dsharness.products import product_of
+from dsharness.products.row_facts import packages_of
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME
 from dsimages.buildah import Workshop
 from dsimages.image_set import build_image
@@ -138,7 +140,10 @@ class BuiltRowMaker:
 
         ways = ways_of(tree.read, ours or self.matrix.toolchains)
         (made, toolset), _ = first_that_works(ways, make, self.progress)
-        return made, layered(self.engine, made, toolset, self.row.id, self.progress)
+        return made, layered(
+            self.engine, made, toolset, self.row.id,
+            serves=product_of(self.row), told=self.progress,
+        )  # fmt: skip
 
     def patches(self, tree: Tree) -> tuple[Patch, ...]:
         """The edits as one patch, and the user's own; EditError says what does not fit."""
@@ -149,7 +154,10 @@ class BuiltRowMaker:
     def _package(self, at: Workshop) -> SourcePackage:
         match self.spec.source:
             case DistributionSource() as wish:
-                return distribution_source(at, self.base, wish, progress=self.progress)
+                package = wish.package or packages_of(self.row).source
+                return distribution_source(
+                    at, self.base, package, wish.version, progress=self.progress
+                )
             case SrpmSource() as wish:
                 return srpm_source(at, self.base, wish)
             case GitSource() | TarballSource():

@@ -18,7 +18,8 @@ from dsharness.model import (
     PreinstalledPackages,
     Row,
 )
-from dsimages.pins import DIRSRV, SIBLINGS, wanted
+from dsharness.products.row_facts import installs, koji_rpms, packages_of, titled
+from dsimages.pins import wanted
 from dsimages.safe_words import APT_SOURCE, IMAGE, MODULE, NAME, SUITE, URL, VERSION
 from dsimages.safe_words import all_checked as words
 from dsimages.safe_words import checked as word
@@ -42,7 +43,7 @@ def render(row: Row, locked: Mapping[str, str] | None = None, *, arch: str = mac
         id=row.id,
         # Free text: on one line it cannot leave its comment.
         os=" ".join(str(row.os).split()),
-        dirsrv=row.versions.dirsrv or "as offered",
+        product=titled(row),
         base=describe(row.base),
         install=install(row, locked or {}, arch),
     )
@@ -70,7 +71,7 @@ def install(row: Row, locked: Mapping[str, str], arch: str) -> tuple[str, ...]:
             return (f"{LIBEXEC}/install-dnf", *_repositories(row, row.packages), *flags, *specs)
         case KojiPackages() as koji:
             flags = [part for url in koji_urls(row, koji, arch) for part in ("--url", url)]
-            specs = _specs(row, locked, siblings=False, leave=koji.rpms)
+            specs = _specs(row, locked, siblings=False, leave=koji_rpms(row, koji))
             return (f"{LIBEXEC}/install-dnf", *_repositories(row, koji), *flags, *specs)
         case PreinstalledPackages():
             return ()
@@ -82,7 +83,7 @@ def koji_urls(row: Row, koji: KojiPackages, arch: str) -> tuple[str, ...]:
     name, version, release = koji.nvr.rsplit("-", 2)
     folder = f"{word(koji.url, URL, f'{where}.url')}/{name}/{version}/{release}"
     urls = []
-    for rpm in words(koji.rpms, NAME, f"{where}.rpms"):
+    for rpm in words(koji_rpms(row, koji), NAME, f"{where}.rpms"):
         kind = "noarch" if rpm.startswith(NOARCH) else arch
         urls.append(f"{folder}/{kind}/{rpm}-{version}-{release}.{kind}.rpm")
     return words(urls, URL, f"{where}.nvr")
@@ -104,7 +105,7 @@ def _specs(
     """Each package as NAME, NAME=UPSTREAM or NAME==EXACT, pins that are not listed included."""
     wishes = {name: wish for name, wish in wanted(row).items() if name not in leave}
     # A pin that the row does not install by name still has to be that version.
-    names = dict.fromkeys([*row.packages.install, *wishes])
+    names = dict.fromkeys([*installs(row), *wishes])
     specs = []
     for name in words(names, NAME, f"{row.id}: packages.install"):
         if name in locked:
@@ -114,6 +115,6 @@ def _specs(
         else:
             specs.append(name)
             continue
-        if name == DIRSRV and siblings:
-            specs += [part for twin in SIBLINGS for part in ("--same", twin)]
+        if siblings and name == packages_of(row).server:
+            specs += [part for twin in packages_of(row).siblings for part in ("--same", twin)]
     return specs

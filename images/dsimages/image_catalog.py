@@ -10,6 +10,7 @@ from dsharness.content_key import content_key
 from dsharness.errors import ImageError
 from dsharness.matrix import find_matrix
 from dsharness.model import Image, Matrix, Row
+from dsharness.products import product_of
 from dsimages import manifest
 from dsimages.base_image import common_layer_key
 from dsimages.buildah import REPOSITORY, exists
@@ -46,9 +47,12 @@ def find_image(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
     if not exists(engine, reference):
         return None
     image = manifest.recall(key)
-    if image is None:
+    product = product_of(row)
+    if image is None or image.product != product:
         packages = manifest.read_packages(engine, reference)
-        image = Image(candidate_id=row.id, reference=reference, key=key, packages=packages)
+        image = Image(
+            candidate_id=row.id, reference=reference, key=key, product=product, packages=packages
+        )
         manifest.store(image)
     return image
 

@@ -7,36 +7,45 @@ from collections.abc import Mapping
 from dsharness.errors import PackageError
 from dsharness.model import KojiPackages, Row
 from dsharness.package_version import answers
-
-DIRSRV = "389-ds-base"
-FREEIPA = ("freeipa-server", "ipa-server")  # Fedora's name and EL's
-# Made from one source with the server; a server of one version needs the lib389 of that version.
-SIBLINGS = ("389-ds-base-libs", "python3-lib389")
+from dsharness.products.row_facts import (
+    installs,
+    known_of,
+    koji_rpms,
+    packages_of,
+    stated_versions,
+)
 
 
 def wanted(row: Row) -> dict[str, str]:
     """Package -> the version that the row promises."""
-    versions = {} if row.versions.dirsrv is None else {DIRSRV: row.versions.dirsrv}
-    if row.versions.freeipa is not None:
-        versions |= {name: row.versions.freeipa for name in FREEIPA if name in row.packages.install}
+    named = installs(row)
+    server = packages_of(row).server
+    versions = {
+        name: version
+        for names, version in stated_versions(row).values()
+        for name in names
+        if name == server or name in named
+    }
     if isinstance(row.packages, KojiPackages):
         build = row.packages.nvr.rsplit("-", 2)
-        versions |= dict.fromkeys(row.packages.rpms, f"{build[1]}-{build[2]}")
+        versions |= dict.fromkeys(koji_rpms(row, row.packages), f"{build[1]}-{build[2]}")
     return versions | row.pins
 
 
 def lockable(row: Row) -> tuple[str, ...]:
     """The packages whose exact versions belong in the lock."""
-    return (*dict.fromkeys([DIRSRV, *SIBLINGS, *FREEIPA, *row.packages.install, *wanted(row)]),)
+    suites = (name for suite in known_of(row).suites.values() for name in suite.packages)
+    names = [*packages_of(row).all, *suites, *installs(row), *wanted(row)]
+    return (*dict.fromkeys(names),)
 
 
 def check_manifest(row: Row, packages: Mapping[str, str]) -> None:
-    """Refuse an image that does not hold what its row promises; every row has a directory."""
-    for name, wish in ({DIRSRV: ""} | wanted(row)).items():
+    """Refuse an image that does not hold what its row promises; every row has a server."""
+    for name, wish in ({packages_of(row).server: ""} | wanted(row)).items():
         _check(row, name, wish, packages.get(name))
-    if row.versions.freeipa is not None:
-        name = next((name for name in FREEIPA if name in packages), FREEIPA[0])
-        _check(row, name, row.versions.freeipa, packages.get(name))
+    for names, version in stated_versions(row).values():
+        name = next((name for name in names if name in packages), names[0])
+        _check(row, name, version, packages.get(name))
 
 
 def _check(row: Row, name: str, wish: str, found: str | None) -> None:

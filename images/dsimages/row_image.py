@@ -7,6 +7,8 @@ from pathlib import Path
 
 from dsharness.errors import PackageError
 from dsharness.model import Image, Row
+from dsharness.products import product_of
+from dsharness.products.row_facts import known_of, packages_of, titled
 from dsimages import manifest
 from dsimages.base_image import Foundation, foundation
 from dsimages.buildah import (
@@ -23,7 +25,7 @@ from dsimages.buildah import (
 from dsimages.containerfile import render
 from dsimages.image_catalog import Progress, image_key, reference_of
 from dsimages.matrix_lock import Locked, MatrixLock, definition_key
-from dsimages.pins import DIRSRV, check_manifest, lockable
+from dsimages.pins import check_manifest, lockable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,7 @@ class RowImageMaker:
         self.progress(f"preparing the base: {self.row.os}")
         digest = self.locked.digest if self.locked else None
         base = foundation(self.workshop, self.row.base, digest)
-        self.progress(f"installing 389-ds {self.row.versions.dirsrv or '(as offered)'}")
+        self.progress(f"installing {titled(self.row)}")
         draft = own_name(f"{REPOSITORY}/{DRAFT}:")
         try:
             self._build(text, base.reference, draft, labels_of("draft", row=self.row.id))
@@ -74,12 +76,13 @@ class RowImageMaker:
             candidate_id=self.row.id,
             reference=reference_of(self.row, key),
             key=key,
+            product=product_of(self.row),
             packages=packages,
         )
         labels = labels_of("image", row=self.row.id, key=key) | {
             "org.opencontainers.image.title": f"dsbisect {self.row.id}",
-            "org.opencontainers.image.description": f"389-ds on {self.row.os}",
-            "org.opencontainers.image.version": packages[DIRSRV],
+            "org.opencontainers.image.description": f"{known_of(self.row).title} on {self.row.os}",
+            "org.opencontainers.image.version": packages[packages_of(self.row).server],
             "org.opencontainers.image.base.name": getattr(self.row.base, "image", "scratch"),
             "org.opencontainers.image.base.digest": locked.digest or "",
         }

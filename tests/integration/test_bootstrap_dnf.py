@@ -18,6 +18,7 @@ from dsharness.containers.engine_probe import detect
 from dsharness.errors import MatrixError, PackageError, UnreachableError
 from dsharness.matrix import load_matrix
 from dsharness.model import Image, Matrix, Row
+from dsharness.products import notable_versions
 from dsimages.image_set import build_image
 from dsimages.matrix_lock import MatrixLock
 
@@ -95,7 +96,7 @@ def dnf_row(base, site) -> Row:
 
 def test_bootstrapped_and_installed_in_the_version_asked_for(engine, matrix, dnf_row):
     image = build(engine, matrix, dnf_row)
-    assert image.notable == {"389-ds": "2.0.15-1.toy", "nss": "3.63-1.toy"}
+    assert notable_versions(image) == {"389-ds": "2.0.15-1.toy", "nss": "3.63-1.toy"}
     assert installed(engine, image, "389-ds-base") == "2.0.15"
     locked = MatrixLock.beside(matrix.file).read(dnf_row)
     assert locked.packages == {"389-ds-base": "2.0.15-1.toy", "nss": "3.63-1.toy"}
@@ -150,7 +151,7 @@ def test_koji_build_by_its_nvr(engine, matrix, base, site):
         "repositories": {"main": f"{site}/main/"},
         **TRUST,
     }
-    row = row_of(DNF, id="toy-koji", base=base, packages=packages, versions={"dirsrv": "2.0.17"})
+    row = row_of(DNF, id="toy-koji", base=base, packages=packages, versions={"389-ds": "2.0.17"})
     image = build(engine, matrix, row)
     assert image.packages["389-ds-base"] == "2.0.17-1.toy"
     assert image.packages["python3-lib389"] == "2.0.17-1.toy"
@@ -165,7 +166,7 @@ def test_module_stream(engine, matrix, base, site):
     }
     row = row_of(
         DNF, id="toy-el8", family="el8", base=base, packages=packages,
-        versions={"dirsrv": "1.4.3.30"},
+        versions={"389-ds": "1.4.3.30"},
     )  # fmt: skip
     assert build(engine, matrix, row).packages["389-ds-base"] == "1.4.3.30-6.module+toy"
 
@@ -208,7 +209,7 @@ def test_registry_image_is_pulled_once_and_locked_by_digest(engine, matrix, dnf_
 
     # The tag moves on; the lock does not.
     moved = dnf_row.model_copy(update={"versions": dnf_row.versions.model_copy(
-        update={"dirsrv": "2.0.16"})})  # fmt: skip
+        update={"389-ds": "2.0.16"})})  # fmt: skip
     later = publish(registry, build(engine, matrix, moved))
     assert later != digest
     assert build(engine, matrix, row, no_cache=True).key == image.key

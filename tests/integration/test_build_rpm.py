@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
     bool(missing_tools()), reason=f"making RPMs needs {', '.join(missing_tools())}"
 )
 VERSION = "3.1.2"
-ROW = row_of(DNF, id=ROW_ID, versions={"dirsrv": VERSION})
+ROW = row_of(DNF, id=ROW_ID, versions={"389-ds": VERSION})
 DRIVER = RpmDriver()
 
 

@@ -71,7 +71,7 @@ def test_reproduce_finds_both_boundaries_and_says_why_they_differ(folder: Path) 
 def test_a_row_that_cannot_be_had_stays_suspect_and_the_others_are_measured(
     tmp_path: Path,
 ) -> None:
-    small_matrix(tmp_path, **{"debian-12": {"dirsrv": "2.3.99"}})
+    small_matrix(tmp_path, **{"debian-12": {"389-ds": "2.3.99"}})
     done = dsbisect(
         tmp_path, "bisect", "rows", "--workload", "bind-one", "--good", "debian-11",
         "--bad", "debian-13", "--json",
@@ -85,7 +85,7 @@ def test_a_row_that_cannot_be_had_stays_suspect_and_the_others_are_measured(
 
 
 def test_no_row_can_be_had(tmp_path: Path) -> None:
-    broken = {row: {"dirsrv": "9.9.9"} for row in ("debian-11", "debian-12")}
+    broken = {row: {"389-ds": "9.9.9"} for row in ("debian-11", "debian-12")}
     small_matrix(tmp_path, **broken)
     done = dsbisect(
         tmp_path, "bisect", "rows", "--workload", "bind-one", "--good", "debian-11",

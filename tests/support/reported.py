@@ -14,6 +14,7 @@ from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
 from dsharness.model import Campaign, Image, Machine, Matrix, Sample, Workload
+from dsharness.products import notable_versions
 from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.report import ReportData, report_data
 from dsresults.store import Store
@@ -106,7 +107,7 @@ def matrix_of(rows: Mapping[str, Truth], workloads: tuple[str, ...]) -> Matrix:
                     "family": "apt",
                     "base": {"kind": "bootstrap", "tool": "mmdebstrap", "suite": "any"},
                     "packages": {"kind": "apt"},
-                    "versions": {"dirsrv": truth.dirsrv},
+                    "versions": {"389-ds": truth.dirsrv},
                     **truth.row,
                 }
                 for name, truth in rows.items()
@@ -131,6 +132,7 @@ def image_of(name: str, truth: Truth) -> Image:
         candidate_id=name,
         reference=f"localhost/{name}",
         key=f"key-{name}",
+        product="389-ds",
         packages=dict(truth.packages),
     )
 
@@ -145,7 +147,7 @@ def environment_of(name: str, truth: Truth) -> dict[str, object]:
         "image": f"key-{name}",
         "golden": f"golden-{name}",
         "loader": "key-loader",
-        "notable": image_of(name, truth).notable,
+        "notable": notable_versions(image_of(name, truth)),
         "cpu_meter": "cgroup-v2",
     }
 

@@ -10,7 +10,7 @@ APT = {
     "family": "apt",
     "base": {"kind": "bootstrap", "tool": "mmdebstrap", "suite": "bookworm"},
     "packages": {"kind": "apt"},
-    "versions": {"dirsrv": "2.3.1"},
+    "versions": {"389-ds": "2.3.1"},
 }
 DNF = {
     "id": "toy-dnf",
@@ -18,7 +18,7 @@ DNF = {
     "family": "dnf",
     "base": {"kind": "registry", "image": "registry.invalid/toy:1"},
     "packages": {"kind": "dnf", "repositories": {"toy": "https://packages.invalid/toy/"}},
-    "versions": {"dirsrv": "2.0.15"},
+    "versions": {"389-ds": "2.0.15"},
 }
 KOJI = DNF | {"id": "toy-koji", "packages": {"kind": "koji", "nvr": "389-ds-base-2.0.15-1.fc34"}}
 

@@ -13,7 +13,9 @@ from dsbuilds.history.relevant_files import readable
 from dsbuilds.sources.source_archive import Times, add_to, archived
 from dsbuilds.sources.source_tree import Tree, imported, own_repository
 from dsharness.errors import BuildError
+from dsharness.products import source_facts
 
+FACTS = source_facts("389-ds")
 NOWHERE = "0123456789012345678901234567890123456789"
 ODD = ("a\nline", "\x1b[31mred", ":(bogus)x", ":!all", "-rf", "*", "a\\b", "ü", " ", "GNUmakefile")
 
@@ -110,7 +112,7 @@ def test_what_no_build_reads_stays_out_and_need_not_be_here(git: Git, tmp_path: 
         git, f"100644 blob {here}\tMakefile.am", f"040000 tree {tests.id}\tdirsrvtests",
         f"040000 tree {src.id}\tsrc",
     )  # fmt: skip
-    archived(tree, tmp_path / "tar", wanted=readable(tree.read, tree.listing()))
+    archived(tree, tmp_path / "tar", wanted=readable(FACTS, tree.read, tree.listing()))
     assert list(members(tmp_path / "tar")) == ["Makefile.am", "src/lib389/setup.py.in"]
     with tarfile.open(tmp_path / "tar") as tar:
         assert "dirsrvtests" in tar.getnames(), "make may want to see the folder"
@@ -120,7 +122,7 @@ def test_what_no_build_reads_stays_out_and_need_not_be_here(git: Git, tmp_path: 
 def test_the_web_ui_stays_out_where_it_can_be_switched_off(git: Git, option: bool) -> None:
     text = "AC_ARG_ENABLE([cockpit], x)" if option else "AC_INIT"
     tree = tree_of(git, f"100644 blob {blob(git, text)}\tconfigure.ac")
-    wanted = readable(tree.read, tree.listing())
+    wanted = readable(FACTS, tree.read, tree.listing())
     assert wanted("src/cockpit/index.html") is not option
     assert wanted("ldap/servers/slapd/main.c")
     assert not wanted("dirsrvtests/data")

@@ -19,14 +19,18 @@ from dsbuilds.failure_reason import (
     stage_of,
     unfetched,
 )
-from dsbuilds.history.relevant_files import kind_of, kinds_of, server_key
+from dsbuilds.history.relevant_files import server_key
 from dsbuilds.sandbox.build_output import content_of
 from dsbuilds.sandbox.sandbox import Limits, bounded, options
 from dsbuilds.sources.source_tree import Tree, imported
 from dsharness.containers.engine import Engine
 from dsharness.errors import EditError, InstanceError, UnreachableError
 from dsharness.model import AppliedPatch, Build, DriverName, Provenance
+from dsharness.products import source_facts
 from dsharness.systems.ldap.install_tree import TreeServer, filled
+
+SOURCE = source_facts("389-ds")
+PROOF = dict.fromkeys(SOURCE.must_have, "")
 
 FILES = {
     "configure.ac": "AC_INIT\n",
@@ -117,7 +121,7 @@ class TestWhatCounts:
         ],
     )
     def test_kinds(self, path, kind):
-        assert kind_of(path) == kind
+        assert SOURCE.kind_of(path) == kind
 
     @given(
         listing=st.dictionaries(st.text(min_size=1), st.text(), max_size=6),
@@ -125,19 +129,19 @@ class TestWhatCounts:
         text=st.text(),
     )
     def test_what_is_beside_the_server_changes_nothing(self, listing, path, text):
-        assert server_key({**listing, path: text}) == server_key(
-            {name: what for name, what in listing.items() if name != path}
+        assert server_key({**listing, **PROOF, path: text}) == server_key(
+            PROOF | {name: what for name, what in listing.items() if name != path}
         )
 
     @given(listing=st.dictionaries(st.text(min_size=1), st.text(), max_size=6), text=st.text())
     def test_what_is_of_the_server_does(self, listing, text):
         path = "ldap/a.c"
-        before = {**listing, path: text}
+        before = {**listing, **PROOF, path: text}
         assert server_key(before) != server_key({**before, path: text + "x"})
         assert server_key(before) == server_key(dict(reversed(before.items())))
 
     def test_the_kinds_of_a_change_are_told_once(self):
-        assert kinds_of(["README.md", "docs/a", "ldap/a.c"]) == ("docs", "server")
+        assert SOURCE.kinds_of(["README.md", "docs/a", "ldap/a.c"]) == ("docs", "server")
 
 
 STAGES = "dsbisect-stage\tautoreconf\ndsbisect-stage\tconfigure\n"

@@ -43,7 +43,7 @@ def matrix() -> dict[str, object]:
             "id": row_id,
             "os": {"name": "Debian", "version": version},
             "base": {"kind": "bootstrap", "tool": "mmdebstrap", "suite": suite},
-            "versions": {"dirsrv": dirsrv},
+            "versions": {"389-ds": dirsrv},
         }
         for row_id, version, suite, dirsrv in (
             ("debian-11", "11", "bullseye", "1.4.4.11"),

@@ -9,7 +9,7 @@ from era_trees import ERA_TREES
 from lab import ROOT
 
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.toolchains.eras import DATA, eras
+from dsbuilds.toolchains.eras import eras
 from dsbuilds.toolchains.needs import needs_of
 from dsbuilds.toolchains.toolchain_choice import (
     first_that_works,
@@ -23,7 +23,9 @@ from dsbuilds.toolchains.traits import Crates, numbers, versions_of
 from dsharness.errors import BuildError, MatrixError
 from dsharness.matrix import load_matrix
 from dsharness.model import Family, Toolchain
+from dsharness.products import build_needs_file
 
+DATA = build_needs_file("389-ds")
 MATRIX = load_matrix(ROOT / "matrix.yaml")
 PATHS = {
     "main": "ldap/servers/slapd/main.c", "lock": "src/Cargo.lock", "m4": "m4/pcre.m4",
@@ -137,7 +139,7 @@ class TestNeeds:
     def test_what_is_no_389_ds_cannot_be_built(self, missing):
         table = {"configure.ac": "", "ldap/servers/slapd/main.c": ""}
         del table[missing]
-        with pytest.raises(BuildError, match="no 389-ds source"):
+        with pytest.raises(BuildError, match="no source of 389-ds"):
             needs_of(table.get)
 
     @pytest.mark.parametrize(

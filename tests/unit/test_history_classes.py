@@ -17,9 +17,12 @@ from hypothesis import strategies as st
 from dsbuilds.git import Git
 from dsbuilds.history.equal_commits import collapse, server_keys, steps_along
 from dsbuilds.history.lines import line
-from dsbuilds.history.relevant_files import kinds_of, server_key
+from dsbuilds.history.relevant_files import server_key
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
+from dsharness.products import source_facts
+
+SOURCE = source_facts("389-ds")
 
 CARGO = "src/librslapd/Cargo.toml"
 
@@ -66,7 +69,7 @@ def test_what_the_others_of_a_class_change_has_a_name(past: Past) -> None:
     repository = opened(past)
     steps = steps_along(repository, line(repository, past["begin"], past["back"]).commits)
     kinds = {
-        name: kinds_of(step.path for step in steps[past[name]])
+        name: SOURCE.kinds_of(step.path for step in steps[past[name]])
         for name in ("docs", "ui", "tests", "nothing", "rust")
     }
     assert kinds == {

@@ -9,6 +9,9 @@ from histories import MAIN_C, Past
 
 from dsbuilds.history.culprit import link, story
 from dsbuilds.history.repository import Repository
+from dsharness.products import source_facts
+
+SOURCE = source_facts("389-ds")
 
 HASH = "c" * 40
 
@@ -33,13 +36,13 @@ HASH = "c" * 40
     ],
 )
 def test_the_page_of_a_commit(remote: str, page: str | None) -> None:
-    assert link((remote,), HASH) == (f"https://{page}/{HASH}" if page else None)
+    assert link((remote,), HASH, {}) == (f"https://{page}/{HASH}" if page else None)
 
 
 def test_the_first_known_host_is_taken() -> None:
     remotes = ("/srv/git/mirror", "https://github.com/a/b", "https://gitlab.com/c/d")
-    assert link(remotes, HASH) == f"https://github.com/a/b/commit/{HASH}"
-    assert link((), HASH) is None
+    assert link(remotes, HASH, {}) == f"https://github.com/a/b/commit/{HASH}"
+    assert link((), HASH, {}) is None
 
 
 def test_the_story_of_a_culprit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +55,7 @@ def test_the_story_of_a_culprit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     past.commit("else")
     past.pick("slow too", "slow", says=True)
     past.tag("389-ds-base-2.0.17")
-    told = story(Repository.open(str(past.folder)), past["slow"])
+    told = story(Repository.open(str(past.folder)), past["slow"], SOURCE)
     assert told.model_dump(mode="json") == {
         "hash": past["slow"],
         "author": "A. Author <author@example.org>",

@@ -228,10 +228,10 @@ def test_what_is_no_repository(
 def test_a_repository_of_something_else_is_refused(past: Past, tmp_path: Path) -> None:
     other = Past.begin(tmp_path / "other", {"README.md": "a game\n"})
     repository = Repository.open(str(other.folder))
-    with pytest.raises(SourceError, match="no repository of 389-ds") as caught:
-        repository.check_server(other["begin"])
+    with pytest.raises(SourceError, match="no source of 389-ds") as caught:
+        repository.product(other["begin"])
     assert "configure.ac" in str(caught.value)
-    Repository.open(str(past.folder)).check_server(past["one"])
+    assert Repository.open(str(past.folder)).product(past["one"]) == "389-ds"
 
 
 def test_an_empty_repository_has_no_revisions(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.model import Image
+from dsharness.products import notable_versions
 from dsimages.manifest import manifest_key, parse, recall, store
 
 NAMES = st.from_regex(r"[a-z0-9.+-]+", fullmatch=True)
@@ -48,8 +49,8 @@ def test_key_ignores_order_and_sees_versions():
 
 @pytest.mark.parametrize("packages", [DEBIAN_11, SID, FEDORA])
 def test_notable_versions_are_found_under_every_name(packages):
-    image = Image(candidate_id="r", reference="x", key="k", packages=packages)
-    assert set(image.notable) == {"389-ds", "nss", "openssl", "libldap", "glibc"}
+    image = Image(candidate_id="r", reference="x", key="k", product="389-ds", packages=packages)
+    assert set(notable_versions(image)) == {"389-ds", "nss", "openssl", "libldap", "glibc"}
 
 
 def test_store_and_recall(tmp_path, monkeypatch):

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from dsharness.products import known_changes
+from dsharness.products.known_changes import numbers
 from dsharness.systems.ldap.stored_password import StoredPassword
-from dsresults.known_changes import KNOWN_CHANGES, changes_between, nss_cache_entries, numbers
+
+KNOWN = known_changes("389-ds")
 
 C = StoredPassword(scheme="PBKDF2_SHA256", rounds=2048)
 RUST = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
@@ -45,12 +48,13 @@ def test_the_upstream_part_of_a_version(version, found):
     ],
 )
 def test_only_what_lies_between_and_fits_is_cited(before, after, issues):
-    assert [change.issue for change in changes_between(before, after)] == issues
+    sides = [(version, stored.facts) for version, stored in (before, after)]
+    assert [change.issue for change in KNOWN.between(*sides)] == issues
 
 
-@pytest.mark.parametrize("change", KNOWN_CHANGES)
+@pytest.mark.parametrize("change", KNOWN.changes)
 def test_a_change_begins_with_its_tags(change):
-    for tag in change.first_tags:
+    for tag in map(numbers, change.first):
         assert change.is_in(tag)
         if tag[-1]:
             assert not change.is_in((*tag[:-1], tag[-1] - 1))
@@ -69,4 +73,4 @@ def test_a_change_begins_with_its_tags(change):
     ],
 )
 def test_results_kept_by_nss(version, entries):
-    assert nss_cache_entries(version) == entries
+    assert KNOWN.hashing["nss"].kept(version) == entries

@@ -51,7 +51,7 @@ def test_keeps_the_other_rows(lock):
 
 def test_another_definition_of_the_row_is_unlocked(lock):
     lock.write(ROW, locked())
-    assert lock.read(row_of(APT, versions={"dirsrv": "2.3.2"})) is None
+    assert lock.read(row_of(APT, versions={"389-ds": "2.3.2"})) is None
     assert lock.read(row_of(APT, pins={"libnss3": "3.87"})) is None
     assert lock.read(row_of(APT, note="said better", published=None)) == locked()
 

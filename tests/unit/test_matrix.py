@@ -33,13 +33,13 @@ rows:
     family: apt
     base: {kind: bootstrap, tool: mmdebstrap, suite: bullseye}
     packages: {kind: apt}
-    versions: {dirsrv: "1.4.4.11"}
+    versions: {389-ds: "1.4.4.11"}
   - id: b
     os: {name: Fedora, version: "35"}
     family: dnf
     base: {kind: registry, image: "registry.fedoraproject.org/fedora:35"}
     packages: {kind: koji, nvr: 389-ds-base-2.0.17-1.fc35}
-    versions: {dirsrv: "2.0.17"}
+    versions: {389-ds: "2.0.17"}
     published: {verdict: slow, source: paper}
 series:
   - {id: s, title: t, rows: [a, b]}

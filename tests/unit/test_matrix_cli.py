@@ -33,7 +33,7 @@ def test_json_is_what_the_matrix_says():
     rows = json.loads(run("show", "--matrix", MATRIX, "--json"))
     one = json.loads(run("show", "debian-12", "--matrix", MATRIX, "--json"))
     assert one in rows
-    assert one["versions"]["dirsrv"] == "2.3.1"
+    assert one["versions"]["389-ds"] == "2.3.1"
 
 
 def test_check_counts_what_is_there():

@@ -41,6 +41,7 @@ from dsharness.process.command import Completed
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Recipe, Workshop, build_argv
 
+SERVER = "389-ds-base"
 IMAGE = Image(
     candidate_id="toy-apt", reference="r", key="k", packages={"389-ds-base": "1", "a": "1"}
 )
@@ -148,18 +149,18 @@ def build_of(folder: Path, *lines: str) -> Build:
 
 def test_what_the_image_had_is_replaced_and_nothing_more(tmp_path):
     build = build_of(tmp_path, "b\t2\tb.deb", "389-ds-base\t2\tc.deb", "a\t2\ta.deb", "no")
-    assert chosen_packages(IMAGE, build) == {"389-ds-base": "2", "a": "2"}
+    assert chosen_packages(IMAGE, build, SERVER) == {"389-ds-base": "2", "a": "2"}
 
 
 def test_the_server_comes_where_there_was_none(tmp_path):
     build = build_of(tmp_path, "389-ds-base\t2\tc.deb", "b\t2\tb.deb")
     bare = IMAGE.model_copy(update={"packages": {}})
-    assert chosen_packages(bare, build) == {"389-ds-base": "2"}
+    assert chosen_packages(bare, build, SERVER) == {"389-ds-base": "2"}
 
 
 def test_a_build_without_a_server_is_refused(tmp_path):
     with pytest.raises(BuildError, match="made no 389-ds-base, but b"):
-        chosen_packages(IMAGE, build_of(tmp_path, "b\t2\tb.deb"))
+        chosen_packages(IMAGE, build_of(tmp_path, "b\t2\tb.deb"), SERVER)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_a_build_without_a_server_is_refused(tmp_path):
 )
 def test_an_installer_is_told_names_and_nothing_else(tmp_path, line):
     with pytest.raises(BuildError, match="names what is no package"):
-        chosen_packages(IMAGE, build_of(tmp_path, "389-ds-base\t2\tc.deb", line))
+        chosen_packages(IMAGE, build_of(tmp_path, "389-ds-base\t2\tc.deb", line), SERVER)
 
 
 def test_what_was_built_is_installed_without_a_network(tmp_path):

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.commits.file_prior import HOT, MOST, prior_of, prior_table, weight
+from dsbisect.commits.file_prior import MOST, prior_of, prior_table
 from dsharness.errors import UsageError
+from dsharness.products import source_facts
+
+SOURCE = source_facts("389-ds")
+
+
+def weight(files, own=None):
+    return prior_of({"a": files}, SOURCE, own or {})["a"]
 
 
 def test_the_hot_path_is_more_suspect_than_the_rest():
@@ -24,11 +31,12 @@ def test_the_most_suspicious_file_decides_and_no_file_is_hardly_suspect():
 
 
 def test_it_is_mild():
-    assert max(HOT.values()) / min(HOT.values()) <= 10
+    assert max(SOURCE.hot_paths.values()) / min(SOURCE.hot_paths.values()) <= 10
 
 
 def test_every_candidate_has_its_own():
-    assert prior_of({"a": ["man/x"], "b": ["ldap/servers/slapd/bind.c"]}) == {"a": 0.3, "b": 2.0}
+    files = {"a": ["man/x"], "b": ["ldap/servers/slapd/bind.c"]}
+    assert prior_of(files, SOURCE, {}) == {"a": 0.3, "b": 2.0}
 
 
 def test_the_users_patterns_come_first():

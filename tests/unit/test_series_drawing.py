@@ -5,7 +5,7 @@ from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.matrix.releases import load_releases, release_series
+from dsharness.matrix.releases import known_releases
 from dsharness.matrix.series_drawing import Drawing, as_data, as_dot, as_text
 from dsharness.matrix.series_graph import graph_of
 
@@ -48,9 +48,8 @@ def test_draws_branches_as_columns(graph, kinds, lines):
 
 
 def releases() -> Drawing:
-    table = load_releases()
+    series, table = known_releases()
     said = {release.version: release.default for release in table}
-    series = release_series(table)
     return Drawing(id=series.id, title="t", graph=graph_of(series), labels=said, kinds=said)
 
 

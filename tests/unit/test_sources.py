@@ -26,8 +26,10 @@ from dsharness.errors import SourceError
 from dsharness.model import DistributionSource, GitSource, SrpmSource, TarballSource
 from dsharness.paths import cache_home
 from dsharness.process.deadline import Deadline
+from dsharness.products import source_facts
 
 SOON = Deadline.after(60)
+TEMPLATE = source_facts("389-ds").spec
 SPEC_IN = """\
 %global prerel __VERSION_PREREL__%{nil}
 %global use_rust __RUST_ON__
@@ -303,6 +305,9 @@ def test_a_tree_brings_its_spec(tmp_path):
     (folder / "rpm" / "389-ds-base.spec.in").write_text(SPEC_IN)
     (folder / "rpm" / "389-ds-base-devel.README").write_text("read me\n")
     (folder / "VERSION.sh").write_text(VERSION_SH)
+    for path in source_facts("389-ds").must_have:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).touch()
     (folder / "run").write_text("#!/bin/sh\n")
     (folder / "run").chmod(0o755)
     tree = imported(folder, "a repository")
@@ -328,10 +333,10 @@ def test_a_tree_brings_its_spec(tmp_path):
 def test_a_tree_without_a_spec_or_version(tmp_path):
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "a").touch()
-    with pytest.raises(SourceError, match=r"holds no rpm/389-ds-base\.spec\.in"):
+    with pytest.raises(SourceError, match="no source of 389-ds: it lacks configure"):
         spec_source(imported(tmp_path / "tree", "elsewhere"), SOON)
     with pytest.raises(SourceError, match="says no version"):
-        version_of("VERSION_MAJOR=3\n", "elsewhere")
+        version_of("VERSION_MAJOR=3\n", "elsewhere", TEMPLATE)
 
 
 @pytest.mark.parametrize(
@@ -340,15 +345,15 @@ def test_a_tree_without_a_spec_or_version(tmp_path):
 )
 def test_a_placeholder_that_nobody_knows(text, reason):
     if reason is None:
-        assert rendered(text, "1.2.3", "here") == text
+        assert rendered(text, "1.2.3", "here", TEMPLATE) == text
         return
     with pytest.raises(SourceError, match=reason):
-        rendered(text, "1.2.3", "here")
+        rendered(text, "1.2.3", "here", TEMPLATE)
 
 
 def test_an_archive_that_cannot_be_made():
     with pytest.raises(SourceError, match="Source0 is"):
-        archive_name("Source0: %{url}/a.zip\n", "1")
+        archive_name("Source0: %{url}/a.zip\n", "toy", "1")
 
 
 HERE = "https://github.com/389ds/389-ds-base"

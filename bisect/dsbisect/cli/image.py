@@ -97,6 +97,7 @@ def manifest(
     """
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, load_matrix
+    from dsharness.products import notable_versions
     from dsimages.image_catalog import image_of
 
     checked = load_matrix(matrix)
@@ -105,7 +106,7 @@ def manifest(
     if as_json:
         typer.echo(json.dumps({**_facts(row, image), "packages": image.packages}, indent=2))
         return
-    for noun, version in image.notable.items():
+    for noun, version in notable_versions(image).items():
         typer.echo(f"# {noun}: {version}")
     for name, version in image.packages.items():
         typer.echo(f"{name}\t{version}")
@@ -121,6 +122,8 @@ def _rows(matrix: Matrix, names: list[str] | None) -> list[Row]:
 
 
 def _facts(row_id: str, result: Image | DsbisectError) -> dict[str, Any]:
+    from dsharness.products import notable_versions
+
     if isinstance(result, DsbisectError):
         log = str(result.log) if result.log else None
         return {
@@ -134,7 +137,7 @@ def _facts(row_id: str, result: Image | DsbisectError) -> dict[str, Any]:
         "row": row_id,
         "reference": result.reference,
         "key": result.key,
-        "notable": result.notable,
+        "notable": notable_versions(result),
     }
 
 
@@ -142,10 +145,14 @@ def _table(images: list[Image]) -> Table:
     from rich.box import SIMPLE
     from rich.table import Table
 
+    from dsharness.products import notable_versions
+
     table = Table(box=SIMPLE)
-    for title in ("row", "389-ds", "NSS", "OpenSSL", "glibc"):
+    for title in ("row", "serves", "with"):
         table.add_column(title, overflow="fold")
     for image in images:
-        nouns = ("389-ds", "nss", "openssl", "glibc")
-        table.add_row(image.candidate_id, *(image.notable.get(noun, "") for noun in nouns))
+        serves, *libraries = [f"{noun} {it}" for noun, it in notable_versions(image).items()] or [
+            ""
+        ]
+        table.add_row(image.candidate_id, serves, ", ".join(libraries))
     return table

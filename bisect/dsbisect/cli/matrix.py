@@ -125,13 +125,12 @@ def schema(
 
 
 def _releases() -> Drawing:
-    from dsharness.matrix.releases import load_releases, release_series
+    from dsharness.matrix.releases import known_releases
     from dsharness.matrix.series_drawing import Drawing
     from dsharness.matrix.series_graph import graph_of
 
-    releases = load_releases()
+    series, releases = known_releases()
     defaults = {release.version: release.default for release in releases}
-    series = release_series(releases)
     return Drawing(
         id=series.id,
         title=f"{series.title}, by its default password storage",

@@ -21,6 +21,7 @@ from dsharness.content_key import content_key
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.measure.golden_state import Golden
 from dsharness.model import AppliedPatch, Build, Image, Matrix, Promise, SystemName, Toolchain
+from dsharness.products import product_of_source
 
 Repair = Callable[[Tree], "tuple[Tree, AppliedPatch] | None"]
 Patches = Callable[[Tree], "tuple[Patch, ...]"]
@@ -95,7 +96,10 @@ class SourceSupply:
 
     def image(self, candidate: str, told: Told) -> Image:
         build, toolset = self.build(candidate, told)
-        return layered(self.engine, build, toolset, candidate, told)
+        serves = product_of_source(self.specimens[candidate].tree.listing().__contains__)
+        if serves is None:
+            raise AssertionError("a source of no product is not built")
+        return layered(self.engine, build, toolset, candidate, serves=serves, told=told)
 
     def ahead(self, candidate: str) -> None:
         """Build a candidate that may be needed soon."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from dsbisect.commits.commits_request import SHORT, Ask, check_ask, tree_of
 from dsbuilds.history.equal_commits import Class, collapse, server_keys, steps_along
 from dsbuilds.history.lines import Line, count, line, side_lines
-from dsbuilds.history.relevant_files import kinds_of
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
+from dsharness.products import SourceFacts, source_facts
 from dsresults.commits_result import EqualCommits
 
 
@@ -19,6 +19,7 @@ class Range:
     """Both ends and everything between; candidates are named by short hashes."""
 
     repository: Repository
+    source: SourceFacts
     good: str
     bad: str
     paths: tuple[str, ...]
@@ -42,7 +43,7 @@ class Range:
             EqualCommits(
                 candidate=candidate,
                 commits=each.commits,
-                kinds=kinds_of(
+                kinds=self.source.kinds_of(
                     path for commit in each.commits[1:] for path in self.repository.files(commit)
                 ),
             )
@@ -103,11 +104,14 @@ def survey(ask: Ask) -> Range:
     for fix in ask.fixes:
         repository.revision(fix)
     good, bad = (repository.revision(name) for name in (ask.good, ask.bad))
-    for end in (bad, good):
-        repository.check_server(end)
+    for end in (good, bad):
+        source = source_facts(repository.product(end))
+    if source is None:
+        raise AssertionError("it was found by what is known of its source")
     whole = line(repository, good, bad)
     scope = Range(
         repository=repository,
+        source=source,
         good=whole.commits[0],
         bad=bad,
         paths=ask.paths,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dsbisect.commits.commit_candidates import Patches, Repair
-from dsbisect.commits.file_prior import HOT
 from dsbuilds.build_request import check_changes
 from dsbuilds.edits.contract import Patch
 from dsbuilds.edits.patch_file import patch_of
@@ -43,7 +42,7 @@ class Ask:
     clean: bool = False  # build each from nothing
     proof: bool = True
     backports: bool = False  # also measure cherry-picks of a culprit on other branches
-    prior: Mapping[str, float] = field(default_factory=lambda: HOT)
+    prior: Mapping[str, float] = field(default_factory=dict)  # the user's own
     flat: bool = False  # every commit equally likely
     keep: bool = False
 

@@ -198,7 +198,7 @@ class _Chase:
         """None for what has no commits, such as a culprit on another tree."""
         if self.ask.flat or not all(name in self.scope.hashes for name in line):
             return {}
-        return prior_of(self.scope.changed(line), self.ask.prior)
+        return prior_of(self.scope.changed(line), self.scope.source, self.ask.prior)
 
     def _sides(self, commit: str) -> tuple[tuple[str, ...], ...]:
         return () if self.ask.first_parent else self.scope.sides(commit)
@@ -213,7 +213,7 @@ class _Chase:
             for candidate in boundary.suspects
             for commit in self.scope.members(candidate, boundary.after)
         ]
-        told = tuple(story(self.scope.repository, commit) for commit in suspects)
+        told = tuple(story(self.scope.repository, commit, self.scope.source) for commit in suspects)
         return Culprit(
             boundary=boundary,
             suspects=told,

@@ -11,46 +11,27 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from dsharness.errors import UsageError
+from dsharness.products import SourceFacts
 
-HOT: Mapping[str, float] = {
-    # what runs for each operation
-    "ldap/servers/plugins/pwdstorage/*": 3.0,
-    "src/plugins/*": 3.0,
-    "ldap/servers/slapd/*": 2.0,
-    "src/slapd/*": 2.0,
-    "src/slapi_r_plugin/*": 2.0,
-    "src/librslapd/*": 2.0,
-    "ldap/servers/plugins/*": 1.5,
-    "ldap/libraries/*": 1.5,
-    # how it is built can change everything, but rarely does
-    "configure.ac": 1.0,
-    "Makefile.am": 1.0,
-    "m4/*": 1.0,
-    "*Cargo.*": 1.0,
-    # what the server reads once
-    "ldap/schema/*": 0.7,
-    "ldap/ldif/*": 0.7,
-    "ldap/admin/*": 0.5,
-    "man/*": 0.3,
-}
-OTHER = 0.5
 LEAST, MOST = 0.01, 100.0  # above this a wrong guess would cost more than a right one saves
 
 
-def weight(files: Iterable[str], table: Mapping[str, float] = HOT) -> float:
+def weight(files: Iterable[str], table: Mapping[str, float], other: float) -> float:
     """The weight of the most suspicious file; the first pattern that matches a file decides."""
-    return max((_of(path, table) for path in files), default=OTHER)
+    return max((_of(path, table, other) for path in files), default=other)
 
 
 def prior_of(
-    candidates: Mapping[str, Iterable[str]], table: Mapping[str, float] = HOT
+    candidates: Mapping[str, Iterable[str]], source: SourceFacts, own: Mapping[str, float]
 ) -> dict[str, float]:
-    """For each candidate, by the files that differ from the one before."""
-    return {name: weight(files, table) for name, files in candidates.items()}
+    """For each candidate, by the files that differ from the one before; ``own`` goes first."""
+    known = source.hot_paths
+    table = {**own, **{pattern: known[pattern] for pattern in known if pattern not in own}}
+    return {name: weight(files, table, source.other_paths) for name, files in candidates.items()}
 
 
 def prior_table(wanted: Iterable[str]) -> dict[str, float]:
-    """The user's patterns before the known ones; UsageError says what is wrong."""
+    """The user's own patterns; UsageError says what is wrong."""
     own: dict[str, float] = {}
     for text in wanted:
         pattern, _, value = text.rpartition("=")
@@ -62,10 +43,10 @@ def prior_table(wanted: Iterable[str]) -> dict[str, float]:
             raise UsageError(
                 f"--prior {text!r}: must be PATTERN=WEIGHT with a weight from {LEAST:g} to "
                 f"{MOST:g}",
-                hint="for example --prior 'ldap/servers/slapd/back-ldbm/*=5'",
+                hint="for example --prior 'src/core/*=5'",
             )
-    return {**own, **{pattern: value for pattern, value in HOT.items() if pattern not in own}}
+    return own
 
 
-def _of(path: str, table: Mapping[str, float]) -> float:
-    return next((value for pattern, value in table.items() if fnmatchcase(path, pattern)), OTHER)
+def _of(path: str, table: Mapping[str, float], other: float) -> float:
+    return next((value for pattern, value in table.items() if fnmatchcase(path, pattern)), other)

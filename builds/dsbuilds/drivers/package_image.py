@@ -9,6 +9,7 @@ from dsbuilds.drivers.package_toolchain import containerfile
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, ImageError
 from dsharness.model import Build, Family, Image, Row
+from dsharness.products.row_facts import packages_of
 from dsimages import manifest
 from dsimages.buildah import (
     DRAFT,
@@ -21,7 +22,6 @@ from dsimages.buildah import (
     untag,
 )
 from dsimages.keyed_image import keyed_image
-from dsimages.pins import DIRSRV
 
 REVISION = 2
 # What the packages depend on is fetched with the network, and nothing of theirs is run. Their own
@@ -36,7 +36,7 @@ def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Pro
     What is installed is what the image already had of the built packages, and the server. Builds
     of equal content share the image.
     """
-    chosen = chosen_packages(base, made)
+    chosen = chosen_packages(base, made, packages_of(row).server)
     steps = tuple((render(row.family, verb, chosen), network) for verb, network in STEPS)
     key = content_key([REVISION, base.key, made.content, steps])
 
@@ -49,21 +49,22 @@ def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Pro
         candidate_id=row.id,
         reference=reference,
         key=key,
+        product=base.product,
         packages=manifest.packages_of(at.engine, reference, row.id, at.log),
         build=made.provenance,
         promise=made.promise,
     )
 
 
-def chosen_packages(base: Image, made: Build) -> dict[str, str]:
+def chosen_packages(base: Image, made: Build, server: str) -> dict[str, str]:
     """Name -> version of the built packages that are installed."""
     built = {name: version for name, version, _ in index_of(Path(made.folder) / PACKAGES)}
-    if DIRSRV not in built:
+    if server not in built:
         raise BuildError(
-            f"build {made.key} made no {DIRSRV}, but {', '.join(built) or 'nothing'}",
+            f"build {made.key} made no {server}, but {', '.join(built) or 'nothing'}",
             hint="name the source package that makes the server",
         )
-    return {name: built[name] for name in sorted(built) if name in base.packages or name == DIRSRV}
+    return {name: built[name] for name in sorted(built) if name in base.packages or name == server}
 
 
 def render(family: Family, verb: str, chosen: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from dsbuilds.drivers.package_build import PackageOrder, Progress
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.content_key import content_key
+from dsharness.products import notable_versions
 from dsimages import manifest
 from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.keyed_image import keyed_image
@@ -64,7 +65,7 @@ def dependencies_shop(
         reference=reference,
         key=content_key([key, manifest.manifest_key(packages)]),
         runtime=order.image,
-        tools=tools | order.image.notable,
+        tools=tools | notable_versions(order.image),
     )
 
 

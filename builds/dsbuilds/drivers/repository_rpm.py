@@ -24,19 +24,12 @@ from dsharness.errors import SourceError
 from dsharness.model import Image, Row
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline
+from dsharness.products import product, product_of_source, source_facts, why_no_source
+from dsharness.products.product import SpecTemplate
 from dsimages.buildah import Workshop
 
 REVISION = 2
-NAME = "389-ds-base"
-SPEC = f"rpm/{NAME}.spec.in"
-VERSION = "VERSION.sh"
-# What the tree's rpm.mk puts in place of these; what takes the network or makes the web UI is off.
-PLACEHOLDERS = {
-    "RELEASE": "1", "VERSION_PREREL": "", "RUST_ON": "1", "COCKPIT_ON": "0", "CLANG_ON": "0",
-    "ASAN_ON": "0", "MSAN_ON": "0", "TSAN_ON": "0", "UBSAN_ON": "0", "PERL_ON": "1",
-    "BUNDLE_JEMALLOC": "0", "BUNDLE_LIBDB": "0", "NUNC_STANS_ON": "0", "LEGACY_ON": "0",
-}  # fmt: skip
-FLAGS = ("--without", "bundle_jemalloc", "--without", "cockpit")  # the same, for later specs
+NO_SPEC = "name a revision with a spec, or an SRPM; `driver: tree` needs no spec"
 PACKERS: dict[str, Callable[[Path, str], object]] = {
     ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open,
 }  # fmt: skip
@@ -47,7 +40,8 @@ def repository_order(
     at: Workshop, row: Row, image: Image, tree: Tree, *, progress: Progress
 ) -> tuple[RpmDriver, PackageOrder]:
     """What to build a tree by; its crates are fetched first, as its Cargo.lock has them."""
-    driver = RpmDriver(flags=FLAGS)
+    _, spec = spec_of(tree)
+    driver = RpmDriver(flags=tuple(part for each in spec.without for part in ("--without", each)))
     order = PackageOrder(row=row, image=image, source=spec_source(tree, at.deadline))
     files = tree.listing()
     if CARGO_LOCK in files and not any(path.startswith(VENDORED) for path in files):
@@ -59,34 +53,45 @@ def repository_order(
 
 def spec_source(tree: Tree, deadline: Deadline, crates: Path | None = None) -> SourcePackage:
     """The spec, an archive of the tree with the crates that its Cargo.lock names, and the rest."""
-    text = tree.read(SPEC)
+    name, template = spec_of(tree)
+    text = tree.read(template.file)
     if text is None:
-        raise SourceError(
-            f"{tree.origin} holds no {SPEC}",
-            hint="name a revision of 389-ds-base, or an SRPM; `driver: tree` needs no spec",
-        )
-    version = version_of(tree.read(VERSION) or "", tree.origin)
-    spec = rendered(text, version, tree.origin)
+        raise SourceError(f"{tree.origin} holds no {template.file}", hint=NO_SPEC)
+    version = version_of(tree.read(template.version_file) or "", tree.origin, template)
+    spec = rendered(text, version, tree.origin, template)
     identity = content_key([REVISION, tree.id, spec, crates.name if crates else None])
 
     def fill(folder: Path) -> None:
-        (folder / f"{NAME}.spec").write_text(spec, encoding="utf-8")
+        (folder / f"{name}.spec").write_text(spec, encoding="utf-8")
+        beside = f"{Path(template.file).parent}/{name}-"
         for path in tree.listing():
-            if re.fullmatch(rf"rpm/{NAME}-[^/]+", path):
+            if re.fullmatch(rf"{re.escape(beside)}[^/]+", path):
                 (folder / Path(path).name).write_text(tree.read(path) or "", encoding="utf-8")
-        _pack(tree, f"{NAME}-{version}", folder / archive_name(spec, version), crates)
+        _pack(tree, f"{name}-{version}", folder / archive_name(spec, name, version), crates)
 
     return SourcePackage(
-        name=NAME,
+        name=name,
         version=f"{version}-1",
         folder=shelved("spec", identity, deadline, fill),
-        control=f"{NAME}.spec",
+        control=f"{name}.spec",
         identity=identity,
         origin=tree.origin,
     )
 
 
-def version_of(text: str, origin: str) -> str:
+def spec_of(tree: Tree) -> tuple[str, SpecTemplate]:
+    """The source package's name, and what is known of the spec that its trees carry."""
+    listing = tree.listing()
+    found = product_of_source(listing.__contains__)
+    facts = source_facts(found) if found else None
+    packages = product(found).rpm if found else None
+    if facts is None or facts.spec is None or packages is None:
+        why = why_no_source(listing.__contains__) or "no source with a spec"
+        raise SourceError(f"{tree.origin} is {why}", hint=NO_SPEC)
+    return packages.source, facts.spec
+
+
+def version_of(text: str, origin: str, template: SpecTemplate) -> str:
     """Upstream's version, as the tree itself says it."""
     found = [
         re.search(rf"^VERSION_{part}=(\d+)\s*$", text, re.MULTILINE)
@@ -94,33 +99,34 @@ def version_of(text: str, origin: str) -> str:
     ]
     numbers = [number[1] for number in found if number is not None]
     if len(numbers) != len(found):
-        raise SourceError(f"{origin}: {VERSION} says no version", hint="name a tree of 389-ds-base")
+        raise SourceError(f"{origin}: {template.version_file} says no version", hint=NO_SPEC)
     return ".".join(numbers)
 
 
-def rendered(text: str, version: str, origin: str) -> str:
-    """The spec as rpm.mk makes it, without what only Fedora's own tools can fill in."""
-    for name, value in {"VERSION": version, **PLACEHOLDERS}.items():
+def rendered(text: str, version: str, origin: str, template: SpecTemplate) -> str:
+    """The spec as the tree's own tools make it, without what only Fedora's tools can fill in."""
+    for name, value in {"VERSION": version, **template.placeholders}.items():
         text = text.replace(f"__{name}__", value)
     left = re.search(r"__[A-Z]+(_[A-Z]+)*__", text)
     if left is not None:
         raise SourceError(
-            f"{origin}: {SPEC} asks for {left[0]}, which this lab does not know",
+            f"{origin}: {template.file} asks for {left[0]}, which this lab does not know",
             hint="name an SRPM instead",
         )
     text = re.sub(r"^(Release:\s*)%\{?autorelease.*$", r"\g<1>1%{?dist}", text, flags=re.MULTILINE)
     return re.sub(r"^%\{?autochangelog\}?\s*$", "", text, flags=re.MULTILINE)
 
 
-def archive_name(spec: str, version: str) -> str:
+def archive_name(spec: str, package: str, version: str) -> str:
     """What Source0 calls the tree's archive."""
     found = re.search(r"^Source0?\s*:\s*(\S+)\s*$", spec, re.MULTILINE)
-    name = Path(found[1]).name if found else f"{NAME}-{version}.tar.bz2"
-    for macro, value in (("name", NAME), ("version", version), ("?prerel", "")):
+    name = Path(found[1]).name if found else f"{package}-{version}.tar.bz2"
+    for macro, value in (("name", package), ("version", version), ("?prerel", "")):
         name = name.replace(f"%{{{macro}}}", value)
     if "%" in name or Path(name).suffix not in PACKERS:
         raise SourceError(
-            f"{SPEC}: Source0 is {name!r}, which this lab cannot make", hint="name an SRPM instead"
+            f"{package}.spec: Source0 is {name!r}, which this lab cannot make",
+            hint="name an SRPM instead",
         )
     return name
 

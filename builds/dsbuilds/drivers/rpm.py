@@ -21,6 +21,7 @@ from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import SourceError
 from dsharness.model import DriverName
 from dsharness.process.command import writing
+from dsharness.products import product_of_source, why_no_source
 from dsimages.buildah import Workshop
 
 TOOLS = LIBEXEC / "install-rpm-tools"
@@ -31,7 +32,6 @@ REQUIRES_CHARACTERS = 1 << 20
 REQUIREMENT = re.compile(r"[(/A-Za-z0-9_][A-Za-z0-9_ ()./:+~^<>=,@-]{0,400}")
 NEEDS = "Name: needs\nVersion: 0\nRelease: 0\nSummary: -\nLicense: -\n"
 PREPARE = LIBEXEC / "prepare-rpm"
-SERVER = "ldap/servers/slapd/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +149,13 @@ def _copied(order: PackageOrder, spec: str, build: Path) -> Path:
 def _unpacked(build: Path, origin: str) -> tuple[str, ...]:
     """Where the server's tree lies among what %prep unpacked; a library may lie next to it."""
     # rpm 4.20 and later put one folder more between.
-    for entry in entries(build, "BUILD"):
-        above, found, _ = entry.path.partition(SERVER)
-        if found and 1 <= above.count("/") <= 2:
-            return ("BUILD", *above.strip("/").split("/"))
+    found = {entry.path for entry in entries(build, "BUILD")}
+    folders = {path.rpartition("/")[0] for path in found}
+    for depth in (1, 2):
+        for above in sorted({"/".join(path.split("/")[:depth]) for path in folders}):
+            if product_of_source({path.removeprefix(f"{above}/") for path in found}.__contains__):
+                return ("BUILD", *above.split("/"))
     raise SourceError(
-        f"{origin} unpacks to no source of 389-ds ({SERVER} is missing)",
-        hint="name an SRPM of 389-ds-base",
+        f"{origin} unpacks to {why_no_source(found.__contains__)}",
+        hint="name an SRPM of the row's product",
     )

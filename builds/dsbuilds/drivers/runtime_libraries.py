@@ -27,7 +27,7 @@ from dsimages.safe_words import NAME, all_checked
 
 SCRIPTS = Path(__file__).parents[1] / "libexec"
 INSIDE = "/usr/libexec/dsbisect-build"
-TREE = "/opt/dirsrv"
+TREE = "/opt"
 LIMIT_S = 600.0
 
 Owners = Mapping[str, tuple[str, str]]  # library -> package and version

@@ -13,7 +13,7 @@ from pathlib import Path
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.failure_reason import UnbuildableError, may_be_stale
-from dsbuilds.history.relevant_files import readable, server_key
+from dsbuilds.history.relevant_files import facts_of, readable, server_key
 from dsbuilds.sandbox.build_output import content_of, taken_in
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, unbuildable
@@ -36,7 +36,7 @@ from dsimages.file_lock import exclusive
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "build-tree"
 REVISION = 1  # raise when a build of the same source comes out differently
-SERVER = Path("opt", "dirsrv", "sbin")
+SERVER = "opt/*/sbin"
 SLOT_WAIT_S = 7200.0
 
 Progress = Callable[[str], None]
@@ -106,7 +106,7 @@ class _Making:
         if said is not None:
             raise unbuildable(said, self.log)
         taken_in(self.slot / "build", "install", target=target)
-        if not (target / SERVER).is_dir():
+        if not any(target.glob(SERVER)):
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)
 
     def _crates(self, progress: Progress) -> Path:
@@ -123,7 +123,8 @@ class _Making:
         listing = order.tree.listing()
         archived(
             order.tree, source,
-            wanted=readable(order.tree.read, listing), times=Times(record=self.slot / "times"),
+            wanted=readable(facts_of(listing), order.tree.read, listing),
+            times=Times(record=self.slot / "times"),
         )  # fmt: skip
         locked = order.needs.crates is Crates.LOCKED
         volumes = [(self._crates(progress), "/build/crates", "ro")] if locked else []

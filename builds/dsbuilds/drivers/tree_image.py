@@ -9,23 +9,28 @@ from dsbuilds.drivers.runtime_libraries import runtime_for
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
-from dsharness.model import Build, Image
+from dsharness.model import Build, Family, Image
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
+from dsharness.products import product
 from dsimages import manifest
 from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.image_catalog import Progress
 from dsimages.keyed_image import keyed_image
-from dsimages.pins import DIRSRV, SIBLINGS
 
 REVISION = 2
 LIMIT_S = 600.0
-PACKAGED = (DIRSRV, *SIBLINGS)
-TEXT = "ARG BASE\nFROM ${BASE}\nCOPY opt/dirsrv /opt/dirsrv\n"
+TEXT = "ARG BASE\nFROM ${BASE}\nCOPY opt /opt\n"
 
 
 def layered(
-    engine: Engine, made: Build, toolset: ToolchainImage, candidate: str, told: Progress
+    engine: Engine,
+    made: Build,
+    toolset: ToolchainImage,
+    candidate: str,
+    *,
+    serves: str,
+    told: Progress,
 ) -> Image:
     """The image that serves a build; builds of equal content share it."""
     key = content_key([REVISION, toolset.runtime.key, made.content])
@@ -50,13 +55,22 @@ def layered(
         candidate_id=candidate,
         reference=reference,
         key=key,
-        packages=_served(manifest.packages_of(engine, reference, candidate, log), made),
+        product=serves,
+        packages=_served(
+            manifest.packages_of(engine, reference, candidate, log), made, serves, toolset.family
+        ),
         build=made.provenance,
         promise=made.promise,
     )
 
 
-def _served(packages: Mapping[str, str], made: Build) -> dict[str, str]:
+def _served(
+    packages: Mapping[str, str], made: Build, serves: str, family: Family
+) -> dict[str, str]:
     """What runs: the packages below, and the tree in place of the packaged server."""
-    below = {name: version for name, version in packages.items() if name not in PACKAGED}
-    return below | {DIRSRV: f"tree {made.provenance.tree[:12]}"}
+    known = product(serves)
+    ours = known.deb if family is Family.APT else known.rpm
+    if ours is None:
+        return dict(packages)
+    below = {name: version for name, version in packages.items() if name not in ours.all}
+    return below | {ours.server: f"tree {made.provenance.tree[:12]}"}

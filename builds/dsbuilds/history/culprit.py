@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pydantic import Field
 
 from dsbuilds.history.backports import equivalents, releases
-from dsbuilds.history.relevant_files import kinds_of
 from dsbuilds.history.repository import Repository
 from dsharness.model import Value
 from dsharness.plain_text import plain
+from dsharness.products import SourceFacts
 
 # How a remote is spelled, and how its host spells the page of a commit. Credentials stay out.
 REMOTE = re.compile(
     r"(?:(?:https?|ssh|git)://(?:[^/@]*@)?|[^/@:]+@)(?P<host>[^/:]+)(?::\d+(?=/))?[:/]"
     r"(?P<path>.+?)(?:\.git)?/?"
 )
-PAGES = (
-    (re.compile(r"github\.com"), "commit"),
-    (re.compile(r"(.+\.)?gitlab\..+"), "-/commit"),
-    (re.compile(r"pagure\.io"), "c"),
-)
+PAGES = {r"github\.com": "commit", r"(.+\.)?gitlab\..+": "-/commit", r"pagure\.io": "c"}
 
 
 class Suspect(Value):
@@ -39,7 +36,7 @@ class Suspect(Value):
     releases: dict[str, str] = Field(default_factory=dict, description="branch -> first release")
 
 
-def story(repository: Repository, commit: str) -> Suspect:
+def story(repository: Repository, commit: str, source: SourceFacts) -> Suspect:
     """All that a repository tells of a commit."""
     facts = repository.commit(commit)
     files = repository.files(commit)
@@ -50,19 +47,19 @@ def story(repository: Repository, commit: str) -> Suspect:
         date=facts.date,
         subject=facts.subject,
         files=tuple(plain(name) for name in files),
-        kinds=kinds_of(files),
+        kinds=source.kinds_of(files),
         merge=len(facts.parents) > 1,
-        link=link(repository.remotes, facts.hash),
+        link=link(repository.remotes, facts.hash, source.commit_pages),
         equivalents=tuple(each for each in same if each != facts.hash),
         releases=releases(repository, same),
     )
 
 
-def link(remotes: tuple[str, ...], commit: str) -> str | None:
-    """The commit's page where its host is a known one."""
+def link(remotes: tuple[str, ...], commit: str, pages: Mapping[str, str]) -> str | None:
+    """The commit's page where its host is a known one; ``pages`` are the product's own hosts."""
     for remote in remotes:
         spelled = REMOTE.fullmatch(remote)
-        for pattern, word in PAGES if spelled else ():
-            if spelled and pattern.fullmatch(spelled["host"]):
+        for host, word in {**pages, **PAGES}.items() if spelled else ():
+            if spelled and re.fullmatch(host, spelled["host"]):
                 return f"https://{spelled['host']}/{spelled['path']}/{word}/{commit}"
     return None

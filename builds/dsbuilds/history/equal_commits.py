@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dsbuilds.history.relevant_files import SERVER, kind_of
+from dsbuilds.history.relevant_files import facts_of
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
+from dsharness.products import SourceFacts
+from dsharness.products.product import SERVER
 
 ABSENT = "000000"  # git's mode of a file that is not there
 SPACE = 1 << 256
@@ -54,8 +56,8 @@ def server_keys(
     With ``paths`` only files there count: a commit that touches none of them cannot be a culprit,
     and gets the key of the one before it.
     """
-    counts = _counted(tuple(path.strip("/") for path in paths))
     files = Tree(git=repository.git, id=commits[0], origin=repository.source).listing()
+    counts = _counted(facts_of(files), tuple(path.strip("/") for path in paths))
     # A sum over files is the key of the whole, so that a step costs what it changes, not the tree.
     total = sum(_weight(path, _entry(what)) for path, what in files.items() if counts(path))
     keys = {commits[0]: _spelled(total)}
@@ -65,10 +67,10 @@ def server_keys(
     return keys
 
 
-def _counted(paths: tuple[str, ...]) -> Callable[[str], bool]:
+def _counted(facts: SourceFacts, paths: tuple[str, ...]) -> Callable[[str], bool]:
     def counts(path: str) -> bool:
         inside = not paths or any(path == each or path.startswith(f"{each}/") for each in paths)
-        return inside and kind_of(path) == SERVER
+        return inside and facts.kind_of(path) == SERVER
 
     return counts
 

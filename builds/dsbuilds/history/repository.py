@@ -13,11 +13,11 @@ from dsharness.errors import SourceError
 from dsharness.paths import cache_home
 from dsharness.plain_text import plain
 from dsharness.process.deadline import Deadline
+from dsharness.products import product_of_source, why_no_source
 from dsimages.file_lock import exclusive
 
 # No text of a commit can hold a NUL, whatever else somebody wrote into it.
 FETCH_LIMIT_S = 3600.0
-SERVER_FILES = ("configure.ac", "ldap/servers/slapd/main.c")
 UNSHALLOW = "fetch the rest of its history: git fetch --unshallow --tags"
 FIELDS = ("%H", "%T", "%P", "%an <%ae>", "%aI", "%s")
 FORMAT = "".join(f"{field}%x00" for field in FIELDS)
@@ -105,14 +105,19 @@ class Repository:
     def is_ancestor(self, one: str, of: str) -> bool:
         return self.git.call("merge-base", "--is-ancestor", one, of).ok
 
-    def check_server(self, revision: str) -> None:
-        """Refuse what is not 389-ds."""
-        for path in SERVER_FILES:
-            if not self.git.call("cat-file", "-e", f"{revision}:{path}").ok:
-                raise SourceError(
-                    f"{self.source} is no repository of 389-ds: {revision[:12]} has no {path}",
-                    hint="clone 389-ds-base, or name its URL",
-                )
+    def product(self, revision: str) -> str:
+        """The id of the product whose source this is; SourceError when it is of none."""
+
+        def has(path: str) -> bool:
+            return self.git.call("cat-file", "-e", f"{revision}:{path}").ok
+
+        found = product_of_source(has)
+        if found is None:
+            raise SourceError(
+                f"{self.source} at {revision[:12]} is {why_no_source(has)}",
+                hint="clone the product's own repository, or name its URL",
+            )
+        return found
 
     @property
     def name(self) -> str:

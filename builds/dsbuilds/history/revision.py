@@ -49,7 +49,7 @@ def _refs(git: Git) -> dict[str, str]:
 
 
 def _near(name: str, refs: dict[str, str]) -> list[str]:
-    """Names that hold it, shortest first ("2.0.17" for 389-ds-base-2.0.17), then similar ones."""
+    """Names that hold it, shortest first ("2.0.17" for NAME-2.0.17), then similar ones."""
     names = {ref.split("/", 2)[2].removeprefix("origin/") for ref in refs}
     holding = sorted((each for each in names if name and name in each), key=lambda n: (len(n), n))
     similar = difflib.get_close_matches(name, sorted(names), n=SHOWN)

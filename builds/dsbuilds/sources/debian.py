@@ -16,7 +16,7 @@ from dsbuilds.sources.source_package import SourcePackage
 from dsharness.containers.container import Container, Options, running
 from dsharness.content_key import content_key
 from dsharness.errors import DeadlineError, DsbisectError, SourceError
-from dsharness.model import DistributionSource, Image
+from dsharness.model import Image
 from dsharness.package_version import answers
 from dsharness.process.command import Completed
 from dsimages.build_failure import UNREACHABLE, no_answer_or_a_refusal
@@ -34,14 +34,14 @@ Progress = Callable[[str], None]
 
 
 def distribution_source(
-    at: Workshop, image: Image, wish: DistributionSource, *, progress: Progress
+    at: Workshop, image: Image, package: str, wish: str | None, *, progress: Progress
 ) -> SourcePackage:
     """The source package: the newest that answers the wish, as of the first time it was asked for.
 
     An image is one state of its distribution, so its answer is kept: later runs need no network.
     """
-    package = checked(wish.package, NAME, "build.source.package")
-    folder = _fetched(at, image, package, wish.version, progress)
+    package = checked(package, NAME, "build.source.package")
+    folder = _fetched(at, image, package, wish, progress)
     return described(folder, image.candidate_id)
 
 

@@ -74,7 +74,7 @@ def described(folder: Path, origin: str) -> SourcePackage:
     specs = list(folder.glob("*.spec"))
     if len(specs) != 1:
         raise SourceError(
-            f"{origin} holds {len(specs)} spec files, not one", hint="name an SRPM of 389-ds-base"
+            f"{origin} holds {len(specs)} spec files, not one", hint="name an SRPM with one spec"
         )
     found = NVR.fullmatch(origin.removesuffix(".src.rpm"))
     return SourcePackage(

@@ -1,27 +1,24 @@
-"""The eras of 389-ds as data: what trees show, and what each thing needs (eras.yaml)."""
+"""A product's eras: what its trees show, and what each thing needs (build_needs.yaml)."""
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 
-import pydantic
-
 from dsbuilds.toolchains.traits import Eras
-from dsharness.errors import MatrixError
-from dsharness.yaml_files.yaml_source import read_document
+from dsharness.products import build_needs_file
+from dsharness.yaml_files.checked_file import read_checked
 
-DATA = Path(__file__).parent / "eras.yaml"
+HINT = "correct the file; its head says what each key means"
+
+
+def eras_of(product: str) -> Eras | None:
+    """Those of a product; None when the lab does not know how to build it."""
+    path = build_needs_file(product)
+    return None if path is None else eras(path)
 
 
 @cache
-def eras(path: Path = DATA) -> Eras:
-    """The data of a file, read once; MatrixError says what is wrong in it."""
-    document = read_document(path)
-    try:
-        return Eras.model_validate_json(json.dumps(document.data), strict=True)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise MatrixError(f"{path}: {where}: {first['msg']}") from error
+def eras(path: Path) -> Eras:
+    """The data of a file, read once; FileProblemsError says what is wrong in it."""
+    return read_checked(path, Eras, hint=HINT)

@@ -6,11 +6,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 
-from dsbuilds.toolchains.eras import eras
-from dsbuilds.toolchains.traits import Crates, Files
+from dsbuilds.toolchains.eras import eras_of
+from dsbuilds.toolchains.traits import Crates, Eras, Files
 from dsharness.errors import BuildError
-
-SERVER = ("configure.ac", "ldap/servers/slapd/main.c")
+from dsharness.products import product_of_source, why_no_source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,16 +25,13 @@ class Needs:
 
 
 def needs_of(files: Files, left_out: AbstractSet[str] = frozenset()) -> Needs:
-    """Look into a tree; BuildError when it is none of 389-ds.
+    """Look into a tree; BuildError when the lab cannot build such a source.
 
     ``left_out`` names optional parts that it is to be built without.
     """
-    if any(files(path) is None for path in SERVER):
-        raise BuildError(
-            f"unbuildable: no 389-ds source: {' or '.join(SERVER)} is missing",
-            hint="name a repository of 389-ds-base",
-        )
-    given = [trait.gives for trait in eras().of(cache(files), left_out)]
+    files = cache(files)
+    known = _eras(files)
+    given = [trait.gives for trait in known.of(files, left_out)]
     crates = [each.crates for each in given if each.crates is not None]
     return Needs(
         words=frozenset(word for each in given for word in each.offers),
@@ -45,3 +41,17 @@ def needs_of(files: Files, left_out: AbstractSet[str] = frozenset()) -> Needs:
         optional=frozenset(each.optional for each in given if each.optional is not None),
         notes=tuple(each.note for each in given if each.note is not None),
     )
+
+
+def _eras(files: Files) -> Eras:
+    def has(path: str) -> bool:
+        return files(path) is not None
+
+    product = product_of_source(has)
+    known = eras_of(product) if product else None
+    if known is None:
+        raise BuildError(
+            f"unbuildable: {why_no_source(has) if product is None else product}",
+            hint="name a repository of a product that the lab builds: docs/products.md",
+        )
+    return known

@@ -12,6 +12,7 @@ from dsharness.content_key import content_key
 from dsharness.model import Family, Image, Matrix, Toolchain
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
+from dsharness.products import notable_versions
 from dsimages import manifest
 from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.containerfile import LIBEXEC
@@ -74,7 +75,7 @@ def toolset_of(
         key=content_key([key, manifest.manifest_key(packages)]),
         runtime=runtime,
         family=row.family,
-        tools=tools | runtime.notable,
+        tools=tools | notable_versions(runtime),
         cargo=_cargo(engine, matrix, toolchain, progress),
     )
 

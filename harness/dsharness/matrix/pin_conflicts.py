@@ -19,9 +19,10 @@ from dsharness.model import (
     Workload,
 )
 from dsharness.package_version import upstream
-from dsharness.yaml_files.problems import Problem
+from dsharness.products import product_of
+from dsharness.products.row_facts import known_of, stated_versions
+from dsharness.yaml_files.problems import Problem, suggestion
 
-DIRSRV = "389-ds-base"
 PACKAGES_OF = {
     Family.APT: ("apt",),
     Family.DNF: ("dnf", "koji"),
@@ -37,7 +38,7 @@ BOOTSTRAP_OF = {
 
 def row_contradictions(index: int, row: Row) -> Iterator[Problem]:
     """Everything in one row that cannot be true together."""
-    for checks in (_sources, _bootstrap, untrusted, _servers, _version_pins):
+    for checks in (_sources, _bootstrap, untrusted, _versions, _version_pins):
         for path, value, allowed in checks(row):
             yield Problem(path=("rows", index, *path), value=value, allowed=allowed)
 
@@ -90,36 +91,46 @@ def _bootstrap(row: Row) -> Iterator[Contradiction]:
         yield ("base", "repositories"), None, "only with `tool: dnf`; mmdebstrap takes `mirror`"
 
 
-def _servers(row: Row) -> Iterator[Contradiction]:
-    versions, system = row.versions, row.system
-    if versions.freeipa is not None and system is SystemName.DIRSRV:
-        yield (
-            ("versions", "freeipa"),
-            versions.freeipa,
-            "only with `system: freeipa` or `aldpro`; else it belongs in `published.freeipa`",
-        )
-    if versions.aldpro is not None and system is not SystemName.ALDPRO:
-        yield ("versions", "aldpro"), versions.aldpro, "only with `system: aldpro`"
-    if system is SystemName.FREEIPA and versions.freeipa is None:
-        yield ("versions", "freeipa"), None, "missing; `system: freeipa` needs it"
-    if system is SystemName.ALDPRO and versions.aldpro is None:
-        yield ("versions", "aldpro"), None, "missing; `system: aldpro` needs it"
-    if row.family is Family.FREEIPA and system is SystemName.DIRSRV:
-        yield ("system",), str(system), "freeipa with `family: freeipa`"
+def _versions(row: Row) -> Iterator[Contradiction]:
+    """Of the row's product, and of what the row's driver may bring along."""
+    known, system = known_of(row), str(row.system)
+    for name, version in row.versions.items():
+        suite = known.suites.get(name)
+        if suite is None and name != product_of(row):
+            allowed = (product_of(row), *known.suites)
+            said = f"unknown key; allowed: {', '.join(allowed)}.{suggestion(name, allowed)}"
+            yield ("versions", name), version, said
+        elif suite is not None and system not in suite.systems:
+            said = f"only with `system: {' or '.join(suite.systems)}`"
+            yield ("versions", name), version, f"{said}; else it belongs in `published.versions`"
+    for name, suite in known.suites.items():
+        if system in suite.required_by and name not in row.versions:
+            yield ("versions", name), None, f"missing; `system: {system}` needs it"
+    for name in row.published.versions if row.published else ():
+        if name not in known.suites:
+            said = f"unknown key; allowed: {', '.join(known.suites)}."
+            yield ("published", "versions", name), None, said + suggestion(name, known.suites)
+    if row.family is Family.FREEIPA and row.system is SystemName.DIRSRV:
+        yield ("system",), str(row.system), "freeipa with `family: freeipa`"
 
 
 def _version_pins(row: Row) -> Iterator[Contradiction]:
     """Two statements about one package's version must agree up to the release suffix."""
-    stated = {DIRSRV: row.versions.dirsrv, "freeipa": row.versions.freeipa}
-    pin = row.pins.get(DIRSRV)
-    wanted = stated[DIRSRV]
-    if pin is not None and wanted is not None and upstream(pin) != upstream(wanted):
-        yield ("pins", DIRSRV), pin, f"{wanted}, as `versions.dirsrv` says"
+    stated = {
+        package: (name, version)
+        for name, (packages, version) in stated_versions(row).items()
+        for package in packages
+    }
+    for package, (name, version) in stated.items():
+        pin = row.pins.get(package)
+        if pin is not None and upstream(pin) != upstream(version):
+            yield ("pins", package), pin, f"{version}, as `versions.{name}` says"
     if isinstance(row.packages, KojiPackages):
-        name, version, _ = row.packages.nvr.rsplit("-", 2)
-        wanted = stated.get(name)
-        if wanted is not None and version != upstream(wanted):
-            yield ("packages", "nvr"), row.packages.nvr, f"a build of {name} {wanted} (`versions`)"
-        pin = row.pins.get(name)
-        if pin is not None and upstream(pin) != version:
-            yield ("pins", name), pin, f"{version}, as `packages.nvr` says"
+        package, build, _ = row.packages.nvr.rsplit("-", 2)
+        _, wanted = stated.get(package, ("", None))
+        if wanted is not None and build != upstream(wanted):
+            said = f"a build of {package} {wanted} (`versions`)"
+            yield ("packages", "nvr"), row.packages.nvr, said
+        pin = row.pins.get(package)
+        if pin is not None and upstream(pin) != build:
+            yield ("pins", package), pin, f"{build}, as `packages.nvr` says"

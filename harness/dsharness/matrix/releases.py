@@ -1,4 +1,4 @@
-"""Every tagged release of 389-ds, as a series of branches.
+"""Every tagged release of a product, as a series of branches.
 
 releases.csv says what each tag ships; the branches are read off the versions and dates, since
 upstream's branches run in parallel and take the same backports.
@@ -18,9 +18,9 @@ import pydantic
 
 from dsharness.errors import MatrixError
 from dsharness.model import Series, Value
+from dsharness.products import product, release_files
 
 Tag = Annotated[str, pydantic.Field(pattern=r"^\d+\.\d+[0-9.-]*$", max_length=64)]
-NAME = "releases.csv"
 SERIES_ID = "releases"
 
 
@@ -65,15 +65,8 @@ class Release(Value):
         return f"{self.default_scheme}{rounds}"
 
 
-def find_releases() -> Path:
-    """The packaged table, or the repository's own in an editable install."""
-    packaged = Path(__file__).parents[1] / "data" / NAME
-    return packaged if packaged.exists() else Path(__file__).parents[3] / NAME
-
-
-def load_releases(path: Path | None = None) -> tuple[Release, ...]:
+def load_releases(where: Path) -> tuple[Release, ...]:
     """Every release of the table, by version; MatrixError with the line that is wrong."""
-    where = path or find_releases()
     try:
         with where.open(encoding="utf-8", newline="") as stream:
             table = csv.DictReader(stream)
@@ -107,11 +100,16 @@ def parents_of(releases: Sequence[Release]) -> dict[str, tuple[str, ...]]:
     return parents
 
 
-def release_series(releases: Sequence[Release]) -> Series:
+def release_series(releases: Sequence[Release], title: str) -> Series:
     """The releases as one series: a chain for each branch that was not continued."""
-    return Series(
-        id=SERIES_ID, title="Every tagged release of 389-ds", parents=parents_of(releases)
-    )
+    return Series(id=SERIES_ID, title=title, parents=parents_of(releases))
+
+
+def known_releases() -> tuple[Series, tuple[Release, ...]]:
+    """The one product's whose releases the lab has a table of."""
+    name, path = next(iter(release_files().items()))
+    releases = load_releases(path)
+    return release_series(releases, f"Every tagged release of {product(name).title}"), releases
 
 
 def _fork(first: Release, older: Iterable[list[Release]]) -> Release | None:

@@ -16,8 +16,15 @@ from dsharness.model import (
     Registry,
     Row,
 )
+from dsharness.products.row_facts import (
+    installs,
+    known_of,
+    published_suites,
+    suites_of,
+    version_of,
+)
 
-COLUMNS = ("id", "OS", "389-ds", "FreeIPA", "verdict")
+COLUMNS = ("id", "OS", "product", "verdict")
 UNKNOWN = "first pull"  # no one can say before it
 WIDTH = 80
 
@@ -29,7 +36,14 @@ def told_rows(rows: Sequence[Row]) -> str:
     lines = [_aligned(COLUMNS, widths), _aligned(["-" * width for width in widths], widths)]
     for row, line in zip(rows, cells[1:], strict=True):
         lines.append(_aligned(line, widths))
-        told = (told_base(row.base), told_packages(row), row.note, _published_note(row))
+        told = (
+            *_parts(suites_of(row), "part of"),
+            *_parts(published_suites(row), "published as part of"),
+            told_base(row.base),
+            told_packages(row),
+            row.note,
+            _published_note(row),
+        )
         lines.append(_wrapped("; ".join(text for text in told if text), "    "))
     return "\n".join(lines) + "\n"
 
@@ -50,7 +64,7 @@ def told_row(matrix: Matrix, row: Row) -> str:
 def row_label(row: Row) -> str:
     """What a drawing says of a row, besides its id."""
     verdict = f", published {row.published.verdict}" if row.published else ""
-    return f"{row.os}, 389-ds {row.versions.dirsrv or UNKNOWN}{verdict}"
+    return f"{row.os}, {_product(row)}{verdict}"
 
 
 def told_base(base: Bootstrap | Registry) -> str:
@@ -61,7 +75,7 @@ def told_base(base: Bootstrap | Registry) -> str:
 
 
 def told_packages(row: Row) -> str:
-    """Where 389-ds comes from."""
+    """Where the product comes from."""
     packages = row.packages
     match packages:
         case AptPackages():
@@ -79,8 +93,16 @@ def told_packages(row: Row) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     verdict = row.published.verdict if row.published else ""
-    version = row.versions.dirsrv or UNKNOWN
-    return (row.id, str(row.os), version, _suite_of_services(row), verdict)
+    return (row.id, str(row.os), _product(row), verdict)
+
+
+def _product(row: Row) -> str:
+    return f"{known_of(row).title} {version_of(row) or UNKNOWN}"
+
+
+def _parts(suites: dict[str, str], word: str) -> Iterator[str]:
+    """What brings the product along."""
+    yield from (f"{word} {title} {version}" for title, version in suites.items())
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -102,26 +124,15 @@ def _published_note(row: Row) -> str:
     return row.published.note if row.published else ""
 
 
-def _suite_of_services(row: Row) -> str:
-    """FreeIPA as run here; in brackets as published, where only the directory is measured."""
-    if row.versions.aldpro is not None:
-        return f"ALD Pro {row.versions.aldpro}"
-    if row.versions.freeipa is not None:
-        return row.versions.freeipa
-    published = row.published.freeipa if row.published else None
-    return f"({published})" if published else ""
-
-
 def _facts(matrix: Matrix, row: Row) -> Iterator[tuple[str, str]]:
     yield "OS", str(row.os)
-    yield "389-ds", row.versions.dirsrv or f"known after the {UNKNOWN}"
-    yield "FreeIPA", row.versions.freeipa or ""
-    yield "ALD Pro", row.versions.aldpro or ""
+    yield known_of(row).title, version_of(row) or f"known after the {UNKNOWN}"
+    yield from suites_of(row).items()
     yield "system", row.system
     yield "image template", row.family
     yield "base", told_base(row.base)
     yield "packages", told_packages(row)
-    yield "install", ", ".join(row.packages.install)
+    yield "install", ", ".join(installs(row))
     if isinstance(row.packages, AptPackages):
         yield "sources", "\n".join(row.packages.sources)
     if isinstance(row.packages, DnfPackages | KojiPackages):
@@ -132,7 +143,8 @@ def _facts(matrix: Matrix, row: Row) -> Iterator[tuple[str, str]]:
         titles = {source.id: source.title for source in matrix.sources}
         yield "published verdict", row.published.verdict
         yield "published by", titles[row.published.source]
-        yield "published FreeIPA", row.published.freeipa or ""
+        for title, version in published_suites(row).items():
+            yield f"published {title}", version
         yield "about the published row", row.published.note
     yield "note", row.note
     inside = [each.id for each in matrix.series if row.id in (*each.rows, *_named(each.parents))]

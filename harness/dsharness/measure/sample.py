@@ -25,6 +25,7 @@ from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE, Metr
 from dsharness.model import Image, Machine, Measurement, Sample, Workload
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
+from dsharness.products import notable_versions
 from dsharness.systems.contract import Look
 from dsharness.systems.readiness import shared_folder
 
@@ -88,7 +89,7 @@ def bench(
                 "image": golden.image.key,
                 "golden": golden.key,
                 "loader": loader.key,
-                "notable": golden.image.notable,
+                "notable": notable_versions(golden.image),
                 "cpu_meter": instance.meter.source,
             }
             yield Bench(

@@ -28,7 +28,6 @@ from dsharness.model.matrix import (
     Tools,
 )
 from dsharness.model.measured import (
-    NOTABLE_PACKAGES,
     Boundary,
     Campaign,
     CostStep,
@@ -55,7 +54,6 @@ from dsharness.model.rows import (
     Row,
     Series,
     SystemName,
-    Versions,
 )
 from dsharness.model.value import (
     Identifier,
@@ -66,7 +64,6 @@ from dsharness.model.value import (
 from dsharness.model.workload import LdcltWorkload, UserOrder, Workload
 
 __all__ = [
-    "NOTABLE_PACKAGES",
     "AppliedPatch",
     "AptPackages",
     "Base",
@@ -114,6 +111,5 @@ __all__ = [
     "Value",
     "Verdict",
     "Version",
-    "Versions",
     "Workload",
 ]

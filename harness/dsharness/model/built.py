@@ -34,7 +34,7 @@ class DistributionSource(Value):
     """The source package that the row's own distribution offers."""
 
     kind: Literal["distribution"] = "distribution"
-    package: str = "389-ds-base"
+    package: str | None = Field(default=None, description="default: of the row's product")
     version: Version | None = Field(default=None, description="upstream or full; default: newest")
 
 

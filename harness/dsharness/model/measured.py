@@ -25,32 +25,12 @@ class Image(Value):
     candidate_id: str
     reference: str
     key: str
+    product: str | None = Field(default=None, description="id of the product that it serves")
     packages: dict[str, str] = Field(
         default_factory=dict, description="manifest: every installed package and its version"
     )
     build: Provenance | None = Field(default=None, description="where what was built comes from")
     promise: Promise = Field(default=Promise(), description="of the edits of its build")
-
-    @property
-    def notable(self) -> dict[str, str]:
-        """The versions that decide how fast a hash is computed."""
-        return {
-            noun: version
-            for noun, names in NOTABLE_PACKAGES.items()
-            for name, version in [
-                next(((n, self.packages[n]) for n in names if n in self.packages), ("", ""))
-            ]
-            if version
-        }
-
-
-NOTABLE_PACKAGES: dict[str, tuple[str, ...]] = {
-    "389-ds": ("389-ds-base",),
-    "nss": ("libnss3", "nss-softokn", "nss"),
-    "openssl": ("libssl3t64", "libssl3", "libssl1.1", "openssl-libs"),
-    "libldap": ("libldap2", "libldap-2.5-0", "libldap-2.4-2", "openldap"),
-    "glibc": ("libc6", "glibc"),
-}
 
 
 # What a system says of itself, e.g. its version or how it stores a password.

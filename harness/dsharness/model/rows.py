@@ -24,7 +24,7 @@ class SystemName(StrEnum):
     """Which driver makes and serves it."""
 
     DIRSRV = "dirsrv"
-    TREE = "tree"  # 389-ds built from source, without the tools that go with it
+    TREE = "tree"  # built from source, without the tools that go with it
     FREEIPA = "freeipa"
     ALDPRO = "aldpro"
 
@@ -74,6 +74,9 @@ class Registry(Value):
 Base = Annotated[Bootstrap | Registry, Field(discriminator="kind")]
 
 
+INSTALL = "packages to install by name; default: the server of the row's product"
+
+
 class AptPackages(Value):
     """From the distribution's apt archive, or the sources named."""
 
@@ -81,7 +84,7 @@ class AptPackages(Value):
     sources: tuple[str, ...] = Field(
         default=(), description="extra one-line apt sources, e.g. ALD Pro's frozen archive"
     )
-    install: tuple[str, ...] = Field(default=("389-ds-base",))
+    install: tuple[str, ...] | None = Field(default=None, description=INSTALL)
 
 
 class DnfPackages(Value):
@@ -95,8 +98,8 @@ class DnfPackages(Value):
     plain_http: bool = Field(
         default=False, description="repositories may be reached without encryption"
     )
-    modules: tuple[str, ...] = Field(default=(), description="module streams, e.g. 389-ds:1.4")
-    install: tuple[str, ...] = Field(default=("389-ds-base",))
+    modules: tuple[str, ...] = Field(default=(), description="module streams, e.g. NAME:STREAM")
+    install: tuple[str, ...] | None = Field(default=None, description=INSTALL)
 
 
 class KojiPackages(Value):
@@ -107,7 +110,9 @@ class KojiPackages(Value):
 
     kind: Literal["koji"] = "koji"
     nvr: Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+-[^-]+-[^-]+$")]
-    rpms: tuple[str, ...] = ("389-ds-base", "389-ds-base-libs", "python3-lib389")
+    rpms: tuple[str, ...] | None = Field(
+        default=None, description="of that build; default: those of the row's product"
+    )
     url: str = "https://kojipkgs.fedoraproject.org/packages"
     repositories: dict[str, str] = Field(default_factory=dict)
     unsigned: bool = Field(
@@ -116,14 +121,14 @@ class KojiPackages(Value):
     plain_http: bool = Field(
         default=False, description="repositories may be reached without encryption"
     )
-    install: tuple[str, ...] = ()
+    install: tuple[str, ...] | None = Field(default=None, description=INSTALL)
 
 
 class PreinstalledPackages(Value):
     """Everything is in the registry image already (FreeIPA's server images)."""
 
     kind: Literal["preinstalled"] = "preinstalled"
-    install: tuple[str, ...] = ()
+    install: tuple[str, ...] | None = Field(default=None, description=INSTALL)
 
 
 Packages = Annotated[
@@ -131,21 +136,12 @@ Packages = Annotated[
 ]
 
 
-class Versions(Value):
-    """Upstream versions, as published; the package's release suffix belongs in matrix.lock."""
-
-    dirsrv: Version | None = Field(
-        default=None, description="omitted when only a first pull can tell; matrix.lock keeps it"
-    )
-    freeipa: Version | None = None
-    aldpro: Version | None = None
-
-
 class Published(Value):
     verdict: Literal["fast", "slow"]
     source: str = Field(description="id of an entry of `sources`")
-    freeipa: Version | None = Field(
-        default=None, description="FreeIPA as published, where only its directory is measured here"
+    versions: dict[Identifier, Version] = Field(
+        default_factory=dict,
+        description="of what it was published as part of, where only the product is measured here",
     )
     note: str = ""
 
@@ -158,7 +154,11 @@ class Row(Value):
     family: Family
     base: Base
     packages: Packages
-    versions: Versions
+    versions: dict[Identifier, Version] = Field(
+        default_factory=dict,
+        description="product, or what it is part of -> upstream version, as published; left out "
+        "where only a first pull can tell (matrix.lock keeps it)",
+    )
     pins: dict[str, Version] = Field(
         default_factory=dict, description="further packages that must have this version"
     )

@@ -8,8 +8,12 @@ from dsharness.products.catalog import (
     product,
     product_ids,
     product_of,
+    product_of_source,
+    release_files,
     source_facts,
+    why_no_source,
 )
+from dsharness.products.notable import notable_versions
 from dsharness.products.product import Product, ProductPackages, SourceFacts, Suite
 
 __all__ = [
@@ -19,8 +23,12 @@ __all__ = [
     "Suite",
     "build_needs_file",
     "known_changes",
+    "notable_versions",
     "product",
     "product_ids",
     "product_of",
+    "product_of_source",
+    "release_files",
     "source_facts",
+    "why_no_source",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -58,6 +59,26 @@ def source_facts(name: str, folder: Path = FOLDER) -> SourceFacts | None:
     return _read(name, folder, "source.yaml", SourceFacts)
 
 
+def product_of_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str | None:
+    """The id of the product whose source this is, by the files that it has."""
+    for name in product_ids(folder):
+        facts = source_facts(name, folder)
+        if facts is not None and all(has(path) for path in facts.must_have):
+            return name
+    return None
+
+
+def why_no_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str:
+    """What each product's source would have that this one lacks."""
+    said = []
+    for name in product_ids(folder):
+        facts = source_facts(name, folder)
+        lacking = [path for path in facts.must_have if not has(path)] if facts else []
+        if lacking:
+            said.append(f"no source of {product(name, folder).title}: it lacks {lacking[0]}")
+    return "; ".join(said)
+
+
 @cache
 def known_changes(name: str, folder: Path = FOLDER) -> KnownChanges:
     """What is known to have changed its cost; nothing, where nothing is."""
@@ -68,6 +89,11 @@ def build_needs_file(name: str, folder: Path = FOLDER) -> Path | None:
     """Where it is said what its trees need to be built; dsbuilds reads it."""
     path = folder / name / "build_needs.yaml"
     return path if path.exists() else None
+
+
+def release_files(folder: Path = FOLDER) -> dict[str, Path]:
+    """The products whose tagged releases are known, and the table of each."""
+    return {path.parent.name: path for path in sorted(folder.glob("*/releases.csv"))}
 
 
 def _read(name: str, folder: Path, file: str, model: type[V]) -> V | None:

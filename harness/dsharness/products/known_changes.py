@@ -11,11 +11,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dsharness.model import Value
+from dsharness.model import Facts, Value
 
 Release = Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")]
 FactTest = dict[str, tuple[str | int, ...]]  # a fact's name -> the values it may have
-Facts = dict[str, str | int]  # what a system says of itself
 
 
 class FactsChange(Value):

@@ -49,6 +49,15 @@ class Suite(Value):
     required_by: tuple[str, ...] = Field(default=(), description="systems that must state it")
 
 
+class SpecTemplate(Value):
+    """The RPM spec file that a source tree carries, and how it is filled in."""
+
+    file: str
+    version_file: str = Field(description="has VERSION_MAJOR, VERSION_MINOR and VERSION_MAINT")
+    placeholders: dict[str, str] = Field(description="__NAME__ -> what the tree's own tools put")
+    without: tuple[str, ...] = Field(default=(), description="bcond options that are switched off")
+
+
 class SourceFacts(Value):
     """What is known of a product's source (source.yaml)."""
 
@@ -72,6 +81,7 @@ class SourceFacts(Value):
         description="pattern -> how likely a commit is the culprit that changes such a file",
     )
     other_paths: PositiveFloat = Field(default=0.5, description="the same, for all other files")
+    spec: SpecTemplate | None = None
     commit_pages: dict[Regex, str] = Field(
         default_factory=dict, description="host -> the word before a commit in its page's address"
     )
@@ -79,6 +89,14 @@ class SourceFacts(Value):
     @cached_property
     def _kinds(self) -> re.Pattern[str]:
         return re.compile("|".join(f"({translate(pattern)})" for pattern in self.files) or r"(?!)")
+
+    def unread_by(self, build: str) -> tuple[str, ...]:
+        """The folders that a build with these build files does not read."""
+        return tuple(
+            folder
+            for folder, needed in self.unread.items()
+            if needed is None or re.search(needed, build)
+        )
 
     def kind_of(self, path: str) -> str:
         """What a file is part of: the server, or something next to it."""
@@ -110,6 +128,15 @@ class Product(Value):
         known = [each.server for each in (self.deb, self.rpm) if each is not None]
         return tuple(dict.fromkeys(known))
 
+    def links_of(self, issue: int | str) -> tuple[str, ...]:
+        """The page of an issue, where it is known how such pages are called."""
+        return () if self.issues is None else (self.issues.format(issue=issue),)
+
     def version(self, packages: Mapping[str, str]) -> str | None:
         """Which version is installed."""
-        return next((packages[name] for name in self.servers if name in packages), None)
+        return first_of(self.servers, packages)
+
+
+def first_of(names: Iterable[str], packages: Mapping[str, str]) -> str | None:
+    """The version of the first of these packages that is installed."""
+    return next((packages[name] for name in names if name in packages), None)

@@ -27,14 +27,21 @@ class Candidate(Value):
 
     id: str
     system: str = ""
-    dirsrv: str | None = None
-    freeipa: str | None = None
-    versions: dict[str, str] = Field(default_factory=dict)
+    product: str | None = Field(default=None, description="id of a product; None: not known")
+    product_title: str = "the server"
+    version: str | None = Field(default=None, description="of it, as the matrix says")
+    suite: str = Field(default="", description="what brings it along, and its version")
+    versions: dict[str, str] = Field(default_factory=dict, description="as installed")
     images: tuple[str, ...] = ()
     build: Provenance | None = None
     note: str = ""
     published: Published | None = None
     published_source: str = ""
+
+    @property
+    def product_version(self) -> str:
+        """As measured; the matrix's word for it where no manifest is known."""
+        return self.versions.get(self.product or "") or self.version or ""
 
 
 class Observed(Value):

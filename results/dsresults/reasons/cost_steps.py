@@ -45,9 +45,18 @@ class StepPlace(Value):
         return None
 
     def version(self, candidate_id: str) -> str:
-        """The 389-ds that was measured; the matrix's version if no manifest is known."""
-        candidate = self.comparison.candidate(candidate_id)
-        return candidate.versions.get("389-ds") or candidate.dirsrv or ""
+        """The product's version."""
+        return self.comparison.candidate(candidate_id).product_version
+
+    @property
+    def product(self) -> str | None:
+        """The one product that both are; None where that is not known, or there are two."""
+        found = {self.comparison.candidate(each).product for each in (self.before, self.after)}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def product_title(self) -> str:
+        return self.comparison.candidate(self.after).product_title
 
 
 def places(comparison: ComparisonTable) -> tuple[StepPlace, ...]:

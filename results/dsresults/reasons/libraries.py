@@ -15,7 +15,7 @@ def library_changes(place: StepPlace) -> Iterator[Reason]:
     old = place.comparison.candidate(place.before).versions
     new = place.comparison.candidate(place.after).versions
     differ = [noun for noun in old if noun in new and old[noun] != new[noun]]
-    libraries = [noun for noun in differ if noun != "389-ds"]
+    libraries = [noun for noun in differ if noun != place.product]
     text = _text(place, libraries, server=bool(differ))
     if text:
         yield Reason(
@@ -38,7 +38,7 @@ def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
         else "The stored passwords could not be read back"
     )
     if libraries:
-        return f"{begin}. The cause may be what changed: {names}, or 389-ds itself."
+        return f"{begin}. The cause may be what changed: {names}, or {place.product_title} itself."
     if server:
-        return f"{begin} and no library changed: look in 389-ds itself."
+        return f"{begin} and no library changed: look in {place.product_title} itself."
     return f"{begin} and no recorded version differs: compare the images' full manifests."

@@ -1,7 +1,7 @@
 """Where a password is checked without hashing it: few users are cheap, many are not.
 
-softoken caches the last PBKDF2 results. A load whose users fit into the cache measures a look-up;
-one whose users do not fit measures the hash.
+Some libraries keep the last results of a hash (known_changes.yaml of a product). A load whose users
+fit into this cache measures a look-up; one whose users do not fit measures the hash.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from dsharness.model import Value
-from dsresults.compare.observed import Column, ComparisonTable, Observed
-from dsresults.known_changes import MAKERS, Maker, nss_cache_entries
+from dsharness.products import known_changes
+from dsharness.products.known_changes import Hashing
+from dsresults.compare.observed import Candidate, Column, ComparisonTable, Observed
 from dsresults.number_text import milliseconds, spell, times, whole
 from dsresults.reasons.reason import Confidence, Reason
 
@@ -27,6 +28,8 @@ class Contrast(Value):
     with_few: Observed
     with_many: Observed
     ratio: float
+    library: str = ""  # that computes this scheme
+    hashing: Hashing | None = None  # what is known of it; None: nothing
 
     @property
     def reuses(self) -> bool:
@@ -35,10 +38,6 @@ class Contrast(Value):
     @property
     def same(self) -> bool:
         return 1 / ABOUT_THE_SAME <= self.ratio <= ABOUT_THE_SAME
-
-    @property
-    def maker(self) -> Maker | None:
-        return MAKERS.get(self.with_few.stored.scheme) if self.with_few.stored else None
 
     def spelled(self) -> str:
         return (
@@ -57,7 +56,11 @@ def contrasts(comparison: ComparisonTable) -> Iterator[Contrast]:
             if one and other and one.stored and one.stored == other.stored:
                 ratio = _cost_ratio(other, one)
                 if ratio is not None:
-                    yield Contrast(few=few, many=many, with_few=one, with_many=other, ratio=ratio)
+                    library, hashing = _hashing(comparison.candidate(candidate), one)
+                    yield Contrast(
+                        few=few, many=many, with_few=one, with_many=other, ratio=ratio,
+                        library=library, hashing=hashing,
+                    )  # fmt: skip
 
 
 def avoids_hashing(comparison: ComparisonTable, column: Column, candidate: str) -> bool:
@@ -77,7 +80,16 @@ def reuse(comparison: ComparisonTable) -> Iterator[Reason]:
         if contrast.reuses:
             yield _cached(comparison, contrast)
     if any(contrast.reuses for contrast in found):
-        yield from _not_cached([c for c in found if c.same and c.maker is Maker.OPENSSL])
+        yield from _not_cached([c for c in found if c.same and c.hashing and not c.hashing.keeps])
+
+
+def _hashing(candidate: Candidate, observed: Observed) -> tuple[str, Hashing | None]:
+    """The library that computes what is stored, and what is known of it."""
+    if candidate.product is None or observed.stored is None:
+        return "", None
+    known = known_changes(candidate.product)
+    library = known.library_of(observed.stored.scheme)
+    return ("", None) if library is None else (library, known.hashing[library])
 
 
 def _cached(comparison: ComparisonTable, contrast: Contrast) -> Reason:
@@ -88,8 +100,9 @@ def _cached(comparison: ComparisonTable, contrast: Contrast) -> Reason:
         f"{candidate.id} serves {few.workload_id} ({_users(few)}) {times(contrast.ratio)} cheaper "
         f"than {many.workload_id} ({_users(many)}), with the same stored password ({stored}). "
     )
-    if contrast.maker is Maker.NSS:
-        cause, confidence = _nss(candidate.versions.get("nss", ""), few, many), Confidence.LIKELY
+    if contrast.hashing is not None and contrast.hashing.keeps:
+        version = candidate.versions.get(contrast.library, "")
+        cause, confidence = _kept(contrast.hashing, version, few, many), Confidence.LIKELY
     else:
         cause = "Something keeps results for a few users; no known cache does that for this scheme."
         confidence = Confidence.POSSIBLE
@@ -101,9 +114,9 @@ def _cached(comparison: ComparisonTable, contrast: Contrast) -> Reason:
     )
 
 
-def _nss(version: str, few: Column, many: Column) -> str:
-    entries = nss_cache_entries(version)
-    known = f"NSS {version}" if version else "NSS"
+def _kept(hashing: Hashing, version: str, few: Column, many: Column) -> str:
+    entries = hashing.kept(version)
+    known = f"{hashing.title} {version}".rstrip()
     begin = f"This scheme is computed by {known}, which keeps the results of earlier hashes"
     if entries is None or few.users is None or many.users is None:
         return f"{begin}: a user who is still in the cache costs a look-up and no hash."
@@ -120,11 +133,12 @@ def _not_cached(same: list[Contrast]) -> Iterator[Reason]:
     if not same:
         return
     schemes = sorted({c.with_few.stored.scheme for c in same if c.with_few.stored})
+    libraries = " or ".join(sorted({c.hashing.title for c in same if c.hashing}))
     candidates = list(dict.fromkeys(contrast.with_few.candidate for contrast in same))
     yield Reason(
-        topic="No reuse in the Rust schemes",
-        text=f"{', '.join(schemes)} on {', '.join(candidates)} is computed by OpenSSL, which keeps "
-        "no results: few users and many cost the same there.",
+        topic=f"No reuse by {libraries}",
+        text=f"{', '.join(schemes)} on {', '.join(candidates)} is computed by {libraries}, "
+        "which keeps no results: few users and many cost the same there.",
         confidence=Confidence.MEASURED,
         evidence=tuple(contrast.spelled() for contrast in same),
     )

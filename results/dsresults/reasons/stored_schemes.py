@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dsharness.systems.ldap.stored_password import StoredPassword
+from dsharness import products
+from dsharness.systems.ldap.stored_password import SCHEME, StoredPassword
 from dsresults.compare.observed import Observed
-from dsresults.known_changes import changes_between
 from dsresults.number_text import milliseconds, significant, spell, times
 from dsresults.reasons.cost_steps import Change, StepPlace
 from dsresults.reasons.password_cache import avoids_hashing
@@ -34,25 +34,26 @@ def stored_change(place: StepPlace) -> Iterator[Reason]:
 
 
 def known_changes(place: StepPlace) -> Iterator[Reason]:
-    """The known changes of 389-ds that lie just here."""
-    if place.stored is None:
+    """The known changes of the product that lie just here."""
+    if place.stored is None or place.product is None:
         return
     before, after = place.stored
     old, new = place.version(place.before), place.version(place.after)
-    for known in changes_between((old, before), (new, after)):
-        if known.only_default_scheme and not place.comparison.default_scheme:
+    data, known_of = products.product(place.product), products.known_changes(place.product)
+    for known in known_of.between((old, before.facts), (new, after.facts)):
+        if SCHEME in known.unless_set and not place.comparison.default_scheme:
             continue
         yield Reason(
             topic=place.name,
-            text=f"This coincides with 389-ds issue {known.issue}: {known.what}, first in "
-            f"{known.tags}. {old} on {place.before} does not have it, {new} on "
+            text=f"This coincides with {data.title} issue {known.issue}: {known.what}, first in "
+            f"{known.releases}. {old} on {place.before} does not have it, {new} on "
             f"{place.after} has it.",
             confidence=Confidence.LIKELY,
             evidence=(
                 f"read back on {place.before}: {spell(before)}",
                 f"read back on {place.after}: {spell(after)}",
             ),
-            links=(known.url,),
+            links=data.links_of(known.issue),
         )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsharness.model import Campaign, Image, Matrix, Row, Sample
+from dsharness.products import notable_versions, product, product_of
+from dsharness.products.row_facts import published_suites, suites_of, version_of
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME
 from dsresults.compare.observations import column
 from dsresults.compare.observed import Candidate, Column, ComparisonTable
@@ -92,22 +94,26 @@ def _candidate(
     keys = tuple(dict.fromkeys(sample.image_key for sample in ours))
     built = [image for image in images.values() if image.candidate_id == candidate]
     image = next((image for image in built if image.key in keys), next(iter(built), None))
+    row = next((row for row in matrix.rows if row.id == candidate), None)
+    name = product_of(row) if row else (image.product if image else None)
     facts: dict[str, Any] = {
         "id": candidate,
-        "versions": recorded or (image.notable if image else {}),
+        "product": name,
+        **({"product_title": product(name).title} if name else {}),
+        "versions": recorded or (notable_versions(image) if image else {}),
         "images": keys,
         "build": image.build if image else None,
     }
-    row = next((row for row in matrix.rows if row.id == candidate), None)
     return Candidate.model_validate({**facts, **(_of_row(matrix, row) if row else {})})
 
 
 def _of_row(matrix: Matrix, row: Row) -> dict[str, Any]:
     source = row.published.source if row.published else ""
+    suites = suites_of(row) or published_suites(row)
     return {
         "system": str(row.os),
-        "dirsrv": row.versions.dirsrv,
-        "freeipa": row.versions.freeipa or (row.published.freeipa if row.published else None),
+        "version": version_of(row),
+        "suite": ", ".join(f"{title} {version}" for title, version in suites.items()),
         "note": row.note,
         "published": row.published,
         "published_source": next((s.title for s in matrix.sources if s.id == source), source),

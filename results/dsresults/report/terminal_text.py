@@ -61,10 +61,9 @@ def _column(comparison: ComparisonTable, column: Column) -> Iterator[str]:
 
 def _cells(candidate: Candidate, observed: Observed, column: Column) -> tuple[str, ...]:
     rate, cpu_us = observed.rate_per_s, observed.server_cpu_us_per_op
-    version = candidate.versions.get("389-ds") or candidate.dirsrv or ""
     published = f" (published {candidate.published.verdict})" if candidate.published else ""
     return (
-        f"{candidate.id} {version}".rstrip(),
+        f"{candidate.id} {candidate.product_version}".rstrip(),
         column.verdict_word(observed) + published,
         *_ratio(observed, reference=column.reference),
         f"{significant(rate)}/s" if rate is not None else "-",
