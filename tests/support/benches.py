@@ -16,7 +16,7 @@ from dsharness.measure.sample import Bench, bench
 from dsharness.model import Image, Settings
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import Directory, connect
-from dsharness.systems.ldap.directory_system import LdapEndpoint
+from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsimages.image_set import build_image
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
@@ -37,8 +37,8 @@ def golden_of(engine: Engine, row: str, settings: Settings = DEFAULT, users: int
 def connected(instance: Instance) -> AbstractContextManager[Directory]:
     """The served directory, as its manager sees it."""
     endpoint = instance.endpoint
-    assert isinstance(endpoint, LdapEndpoint)
-    return connect(endpoint.own_socket, endpoint.site)
+    assert isinstance(endpoint, OwnDirectory)
+    return connect(endpoint.socket, endpoint.users)
 
 
 def cpus_of(engine: Engine) -> CpuPlan:

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 from dsharness.errors import EngineError
 from dsharness.process.command import Completed
-from dsharness.systems.ldap import aldpro, ipa_directory, ns_slapd
+from dsharness.systems import side_process
+from dsharness.systems.ldap import aldpro, ipa_directory
 
 _DSE = "dn: cn=config\nnsslapd-ldapifilepath: /run/slapd-LAB-TEST.socket\nnsslapd-port: 389\n"
 
@@ -81,7 +82,14 @@ class Host:
                 self.password = password
                 self.installed()
                 return self._ended(command, self.status)
-            case ("ipactl", "stop") | ("sh", "-c", ns_slapd.STOP, "sh", ipa_directory.PID_FILE, _):
+            case ("ipactl", "stop") | (
+                "sh",
+                "-c",
+                side_process.STOP,
+                "sh",
+                ipa_directory.PID_FILE,
+                _,
+            ):
                 had_nothing_to_stop = command[0] == "sh" and self.memory is None
                 self.slapd_stops()
                 return self._ended(command, int(had_nothing_to_stop))

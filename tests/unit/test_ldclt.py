@@ -25,7 +25,7 @@ NOBODY = LoadReport(errors={})
 
 
 def endpoint(site: Site) -> LdapEndpoint:
-    return LdapEndpoint(port=site.port, site=site)
+    return LdapEndpoint(port=site.port, users=site)
 
 
 def workload(**changes: object) -> LdcltWorkload:

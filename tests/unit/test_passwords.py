@@ -50,6 +50,9 @@ def test_the_rust_schemes_keep_theirs_before_the_dollar(
         ("{SSHA512}dWV5dQ==", "SSHA512", None),
         ("{CRYPT-SHA512}$6$salt$hash", "CRYPT-SHA512", None),
         ("{GOST_YESCRYPT}$gy$j9T$salt$hash", "GOST_YESCRYPT", None),
+        # as OpenLDAP 2.5.13 stores it, cut
+        ("{PBKDF2-SHA512}10000$E4BYVvsNd1mBbraJ4Z8CGg$xH8g9SuK.mH5", "PBKDF2-SHA512", 10_000),
+        ("{ARGON2}many$a$b", "ARGON2", None),
         ("plain", "CLEAR", None),
         ("", "CLEAR", None),
         ("{}nothing", "CLEAR", None),
@@ -87,3 +90,20 @@ def test_a_stored_password_in_words_and_as_facts(stored: StoredPassword, words: 
     assert str(stored) == words
     assert stored_in(stored.facts) == stored
     assert stored_in({"version": "1"}) is None
+
+
+# As slapd stores them with its defaults, cut: Debian 11 and 12, then Debian 13.
+@pytest.mark.parametrize(
+    ("value", "rounds", "memory_kib"),
+    [
+        ("{ARGON2}$argon2i$v=19$m=4096,t=3,p=1$GAq+QhkdB9Dw$h+PZjFVUZlbZ", 3, 4096),
+        ("{ARGON2}$argon2id$v=19$m=7168,t=5,p=1$6atg0S+JB6N4$YKrN2zwM2Twt", 5, 7168),
+    ],
+)
+def test_argon2_says_how_often_it_goes_over_how_much_memory(
+    value: str, rounds: int, memory_kib: int
+) -> None:
+    stored = parse_stored(value)
+    assert stored == StoredPassword(scheme="ARGON2", rounds=rounds, memory_kib=memory_kib)
+    assert stored_in(stored.facts) == stored
+    assert str(stored) == f"ARGON2 with {rounds} rounds over {memory_kib} KiB"

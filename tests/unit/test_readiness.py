@@ -16,8 +16,8 @@ import pytest
 from dsharness.containers.container import State
 from dsharness.errors import EngineError, InstanceError
 from dsharness.measure import instance
+from dsharness.systems import side_process
 from dsharness.systems.contract import SHARED_FOLDER, Endpoint
-from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.readiness import answering, telling_line, wait_until_ready
 
@@ -56,7 +56,7 @@ def box(tmp_path: Path) -> Any:
 def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
     box: Any, tmp_path: Path
 ) -> None:
-    ns_slapd.start(box, "sh", "-c", f"echo '{LOADER}' >&2; echo bye; exit 127")
+    side_process.start(box, "sh", "-c", f"echo '{LOADER}' >&2; echo bye; exit 127")
     begun = time.monotonic()
     with pytest.raises(
         InstanceError, match="it ended with status 127; it said: ns-slapd"
@@ -70,13 +70,13 @@ def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
 
 def test_a_socket_that_a_dead_server_left_does_not_count(box: Any, tmp_path: Path) -> None:
     (tmp_path / "ldapi").touch()
-    ns_slapd.start(box, "sh", "-c", "exit 1")
+    side_process.start(box, "sh", "-c", "exit 1")
     with pytest.raises(InstanceError, match="it ended with status 1"):
         wait_until_ready(box, tmp_path, Dirsrv())
 
 
 def test_what_fails_because_the_server_ended_is_told_in_its_words(box: Any, tmp_path: Path) -> None:
-    ns_slapd.start(box, "sh", "-c", "echo '[x] - EMERG - main - no database'; echo x; exit 3")
+    side_process.start(box, "sh", "-c", "echo '[x] - EMERG - main - no database'; echo x; exit 3")
     with (
         pytest.raises(InstanceError, match=r"did not last: it ended with status 3.*no database")
         as caught,

@@ -22,7 +22,7 @@ from dsharness.process.command import Completed
 from dsharness.systems import Seed
 from dsharness.systems.ldap import directory_system
 from dsharness.systems.ldap.directory import Site
-from dsharness.systems.ldap.directory_system import LdapEndpoint
+from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 
@@ -131,7 +131,7 @@ class _Instance:
     def __init__(self, world: World, golden: SimpleNamespace) -> None:
         self.world, self.golden = world, golden
         self.system = Dirsrv()
-        self.endpoint = LdapEndpoint(port=SITE.port, site=SITE, socket=Path("/nowhere"))
+        self.endpoint = OwnDirectory(port=SITE.port, users=SITE, socket=Path("/nowhere"))
         self.meter = CpuMeter(source="cgroup-v2", path=world.cgroup, pid=1)
         self.container = SimpleNamespace(log=Path("server.log"), state=world.state)
         self.note_end = world.note_end

@@ -16,7 +16,7 @@ from dsharness.errors import WorkloadError
 from dsharness.loads.contract import Extent, LoadReport, Operations
 from dsharness.model import LdcltWorkload, UserOrder, Workload
 from dsharness.systems.contract import Endpoint
-from dsharness.systems.ldap.directory import Site
+from dsharness.systems.ldap.directory import Users
 from dsharness.systems.ldap.directory_system import LdapEndpoint
 
 USERS_FILE = "users.tsv"
@@ -56,8 +56,8 @@ class Ldclt:
     grace_s: ClassVar[float] = 45.0  # it waits up to 30 s for an answer before it gives up
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
-        site, binds = _site(endpoint), _binds(workload)
-        return {USERS_FILE: users_file(binds, site, turn)}
+        directory, binds = _directory(endpoint), _binds(workload)
+        return {USERS_FILE: users_file(binds, directory.users, turn)}
 
     def argv(
         self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
@@ -66,14 +66,15 @@ class Ldclt:
 
         ``bindonly`` alone binds once and then counts an empty loop.
         """
-        site, binds = _site(endpoint), _binds(workload)
+        directory, binds = _directory(endpoint), _binds(workload)
         load = [
             "ldclt", "-h", endpoint.host, "-p", str(endpoint.port), "-n", str(binds.threads),
             *_flags(extent), "-e", "bindeach,bindonly,sampinterval=1,timestamp",
         ]  # fmt: skip
         match binds.order:
             case UserOrder.REPEAT:
-                load += ["-D", site.user_dn(0), "-w", site.user_password]
+                user = directory.users.user(0)
+                load += ["-D", user.dn, "-w", user.password]
             case UserOrder.RANDOM:
                 load += ["-e", f"randombinddnfromfile={folder}/{USERS_FILE}"]
         bound_s = math.ceil(extent.limit_s + self.grace_s)
@@ -102,7 +103,7 @@ class Ldclt:
         yield from ()
 
 
-def users_file(workload: LdcltWorkload, site: Site, turn: int) -> str:
+def users_file(workload: LdcltWorkload, users: Users, turn: int) -> str:
     """The users of one run, one a line, in an order of this turn's own.
 
     ldclt never seeds its random numbers: without a fresh order each run would bind as the same
@@ -111,7 +112,7 @@ def users_file(workload: LdcltWorkload, site: Site, turn: int) -> str:
     """
     numbers = list(range(workload.distinct_users))
     random.Random(f"{workload.id}/{turn}").shuffle(numbers)  # noqa: S311 - fairness, not secrecy
-    return "".join(f"{site.user_dn(number)}\t{site.user_password}\n" for number in numbers)
+    return "".join(f"{each.dn}\t{each.password}\n" for each in map(users.user, numbers))
 
 
 def _flags(extent: Extent) -> list[str]:
@@ -120,12 +121,12 @@ def _flags(extent: Extent) -> list[str]:
     return ["-N", str(extent.seconds)]
 
 
-def _site(endpoint: Endpoint) -> Site:
+def _directory(endpoint: Endpoint) -> LdapEndpoint:
     if not isinstance(endpoint, LdapEndpoint):
         raise WorkloadError(
             f"ldclt cannot drive what answers on port {endpoint.port}: it is no directory"
         )
-    return endpoint.site
+    return endpoint
 
 
 def _binds(workload: Workload) -> LdcltWorkload:

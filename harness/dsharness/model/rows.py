@@ -27,6 +27,7 @@ class SystemName(StrEnum):
     TREE = "tree"  # built from source, without the tools that go with it
     FREEIPA = "freeipa"
     ALDPRO = "aldpro"
+    OPENLDAP = "openldap"
 
 
 class Os(Value):

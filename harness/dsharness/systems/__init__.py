@@ -8,12 +8,14 @@ from dsharness.systems.ldap.aldpro import AldPro
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.freeipa import FreeIpa
 from dsharness.systems.ldap.install_tree import TreeServer
+from dsharness.systems.ldap.openldap import OpenLdap
 
 SYSTEMS: dict[SystemName, System] = {
     SystemName.DIRSRV: Dirsrv(),
     SystemName.TREE: TreeServer(),
     SystemName.FREEIPA: FreeIpa(),
     SystemName.ALDPRO: AldPro(),
+    SystemName.OPENLDAP: OpenLdap(),
 }
 
 __all__ = ["SYSTEMS", "Endpoint", "Look", "Seed", "System"]

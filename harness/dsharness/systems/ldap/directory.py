@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import ldap3
 from ldap3.core.exceptions import LDAPException
@@ -18,6 +18,21 @@ from dsharness.errors import InstanceError
 from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 
 LIMIT_S = 30
+ASK_S = 5  # for what is only told, and not needed
+
+
+@dataclass(frozen=True, kw_only=True)
+class LdapUser:
+    """Whom a load binds as."""
+
+    dn: str
+    password: str = field(repr=False)
+
+
+class Users(Protocol):
+    """Whom a load may bind as, by number."""
+
+    def user(self, number: int) -> LdapUser: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +49,9 @@ class Site:
 
     def user_dn(self, number: int) -> str:
         return f"uid={user_name(number)},{self.people}"
+
+    def user(self, number: int) -> LdapUser:
+        return LdapUser(dn=self.user_dn(number), password=self.user_password)
 
     def user_attributes(self, number: int) -> dict[str, list[str]]:
         """All of a user's entry but the password."""
@@ -78,7 +96,7 @@ class Directory:
         if not found:
             raise InstanceError(f"{dn}: no such entry in the served directory")
         raw = self.connection.response[0]["raw_attributes"]
-        return {name: [value.decode(errors="replace") for value in raw[name]] for name in raw}
+        return {name: _texts(raw[name]) for name in raw}
 
     def stored_password(self, number: int) -> StoredPassword:
         return parse_stored(self.stored_value(number))
@@ -95,18 +113,29 @@ class Directory:
         dn = self.site.user_dn(number)
         close_quietly(open_connection(self.socket, dn, self.site.user_password))
 
-    def add_people(self, numbers: range) -> None:
-        """Add users with a clear password, which the server hashes its own way."""
-        for number in numbers:
-            attributes = self.site.user_attributes(number)
-            attributes["userPassword"] = [self.site.user_password]
-            self.connection.add(self.site.user_dn(number), attributes=attributes)
-            result = self.connection.result
-            if result["result"] not in {0, RESULT_ENTRY_ALREADY_EXISTS}:
-                raise InstanceError(
-                    f"the server refused to add {self.site.user_dn(number)}: "
-                    f"{result['description']} {result['message']}".rstrip()
-                )
+    def add(self, dn: str, attributes: Mapping[str, Sequence[str]]) -> None:
+        """Add an entry unless it is there."""
+        self.connection.add(dn, attributes=attributes)
+        result = self.connection.result
+        if result["result"] not in {0, RESULT_ENTRY_ALREADY_EXISTS}:
+            raise _refusal(f"to add {dn}", result)
+
+    def add_user(self, number: int) -> None:
+        """With a clear password, which the server hashes its own way."""
+        password = {"userPassword": [self.site.user_password]}
+        self.add(self.site.user_dn(number), self.site.user_attributes(number) | password)
+
+    def set_password(self, number: int) -> None:
+        """By the request that is made for it: every server hashes what comes by that."""
+        user = self.site.user(number)
+        self.connection.extend.standard.modify_password(user.dn, new_password=user.password)
+        if self.connection.result["result"] != 0:
+            raise _refusal(f"a password for {user.dn}", self.connection.result)
+
+
+def _refusal(what: str, result: Mapping[str, Any]) -> InstanceError:
+    words = f"{result['description']} {result['message']}".rstrip()
+    return InstanceError(f"the server refused {what}: {words}")
 
 
 @contextmanager
@@ -138,6 +167,28 @@ def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN40
     return connection
 
 
+def read_anonymously(host: str, port: int, dn: str) -> dict[str, list[str]]:
+    """What anyone may read of a server and of one entry; empty when that is nothing."""
+    server = ldap3.Server(host, port, get_info=ldap3.NONE, connect_timeout=ASK_S)
+    connection = ldap3.Connection(server, receive_timeout=ASK_S, raise_exceptions=False)
+    found: dict[str, list[str]] = {}
+    try:
+        connection.open()
+        for entry, name in (("", "vendorVersion"), (dn, "userPassword")):
+            if connection.search(entry, "(objectClass=*)", ldap3.BASE, attributes=[name]):
+                raw = connection.response[0].get("raw_attributes", {})
+                found |= {name: _texts(raw[name]) for name in raw if raw[name]}
+    except (LDAPException, OSError):
+        return found
+    finally:
+        close_quietly(connection)
+    return found
+
+
+def _texts(values: Sequence[bytes]) -> list[str]:
+    return [value.decode(errors="replace") for value in values]
+
+
 def close_quietly(connection: Any) -> None:  # noqa: ANN401
     with contextlib.suppress(LDAPException, OSError):  # it may be gone already
         connection.unbind()
@@ -145,7 +196,14 @@ def close_quietly(connection: Any) -> None:  # noqa: ANN401
         connection.socket.close()
 
 
-def add_people(socket: Path, site: Site, numbers: range, *, workers: int) -> None:
+def add_people(
+    socket: Path,
+    site: Site,
+    numbers: range,
+    *,
+    workers: int,
+    add: Callable[[Directory, int], None] = Directory.add_user,
+) -> None:
     """Add users over several connections at once: the hashing is what takes the time.
 
     Each user gets a salt of his own. NSS remembers PBKDF2 results by password, salt and rounds,
@@ -154,9 +212,10 @@ def add_people(socket: Path, site: Site, numbers: range, *, workers: int) -> Non
     step = max(1, -(-len(numbers) // workers))
     shares = [numbers[begin : begin + step] for begin in range(0, len(numbers), step)]
 
-    def add(share: range) -> None:
+    def add_share(share: range) -> None:
         with connect(socket, site) as directory:
-            directory.add_people(share)
+            for number in share:
+                add(directory, number)
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
-        list(pool.map(add, shares))
+        list(pool.map(add_share, shares))

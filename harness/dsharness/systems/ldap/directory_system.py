@@ -11,7 +11,7 @@ from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
 from dsharness.model import Facts, Settings
 from dsharness.systems.contract import Endpoint, Look, Seed, Told
-from dsharness.systems.ldap.directory import Directory, Site, add_people, connect
+from dsharness.systems.ldap.directory import Directory, Site, Users, add_people, connect
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 
 SOCKET_NAME = "ldapi"
@@ -22,16 +22,17 @@ WORKERS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class LdapEndpoint(Endpoint):
-    """A directory: where its users are, and the socket that only the lab uses."""
+    """A directory, and who may bind there."""
 
-    site: Site
-    socket: Path | None = None  # None by address
+    users: Users
 
-    @property
-    def own_socket(self) -> Path:
-        if self.socket is None:
-            raise InstanceError("a directory by address cannot be asked by the lab itself")
-        return self.socket
+
+@dataclass(frozen=True, kw_only=True)
+class OwnDirectory(LdapEndpoint):
+    """One that the lab made: it asks over a socket that no load uses."""
+
+    users: Site
+    socket: Path
 
 
 class DirectorySystem:
@@ -53,15 +54,19 @@ class DirectorySystem:
         """The server's own count of simple binds since its start."""
         raise NotImplementedError
 
-    def endpoint(self, box: Container, shared: Path) -> LdapEndpoint:
-        return LdapEndpoint(
-            port=self.site.port, shared=shared, box=box, site=self.site,
+    def add_user(self, directory: Directory, number: int) -> None:
+        """Add a user whose password the server hashes."""
+        directory.add_user(number)
+
+    def endpoint(self, box: Container, shared: Path) -> OwnDirectory:
+        return OwnDirectory(
+            port=self.site.port, shared=shared, box=box, users=self.site,
             socket=shared / SOCKET_NAME,
         )  # fmt: skip
 
     def ready(self, endpoint: Endpoint) -> bool:
         """Whether its manager can bind."""
-        socket = _directory(endpoint).own_socket
+        socket = _socket(endpoint)
         if not socket.exists():
             return False
         try:
@@ -71,16 +76,16 @@ class DirectorySystem:
             return False
 
     def fill(self, endpoint: Endpoint, seed: Seed, told: Told) -> None:
-        socket = _directory(endpoint).own_socket
+        socket = _socket(endpoint)
         with connect(socket, self.site) as directory:
             self.settle(directory, seed.settings)
         told(f"adding {seed.entries} users; this version hashes their passwords")
-        add_people(socket, self.site, range(seed.entries), workers=WORKERS)
+        add_people(socket, self.site, range(seed.entries), workers=WORKERS, add=self.add_user)
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """First and last user must bind, and be stored in one and the same way."""
         ends = (0, seed.entries - 1)
-        with connect(_directory(endpoint).own_socket, self.site) as directory:
+        with connect(_socket(endpoint), self.site) as directory:
             for number in ends:
                 directory.check_user(number)
             first, last = (directory.stored_password(number) for number in ends)
@@ -90,7 +95,7 @@ class DirectorySystem:
         return _facts(version, first)
 
     def look(self, endpoint: Endpoint) -> Look:
-        with connect(_directory(endpoint).own_socket, self.site) as directory:
+        with connect(_socket(endpoint), self.site) as directory:
             facts = _facts(self.version(directory), directory.stored_password(0))
             return Look(facts=facts, operations=self.binds(directory))
 
@@ -106,7 +111,7 @@ def _facts(version: str, stored: StoredPassword) -> Facts:
     return {VERSION: version, **stored.facts}
 
 
-def _directory(endpoint: Endpoint) -> LdapEndpoint:
-    if not isinstance(endpoint, LdapEndpoint):
-        raise InstanceError(f"port {endpoint.port} is not a directory's")
-    return endpoint
+def _socket(endpoint: Endpoint) -> Path:
+    if not isinstance(endpoint, OwnDirectory):
+        raise InstanceError(f"what answers on port {endpoint.port} is no directory of the lab's")
+    return endpoint.socket

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
 from dsharness.model import Settings
+from dsharness.systems import side_process
 from dsharness.systems.contract import SHARED_FOLDER, Seed
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
@@ -57,10 +58,10 @@ class Dirsrv(ns_slapd.NsSlapd):
         ns_slapd.move_socket(box, self.config_folder)
 
     def start(self, box: Container) -> None:
-        ns_slapd.start(box, *self.serve_command())
+        side_process.start(box, *self.serve_command())
 
     def stop(self, box: Container) -> None:
-        ns_slapd.stop(box, PID_FILE)
+        side_process.stop(box, PID_FILE)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         ns_slapd.settle(directory, settings)

@@ -14,6 +14,7 @@ from typing import ClassVar
 from dsharness.containers.container import Container, Options
 from dsharness.errors import InstanceError
 from dsharness.model import Settings
+from dsharness.systems import side_process
 from dsharness.systems.contract import SHARED_FOLDER
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
@@ -90,10 +91,10 @@ class IpaDirectory(ns_slapd.NsSlapd):
         return ("sh", "-c", SERVE, "sh", *ns_slapd.serve_command(CONFIG_FOLDER, PID_FILE))
 
     def start(self, box: Container) -> None:
-        ns_slapd.start(box, *self.serve_command())
+        side_process.start(box, *self.serve_command())
 
     def stop(self, box: Container) -> None:
-        ns_slapd.stop(box, PID_FILE)
+        side_process.stop(box, PID_FILE)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         ns_slapd.settle(directory, settings)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.model import Settings
-from dsharness.systems.contract import ENDED_NAME, SAID_NAME, SHARED_FOLDER
+from dsharness.systems.contract import SHARED_FOLDER
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
 
@@ -23,34 +23,10 @@ LOGS_OFF = {
 LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
 
-# Nobody hears what is left running in a container: its words and its end go where the lab looks.
-START = f'"$@" >{SHARED_FOLDER}/{SAID_NAME} 2>&1; echo $? >{SHARED_FOLDER}/{ENDED_NAME}'
-# $1 is the file with the server's process id, $2 the one that tells its end.
-STOP = """
-pid=$(cat "$1") && kill "$pid" || exit 1
-left=600
-while [ -d "/proc/$pid" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
-[ ! -d "/proc/$pid" ] || exit 1
-left=50
-while [ ! -s "$2" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
-rm -f "$2"
-"""
-
 
 def serve_command(config_folder: str, pid_file: str, program: str = "ns-slapd") -> tuple[str, ...]:
     """The server in the foreground."""
     return (program, "-D", config_folder, "-i", pid_file, "-d", SPEAK)
-
-
-def start(box: Container, *command: str) -> None:
-    """Leave the server running beside the container's main command."""
-    box.start("sh", "-c", START, "sh", *command)
-
-
-def stop(box: Container, pid_file: str) -> None:
-    """End the server cleanly; its database is whole afterwards."""
-    ended = f"{SHARED_FOLDER}/{ENDED_NAME}"
-    box.must("sh", "-c", STOP, "sh", pid_file, ended, what="stop the server")
 
 
 def move_socket(box: Container, config_folder: str) -> None:

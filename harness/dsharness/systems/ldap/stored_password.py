@@ -1,4 +1,4 @@
-"""A stored password: which scheme, how many rounds, as the value itself tells."""
+"""A stored password: which scheme, and how much work, as the value itself tells."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import re
 
 from dsharness.model import Facts, Value
 
-SCHEME, ROUNDS = "password-scheme", "password-rounds"  # as facts
+# As facts.
+SCHEME, ROUNDS, MEMORY = "password-scheme", "password-rounds", "password-memory-kib"
 
 _VALUE = re.compile(r"^\{(?P<scheme>[^}]+)\}(?P<rest>.*)$", re.DOTALL)
 _COUNT = re.compile(r"[0-9]{1,10}(?=\$)")
+_ARGON2 = re.compile(r"\$argon2\w*\$(?:v=\d+\$)?m=(?P<memory>\d{1,10}),t=(?P<rounds>\d{1,10}),p=")
 
 
 class StoredPassword(Value):
@@ -18,23 +20,24 @@ class StoredPassword(Value):
 
     scheme: str
     rounds: int | None = None
+    memory_kib: int | None = None  # that each round goes over, where the scheme has it
 
     def __str__(self) -> str:
-        return self.scheme + (f" with {self.rounds} rounds" if self.rounds else "")
+        rounds = f" with {self.rounds} rounds" if self.rounds else ""
+        return self.scheme + rounds + (f" over {self.memory_kib} KiB" if self.memory_kib else "")
 
     @property
     def facts(self) -> Facts:
-        rounds: Facts = {} if self.rounds is None else {ROUNDS: self.rounds}
-        return {SCHEME: self.scheme, **rounds}
+        known = {SCHEME: self.scheme, ROUNDS: self.rounds, MEMORY: self.memory_kib}
+        return {name: value for name, value in known.items() if value is not None}
 
 
 def stored_in(facts: Facts) -> StoredPassword | None:
     """None where nothing is said of passwords: no directory, or one by address."""
     if SCHEME not in facts:
         return None
-    rounds = facts.get(ROUNDS)
     return StoredPassword(
-        scheme=str(facts[SCHEME]), rounds=int(rounds) if rounds is not None else None
+        scheme=str(facts[SCHEME]), rounds=_number(facts, ROUNDS), memory_kib=_number(facts, MEMORY)
     )
 
 
@@ -44,6 +47,11 @@ def parse_stored(value: str) -> StoredPassword:
     if match is None:
         return StoredPassword(scheme="CLEAR")
     scheme, rest = match["scheme"], match["rest"]
+    argon2 = _ARGON2.match(rest) if scheme.upper() == "ARGON2" else None
+    if argon2 is not None:
+        return StoredPassword(
+            scheme=scheme, rounds=int(argon2["rounds"]), memory_kib=int(argon2["memory"])
+        )
     return StoredPassword(scheme=scheme, rounds=_rounds(scheme.upper(), rest))
 
 
@@ -54,7 +62,12 @@ def _rounds(scheme: str, rest: str) -> int | None:
         except ValueError:
             return None
         return int.from_bytes(block[:4], "big") if len(block) >= 4 else None
-    if scheme.startswith("PBKDF2"):  # the Rust schemes: decimal before the first dollar
+    if scheme.startswith("PBKDF2"):  # others: decimal before the first dollar
         count = _COUNT.match(rest)
         return int(count[0]) if count else None
     return None
+
+
+def _number(facts: Facts, name: str) -> int | None:
+    value = facts.get(name)
+    return int(value) if value is not None else None

@@ -1,0 +1,144 @@
+"""OpenLDAP's slapd from Debian's packages: one mdb database, fixed sizes, no logs.
+
+Both containers run as slapd's own user, without any capability. The configuration is one file that
+the lab writes, so that nothing depends on what the package's own set-up asked or guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
+
+from dsharness.containers.container import Container, Options
+from dsharness.errors import InstanceError
+from dsharness.model import Settings
+from dsharness.systems import side_process
+from dsharness.systems.contract import SAID_NAME, SHARED_FOLDER, Seed
+from dsharness.systems.ldap.directory import Directory, Site
+from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
+
+MODULES = "/usr/lib/ldap"
+# What may hash passwords, by module; 2.5 renamed pw-argon2 to argon2.
+HASHING = ("pw-sha2", "pw-pbkdf2", "pw-argon2", "argon2")
+SCHEME_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+VERSION = re.compile(r"slapd (\S+)")
+
+HOME = "/var/lib/ldap/lab"
+CONFIG = f"{HOME}/slapd.conf"
+PID_FILE = f"{HOME}/slapd.pid"
+WRITE = f"umask 077; mkdir -p {HOME}/data && cat >{CONFIG}"
+
+MAP_BYTES = 1 << 30  # of the database's address space; its file grows as it is filled
+THREADS = 16
+# Its tables have one place for each file that it may open. Engines allow from 1,024 files to a
+# thousand million, for which it would take gigabytes. (podman's own flag drops its other limits.)
+SERVE = 'ulimit -n 1024 && exec "$@"'
+
+
+class OpenLdap(DirectorySystem):
+    """The driver of OpenLDAP's slapd."""
+
+    product: ClassVar[str] = "openldap"
+    revision: ClassVar[int] = 1
+    creating: ClassVar[str] = "writing the configuration"
+    port: ClassVar[int] = 3389
+    # Where a file is wrong; what follows such a line only repeats that it was.
+    grave: ClassVar[re.Pattern[str]] = re.compile(
+        r"failed|: line \d+: (?!.*(?:no valid hashes found|handler exited))"
+    )
+    # A root DN's password counts only inside the database that it is the root of.
+    site: ClassVar[Site] = Site(
+        suffix="dc=lab", people="ou=people,dc=lab", port=port, manager="cn=manager,dc=lab"
+    )
+
+    def making(self, shared: Path) -> Options:
+        return Options(user="openldap", volumes=((shared, SHARED_FOLDER, "rw"),))
+
+    def serving(self, shared: Path) -> Options:
+        return Options(
+            user="openldap",
+            memory="2g",
+            volumes=((shared, SHARED_FOLDER, "rw"),),
+        )
+
+    def idle_command(self) -> tuple[str, ...]:
+        return ("sleep", "infinity")
+
+    def serve_command(self) -> tuple[str, ...]:
+        """In the foreground; without `-d none` a server that cannot start ends without a word."""
+        socket = quote(f"{SHARED_FOLDER}/{SOCKET_NAME}", safe="")
+        listen = f"ldap://127.0.0.1:{self.port}/ ldapi://{socket}/"
+        return ("sh", "-c", SERVE, "sh", "slapd", "-f", CONFIG, "-h", listen, "-d", "none")
+
+    def create(self, box: Container, seed: Seed) -> None:
+        installed = box.must("ls", MODULES, what="list slapd's modules").split()
+        modules = tuple(name for name in HASHING if f"{name}.so" in installed)
+        scheme = seed.settings.options.get(PASSWORD_SCHEME)
+        text = configuration(self.site, modules, scheme)
+        box.must("sh", "-c", WRITE, what="write slapd's configuration", stdin=text)
+
+    def start(self, box: Container) -> None:
+        side_process.start(box, *self.serve_command())
+
+    def stop(self, box: Container) -> None:
+        side_process.stop(box, PID_FILE)
+
+    def settle(self, directory: Directory, settings: Settings) -> None:
+        """All settings are in the file that it was started with."""
+        del settings
+        directory.add(self.site.suffix, {"objectClass": ["top", "domain"], "dc": ["lab"]})
+        directory.add(self.site.people, {"objectClass": ["organizationalUnit"]})
+
+    def add_user(self, directory: Directory, number: int) -> None:
+        """It would keep an added password as it is: asked to set one, it hashes it."""
+        directory.add(self.site.user_dn(number), self.site.user_attributes(number))
+        directory.set_password(number)
+
+    def version(self, directory: Directory) -> str:
+        said = directory.read("cn=Monitor", "monitoredInfo")["monitoredInfo"][0]
+        found = VERSION.search(said)
+        return found[1] if found else said
+
+    def binds(self, directory: Directory) -> int:
+        """Those begun: a completed one is counted only after its answer was sent."""
+        entry = directory.read("cn=Bind,cn=Operations,cn=Monitor", "monitorOpInitiated")
+        return int(entry["monitorOpInitiated"][0])
+
+    def error_log(self) -> str:
+        """It keeps none: this is where its words go while the state is made."""
+        return f"{SHARED_FOLDER}/{SAID_NAME}"
+
+
+def configuration(site: Site, modules: tuple[str, ...], scheme: str | None) -> str:
+    """The whole of slapd.conf; without a scheme, slapd takes its own default."""
+    if scheme is not None and not SCHEME_NAME.fullmatch(scheme):
+        raise InstanceError(
+            f"{PASSWORD_SCHEME}: {scheme!r} is not the name of a password scheme",
+            hint="name it without braces, such as SSHA512, PBKDF2-SHA512 or ARGON2",
+        )
+    schemas = ("core", "cosine", "inetorgperson")
+    return "\n".join(
+        [
+            *(f"include /etc/ldap/schema/{name}.schema" for name in schemas),
+            f"modulepath {MODULES}",
+            *(f"moduleload {name}" for name in ("back_mdb", "back_monitor", *modules)),
+            *([f"password-hash {{{scheme}}}"] if scheme is not None else []),
+            f"pidfile {PID_FILE}",
+            "loglevel 0",
+            f"threads {THREADS}",
+            "database monitor",
+            f'rootdn "{site.manager}"',
+            "access to * by * none",
+            "database mdb",
+            f'suffix "{site.suffix}"',
+            f'rootdn "{site.manager}"',
+            f"rootpw {site.manager_password}",
+            f"directory {HOME}/data",
+            f"maxsize {MAP_BYTES}",
+            "access to attrs=userPassword by anonymous auth by * none",
+            "access to * by * none",
+            "",
+        ]
+    )
