@@ -14,7 +14,6 @@ from dsimages.bootstrap import bootstrapped
 from dsimages.build_failure import fault
 from dsimages.buildah import Recipe, Workshop, build, exists, labels_of
 from dsimages.keyed_image import keyed_image
-from dsimages.safe_words import IMAGE, checked
 
 LIBEXEC = Path(__file__).parent / "libexec"
 NAME = "Containerfile.base"
@@ -66,7 +65,6 @@ def foundation(workshop: Workshop, base: Base, digest: str | None) -> Foundation
 def _pulled(workshop: Workshop, base: Registry, locked: str | None) -> str:
     """The digest of the registry's image, which is here now."""
     pinned = base.digest or locked
-    checked(base.image, IMAGE, "base.image")
     name = f"{_repository(base)}@{pinned}" if pinned else base.image
     if pinned and exists(workshop.engine, name) and not workshop.fresh:
         return pinned

@@ -13,15 +13,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from dsharness.containers.container import Options, running
 from dsharness.content_key import content_key
 from dsharness.errors import ImageError, MatrixError
 from dsharness.model import Bootstrap
+from dsharness.model.words import Url
 from dsharness.process.command import Completed, run
 from dsimages.build_failure import fault
 from dsimages.buildah import Workshop, labels_of
 from dsimages.keyed_image import keyed_image
-from dsimages.safe_words import NAME, SUITE, URL, all_checked, checked
+from dsimages.safe_words import checked
 
 FORMAT = 1  # raise when the way of making a base changes what is in it
 
@@ -47,6 +50,7 @@ cat >{HOME}/.rpmmacros <<'END'
 %__transaction_unshare %{{nil}}
 END
 """
+URL = TypeAdapter[str](Url)
 KEYS = Path("/usr/share/distribution-gpg-keys")  # from the package of that name
 
 
@@ -54,11 +58,11 @@ def mirror_of(base: Bootstrap) -> str | None:
     """DSBISECT_MIRROR_<SUITE>, then the row's own, then None: the tool's default."""
     suite = base.suite.upper().replace("-", "_").replace(".", "_")
     mirror = os.environ.get(f"DSBISECT_MIRROR_{suite}") or base.mirror
-    return None if mirror is None else checked(mirror, URL, "base.mirror")
+    return None if mirror is None else checked(URL, mirror, f"DSBISECT_MIRROR_{suite}")
 
 
 def included(base: Bootstrap) -> tuple[str, ...]:
-    return all_checked(base.include or INCLUDE[base.tool], NAME, "base.include")
+    return base.include or INCLUDE[base.tool]
 
 
 def bootstrap_key(base: Bootstrap) -> str:
@@ -82,7 +86,6 @@ def _bootstrap(
     workshop: Workshop, base: Bootstrap, reference: str, labels: Mapping[str, str]
 ) -> None:
     what = f"bootstrap {base.suite}"
-    checked(base.suite, SUITE, "base.suite")
     with tempfile.TemporaryDirectory(prefix="dsbisect-bootstrap-") as folder:
         tarball = Path(folder) / TARBALL
         if base.tool == "dnf":
@@ -112,7 +115,7 @@ def mmdebstrap(base: Bootstrap, tarball: Path) -> list[str]:
         "mmdebstrap", "--variant=minbase", f"--include={','.join(included(base))}",
         # As in install-apt: frozen archives are signed, but their signatures expire.
         '--aptopt=Acquire::Check-Valid-Until "false"', '--aptopt=Acquire::Retries "3"',
-        checked(base.suite, SUITE, "base.suite"), str(tarball), *([mirror] if mirror else []),
+        base.suite, str(tarball), *([mirror] if mirror else []),
     ]  # fmt: skip
 
 
@@ -139,11 +142,7 @@ def _in_container(workshop: Workshop, base: Bootstrap, folder: Path, what: str) 
 def local_folders(base: Bootstrap) -> tuple[tuple[Path, str, str], ...]:
     """Repositories in a folder of this machine, and where the container sees them."""
     return tuple(
-        (
-            Path(url.removeprefix("file://")),
-            f"{LOCAL}/{checked(name, NAME, 'base.repositories')}",
-            "ro",
-        )
+        (Path(url.removeprefix("file://")), f"{LOCAL}/{name}", "ro")
         for name, url in base.repositories.items()
         if url.startswith("file://")
     )
@@ -153,9 +152,8 @@ def release_keys(base: Bootstrap) -> tuple[str, ...]:
     """URLs of the keys that must have signed; empty where the row does without."""
     if base.unsigned:
         return ()
-    named = all_checked(base.keys, URL, "base.keys")
     known = sorted(KEYS.glob(f"*/RPM-GPG-KEY-*{base.suite}-primary"))
-    keys = named or tuple(path.as_uri() for path in known)
+    keys = base.keys or tuple(path.as_uri() for path in known)
     if not keys:
         raise MatrixError(
             f"base.keys: no key is known that signs the packages of {base.suite}",
@@ -180,23 +178,16 @@ def dnf_commands(base: Bootstrap, keys: tuple[str, ...]) -> tuple[list[list[str]
 
 
 def _dnf(base: Bootstrap, keys: tuple[str, ...]) -> list[str]:
-    if not base.repositories:
-        raise MatrixError(
-            "base.repositories: dnf needs them, and takes no mirror",
-            hint="name each repository: repositories: {fedora: https://...}",
-        )
     argv = ["dnf", "-y", "--installroot", ROOT]
-    argv += [f"--releasever={checked(base.suite, SUITE, 'base.suite')}"]
+    argv += [f"--releasever={base.suite}"]
     argv += ["--setopt=install_weak_deps=False", "--setopt=tsflags=nodocs", "--setopt=retries=3"]
     argv += [f"--setopt=cachedir={OUT}/cache", "--setopt=keepcache=1"]
     argv += [f"--setopt=reposdir={ROOT}/etc/yum.repos.d"]
     for name, url in base.repositories.items():
-        identifier = checked(name, NAME, "base.repositories")
-        checked(url, URL, "base.repositories")
-        seen = f"file://{LOCAL}/{identifier}" if url.startswith("file://") else url
-        argv += [f"--repofrompath={identifier},{seen}", f"--repo={identifier}"]
-        argv += [f"--setopt={identifier}.gpgcheck={int(bool(keys))}"]
-        argv += [f"--setopt={identifier}.gpgkey={' '.join(keys)}"] if keys else []
+        seen = f"file://{LOCAL}/{name}" if url.startswith("file://") else url
+        argv += [f"--repofrompath={name},{seen}", f"--repo={name}"]
+        argv += [f"--setopt={name}.gpgcheck={int(bool(keys))}"]
+        argv += [f"--setopt={name}.gpgkey={' '.join(keys)}"] if keys else []
     return argv
 
 

@@ -1,4 +1,4 @@
-"""From a row to its Containerfile: pure text, checked words in, no shell."""
+"""From a row to its Containerfile: pure text, no shell; the model has checked every word."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ from dsharness.model import (
 )
 from dsharness.products.row_facts import installs, koji_rpms, packages_of, titled
 from dsimages.pins import wanted
-from dsimages.safe_words import APT_SOURCE, IMAGE, MODULE, NAME, SUITE, URL, VERSION
-from dsimages.safe_words import all_checked as words
-from dsimages.safe_words import checked as word
 
 TEMPLATES = Path(__file__).parent / "templates"
 LIBEXEC = "/usr/libexec/dsbisect"
@@ -34,7 +31,7 @@ def render(row: Row, locked: Mapping[str, str] | None = None, *, arch: str = mac
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - a Containerfile; every word is checked and JSON-quoted
+        autoescape=False,  # noqa: S701 - a Containerfile; words have their forms and are JSON-quoted
         keep_trailing_newline=True,
     )
     environment.filters["json"] = json.dumps
@@ -50,52 +47,46 @@ def render(row: Row, locked: Mapping[str, str] | None = None, *, arch: str = mac
 
 
 def describe(base: Base) -> str:
-    """One line that names a base, every word of it checked."""
+    """One line that names a base."""
     if isinstance(base, Bootstrap):
-        return f"{base.tool} {word(base.suite, SUITE, 'base.suite')}"
+        return f"{base.tool} {base.suite}"
     digest = f"@{base.digest}" if base.digest else ""
-    return f"{word(base.image, IMAGE, 'base.image')}{digest}"
+    return f"{base.image}{digest}"
 
 
 def install(row: Row, locked: Mapping[str, str], arch: str) -> tuple[str, ...]:
     """The command that installs the row's packages, as one argument list; () for none."""
     match row.packages:
         case AptPackages(sources=sources):
-            lines = words(sources, APT_SOURCE, f"{row.id}: packages.sources")
-            flags = [part for line in lines for part in ("--source", line)]
+            flags = [part for line in sources for part in ("--source", line)]
             return (f"{LIBEXEC}/install-apt", *flags, *_specs(row, locked, siblings=True))
         case DnfPackages(modules=modules):
-            streams = words(modules, MODULE, f"{row.id}: packages.modules")
-            flags = [part for stream in streams for part in ("--module", stream)]
+            flags = [part for stream in modules for part in ("--module", stream)]
             specs = _specs(row, locked, siblings=False)
-            return (f"{LIBEXEC}/install-dnf", *_repositories(row, row.packages), *flags, *specs)
+            return (f"{LIBEXEC}/install-dnf", *_repositories(row.packages), *flags, *specs)
         case KojiPackages() as koji:
             flags = [part for url in koji_urls(row, koji, arch) for part in ("--url", url)]
             specs = _specs(row, locked, siblings=False, leave=koji_rpms(row, koji))
-            return (f"{LIBEXEC}/install-dnf", *_repositories(row, koji), *flags, *specs)
+            return (f"{LIBEXEC}/install-dnf", *_repositories(koji), *flags, *specs)
         case PreinstalledPackages():
             return ()
 
 
 def koji_urls(row: Row, koji: KojiPackages, arch: str) -> tuple[str, ...]:
     """Where Koji keeps each RPM of one build."""
-    where = f"{row.id}: packages"
     name, version, release = koji.nvr.rsplit("-", 2)
-    folder = f"{word(koji.url, URL, f'{where}.url')}/{name}/{version}/{release}"
+    folder = f"{koji.url}/{name}/{version}/{release}"
     urls = []
-    for rpm in words(koji_rpms(row, koji), NAME, f"{where}.rpms"):
+    for rpm in koji_rpms(row, koji):
         kind = "noarch" if rpm.startswith(NOARCH) else arch
         urls.append(f"{folder}/{kind}/{rpm}-{version}-{release}.{kind}.rpm")
-    return words(urls, URL, f"{where}.nvr")
+    return tuple(urls)
 
 
-def _repositories(row: Row, packages: DnfPackages | KojiPackages) -> list[str]:
-    where = f"{row.id}: packages.repositories"
+def _repositories(packages: DnfPackages | KojiPackages) -> list[str]:
     trust = ["--unsigned"] if packages.unsigned else []
     return trust + [
-        part
-        for name, url in packages.repositories.items()
-        for part in ("--repo", f"{word(name, NAME, where)}={word(url, URL, where)}")
+        part for name, url in packages.repositories.items() for part in ("--repo", f"{name}={url}")
     ]
 
 
@@ -107,11 +98,11 @@ def _specs(
     # A pin that the row does not install by name still has to be that version.
     names = dict.fromkeys([*installs(row), *wishes])
     specs = []
-    for name in words(names, NAME, f"{row.id}: packages.install"):
+    for name in names:
         if name in locked:
-            specs.append(f"{name}=={word(locked[name], VERSION, f'{row.id}: matrix.lock')}")
+            specs.append(f"{name}=={locked[name]}")
         elif name in wishes:
-            specs.append(f"{name}={word(wishes[name], VERSION, f'{row.id}: pins.{name}')}")
+            specs.append(f"{name}={wishes[name]}")
         else:
             specs.append(name)
             continue

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from dsharness.content_key import content_key
 from dsharness.errors import MatrixError
 from dsharness.model import Row, Value
+from dsharness.model.words import ImageDigest, PackageName, PackageVersion
 from dsharness.paths import config_home
 from dsharness.process.command import atomic_write
 from dsharness.process.deadline import Deadline
@@ -25,8 +26,10 @@ class Locked(Value):
     """One row as it was when its image was first made."""
 
     row: str = Field(description="key of the row's definition; another definition is unlocked")
-    digest: str | None = Field(default=None, description="of the registry's image")
-    packages: dict[str, str] = Field(description="exact versions of the pinned packages")
+    digest: ImageDigest | None = Field(default=None, description="of the registry's image")
+    packages: dict[PackageName, PackageVersion] = Field(
+        description="exact versions of the pinned packages"
+    )
     manifest: str = Field(description="key of all installed packages and their versions")
 
 

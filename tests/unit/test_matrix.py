@@ -122,7 +122,8 @@ def test_the_sound_one_is_sound(tmp_path):
             "fc35, repositories: {f: 'http://x/'}}\n",
             "packages.repositories.f: value 'http://x/': https; or say `plain_http: true`",
         ),
-        ("fc35}\n", "fc35, url: 'HTTP://x/'}\n", "rows[1].packages.url: value 'HTTP://x/': https"),
+        ("fc35}\n", "fc35, url: 'HTTP://x/'}\n", "rows[1].packages.url: value 'HTTP://x/'"),
+        ("fc35}\n", "fc35, url: 'http://x/'}\n", "rows[1].packages.url: value 'http://x/': https"),
         ("suite: bullseye", "suite: b, unsigned: true", "rows[0].base.unsigned: only with `tool"),
         ("tool: mmdebstrap", "tool: dnf", "rows[0].base.repositories: missing; `tool: dnf`"),
         (
@@ -139,7 +140,11 @@ def test_the_sound_one_is_sound(tmp_path):
         ("2.0.17-1.fc35", "2.0.16-1.fc35", "rows[1].packages.nvr: value '389-ds-base-2.0.16-1"),
         ("kind: apt}", "kind: dnf}", "rows[0].packages.kind: value 'dnf': apt with `family: apt`"),
         ("family: apt", "family: dnf", "rows[0].base.tool: value 'mmdebstrap': dnf with"),
-        ("suite: bullseye", "suite: b, repositories: {x: y}", "rows[0].base.repositories: only"),
+        (
+            "suite: bullseye",
+            "suite: b, repositories: {x: https://y}",
+            "rows[0].base.repositories: only",
+        ),
         ('"1.4.4.11"', '"1.4.4.11", freeipa: "4.9.6"', "rows[0].versions.freeipa: value '4.9.6'"),
         ('"1.4.4.11"', '"1.4.4.11", aldpro: "2.4.0"', "only with `system: aldpro`"),
         ("kind: apt}\n", "kind: apt}\n    system: freeipa\n", "versions.freeipa: missing"),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dsharness.errors import MatrixError
-from dsimages.safe_words import NAME, URL, checked
 
 CHROOT = re.compile(r"(eol/)?[a-z0-9][a-z0-9.+_-]*")
 KEYS = "/usr/share/distribution-gpg-keys"
@@ -57,7 +56,7 @@ def config(chroot: Chroot, root: str) -> str:
         )
     lines = [
         f"include('{chroot.base}.cfg')",
-        f"config_opts['root'] = '{checked(root, NAME, 'mock root')}'",
+        f"config_opts['root'] = '{root}'",
         "config_opts['rpmbuild_networking'] = False",
         "config_opts['use_host_resolv'] = False",
         "config_opts['plugin_conf']['ccache_enable'] = False",
@@ -72,8 +71,7 @@ def config(chroot: Chroot, root: str) -> str:
 def _dnf_conf(chroot: Chroot) -> str:
     key = f"gpgkey=file://{KEYS}/{chroot.key_file}\n" if chroot.key_file else "gpgcheck=0\n"
     blocks = [
-        f"\n[{checked(name, NAME, 'repositories')}]\nname={name}\n"
-        f"baseurl={checked(url, URL, 'repositories')}\n{key}skip_if_unavailable=False\n"
+        f"\n[{name}]\nname={name}\nbaseurl={url}\n{key}skip_if_unavailable=False\n"
         for name, url in chroot.repositories.items()
     ]
     return MAIN + "".join(blocks)

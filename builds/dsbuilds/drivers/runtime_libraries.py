@@ -10,12 +10,15 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, installer
 from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Image
+from dsharness.model.words import PackageName, PackageVersion
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages import manifest
@@ -23,12 +26,13 @@ from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.containerfile import LIBEXEC
 from dsimages.image_catalog import Progress
 from dsimages.keyed_image import keyed_image
-from dsimages.safe_words import NAME, all_checked
+from dsimages.safe_words import checked
 
 SCRIPTS = Path(__file__).parents[1] / "libexec"
 INSIDE = "/usr/libexec/dsbisect-build"
 TREE = "/opt"
 LIMIT_S = 600.0
+NAME, VERSION = TypeAdapter[str](PackageName), TypeAdapter[str](PackageVersion)
 
 Owners = Mapping[str, tuple[str, str]]  # library -> package and version
 
@@ -92,8 +96,11 @@ def _extended(
 
     def make(reference: str) -> None:
         told(f"installing {', '.join(packages)}, which the build needs to run")
-        names = all_checked(tuple(packages), NAME, "packages of libraries")
-        words = [f"{name}=={packages[name]}" for name in names]
+        words = [
+            f"{checked(NAME, name, 'packages of libraries')}"
+            f"=={checked(VERSION, version, f'the version of {name}')}"
+            for name, version in packages.items()
+        ]
         command = json.dumps([f"{LIBEXEC}/{installer(toolset.family)}", *words])
         recipe = Recipe(
             text=f"ARG BASE\nFROM ${{BASE}}\nRUN {command}\n",

@@ -21,7 +21,6 @@ from dsharness.package_version import answers
 from dsharness.process.command import Completed
 from dsimages.build_failure import UNREACHABLE, no_answer_or_a_refusal
 from dsimages.buildah import Workshop
-from dsimages.safe_words import NAME, checked
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
 INSIDE = "/usr/libexec/dsbisect-build"
@@ -40,7 +39,6 @@ def distribution_source(
 
     An image is one state of its distribution, so its answer is kept: later runs need no network.
     """
-    package = checked(package, NAME, "build.source.package")
     folder = _fetched(at, image, package, wish, progress)
     return described(folder, image.candidate_id)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dsharness.model.value import Identifier, Shown, Value, Version
+from dsharness.model.words import PackageName
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -34,7 +35,7 @@ class DistributionSource(Value):
     """The source package that the row's own distribution offers."""
 
     kind: Literal["distribution"] = "distribution"
-    package: str | None = Field(default=None, description="default: of the row's product")
+    package: PackageName | None = Field(default=None, description="default: of the row's product")
     version: Version | None = Field(default=None, description="upstream or full; default: newest")
 
 
@@ -76,7 +77,7 @@ class Toolchain(Value):
 
     id: Identifier
     row: Identifier
-    packages: tuple[str, ...]
+    packages: tuple[PackageName, ...]
     offers: tuple[str, ...] = Field(description="what a tree may need: see docs/builds.md")
 
 

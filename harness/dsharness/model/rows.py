@@ -9,6 +9,16 @@ from pydantic import Field
 
 from dsharness.model.built import BuildSpec
 from dsharness.model.value import Identifier, Value, Version
+from dsharness.model.words import (
+    AptSource,
+    ImageDigest,
+    ImageName,
+    ModuleStream,
+    Nvr,
+    PackageName,
+    Suite,
+    Url,
+)
 
 
 class Family(StrEnum):
@@ -43,12 +53,12 @@ class Bootstrap(Value):
 
     kind: Literal["bootstrap"] = "bootstrap"
     tool: Literal["mmdebstrap", "dnf"]
-    suite: str = Field(description="Debian suite, or Fedora/EL release version for dnf")
-    mirror: str | None = Field(default=None, description="overrides the tool's own mirror")
-    repositories: dict[str, str] = Field(
+    suite: Suite = Field(description="Debian suite, or Fedora/EL release version for dnf")
+    mirror: Url | None = Field(default=None, description="overrides the tool's own mirror")
+    repositories: dict[PackageName, Url] = Field(
         default_factory=dict, description="dnf only: repository id -> base URL"
     )
-    keys: tuple[str, ...] = Field(
+    keys: tuple[Url, ...] = Field(
         default=(),
         description="dnf only: URLs of the keys that sign its packages; default: the release's own "
         "of distribution-gpg-keys, where that is installed",
@@ -59,7 +69,7 @@ class Bootstrap(Value):
     plain_http: bool = Field(
         default=False, description="dnf only: repositories may be reached without encryption"
     )
-    include: tuple[str, ...] = Field(
+    include: tuple[PackageName, ...] = Field(
         default=(), description="packages the base starts with, instead of the lab's short list"
     )
 
@@ -68,8 +78,8 @@ class Registry(Value):
     """A base image pulled from a registry; its digest is pinned in matrix.lock."""
 
     kind: Literal["registry"] = "registry"
-    image: str
-    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
+    image: ImageName
+    digest: ImageDigest | None = None
 
 
 Base = Annotated[Bootstrap | Registry, Field(discriminator="kind")]
@@ -82,25 +92,27 @@ class AptPackages(Value):
     """From the distribution's apt archive, or the sources named."""
 
     kind: Literal["apt"] = "apt"
-    sources: tuple[str, ...] = Field(
+    sources: tuple[AptSource, ...] = Field(
         default=(), description="extra one-line apt sources, e.g. ALD Pro's frozen archive"
     )
-    install: tuple[str, ...] | None = Field(default=None, description=INSTALL)
+    install: tuple[PackageName, ...] | None = Field(default=None, description=INSTALL)
 
 
 class DnfPackages(Value):
     """From the distribution's dnf repositories, or archives and vaults by base URL."""
 
     kind: Literal["dnf"] = "dnf"
-    repositories: dict[str, str] = Field(default_factory=dict)
+    repositories: dict[PackageName, Url] = Field(default_factory=dict)
     unsigned: bool = Field(
         default=False, description="the repositories' packages carry no signature; accepted"
     )
     plain_http: bool = Field(
         default=False, description="repositories may be reached without encryption"
     )
-    modules: tuple[str, ...] = Field(default=(), description="module streams, e.g. NAME:STREAM")
-    install: tuple[str, ...] | None = Field(default=None, description=INSTALL)
+    modules: tuple[ModuleStream, ...] = Field(
+        default=(), description="module streams, e.g. NAME:STREAM"
+    )
+    install: tuple[PackageName, ...] | None = Field(default=None, description=INSTALL)
 
 
 class KojiPackages(Value):
@@ -110,26 +122,26 @@ class KojiPackages(Value):
     """
 
     kind: Literal["koji"] = "koji"
-    nvr: Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+-[^-]+-[^-]+$")]
-    rpms: tuple[str, ...] | None = Field(
+    nvr: Nvr
+    rpms: tuple[PackageName, ...] | None = Field(
         default=None, description="of that build; default: those of the row's product"
     )
-    url: str = "https://kojipkgs.fedoraproject.org/packages"
-    repositories: dict[str, str] = Field(default_factory=dict)
+    url: Url = "https://kojipkgs.fedoraproject.org/packages"
+    repositories: dict[PackageName, Url] = Field(default_factory=dict)
     unsigned: bool = Field(
         default=False, description="the repositories' packages carry no signature; accepted"
     )
     plain_http: bool = Field(
         default=False, description="repositories may be reached without encryption"
     )
-    install: tuple[str, ...] | None = Field(default=None, description=INSTALL)
+    install: tuple[PackageName, ...] | None = Field(default=None, description=INSTALL)
 
 
 class PreinstalledPackages(Value):
     """Everything is in the registry image already (FreeIPA's server images)."""
 
     kind: Literal["preinstalled"] = "preinstalled"
-    install: tuple[str, ...] | None = Field(default=None, description=INSTALL)
+    install: tuple[PackageName, ...] | None = Field(default=None, description=INSTALL)
 
 
 Packages = Annotated[
@@ -160,7 +172,7 @@ class Row(Value):
         description="product, or what it is part of -> upstream version, as published; left out "
         "where only a first pull can tell (matrix.lock keeps it)",
     )
-    pins: dict[str, Version] = Field(
+    pins: dict[PackageName, Version] = Field(
         default_factory=dict, description="further packages that must have this version"
     )
     build: BuildSpec | None = Field(

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, PositiveFloat
 
 from dsharness.model import Identifier, Value
+from dsharness.model.words import PackageName
 
 SERVER = "server"  # the kind of every file that no pattern says to be something else
 
@@ -29,11 +30,11 @@ Regex = Annotated[str, AfterValidator(_regex)]
 class ProductPackages(Value):
     """How one package format calls what the program is installed from."""
 
-    server: str = Field(description="the package whose version is the product's")
-    siblings: tuple[str, ...] = Field(
+    server: PackageName = Field(description="the package whose version is the product's")
+    siblings: tuple[PackageName, ...] = Field(
         default=(), description="made from the same source; they must have the same version"
     )
-    source: str = Field(description="the source package")
+    source: PackageName = Field(description="the source package")
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -44,7 +45,9 @@ class Suite(Value):
     """What brings the product along; a row may state its version too."""
 
     title: str
-    packages: tuple[str, ...] = Field(default=(), description="the first that is installed counts")
+    packages: tuple[PackageName, ...] = Field(
+        default=(), description="the first that is installed counts"
+    )
     systems: tuple[str, ...] = Field(description="that may state its version")
     required_by: tuple[str, ...] = Field(default=(), description="systems that must state it")
 

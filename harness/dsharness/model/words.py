@@ -1,0 +1,30 @@
+"""Words that reach a command or a Containerfile, each of a form that means nothing else there."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+URL = r"(https?|file)://[A-Za-z0-9._~:/@%+$?=&,-]+"
+
+PackageName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+_-]{0,127}$")]
+PackageVersion = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~:_^-]{0,127}$")]
+ModuleStream = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[A-Za-z0-9._-]+)?$")]
+Nvr = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*-[A-Za-z0-9._+~^]+-[A-Za-z0-9._+~^]+$")
+]
+Url = Annotated[str, Field(pattern=f"^{URL}$")]
+ImageName = Annotated[
+    str,
+    Field(pattern=r"^[a-z0-9][A-Za-z0-9._:/-]*$", description="without a digest"),
+]
+ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+Suite = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+AptSource = Annotated[
+    str,
+    Field(
+        pattern=rf"^deb (\[[a-z0-9=,./_ -]+\] )?{URL}( [A-Za-z0-9._/-]+)+$",
+        description="a one-line apt source: deb [OPTIONS] URL SUITE COMPONENT...",
+    ),
+]
