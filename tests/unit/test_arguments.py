@@ -47,6 +47,26 @@ OF_BUILDS = (
     (("--source", "https://host/x.tar.gz", "--driver", "rpm"), "builds source packages"),
     (("--export", "notes.txt/out"), "--export notes.txt/out"),
 )
+BY_ADDRESS = ("measure", "--address", "ldap://127.0.0.1:3389")
+OF_ADDRESSES = (
+    ((), "either --users or --bind-dn"),
+    (("--users", "notes.txt", "--bind-dn", "cn=a"), "either --users or --bind-dn"),
+    (("--users", "none.tsv"), "--users none.tsv: No such file"),
+    (("--users", "empty.patch"), "--users empty.patch: it names no user"),
+    (("--users", "notes.txt"), "--users notes.txt, line 1: 0 tabs, not one"),
+    (("--bind-dn", "cn=a"), "--bind-dn needs a password"),
+    (("--bind-dn", "cn=a", "--password-file", "none"), "--password-file none: No such file"),
+    (("--bind-dn", "cn=a", "--password-file", "empty.patch"), "the password is empty"),
+    (("--bind-dn", "a", "--password-file", "notes.txt"), "the DN has no ="),
+    (("--users", "notes.txt", "--password-file", "notes.txt"), "belongs to --bind-dn"),
+    (("--users", "users.tsv", "--network", "none"), "the load would reach nothing"),
+    (("--users", "users.tsv", "--address", "ldaps://host"), "--address ldaps://host"),
+    (("--users", "users.tsv", "--limit", "0"), "--limit"),
+    (("--users", "users.tsv", "--operations", "0"), "--operations"),
+    (("--users", "users.tsv", "--workload", "bind-one"), "--workload is of no use with --address"),
+    (("--users", "users.tsv", "debian-13"), "ROW is of no use with --address"),
+    (("--users", "users.tsv", "--matrix", "none.yaml"), "none.yaml"),
+)
 CASES = (
     *((BUILD, *wrong) for wrong in (*WRONG, *OF_BUILDS)),
     *(((*BUILD, "--measure"), *wrong) for wrong in (*WRONG, *OF_BUILDS)),
@@ -57,6 +77,10 @@ CASES = (
         for wrong in WRONG
         if wrong[0][0] in {"--workload", "--settings", "--matrix"}
     ),
+    *((BY_ADDRESS, *wrong) for wrong in OF_ADDRESSES),
+    (("measure",), (), "nothing is named that could be measured"),
+    (MEASURE, ("--users", "notes.txt"), "--users needs --address"),
+    (MEASURE, ("--network", "host"), "--network needs --address"),
     (("build", "make", "debain-13"), (), "no row 'debain-13'"),
     (("measure", "debain-13"), (), "no row 'debain-13'"),
 )
@@ -84,6 +108,8 @@ def nothing_can_be_started(tmp_path, monkeypatch):
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "empty.patch").write_text("")
     (tmp_path / "notes.txt").write_text("no patch at all\n")
+    (tmp_path / "users.tsv").write_text("uid=a,dc=x\tsecret\n")
+    monkeypatch.delenv("DSBISECT_BIND_PASSWORD", raising=False)
     handlers = {number: signal.getsignal(number) for number in STOPPING}
     yield
     for number, handler in handlers.items():

@@ -1,16 +1,18 @@
-"""`measure`: some samples of one row, for a person or a script."""
+"""`measure`: some samples of one row, or of a directory by its address."""
 
 from __future__ import annotations
 
 import json
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, Relock, SettingsId, StorePlace
-from dsharness.errors import ExitCode
+from dsbisect.cli.measure_address import BY_ADDRESS, AddressOptions, measure_by_address, refuse
+from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,7 +21,12 @@ if TYPE_CHECKING:
 
 
 def measure(  # noqa: PLR0913 - each is an option
-    row: Annotated[str, typer.Argument(help="Row to measure: `dsbisect matrix show` lists them.")],
+    row: Annotated[
+        str | None,
+        typer.Argument(
+            help="Row to measure: `dsbisect matrix show` lists them.", show_default=False
+        ),
+    ] = None,
     *,
     workload: Annotated[
         list[str] | None, typer.Option("--workload", help="Repeatable. Default: the matrix's.")
@@ -33,12 +40,106 @@ def measure(  # noqa: PLR0913 - each is an option
     relock: Relock = False,
     keep: Keep = False,
     as_json: AsJson = False,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            help="ldap://HOST:PORT, instead of a row.",
+            rich_help_panel=BY_ADDRESS,
+        ),
+    ] = None,
+    users: Annotated[
+        Path | None,
+        typer.Option(
+            "--users",
+            help="Who binds: DN, tab, password on each line.",
+            rich_help_panel=BY_ADDRESS,
+        ),
+    ] = None,
+    bind_dn: Annotated[
+        str | None,
+        typer.Option("--bind-dn", help="Who binds, if only one does.", rich_help_panel=BY_ADDRESS),
+    ] = None,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--password-file",
+            help="The password of --bind-dn. Default: $DSBISECT_BIND_PASSWORD.",
+            rich_help_panel=BY_ADDRESS,
+        ),
+    ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network",
+            help="Of the load: host, container:NAME or another of podman's. Default: host for a "
+            "loopback address, else podman's default.",
+            rich_help_panel=BY_ADDRESS,
+        ),
+    ] = None,
+    operations: Annotated[
+        int,
+        typer.Option(
+            "--operations", min=1, max=100_000, help="Binds of a run.", rich_help_panel=BY_ADDRESS
+        ),
+    ] = 200,
+    threads: Annotated[
+        int,
+        typer.Option(
+            "--threads", min=1, max=64, help="Connections at once.", rich_help_panel=BY_ADDRESS
+        ),
+    ] = 4,
+    limit_s: Annotated[
+        float,
+        typer.Option(
+            "--limit",
+            min=1,
+            max=3600,
+            help="Seconds that all runs may take.",
+            rich_help_panel=BY_ADDRESS,
+        ),
+    ] = 60,
 ) -> None:
-    """Build, serve and measure one row.
+    """Build, serve and measure one row, or measure a directory by its address.
 
     Example: dsbisect measure debian-12 --workload bind-one --samples 10 --settings ssha512
+
+    Example: dsbisect measure --address ldap://127.0.0.1:3389 --users users.tsv --json
     """
     from rich.console import Console
+
+    if address is not None:
+        refuse(
+            "is of no use with --address",
+            {"ROW": row, "--workload": workload, "--store": store, "--relock": relock},
+        )
+        options = AddressOptions(
+            address=address,
+            users=users,
+            bind_dn=bind_dn,
+            password_file=password_file,
+            network=network,
+            runs=samples,
+            operations=operations,
+            threads=threads,
+            limit_s=limit_s,
+        )
+        measure_by_address(options, matrix, keep=keep, as_json=as_json)
+        return
+    refuse(
+        "needs --address",
+        {
+            "--users": users,
+            "--bind-dn": bind_dn,
+            "--password-file": password_file,
+            "--network": network,
+        },
+    )
+    if row is None:
+        raise UsageError(
+            "nothing is named that could be measured",
+            hint="name a row (`dsbisect matrix show` lists them), or --address ldap://HOST:PORT",
+        )
 
     from dsbisect.cli.progress_terminal import Watch
     from dsbisect.rows.row_samples import Look, measure_row

@@ -38,7 +38,10 @@ COMMANDS = {
         place="doctor:doctor",
         summary="Check what the lab needs of this machine, and print a fix for each fault.",
     ),
-    "measure": Lazy(place="measure:measure", summary="Build, serve and measure one row."),
+    "measure": Lazy(
+        place="measure:measure",
+        summary="Build, serve and measure one row, or measure a directory by its address.",
+    ),
     "plan": Lazy(
         place="plan:plan",
         summary="Measure the noise, simulate the search, and print what it would take.",

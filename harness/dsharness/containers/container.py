@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import signal
 import tempfile
@@ -29,6 +30,7 @@ from dsharness.process.deadline import Deadline
 # Podman's own statuses; any other is that of the command inside.
 PODMAN_FAILED = 125
 NO_COMMAND = (126, 127)
+NO_NETWORK = re.compile(r"netavark|\bcni\b|network|net namespace", re.IGNORECASE)
 START_LIMIT_S = 120.0
 ASK_LIMIT_S = 5.0
 # All but what keeps the container: with that, the rest would be killed half-way.
@@ -50,7 +52,7 @@ KILLED = 128 + signal.SIGKILL
 class Options:
     """How a container is confined. The defaults are those of a measured server."""
 
-    network: str = "none"
+    network: str | None = "none"  # None: podman's default one
     user: str | None = None
     cpus: tuple[int, ...] = ()
     memory: str | None = None
@@ -194,7 +196,7 @@ def run_argv(
     """Spell one ``podman run``, of which there is no other; pure, so that a test can read it."""
     flags: list[str] = ["run", "--detach" if detached else "--rm", "--name", name]
     flags += ["--label", LABEL, "--label", f"{OWNER}={owner_tag(os.getpid())}"]
-    flags += ["--network", options.network]
+    flags += ["--network", options.network] if options.network else []
     flags += ["--security-opt", "no-new-privileges", "--security-opt", "label=disable"]
     flags += ["--cap-drop", "all", "--pull", "never"]
     for capability in options.capabilities:
@@ -261,7 +263,7 @@ def running(
             deadline=Deadline.after(START_LIMIT_S), log=log,
         )  # fmt: skip
         if not done.ok:
-            raise _start_error(image, done, log)
+            raise _start_error(image, asked.network, done, log)
         box = Container(engine=engine, name=name, log=log)
         with holdable_box(box):
             yield box
@@ -270,12 +272,18 @@ def running(
             remove(engine, name)
 
 
-def _start_error(image: str, done: Completed, log: Path) -> DsbisectError:
+def _start_error(image: str, network: str | None, done: Completed, log: Path) -> DsbisectError:
     said = last_line(done)
     if "image not known" in said or "no such image" in said.lower():
         return ImageError(
             f"image {image} is not here: {said}",
             hint="`dsbisect image build` makes it again",
+            log=log,
+        )
+    if network != "none" and NO_NETWORK.search(said):
+        return EngineError(
+            f"a container of {image} did not start on {network or 'the default network'}: {said}",
+            hint="another --network may work: host, container:NAME or one of `podman network ls`",
             log=log,
         )
     if done.status in NO_COMMAND:

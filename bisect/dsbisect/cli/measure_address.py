@@ -1,0 +1,164 @@
+"""`measure --address`: what can be said of a directory that somebody else runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dsharness.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from dsharness.measure.by_address import AddressPlan, AddressResult
+    from dsharness.model import Matrix
+    from dsharness.systems.ldap.directory import LdapUser
+
+BY_ADDRESS = "A directory by its address"
+PASSWORD_VARIABLE = "DSBISECT_BIND_PASSWORD"  # noqa: S105 - where one is, not one
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddressOptions:
+    """What the command line says of a directory by its address."""
+
+    address: str
+    users: Path | None
+    bind_dn: str | None
+    password_file: Path | None
+    network: str | None
+    runs: int
+    operations: int
+    threads: int
+    limit_s: float
+
+
+def refuse(why: str, given: Mapping[str, object]) -> None:
+    """UsageError for the first of these that was given."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"{name} {why}", hint="`dsbisect measure --help` tells what is for what"
+            )
+
+
+def measure_by_address(
+    options: AddressOptions, matrix: Path | None, *, keep: bool, as_json: bool
+) -> None:
+    """Say what will be done, do that, and print what came of it."""
+    import typer
+    from rich.console import Console
+
+    from dsharness.matrix import load_matrix
+
+    plan = plan_of(options)
+    result = _run(load_matrix(matrix), plan, keep=keep)
+    if as_json:
+        typer.echo(result.model_dump_json(indent=2))
+        return
+    console = Console()
+    for part in shown(result):
+        console.print(part)
+
+
+def plan_of(options: AddressOptions) -> AddressPlan:
+    """What will be done; UsageError for what cannot be meant."""
+    from dsharness.measure.by_address import AddressPlan, checked_network, network_for
+    from dsharness.systems.ldap.address import parse_address
+
+    address = parse_address(options.address)
+    return AddressPlan(
+        address=address,
+        users=_users(options),
+        network=network_for(address, checked_network(options.network)),
+        runs=options.runs,
+        operations=options.operations,
+        threads=options.threads,
+        limit_s=options.limit_s,
+    )
+
+
+def _run(matrix: Matrix, plan: AddressPlan, *, keep: bool) -> AddressResult:
+    from rich.console import Console
+
+    from dsbisect.lab.candidates import RowSupply
+    from dsharness.containers.engine_probe import detect
+    from dsharness.measure.by_address import measure_address
+
+    console = Console(stderr=True, highlight=False)
+
+    def told(what: str) -> None:
+        console.print(what, markup=False, soft_wrap=True)
+
+    engine = detect()
+    loader = matrix.tools.loads[plan.workload.tool]
+    image = RowSupply(engine=engine, matrix=matrix).image(loader, told)
+    told(str(plan))
+    return measure_address(engine, image, plan, told, keep=keep)
+
+
+def shown(result: AddressResult) -> Iterator[RenderableType]:
+    """For eyes: the figures, then what they do not say."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("run", "binds", "s", "binds/s", "ms/bind", "")
+    for number, run in enumerate(result.runs, start=1):
+        table.add_row(
+            str(number),
+            str(run.operations),
+            f"{run.duration_s:.2f}",
+            f"{run.rate_per_s:.0f}",
+            f"{run.latency_us / 1000:.3g}",
+            "the load had no CPU left" if run.load_bound else "",
+        )
+    yield table
+    yield (
+        f"[bold]{escape(result.address)}[/]: {result.rate_per_s:.0f} binds/s, "
+        f"{result.latency_us / 1000:.3g} ms each on {result.threads} connections (medians)"
+    )
+    for name, value in result.facts.items():
+        yield f"it says: {escape(name)} {escape(str(value))}"
+    if result.stopped:
+        yield f"fewer runs than planned: {escape(result.stopped)}"
+    yield "not known:"
+    for what, why in result.unknown.items():
+        yield f"- {escape(what)}: {escape(why)}"
+    yield "Nothing was stored: a figure without the server's CPU time is not compared with rows."
+
+
+def _users(options: AddressOptions) -> tuple[LdapUser, ...]:
+    from dsharness.systems.ldap.address import checked_user, read_users
+
+    if (options.users is None) == (options.bind_dn is None):
+        raise UsageError(
+            "--address needs to know who binds: either --users or --bind-dn",
+            hint="--users FILE has a DN, a tab and a password on each line; --bind-dn DN takes its "
+            f"password from --password-file or ${PASSWORD_VARIABLE}",
+        )
+    if options.users is not None:
+        if options.password_file is not None:
+            raise UsageError("--password-file belongs to --bind-dn; --users has the passwords")
+        return read_users(options.users)
+    password, where = _password(options.password_file)
+    return (checked_user(options.bind_dn or "", password, f"--bind-dn and {where}"),)
+
+
+def _password(file: Path | None) -> tuple[str, str]:
+    if file is None:
+        if PASSWORD_VARIABLE not in os.environ:
+            raise UsageError(
+                "--bind-dn needs a password",
+                hint=f"--password-file FILE, or set ${PASSWORD_VARIABLE}; the command line would "
+                "show it to everyone on this machine",
+            )
+        return os.environ[PASSWORD_VARIABLE], f"${PASSWORD_VARIABLE}"
+    try:
+        return file.read_text(encoding="utf-8").removesuffix("\n"), f"--password-file {file}"
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--password-file {file}: it is not text in UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"--password-file {file}: {error.strerror}") from error
