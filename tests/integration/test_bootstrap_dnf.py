@@ -208,8 +208,7 @@ def test_registry_image_is_pulled_once_and_locked_by_digest(engine, matrix, dnf_
     assert image.packages == first.packages
 
     # The tag moves on; the lock does not.
-    moved = dnf_row.model_copy(update={"versions": dnf_row.versions.model_copy(
-        update={"389-ds": "2.0.16"})})  # fmt: skip
+    moved = dnf_row.model_copy(update={"versions": {"389-ds": "2.0.16"}})
     later = publish(registry, build(engine, matrix, moved))
     assert later != digest
     assert build(engine, matrix, row, no_cache=True).key == image.key

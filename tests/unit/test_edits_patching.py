@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsbuilds.edits import patch_of
-from dsbuilds.edits.contract import RUST_SCHEMES
+from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES
 from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError
 from dsharness.model import Promise

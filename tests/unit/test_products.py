@@ -15,7 +15,7 @@ systems: [toy]
 deb: {server: toy-server, source: toy}
 """
 SOURCE = """must_have: [main.c]
-example_revision: toy-1
+release_tags: toy-*
 files: {docs/*: docs, "*.md": docs, docs/code/*: server}
 hot_paths: {core/*: 2.0}
 """

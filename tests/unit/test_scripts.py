@@ -12,6 +12,7 @@ FOLDERS = (
     "scripts",
     ".ci",
     "builds/dsbuilds/libexec",
+    "builds/dsbuilds/libexec/389-ds",
     "images/dsimages/libexec",
     "tests/integration/freeipa",
 )
@@ -27,7 +28,7 @@ MEANT = {
     "builds/dsbuilds/libexec/build-deb": "SC1010",  # a stage that is called done
     "builds/dsbuilds/libexec/build-rpm": "SC1010",
     # also make's own $(…), a list of users, and names that libtool chose
-    "builds/dsbuilds/libexec/build-tree": "SC1010,SC2016,SC2086,SC2044",
+    "builds/dsbuilds/libexec/389-ds/build-tree": "SC1010,SC2016,SC2086,SC2044",
 }
 
 

@@ -1,4 +1,4 @@
-"""`build make` and `build list`: a row's 389-ds from source; measured against what it replaces."""
+"""`build make` and `build list`: a row's server from source; measured against what it replaces."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def make(  # noqa: PLR0913 - each is an option
     relock: Relock = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a row's 389-ds from source with edits and patches, and install it into an image.
+    """Build a row's server from source with edits and patches, and install it into an image.
 
     Example: dsbisect build make debian-13 --edit default-scheme=PBKDF2_SHA256 --measure
     """

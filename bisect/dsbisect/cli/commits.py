@@ -107,8 +107,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
 ) -> None:
     """Find the commit that made the server slow, and prove it.
 
-    Example: dsbisect bisect commits --repo ~/389-ds-base --good 389-ds-base-2.0.16
-    --bad 389-ds-base-2.0.17 --workload bind-one
+    Example: dsbisect bisect commits --repo ~/src/server --good v2.0.16 --bad v2.0.17
+    --workload bind-one
     """
     from dsbisect.cli.progress_json import Events
     from dsbisect.cli.progress_terminal import Watch

@@ -47,7 +47,7 @@ def judge(  # noqa: PLR0913 - each is an option
     A script for `git bisect run`: every failure is 125, with a warning.
     A matrix.yaml in the working folder is not read: it belongs to the commit.
 
-    Example: dsbisect judge HEAD --good 389-ds-base-2.0.16 --bad main --workload bind-one
+    Example: dsbisect judge HEAD --good v2.0.16 --bad main --workload bind-one
     """
     from dsbisect.commits.commits_request import Ask, check_ask
     from dsharness.matrix import find_settings, find_workload, load_matrix

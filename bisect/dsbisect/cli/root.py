@@ -111,7 +111,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Find where a 389-ds directory server turned slow: "
+    help="Find where a server turned slow: "
     "matrix.yaml goes in, a proven fast/slow boundary comes out.",
     epilog="Start with: [bold]dsbisect doctor[/], then [bold]dsbisect reproduce[/].",
 )

@@ -52,8 +52,9 @@ def survey(
     *,
     repo: Annotated[str, typer.Option("--repo", help="Checkout, bare repository or URL.")],
     tags: Annotated[
-        str, typer.Option("--tags", help="Only tags that match this pattern.")
-    ] = "389-ds-base-*",
+        str | None,
+        typer.Option("--tags", help="Only tags that match this pattern. Default: its releases."),
+    ] = None,
     matrix: OutsideMatrix = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +62,7 @@ def survey(
 
     It continues where it was interrupted, and prints what it knows however it ends.
 
-    Example: dsbisect build survey --repo ~/389-ds-base --tags '389-ds-base-2.*'
+    Example: dsbisect build survey --repo ~/src/server --tags 'v2.*'
     """
     from dsbisect.survey.tag_survey import Survey, run_survey
     from dsharness.containers.engine_probe import detect

@@ -17,8 +17,7 @@ REVISION = 1  # raise this when the same source may now get a different result
 
 def outcome_key(identity: str) -> str:
     """``identity`` names the source and its toolchain; the rest is the lab's own part."""
-    script = tree.SCRIPT.read_text(encoding="utf-8")
-    lab = [REVISION, tree.REVISION, script, SYSTEMS[SystemName.TREE].revision]
+    lab = [REVISION, tree.REVISION, tree.scripts(), SYSTEMS[SystemName.TREE].revision]
     return content_key([identity, lab])
 
 

@@ -18,6 +18,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
 from dsharness.errors import BuildError
 from dsharness.model import Matrix, Toolchain
+from dsharness.products import source_facts
 
 
 class SurveyListener(Protocol):
@@ -36,7 +37,7 @@ class Survey:
 
     matrix: Matrix
     repository: str
-    tags: str
+    tags: str | None = None  # a pattern; None: the releases of the product
     toolchain: str | None = None
 
 
@@ -62,7 +63,7 @@ def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iter
     A candidate's failure is a result; a failure of the machine or network ends the survey.
     """
     repository = Repository.open(survey.repository)
-    names = tags_of(repository, survey.tags)
+    names = tags_of(repository, survey.tags or _releases(repository))
     tasks = [task for name in names for task in _tasks(survey, engine, repository, name)]
     new = sum(task.outcome is None for task in tasks)
     listener.begin(len(names), len(tasks) - new, new)
@@ -71,6 +72,12 @@ def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iter
         finding = _known(task) or _tried(task, listener)
         listener.found(finding)
         yield finding
+
+
+def _releases(repository: Repository) -> str:
+    """Which tags are releases of the product that is checked out."""
+    facts = source_facts(repository.product("HEAD"))
+    return "*" if facts is None else facts.release_tags
 
 
 def _tasks(survey: Survey, engine: Engine, repository: Repository, tag: str) -> Iterator[_Task]:

@@ -34,7 +34,8 @@ from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive
 
-SCRIPT = Path(__file__).parents[1] / "libexec" / "build-tree"
+LIBEXEC = Path(__file__).parents[1] / "libexec"
+SCRIPT_NAME = "build-tree"  # in a folder of the product's name
 REVISION = 1  # raise when a build of the same source comes out differently
 SERVER = "opt/*/sbin"
 SLOT_WAIT_S = 7200.0
@@ -55,14 +56,25 @@ class TreeOrder:
     limits: Limits = field(default_factory=Limits)
 
     @property
+    def script(self) -> Path:
+        """What builds this product's trees."""
+        return LIBEXEC / self.needs.product / SCRIPT_NAME
+
+    @property
     def key(self) -> str:
         """All that decides what comes out; commits that differ in nothing else share it."""
         return content_key(
             [
-                REVISION, SCRIPT.read_text(encoding="utf-8"), server_key(self.tree.listing()),
+                REVISION, self.script.read_text(encoding="utf-8"), server_key(self.tree.listing()),
                 self.toolset.key, self.needs.flags, self.needs.settings, self.clean,
             ]
         )  # fmt: skip
+
+
+def scripts() -> str:
+    """The text of all scripts that build trees."""
+    found = sorted(LIBEXEC.glob(f"*/{SCRIPT_NAME}"))
+    return "".join(path.read_text(encoding="utf-8") for path in found)
 
 
 def build_tree(engine: Engine, order: TreeOrder, *, progress: Progress) -> Build:
@@ -133,7 +145,7 @@ class _Making:
         )
         cache = None if order.clean else compiler_cache(order.toolset.key)
         return confined_run(
-            at, order.toolset.reference, SCRIPT,
+            at, order.toolset.reference, order.script,
             _configure_key(order), str(len(available_cpus())),
             *order.needs.settings, "--", *order.needs.flags,
             build=build, source=source, cache=cache, volumes=tuple(volumes), limits=order.limits,

@@ -12,9 +12,6 @@ from dsharness.model import AppliedPatch, Promise
 Files = Callable[[str], str | None]
 """Reads a file of a tree by its path; None where there is none."""
 
-C_SCHEME = "PBKDF2_SHA256"  # computed by NSS; its rounds are tuned at start-up
-RUST_SCHEMES = ("PBKDF2", "PBKDF2-SHA1", "PBKDF2-SHA256", "PBKDF2-SHA512")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Edited:

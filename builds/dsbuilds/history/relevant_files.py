@@ -13,7 +13,7 @@ from dsharness.content_key import content_key
 from dsharness.products import SourceFacts, product_of_source, source_facts
 from dsharness.products.product import SERVER
 
-EVERY_FILE_COUNTS = SourceFacts(must_have=("*",), example_revision="HEAD")
+EVERY_FILE_COUNTS = SourceFacts(must_have=("*",))
 
 
 def facts_of(names: Collection[str]) -> SourceFacts:

@@ -16,6 +16,7 @@ from dsharness.products import product_of_source, why_no_source
 class Needs:
     """What a toolchain must offer, and what configure and the build are to be told."""
 
+    product: str  # whose source it is
     words: frozenset[str]
     crates: Crates
     flags: tuple[str, ...]
@@ -30,10 +31,11 @@ def needs_of(files: Files, left_out: AbstractSet[str] = frozenset()) -> Needs:
     ``left_out`` names optional parts that it is to be built without.
     """
     files = cache(files)
-    known = _eras(files)
+    product, known = _eras(files)
     given = [trait.gives for trait in known.of(files, left_out)]
     crates = [each.crates for each in given if each.crates is not None]
     return Needs(
+        product=product,
         words=frozenset(word for each in given for word in each.offers),
         crates=crates[-1] if crates else Crates.NONE,
         flags=tuple(flag for each in given for flag in each.flags),
@@ -43,15 +45,15 @@ def needs_of(files: Files, left_out: AbstractSet[str] = frozenset()) -> Needs:
     )
 
 
-def _eras(files: Files) -> Eras:
+def _eras(files: Files) -> tuple[str, Eras]:
     def has(path: str) -> bool:
         return files(path) is not None
 
     product = product_of_source(has)
     known = eras_of(product) if product else None
-    if known is None:
+    if product is None or known is None:
         raise BuildError(
             f"unbuildable: {why_no_source(has) if product is None else product}",
             hint="name a repository of a product that the lab builds: docs/products.md",
         )
-    return known
+    return product, known

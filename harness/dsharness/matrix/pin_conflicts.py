@@ -110,7 +110,7 @@ def _versions(row: Row) -> Iterator[Contradiction]:
         if name not in known.suites:
             said = f"unknown key; allowed: {', '.join(known.suites)}."
             yield ("published", "versions", name), None, said + suggestion(name, known.suites)
-    if row.family is Family.FREEIPA and row.system is SystemName.DIRSRV:
+    if row.family is Family.FREEIPA and row.system is not SystemName.FREEIPA:
         yield ("system",), str(row.system), "freeipa with `family: freeipa`"
 
 

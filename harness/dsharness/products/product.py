@@ -67,7 +67,7 @@ class SourceFacts(Value):
     must_have: tuple[str, ...] = Field(
         min_length=1, description="files that every version has: else it is no source of it"
     )
-    example_revision: str = Field(description="a tag, for messages that show how to name one")
+    release_tags: str = Field(default="*", description="pattern of the tags that are releases")
     files: dict[str, str] = Field(
         default_factory=dict,
         description="pattern -> kind; the first that fits counts. All else is the server",

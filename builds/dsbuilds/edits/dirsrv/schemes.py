@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.contract import RUST_SCHEMES, Files
+from dsbuilds.edits.contract import Files
 
+C_SCHEME = "PBKDF2_SHA256"  # computed by NSS; its rounds are tuned at start-up
+RUST_SCHEMES = ("PBKDF2", "PBKDF2-SHA1", "PBKDF2-SHA256", "PBKDF2-SHA512")
 RUST_SOURCE = "src/plugins/pwdchan/src/lib.rs"
 DSE = (
     "ldap/ldif/template-dse.ldif.in",

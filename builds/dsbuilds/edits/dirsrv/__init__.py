@@ -1,0 +1,1 @@
+"""Edits of 389-ds: how it stores a password by default."""
