@@ -42,6 +42,8 @@ def small_matrix(folder: Path, users: int = USERS, **changes: Any) -> Path:
     yaml = YAML()
     document = yaml.load(ROOT / "matrix.yaml")
     for workload in document["workloads"]:
+        if workload["tool"] != "ldclt":
+            continue
         workload["users"] = users
         workload["distinct_users"] = min(workload["distinct_users"], users, USERS)
     for row in document["rows"]:

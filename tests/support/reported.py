@@ -114,10 +114,15 @@ def matrix_of(rows: Mapping[str, Truth], workloads: tuple[str, ...]) -> Matrix:
             ],
             "series": [{"id": "debian", "title": "Debian releases", "rows": tuple(rows)}],
             "workloads": [
-                {"id": "bind-random", "title": "binds of 1,000 users at random"},
+                {
+                    "id": "bind-random",
+                    "title": "binds of 1,000 users at random",
+                    "tool": "ldclt",
+                },
                 {
                     "id": "bind-one",
                     "title": "binds of one user again and again",
+                    "tool": "ldclt",
                     "distinct_users": 1,
                     "order": "repeat",
                 },

@@ -56,7 +56,7 @@ def matrix() -> dict[str, object]:
         "tools": {"loads": {"ldclt": "debian-12"}},
         "rows": rows,
         "series": [{"id": "debian", "title": "Debian", "rows": ["debian-11", "debian-12"]}],
-        "workloads": [{"id": "bind-one", "title": "one user"}],
+        "workloads": [{"id": "bind-one", "title": "one user", "tool": "ldclt"}],
         "settings": [{"id": "default", "title": "as it is"}],
     }
 

@@ -44,7 +44,7 @@ rows:
 series:
   - {id: s, title: t, rows: [a, b]}
 workloads:
-  - {id: w, title: t, users: 10, distinct_users: 10}
+  - {id: w, title: t, tool: ldclt, users: 10, distinct_users: 10}
 settings:
   - {id: default}
 """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dsharness.loads.contract import Extent, Load, LoadReport, Operations, Seconds
+from dsharness.loads.dnsperf import Dnsperf
 from dsharness.loads.ldclt import Ldclt
 
 LOADS: dict[str, Load] = {
+    "dnsperf": Dnsperf(),
     "ldclt": Ldclt(),
 }
 

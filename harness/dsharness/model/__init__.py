@@ -61,7 +61,13 @@ from dsharness.model.value import (
     Value,
     Version,
 )
-from dsharness.model.workload import LdcltWorkload, UserOrder, Workload
+from dsharness.model.workload import (
+    DnsperfWorkload,
+    LdcltWorkload,
+    Transport,
+    UserOrder,
+    Workload,
+)
 
 __all__ = [
     "AppliedPatch",
@@ -76,6 +82,7 @@ __all__ = [
     "Defaults",
     "DistributionSource",
     "DnfPackages",
+    "DnsperfWorkload",
     "DriverName",
     "Facts",
     "Family",
@@ -107,6 +114,7 @@ __all__ = [
     "TarballSource",
     "Toolchain",
     "Tools",
+    "Transport",
     "UserOrder",
     "Value",
     "Verdict",

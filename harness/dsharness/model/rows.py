@@ -38,6 +38,7 @@ class SystemName(StrEnum):
     FREEIPA = "freeipa"
     ALDPRO = "aldpro"
     OPENLDAP = "openldap"
+    BIND = "bind"
 
 
 class Os(Value):

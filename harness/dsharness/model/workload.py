@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
@@ -56,5 +56,32 @@ class LdcltWorkload(Workload):
         return self.users
 
 
+class Transport(StrEnum):
+    """How a DNS query travels."""
+
+    UDP = "udp"
+    TCP = "tcp"
+
+
+class DnsperfWorkload(Workload):
+    """Queries for the addresses of a zone's names, by dnsperf."""
+
+    tool: Literal["dnsperf"] = "dnsperf"
+    operation: Literal["query"] = "query"
+    threads: PositiveInt = 1
+    transport: Transport = Transport.UDP
+    names: PositiveInt = Field(
+        default=1000, le=1 << 24, description="names of the zone, all asked for in turn"
+    )
+    clients: PositiveInt = Field(default=20, description="sockets that queries are sent from")
+    outstanding: PositiveInt = Field(default=100, description="queries that wait for an answer")
+    timeout_s: PositiveInt = Field(default=5, description="a query is lost after so long")
+    buffer_kb: PositiveInt = Field(default=200, description="of each socket, in either direction")
+
+    @property
+    def entries(self) -> int:
+        return self.names
+
+
 # Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
-AnyWorkload = LdcltWorkload
+AnyWorkload = Annotated[LdcltWorkload | DnsperfWorkload, Field(discriminator="tool")]

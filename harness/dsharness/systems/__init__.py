@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dsharness.model import SystemName
+from dsharness.systems.bind import Bind
 from dsharness.systems.contract import Endpoint, Look, Seed, System
 from dsharness.systems.ldap.aldpro import AldPro
 from dsharness.systems.ldap.dirsrv import Dirsrv
@@ -16,6 +17,7 @@ SYSTEMS: dict[SystemName, System] = {
     SystemName.FREEIPA: FreeIpa(),
     SystemName.ALDPRO: AldPro(),
     SystemName.OPENLDAP: OpenLdap(),
+    SystemName.BIND: Bind(),
 }
 
 __all__ = ["SYSTEMS", "Endpoint", "Look", "Seed", "System"]

@@ -57,7 +57,7 @@ def _finding(
 ) -> Problem:
     path = key_path(detail["loc"], data)
     if detail["type"].startswith("union_tag"):
-        path = (*path, "kind")
+        path = (*path, str(detail["ctx"]["discriminator"]).strip("'"))
     place = places.get(path)
     value = place.text if place is not None else None
     if detail["type"] == "missing":

@@ -133,7 +133,7 @@ class ComparisonTable(Value):
     line: tuple[str, ...]
     settings_id: str
     settings_title: str = ""
-    options: tuple[str, ...] = Field(default=(), description="that the settings set")
+    default_scheme: bool = True
     candidates: tuple[Candidate, ...]
     columns: tuple[Column, ...]
     superseded: tuple[str, ...] = ()

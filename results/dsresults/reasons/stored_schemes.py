@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from dsharness import products
-from dsharness.systems.ldap.stored_password import StoredPassword
+from dsharness.systems.ldap.stored_password import SCHEME, StoredPassword
 from dsresults.compare.observed import Observed
 from dsresults.number_text import milliseconds, significant, spell, times
 from dsresults.reasons.cost_steps import Change, StepPlace
@@ -35,13 +35,13 @@ def stored_change(place: StepPlace) -> Iterator[Reason]:
 
 def known_changes(place: StepPlace) -> Iterator[Reason]:
     """The known changes of the product that lie just here."""
-    if place.product is None:
+    if place.stored is None or place.product is None:
         return
-    before, after = place.facts
+    before, after = place.stored
     old, new = place.version(place.before), place.version(place.after)
     data, known_of = products.product(place.product), products.known_changes(place.product)
-    for known in known_of.between((old, before), (new, after)):
-        if set(known.unless_set) & set(place.comparison.options):
+    for known in known_of.between((old, before.facts), (new, after.facts)):
+        if SCHEME in known.unless_set and not place.comparison.default_scheme:
             continue
         yield Reason(
             topic=place.name,
@@ -49,15 +49,12 @@ def known_changes(place: StepPlace) -> Iterator[Reason]:
             f"{known.releases}. {old} on {place.before} does not have it, {new} on "
             f"{place.after} has it.",
             confidence=Confidence.LIKELY,
-            evidence=tuple(_read_back(place)),
+            evidence=(
+                f"read back on {place.before}: {spell(before)}",
+                f"read back on {place.after}: {spell(after)}",
+            ),
             links=data.links_of(known.issue),
         )
-
-
-def _read_back(place: StepPlace) -> Iterator[str]:
-    if place.stored is not None:
-        for name, stored in zip((place.before, place.after), place.stored, strict=True):
-            yield f"read back on {name}: {spell(stored)}"
 
 
 def _account(

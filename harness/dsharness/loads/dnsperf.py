@@ -1,0 +1,142 @@
+"""dnsperf: how to call it for exactly the load that is meant, and how to read what it says.
+
+Pure text in, values out. What this module knows of dnsperf stands in docs/workloads.md.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from dsharness.errors import WorkloadError
+from dsharness.loads.contract import Extent, LoadReport, Operations
+from dsharness.model import DnsperfWorkload, Workload
+from dsharness.systems.contract import Endpoint
+from dsharness.systems.dns_zone import DnsEndpoint
+
+QUERIES_FILE = "queries.txt"
+END_S = 5  # to end by itself once its time is up, before it is ended
+
+# dnsperf reads whole files only, so the names of the turn are repeated into a file of exactly so
+# many queries. ``times`` tells what finished children used: the difference is the load's own.
+_RUN = """\
+queries=$(mktemp) || exit 1
+while cat "$1" 2>/dev/null; do :; done | head -n "$2" >"$queries"
+shift 2
+times
+"$@" -d "$queries"
+status=$?
+echo "load ended with status $status"
+times
+rm -f "$queries"
+exit $status
+"""
+
+_NUMBER = {
+    "completed": re.compile(r"^ +Queries completed: +(\d+) ", re.MULTILINE),
+    "lost": re.compile(r"^ +Queries lost: +(\d+) ", re.MULTILINE),
+    "seconds": re.compile(r"^ +Run time \(s\): +([\d.]+)$", re.MULTILINE),
+    # A connection's own latency stands further down, under a heading of its own.
+    "latency": re.compile(r"^ +Average Latency \(s\): +([\d.]+) ", re.MULTILINE),
+    "status": re.compile(r"^load ended with status (\d+)$", re.MULTILINE),
+}
+_CODES = re.compile(r"^ +Response codes: +(.*)$", re.MULTILINE)
+_CODE = re.compile(r"(\S+) (\d+) \([\d.]+%\)")
+_COMPLAINT = re.compile(r"^(?:Warning|Error): (.*)$", re.MULTILINE)
+_TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
+
+
+class Dnsperf:
+    """DNS queries over UDP or TCP."""
+
+    protocol: ClassVar[str] = "dns"
+    grace_s: ClassVar[float] = 30.0
+
+    def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
+        """The names of one turn, in an order of its own; both members of a pair get the same."""
+        load, server = _dns(workload, endpoint)
+        numbers = list(range(load.names))
+        random.Random(f"{load.id}/{turn}").shuffle(numbers)  # noqa: S311 - fairness, not secrecy
+        return {QUERIES_FILE: "".join(f"{server.name(number)} A\n" for number in numbers)}
+
+    def argv(
+        self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
+    ) -> list[str]:
+        load, _ = _dns(workload, endpoint)
+        # An extent in seconds reads the names again and again; the other reads its queries once.
+        queries, once = load.names, list[str]()
+        if isinstance(extent, Operations):
+            queries, once = extent.per_thread * load.threads, ["-n", "1"]
+        limit_s = math.ceil(extent.limit_s)
+        dnsperf = [
+            "dnsperf", "-f", "inet", "-m", load.transport,
+            "-s", endpoint.host, "-p", str(endpoint.port),
+            "-T", str(load.threads), "-c", str(load.clients), "-q", str(load.outstanding),
+            "-t", str(load.timeout_s), "-b", str(load.buffer_kb),
+            "-l", str(limit_s), *once,
+            "-W", "-O", "suppress=timeouts",
+        ]  # fmt: skip
+        bound_s = limit_s + load.timeout_s + END_S
+        run = ["sh", "-c", _RUN, "sh", f"{folder}/{QUERIES_FILE}", str(queries)]
+        return ["timeout", "--kill-after=5", str(bound_s), *run, *dnsperf]
+
+    def parse(self, text: str) -> LoadReport:
+        """Read what dnsperf printed; what it did not print stays None and fails the gate."""
+        said = {name: pattern.search(text) for name, pattern in _NUMBER.items()}
+        number = {name: float(match.group(1)) for name, match in said.items() if match}
+        answered = number.get("completed")
+        return LoadReport(
+            active_s=number.get("seconds"),
+            total=_whole(answered),
+            errors={**_wrong_answers(text), **_lost(number), **_complaints(text)},
+            exit_status=_whole(number.get("status")),
+            client_cpu_us=_client_cpu_us(text),
+            latency_us=number["latency"] * 1e6 if answered and "latency" in number else None,
+        )
+
+    def objections(self, report: LoadReport) -> Iterator[str]:
+        if report.total and report.latency_us is None:
+            yield "the load does not tell how long a query took"
+
+
+def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsperfWorkload, DnsEndpoint]:
+    if isinstance(workload, DnsperfWorkload) and isinstance(endpoint, DnsEndpoint):
+        return workload, endpoint
+    raise WorkloadError(
+        f"workload {workload.id} asks for names of a zone, which this server does not serve",
+        hint="choose a workload that fits the rows; `dsbisect matrix show` lists both",
+    )
+
+
+def _wrong_answers(text: str) -> dict[str, int]:
+    codes = _CODES.search(text)
+    found = _CODE.findall(codes.group(1)) if codes else []
+    return {code: int(times) for code, times in found if code != "NOERROR"}
+
+
+def _lost(number: Mapping[str, float]) -> dict[str, int]:
+    return {"lost query": int(number["lost"])} if number.get("lost") else {}
+
+
+def _complaints(text: str) -> dict[str, int]:
+    """Warnings of one kind are one; they differ in their numbers."""
+    kinds = [re.sub(r"\d+", "N", complaint).strip() for complaint in _COMPLAINT.findall(text)]
+    return {kind: kinds.count(kind) for kind in kinds}
+
+
+def _client_cpu_us(text: str) -> float | None:
+    """The shell's own time and its children's, twice: before and after the run."""
+    times = [_seconds(fields) for fields in _TIMES.findall(text)]
+    return (times[3] - times[1]) * 1e6 if len(times) == 4 else None
+
+
+def _seconds(fields: tuple[str, str, str, str]) -> float:
+    user_minutes, user_seconds, system_minutes, system_seconds = map(float, fields)
+    return 60 * (user_minutes + system_minutes) + user_seconds + system_seconds
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)

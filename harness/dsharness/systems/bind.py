@@ -1,0 +1,192 @@
+"""BIND's named as an authoritative server of one zone that the lab generates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from dsharness.containers.container import Container, Options
+from dsharness.containers.engine import last_line
+from dsharness.errors import InstanceError, MatrixError
+from dsharness.model import Facts
+from dsharness.systems import side_process
+from dsharness.systems.contract import SHARED_FOLDER, Endpoint, Look, Seed, Told
+from dsharness.systems.dns_zone import ZONE, DnsEndpoint, address, is_answer, zone_file
+
+FOLDER = "/var/cache/bind/lab"
+PID_FILE = f"{FOLDER}/named.pid"
+USER = "bind"  # made by the package: named needs no privilege at any time
+PORT, CONTROL_PORT = 5300, 9530
+WORKERS = "worker-threads"
+TRANSPORTS = ("+notcp", "+tcp")
+MOST_BYTES = 64 << 10  # of what it says of itself
+
+CONFIG = f"""\
+include "{FOLDER}/control.key";
+controls {{
+    inet 127.0.0.1 port {CONTROL_PORT} allow {{ 127.0.0.1; }} keys {{ "lab"; }};
+}};
+options {{
+    directory "{FOLDER}";
+    listen-on port {PORT} {{ 127.0.0.1; }};
+    listen-on-v6 {{ none; }};
+    recursion no;
+    allow-query {{ any; }};
+    dnssec-validation no;
+    notify no;
+    querylog no;
+    pid-file "{PID_FILE}";
+    session-keyfile none;
+    statistics-file "{FOLDER}/named.stats";
+}};
+zone "{ZONE}" {{
+    type master;
+    file "{FOLDER}/{ZONE}.zone";
+}};
+"""
+# Standard input is the zone; $1 the folder, $2 the configuration, $3 the number of workers.
+CREATE = f"""
+umask 077
+mkdir -p "$1" && cd "$1" || exit 1
+tsig-keygen lab >control.key && cat >{ZONE}.zone && echo "$2" >named.conf && echo "$3" >workers &&
+named-checkconf -z named.conf
+"""
+# Without -n, named starts as many workers as it sees CPUs: the machine's, or those of its cpuset.
+SERVE = 'exec named -g -c "$1/named.conf" -n "$(cat "$1/workers")"'
+CONTROL = f'control() {{ rndc -k "$1/control.key" -s 127.0.0.1 -p {CONTROL_PORT} $2; }}'
+LOOK = f"""{CONTROL}
+rm -f "$1/named.stats"
+control "$1" status && control "$1" "zonestatus {ZONE}" && control "$1" stats &&
+cat "$1/named.stats"
+"""
+
+# What named says before it gives up, as in "loading configuration: failure".
+GRAVE = re.compile(r"named\.conf:\d+: |: (failure|permission denied|file not found)$|exiting \(due")
+
+_FACTS = {
+    "version": re.compile(r"^version: BIND (\S+)", re.MULTILINE),
+    WORKERS: re.compile(r"^worker threads: (\d+)", re.MULTILINE),
+    "zone-nodes": re.compile(r"^nodes: (\d+)", re.MULTILINE),
+    "zone-serial": re.compile(r"^serial: (\d+)", re.MULTILINE),
+}
+_STATISTICS = re.compile(
+    r"^\+\+\+ Statistics Dump \+\+\+.*^--- Statistics Dump ---", re.MULTILINE | re.DOTALL
+)
+_ANSWERED = re.compile(r"^ *(\d+) queries resulted in successful answer$", re.MULTILINE)
+
+
+class Bind:
+    """The driver of BIND's named, from 9.16 on."""
+
+    product: ClassVar[str] = "bind"
+    protocol: ClassVar[str] = "dns"
+    port: ClassVar[int] = PORT
+    grave: ClassVar[re.Pattern[str]] = GRAVE
+    revision: ClassVar[int] = 1
+    creating: ClassVar[str] = "generating the zone"
+    options: ClassVar[frozenset[str]] = frozenset({WORKERS})
+    look_operations: ClassVar[int] = 0  # what is asked on the control channel is no query
+
+    def making(self, shared: Path) -> Options:
+        return self.serving(shared)
+
+    def serving(self, shared: Path) -> Options:
+        return Options(user=USER, memory="2g", volumes=((shared, SHARED_FOLDER, "rw"),))
+
+    def idle_command(self) -> tuple[str, ...]:
+        return ("sleep", "infinity")
+
+    def serve_command(self) -> tuple[str, ...]:
+        return ("sh", "-c", SERVE, "sh", FOLDER)
+
+    def create(self, box: Container, seed: Seed) -> None:
+        make = ("sh", "-c", CREATE, "sh", FOLDER, CONFIG, str(workers(seed)))
+        box.must(*make, what="make the zone", stdin=zone_file(seed.entries))
+
+    def start(self, box: Container) -> None:
+        side_process.start(box, *self.serve_command())
+
+    def stop(self, box: Container) -> None:
+        side_process.stop(box, PID_FILE)
+
+    def endpoint(self, box: Container, shared: Path) -> DnsEndpoint:
+        return DnsEndpoint(port=PORT, shared=shared, box=box)
+
+    def ready(self, endpoint: Endpoint) -> bool:
+        return _answered(endpoint, 0, TRANSPORTS[0])
+
+    def fill(self, endpoint: Endpoint, seed: Seed, told: Told) -> None:
+        """Nothing is left to do: the zone was there before the first start."""
+
+    def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
+        """What it says of itself, once both ends of the zone were answered on both transports."""
+        for number in (0, seed.entries - 1):
+            for transport in TRANSPORTS:
+                if not _answered(endpoint, number, transport):
+                    raise InstanceError(f"name {number} of the zone is not answered ({transport})")
+        facts = self.look(endpoint).facts
+        made: Facts = {"zone-nodes": seed.entries + 1, WORKERS: workers(seed)}  # with its apex
+        wrong = [*self.objections(made, {name: facts[name] for name in made})]
+        if wrong:
+            raise InstanceError(f"the server is not as it was made: {'; '.join(wrong)}")
+        return facts
+
+    def look(self, endpoint: Endpoint) -> Look:
+        done = _box(endpoint).execute("sh", "-c", LOOK, "sh", FOLDER, keep_bytes=MOST_BYTES)
+        if not done.ok:
+            raise InstanceError(f"named does not answer rndc: {last_line(done)}")
+        return read_look(done.stdout)
+
+    def objections(self, expected: Facts, seen: Facts) -> Iterator[str]:
+        for name in sorted({*expected, *seen}):
+            made, now = expected.get(name, "unknown"), seen.get(name, "unknown")
+            if made != now:
+                yield f"{name} is {now}, not {made}"
+
+    def error_log(self) -> str:
+        return f"{FOLDER}/named.run"  # by -g it speaks on standard error instead
+
+
+def workers(seed: Seed) -> int:
+    """How many worker threads the settings ask for."""
+    asked = seed.settings.options.get(WORKERS, "1")
+    if not re.fullmatch(r"[1-9]\d?", asked):
+        raise MatrixError(
+            f"settings {seed.settings.id}: {WORKERS} is {asked!r}",
+            hint="give a whole number from 1 to 99",
+        )
+    return int(asked)
+
+
+def read_look(text: str) -> Look:
+    """What rndc's status and zonestatus say, and the statistics that named wrote."""
+    statistics = _STATISTICS.search(text)
+    found = {name: pattern.search(text) for name, pattern in _FACTS.items()}
+    facts = {name: match.group(1) for name, match in found.items() if match}
+    missing = [*(name for name in _FACTS if name not in facts)]
+    if statistics is None or missing:
+        raise InstanceError(f"named does not tell its {', '.join(missing) or 'statistics'}")
+    answered = _ANSWERED.search(statistics.group())  # it leaves out what it counted nothing of
+    return Look(
+        facts={name: int(said) if said.isdecimal() else said for name, said in facts.items()},
+        operations=int(answered.group(1)) if answered else 0,
+    )
+
+
+def _answered(endpoint: Endpoint, number: int, transport: str) -> bool:
+    """Whether one name is answered as the zone has it, with authority."""
+    name = DnsEndpoint(port=endpoint.port).name(number)
+    done = _box(endpoint).execute(
+        "dig", f"@{endpoint.host}", "-p", str(endpoint.port), name, "A", transport,
+        "+norecurse", "+tries=1", "+time=2", "+noall", "+comments", "+answer",
+        keep_bytes=MOST_BYTES,
+    )  # fmt: skip
+    return done.ok and is_answer(done.stdout, name, address(number))
+
+
+def _box(endpoint: Endpoint) -> Container:
+    if endpoint.box is None:
+        raise InstanceError("named tells of itself only inside its own container")
+    return endpoint.box
