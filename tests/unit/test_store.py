@@ -125,7 +125,7 @@ def test_a_campaign_is_answered_once(store: Store) -> None:
 
 
 def test_an_unknown_campaign_cannot_be_answered(store: Store) -> None:
-    with pytest.raises(StoreError, match="knows no campaign 'c-404'"):
+    with pytest.raises(StoreError, match="has no campaign 'c-404'"):
         store.finish_campaign("c-404", BOUNDARY, "2026-11-21T13:00:00Z")
 
 

@@ -74,8 +74,8 @@ def changed(number: int, **changes: object) -> list[str]:
         (changed(5, rate_per_s="quick"), "line 5: sample.value.rate_per_s: .*, got 'quick'"),
         (changed(6, colour="red"), "line 6: sample.value.colour: Extra inputs .*, got 'red'"),
         (changed(6, started_at="noon"), "line 6: started_at of sample 's-2' .*: 'noon'"),
-        (changed(6, id="s-1"), "line 6: the sample 's-1' is in the store already, with another"),
-        (changed(4, id="c-1"), "line 4: the campaign 'c-1' is in the store already"),
+        (changed(6, id="s-1"), "line 6: the sample 's-1' is already in the store, with another"),
+        (changed(4, id="c-1"), "line 4: the campaign 'c-1' is already in the store"),
         ([*LINES, '{"record": "plan"}'], "line 7: value: Input tag 'plan' found"),
         ([*LINES, "[]"], "line 7: value: .*, got \\[\\]"),
         ([*LINES, LINES[4][:99]], "line 7: not a line of JSON in UTF-8"),
@@ -83,7 +83,7 @@ def changed(number: int, **changes: object) -> list[str]:
         ([*LINES, '{"record": "\udcff"}'], "line 7: not a line of JSON in UTF-8"),
         ([*LINES, "[" * 100_000], "line 7: not a line of JSON in UTF-8"),
         ([*LINES, "9" * 10_000], "line 7: not a line of JSON in UTF-8"),
-        ([*LINES, '{"record": "dsbisect", "format": 2}'], "line 7: format 2 is not known, only 1"),
+        ([*LINES, '{"record": "dsbisect", "format": 2}'], "line 7: format 2 is unknown; known: 1"),
     ],
 )
 def test_one_wrong_line_and_nothing_is_imported(

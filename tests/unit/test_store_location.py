@@ -78,9 +78,9 @@ def test_a_location_is_shown_without_its_password(given: str | Path, shown: str)
         ("mysql://ann:s3cret@h/d", "the store cannot be kept in 'mysql'"),
         ("postgresql://ann:s3cret@h:port/d", "the store's postgresql URL cannot be read"),
         ("postgresql://ann:s3@cret@h/d", "the store's postgresql URL cannot be read"),
-        ("sqlite://", "a store in memory would forget everything"),
-        ("sqlite:///:memory:", "a store in memory would forget everything"),
-        (":memory:", "a store in memory would forget everything"),
+        ("sqlite://", "a store in memory would lose everything"),
+        ("sqlite:///:memory:", "a store in memory would lose everything"),
+        (":memory:", "a store in memory would lose everything"),
     ],
 )
 def test_what_is_no_location_is_refused_without_its_password(given: str, complaint: str) -> None:
