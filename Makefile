@@ -54,7 +54,7 @@ integration: develop ## the tests that run the real thing
 	@$(BIN)/pytest tests/integration
 
 .PHONY: golden
-golden: develop ## write the golden files anew; look at the difference before a commit
+golden: develop ## write the golden files again; look at the difference before a commit
 	@DSBISECT_REGEN=1 $(BIN)/pytest tests/unit
 
 .PHONY: bench-builds

@@ -1,4 +1,4 @@
-"""Builds on disk, by key: found again instead of made again; whole or not at all."""
+"""Builds on disk, by key: made once, then found again; complete or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORD = "build.json"
 
 
 def builds_home() -> Path:
-    """Where builds are kept: made by programs of strangers, so nobody else's to look into."""
+    """Where builds are kept: made by untrusted programs, so closed to other users."""
     return private(cache_home() / "builds")
 
 
@@ -104,7 +104,7 @@ def all_builds() -> list[Build]:
 
 @contextmanager
 def draft() -> Iterator[Path]:
-    """A folder for a build to come; gone at the end unless it was kept."""
+    """A folder for a new build; removed at the end unless it was kept."""
     folder = builds_home() / f".draft-{secrets.token_hex(6)}"
     with writing(folder):
         folder.mkdir(parents=True)

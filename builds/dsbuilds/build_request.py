@@ -1,4 +1,4 @@
-"""What a user wants built: how a source is named, and what can be refused at once."""
+"""A user's build request: how a source is named, and what can be refused at once."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ TAKERS = {"git": (DriverName.TREE, DriverName.RPM), "tarball": (DriverName.TREE,
 
 
 def check_changes(edits: Iterable[str], patches: Iterable[Path]) -> None:
-    """Refuse an edit that there is not, a value that no source can have, a file that is no patch.
+    """Refuse an unknown edit, a value that no source can have, a file that is not a patch.
 
-    Whether they fit a source, only the source can tell.
+    Whether they fit a source is found out when there is the source.
     """
     for edit in edits:
         parse(edit)
@@ -59,7 +59,7 @@ def beside(matrix: Matrix) -> Path:
 
 
 def check_build(spec: BuildSpec, row: str, *, beside: Path) -> None:
-    """Refuse what this build can never be made of; ``beside`` is where its patches are."""
+    """Refuse what can never be built; ``beside`` is the folder of its patches."""
     check_changes(spec.edits, (beside / name for name in spec.patches))
     _check_driver(spec, row)
     match spec.source:

@@ -1,4 +1,4 @@
-"""Rows that are built from source: the row's own image, with what was built in place of its server.
+"""Rows that are built from source: the row's image, with the built server in place of its own.
 
 source -> tree -> edits and patches -> driver -> Build -> Image
 """
@@ -192,7 +192,7 @@ def row_image(
 ) -> Image:
     """The image that serves a row, built from source where the row says so.
 
-    Whoever took the row from a user has checked it: ``build_request.check_rows``.
+    The row was checked when the user gave it: ``build_request.check_rows``.
     """
     below = matrix.row(row.build.onto) if row.build and row.build.onto else row
     base = build_image(engine, matrix, below, relock=relock, on_progress=on_progress)

@@ -1,4 +1,4 @@
-"""Why a build failed, from what the tools said. Core pure logic."""
+"""Why a build failed, from the output of the tools. Core pure logic."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def cause_of(said: str) -> str:
     if failed is not None:
         return failed[0].strip()[:300]
     lines = [line for line in said.splitlines() if line.strip()]
-    return lines[-1].strip()[:300] if lines else "it said nothing"
+    return lines[-1].strip()[:300] if lines else "no output"
 
 
 def may_be_the_toolchain(said: str) -> bool:

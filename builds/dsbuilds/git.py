@@ -1,4 +1,4 @@
-"""The one door to git: argv only, bounded, and deaf to what a tree would like to run."""
+"""Every call of git: argv only, bounded, and without running anything that a tree configures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ STRAYS = frozenset({
 
 @dataclass(frozen=True, kw_only=True)
 class Git:
-    """A git folder that the lab may write objects to: one of its own."""
+    """A git folder that the lab may write objects to: its own."""
 
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The cache folder as the lab's own: marked as such, and in use while a process of the lab runs.
 
-The mark is the tag that backup programs know (CACHEDIR.TAG), with a line of ours. Only a folder
-that was empty, or lies at the usual place, is marked: one that held something is somebody's.
+The mark is the tag that backup programs know (CACHEDIR.TAG), with our own line. Only a folder
+that was empty, or is at the usual place, is marked: any other folder may have another owner.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _in_use: dict[Path, int] = {}  # open and locked until this process ends
 def use_cache() -> None:
     """Mark the cache if it is new, and keep `clean` from it for as long as this process runs.
 
-    What prevents that is told, better, by whatever is written there next.
+    If that fails, the next write into the folder gives a better error.
     """
     folder = cache_home()
     if folder in _in_use:
@@ -55,7 +55,7 @@ def refuse_foreign(folder: Path) -> None:
     """UsageError for a folder that the lab did not make."""
     if folder.is_dir() and not is_ours(folder) and folder != usual_cache():
         raise UsageError(
-            f"{folder} was not made by dsbisect: there is no {TAG} of its own in it",
+            f"{folder} was not made by dsbisect: it has no {TAG} of dsbisect",
             hint="point DSBISECT_CACHE to the right folder; if this is it, made by an older "
             "version, remove it by hand",
         )
@@ -68,7 +68,7 @@ def cache_alone() -> Iterator[bool]:
     tag = folder / TAG
     held = _in_use.get(folder)
     if held is None and not tag.is_file():
-        yield True  # nobody who would lock it was here yet
+        yield True  # no process has used it yet
         return
     descriptor = os.open(tag, os.O_RDONLY | os.O_CLOEXEC) if held is None else held
     try:

@@ -1,7 +1,7 @@
-"""The border for addresses that are recorded or shown: whose they are stays out. Pure logic.
+"""The border for addresses that are recorded or shown: without users and secrets. Pure logic.
 
 A repository, a source or a mirror may be named with a user and a password or token in its URL. It
-is fetched by that URL, and told without them: in messages, logs, builds, the store, the report.
+is fetched by that URL, but shown without them: in messages, logs, builds, the store, the report.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 from dsharness.credentials import without_credentials
 from dsharness.plain_text import plain
 
-MESSAGE_CHARACTERS = 8000  # what a build or a server says has no bound of its own
+MESSAGE_CHARACTERS = 8000  # the output of a build or server can have any size
 
 
 class ExitCode(IntEnum):
@@ -21,18 +21,18 @@ class ExitCode(IntEnum):
     TOOL_MISSING = 4  # a program the lab drives is not installed
     ENGINE = 5  # podman or buildah does not work here
     IMAGE = 6  # an image could not be made
-    PACKAGE = 7  # a pinned package cannot be had, or it drifted from the lock
+    PACKAGE = 7  # a pinned package is not available, or it differs from the lock
     REGISTRY = 8  # a registry or archive cannot be reached
     INSTANCE = 9  # the directory server did not start or could not be seeded
     WORKLOAD = 10  # the load generator could not run
     STORE = 11  # the results database cannot be used
     DISK = 12  # no space left
-    DEADLINE = 13  # something bounded took longer than its bound
+    DEADLINE = 13  # something took longer than its time limit
     PORT = 14  # an address the server needs is taken
     SOURCE = 15  # a repository, revision or source package cannot be used
     EDIT = 16  # a patch or edit does not fit the source
     BUILD = 17  # a source could not be built
-    BUSY = 18  # another process is at the same search
+    BUSY = 18  # another process works on the same search
     INCONCLUSIVE = 20  # measured, but no verdict can be given
     INTERRUPTED = 130  # Ctrl-C; the store is intact and the next run resumes
 
@@ -70,7 +70,7 @@ class ToolMissingError(DsbisectError):
 
 
 class CandidateError(DsbisectError):
-    """Wrong with one candidate while the others may be fine; the campaign goes on without it."""
+    """Wrong with one candidate while others may be fine; the campaign continues without it."""
 
 
 class SurroundingsError(DsbisectError):
@@ -100,7 +100,7 @@ class UnreachableError(RegistryError, SurroundingsError):
 
 
 class RefusedError(RegistryError, CandidateError):
-    """It answered, but it has not, or does not give, what this candidate names."""
+    """It answered, but it does not have, or does not give, what this candidate names."""
 
 
 class InstanceError(CandidateError):
@@ -154,7 +154,7 @@ class InconclusiveError(DsbisectError):
 
 
 class SystematicError(DsbisectError):
-    """One candidate after the other fails alike; it ends with the status of that failure."""
+    """Candidates in a row fail in the same way; ends with the exit code of that failure."""
 
     def __init__(self, message: str, *, hint: str, of: DsbisectError) -> None:
         super().__init__(message, hint=hint, log=of.log)

@@ -1,4 +1,4 @@
-"""The border for text that somebody else wrote: builds, servers, commits. Core pure logic.
+"""The border for untrusted text: of builds, servers, commits. Core pure logic.
 
 What a compiler, a server or a commit says ends up in messages, reports and terminals. There it is
 text and nothing else: it moves no cursor, rings no bell and reads from left to right.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-# Colours and the like go without a trace, as they were meant for a terminal anyway.
+# Colours and similar codes are removed, since they were meant for a terminal.
 SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    r"|\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, DCS and the like: titles, clipboards
+    r"|\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, DCS and similar codes: titles, clipboards
     r"|\x1b[ -/]*[0-~]?"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )

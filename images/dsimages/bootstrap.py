@@ -1,7 +1,7 @@
 """A base image made from packages, with no registry: by mmdebstrap, or by dnf in a container.
 
 Packages of debs are signed, and mmdebstrap checks it. dnf runs packages' scripts as root, some of
-them unsigned, so it runs in a container of its own, whose image mmdebstrap makes.
+them unsigned, so it runs in its own container, whose image mmdebstrap makes.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _bootstrap(
             )
         # What ran in the container may have left anything there.
         if not stat.S_ISREG(tarball.lstat().st_mode):
-            raise ImageError(f"{what}: {TARBALL} is no ordinary file", log=workshop.log)
+            raise ImageError(f"{what}: {TARBALL} is not an ordinary file", log=workshop.log)
         changes = [f"--change=LABEL {name}={value}" for name, value in labels.items()]
         done = workshop.engine.podman(
             "import", "--quiet", *changes, str(tarball), reference,

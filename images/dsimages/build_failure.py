@@ -1,4 +1,4 @@
-"""Why a build failed, from what the tools said."""
+"""Why a build failed, from the output of the tools."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ UNMET = re.compile(
     r"|unmet dependencies|conflicts with file from).*$",
     re.IGNORECASE | re.MULTILINE,
 )
-# buildah's own last word repeats the command, which may be a whole script.
+# buildah's own last line repeats the command, which may be a whole script.
 REPEATED = re.compile(
     r"^error: (error )?building at step .*", re.IGNORECASE | re.MULTILINE | re.DOTALL
 )
@@ -91,11 +91,11 @@ def fault(done: Completed, what: str, log: Path) -> DsbisectError:
     short = replace(
         done, stdout=REPEATED.sub("", done.stdout), stderr=REPEATED.sub("", done.stderr)
     )
-    return ImageError(f"{what}: {last_line(short)}", hint="the log has the whole story", log=log)
+    return ImageError(f"{what}: {last_line(short)}", hint="see the log", log=log)
 
 
 def _refused(said: str, what: str, log: Path) -> PackageError | None:
-    """What the scripts that install packages did not take."""
+    """What the scripts that install packages refused."""
     refused = REFUSED.search(said)
     if refused is not None:
         return PackageError(
@@ -112,18 +112,16 @@ def _refused(said: str, what: str, log: Path) -> PackageError | None:
             f"{what}: signatures cannot be checked: "
             f"{why if unsigned['repository'] else unsigned[0].strip()}",
             hint="when the repository signs nothing and you accept that, say `unsigned: true` "
-            "beside its `repositories`",
+            "next to its `repositories`",
             log=log,
         )
     return None
 
 
 def _ended(done: Completed, said: str, what: str, log: Path) -> DsbisectError | None:
-    """What cut it short from outside."""
+    """What ended it from outside."""
     if done.timed_out:
-        return DeadlineError(
-            f"{what}: it ran out of time", hint="a slow network: simply run it again", log=log
-        )
+        return DeadlineError(f"{what}: it timed out", hint="a slow network: run it again", log=log)
     if says_disk_full(said):
         return DiskFullError(
             f"{what}: no space left",
@@ -133,7 +131,7 @@ def _ended(done: Completed, said: str, what: str, log: Path) -> DsbisectError | 
     if done.status in KILLED or "signal: killed" in said:
         return EngineError(
             f"{what}: what ran was killed",
-            hint="was memory short? The same command goes on where this one stopped",
+            hint="was there too little memory? The same command continues where this one stopped",
             log=log,
         )
     return None

@@ -30,7 +30,7 @@ class Workshop:
     engine: Engine
     deadline: Deadline
     log: Path
-    fresh: bool = False  # make bases anew although they are there
+    fresh: bool = False  # make bases again although they exist
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ def replacing(engine: Engine, reference: str) -> Iterator[None]:
 
 
 def own_name(prefix: str) -> str:
-    """A name that nobody else makes, and that tells who made it."""
+    """A unique name that shows which process made it."""
     return f"{prefix}{_owner(os.getpid())}-{secrets.token_hex(4)}"
 
 
@@ -148,6 +148,6 @@ def _tag(workshop: Workshop, source: str, name: str) -> None:
     if not done.ok:
         raise EngineError(
             f"{source}: cannot be used as a base: {last_line(done)}",
-            hint="run it again: a base that was removed is made anew",
+            hint="run it again: a base that was removed is made again",
             log=workshop.log,
         )

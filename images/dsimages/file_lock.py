@@ -15,7 +15,7 @@ from dsharness.process.deadline import Deadline, wait_until
 
 @contextmanager
 def exclusive(path: Path, deadline: Deadline) -> Iterator[None]:
-    """Hold a file's lock; the kernel lets go of it however this process ends."""
+    """Hold a file's lock; the kernel releases it however this process ends."""
     use_cache()  # most locks are of the cache, and nothing there is used without one
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def exclusive(path: Path, deadline: Deadline) -> Iterator[None]:
         return True
 
     try:
-        wait_until(taken, deadline, what=f"another process to let go of {path}")
+        wait_until(taken, deadline, what=f"another process to release {path}")
         yield
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Which images are here, and what their names are made of."""
+"""Which images exist, and what their names are made of."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lock_of(matrix: Matrix) -> MatrixLock:
 
 
 def find_image(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
-    """The row's image when it is here already."""
+    """The row's image if it exists."""
     locked = lock_of(matrix).read(row)
     if locked is None:
         return None
@@ -58,7 +58,7 @@ def find_image(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
 
 
 def list_images(engine: Engine) -> list[Image]:
-    """Every image of a row that is here, whichever matrix it was built for."""
+    """Every image of a row, of any matrix."""
     listed = engine.images(
         "--filter", "label=dsbisect.kind=image", "--format", "json", "--no-trunc"
     )
@@ -77,7 +77,7 @@ def image_of(engine: Engine, matrix: Matrix, row: Row) -> Image:
     image = find_image(engine, matrix, row)
     if image is None:
         raise ImageError(
-            f"{row.id}: its image is not here",
+            f"{row.id}: its image does not exist",
             hint=f"`dsbisect image build {row.id}` makes it",
         )
     return image

@@ -32,7 +32,7 @@ def build_image(
 ) -> Image:
     """The row's image: found, or built now and recorded in the lock.
 
-    Refuses, with a PackageError, what drifted from the lock; ``relock`` accepts it.
+    Refuses, with a PackageError, what differs from the lock; ``relock`` accepts it.
     """
     workshop = Workshop(
         engine=engine,
@@ -44,7 +44,7 @@ def build_image(
     def find() -> Image | None:
         found = find_image(engine, matrix, row)
         if found is not None:
-            on_progress("image is here already")
+            on_progress("image exists already")
         return found
 
     def make() -> Image:

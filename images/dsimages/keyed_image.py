@@ -17,7 +17,7 @@ def ensured(
 ) -> Made:
     """What ``find`` finds, else what ``make`` makes; one process at a time for one name.
 
-    A workshop that works afresh does not look.
+    A workshop that makes everything again does not look for it.
     """
     with exclusive(cache_home() / "locks" / f"{name}.lock", at.deadline):
         found = None if at.fresh else find()

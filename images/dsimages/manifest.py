@@ -1,4 +1,4 @@
-"""What an image holds: every installed package and its version, kept beside the image."""
+"""What is in an image: every installed package and its version, kept with the image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_packages(engine: Engine, reference: str, log: Path | None = None) -> di
         said = last_line(done) if not done.ok else "no package manager answered"
         raise ImageError(
             f"{reference}: its packages cannot be listed: {said}",
-            hint="`dsbisect image build --no-cache` makes the image anew",
+            hint="`dsbisect image build --no-cache` makes the image again",
             log=log,
         )
     return packages
@@ -39,7 +39,7 @@ def packages_of(
     engine: Engine, reference: str, candidate_id: str, log: Path | None
 ) -> dict[str, str]:
     """What the image that has this name now holds; each image is asked once."""
-    # A name may come to mean another image, made of the same recipe on another day.
+    # A name may later belong to another image, made from the same recipe on another day.
     image_id = engine.must("image", "inspect", "--format", "{{.Id}}", reference, log=log)
     key = content_key(image_id)
     known = recall(key)

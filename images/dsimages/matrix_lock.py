@@ -1,4 +1,4 @@
-"""matrix.lock: what could not be known of a row before its first pull."""
+"""matrix.lock: what is known of a row only after its first pull."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAIT_LIMIT_S = 30.0
 
 
 class Locked(Value):
-    """One row as it was when its image was first made."""
+    """One row at the time its image was first made."""
 
     row: str = Field(description="key of the row's definition; another definition is unlocked")
     digest: ImageDigest | None = Field(default=None, description="of the registry's image")
@@ -57,7 +57,7 @@ class MatrixLock:
 
     @classmethod
     def beside(cls, matrix_file: Path) -> MatrixLock:
-        """Beside the matrix, or in the lab's own folder where that cannot be written."""
+        """In the matrix's folder, or in the lab's own if that cannot be written."""
         path = matrix_file.with_suffix(".lock")
         if os.access(path if path.exists() else path.parent, os.W_OK):
             return cls(path=path)
@@ -65,7 +65,7 @@ class MatrixLock:
         return cls(path=config_home() / name)
 
     def read(self, row: Row) -> Locked | None:
-        """What is locked for the row as it is defined now."""
+        """What is locked for the row's present definition."""
         found = self._load().rows.get(row.id)
         return found if found is not None and found.row == definition_key(row) else None
 
@@ -86,5 +86,5 @@ class MatrixLock:
             reason = str(error).splitlines()[0]
             raise MatrixError(
                 f"{self.path}: cannot be read as a lock: {reason}",
-                hint="fix it, or remove it: the next build writes it anew",
+                hint="fix it, or remove it: the next build writes it again",
             ) from error

@@ -40,7 +40,7 @@ def lockable(row: Row) -> tuple[str, ...]:
 
 
 def check_manifest(row: Row, packages: Mapping[str, str]) -> None:
-    """Refuse an image that does not hold what its row promises; every row has a server."""
+    """Refuse an image that does not contain what its row promises; every row has a server."""
     for name, wish in ({packages_of(row).server: ""} | wanted(row)).items():
         _check(row, name, wish, packages.get(name))
     for names, version in stated_versions(row).values():
@@ -51,11 +51,12 @@ def check_manifest(row: Row, packages: Mapping[str, str]) -> None:
 def _check(row: Row, name: str, wish: str, found: str | None) -> None:
     if found is None:
         raise PackageError(
-            f"{row.id}: {name} {wish or '(any version)'} was wanted, but the image holds no {name}",
+            f"{row.id}: {name} {wish or '(any version)'} was requested, but the image has "
+            f"no {name}",
             hint=f"add {name} to the row's packages.install, or correct the pin",
         )
     if wish and not answers(found, wish):
         raise PackageError(
-            f"{row.id}: {name} {wish} was wanted, but the image holds {found}",
+            f"{row.id}: {name} {wish} was requested, but the image has {found}",
             hint="correct the row's versions, or take its packages from where they are",
         )

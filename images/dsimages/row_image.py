@@ -66,7 +66,9 @@ class RowImageMaker:
         if self.locked is not None:
             _refuse_drift(self.row, self.locked, now, self.workshop.log)
             if self.locked.manifest != now.manifest:
-                self.progress("unpinned packages moved since the lock: the image has a new name")
+                self.progress(
+                    "packages without a pin changed since the lock: the image has a new name"
+                )
         return now
 
     def _named(self, draft: str, locked: Locked, packages: dict[str, str]) -> Image:
@@ -106,7 +108,7 @@ def _refuse_drift(row: Row, locked: Locked, now: Locked, log: Path) -> None:
         offered = now.packages.get(name, "nothing")
         if offered != version:
             raise PackageError(
-                f"{row.id}: {name} drifted: locked {version}, offered {offered}",
+                f"{row.id}: {name} differs from the lock: locked {version}, offered {offered}",
                 hint=f"`dsbisect image build {row.id} --relock` accepts what is offered",
                 log=log,
             )

@@ -221,7 +221,7 @@ def test_registry_image_is_pulled_once_and_locked_by_digest(engine, matrix, dnf_
     assert lock.read(row).digest == digest
 
     # Accepted, it is the new image, which is not what the row promises.
-    with pytest.raises(PackageError, match=r"2\.0\.15 was wanted, but the image holds 2\.0\.16"):
+    with pytest.raises(PackageError, match=r"2\.0\.15 was requested, but the image has 2\.0\.16"):
         build(engine, matrix, row, relock=True)
     assert lock.read(row).digest == digest
 

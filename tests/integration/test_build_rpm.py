@@ -98,7 +98,7 @@ def test_the_srpm_is_taken_apart(source, tree):
 def test_what_is_no_srpm_is_refused(at, image, tmp_path):
     wrong = tmp_path / "wrong.src.rpm"
     wrong.write_text("no package\n")
-    with pytest.raises(SourceError, match=r"wrong\.src\.rpm is no source RPM"):
+    with pytest.raises(SourceError, match=r"wrong\.src\.rpm is not a source RPM"):
         srpm_source(at, image, SrpmSource(location=str(wrong)))
 
 

@@ -107,9 +107,9 @@ def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Eng
         (after,) = laboratory.samples([ROW], REPEAT, campaign_id="test", turn=2)
         assert after.valid, after.invalid
         assert after.operations > 0
-        anew, _ = laboratory._benches[ROW]
-        assert anew.instance.container.name != victim.name
-        names = (anew.instance.container, anew.load)
+        again, _ = laboratory._benches[ROW]
+        assert again.instance.container.name != victim.name
+        names = (again.instance.container, again.load)
     assert [box.state().id for box in names] == ["", ""]
 
 
@@ -135,7 +135,7 @@ def image(engine: Engine) -> Image:
 
 
 def make(engine: Engine, image: Image, progress: Callable[[str], None] = print) -> Golden:
-    """A golden state that is made anew: no other test has this number of users."""
+    """A golden state that is made again: no other test has this number of users."""
     seed = Seed(entries=23, settings=Settings(id="full", options={"password-scheme": "SSHA512"}))
     server = MATRIX.row(ROW).system
     engine.podman("image", "rm", f"localhost/dsbisect/golden:{golden_key(image, server, seed)}")

@@ -88,7 +88,7 @@ def test_second_build_builds_nothing(engine, matrix, image):
     before = time.monotonic()
     again = build_image(engine, matrix, matrix.row(image.candidate_id), on_progress=said.append)
     assert again == image
-    assert said == ["image is here already"]
+    assert said == ["image exists already"]
     assert time.monotonic() - before < 20
 
 
@@ -149,7 +149,7 @@ def test_two_processes_share_one_build(engine, unlocked, image):
     assert [process.returncode for process in both] == [0, 0], ends
     first, second = (json.loads(stdout)[0]["reference"] for stdout, _ in ends)
     assert first == second
-    assert sum("image is here already" in stderr for _, stderr in ends) == 1
+    assert sum("image exists already" in stderr for _, stderr in ends) == 1
     assert engine.podman("image", "exists", first).ok
 
 

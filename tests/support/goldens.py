@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1] / "golden"
 
 
 def assert_golden(name: str, text: str) -> None:
-    """Compare with tests/golden/NAME; DSBISECT_REGEN=1 writes it anew."""
+    """Compare with tests/golden/NAME; DSBISECT_REGEN=1 writes it again."""
     path = ROOT / name
     if os.environ.get("DSBISECT_REGEN"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Small repositories made anew: fixed names and dates, so that equal histories are equal hashes."""
+"""Small repositories with fixed names and dates: equal histories have equal hashes."""
 
 from __future__ import annotations
 

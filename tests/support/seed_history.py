@@ -1,4 +1,4 @@
-"""A history as they really are, of the real 389-ds 3.1.2: made anew in a folder of the test's own.
+"""A history as they really are, of the real 389-ds 3.1.2: made again in a folder of the test's own.
 
 Every commit's files are a function of what came before, so that equal sources of different cases
 are equal trees and are built once.

@@ -30,7 +30,7 @@ WRONG = (
     (("--patch", "none.patch"), "none.patch: the patch cannot be read"),
     (("--patch", "."), "the patch cannot be read"),
     (("--patch", "empty.patch"), "the patch is empty"),
-    (("--patch", "notes.txt"), "there is no hunk"),
+    (("--patch", "notes.txt"), "contains no hunk"),
     (("--workload", "bind-on"), "no workload 'bind-on'"),
     (("--settings", "defualt"), "no settings 'defualt'"),
     (("--matrix", "none.yaml"), "none.yaml"),

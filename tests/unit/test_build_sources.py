@@ -174,7 +174,7 @@ class TestFailures:
             ),
             (f"{MAKE}make: *** [Makefile:3: all] Error 1\n",
              "make: *** [Makefile:3: all] Error 1", "make"),
-            ("", "it said nothing", "start"),
+            ("", "no output", "start"),
         ],
     )  # fmt: skip
     def test_the_cause_is_the_first_line_that_says_why(self, said, cause, stage):

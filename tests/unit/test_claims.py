@@ -129,7 +129,7 @@ class Silent:
 
 
 class Rebuilt(Benches):
-    """Candidates whose images are made anew between two runs."""
+    """Candidates whose images are made again between two runs."""
 
     image = "first"
     left = 5

@@ -70,7 +70,7 @@ def test_a_deadline_ends_the_whole_session(script: str) -> None:
     done = run(["sh", "-c", script], deadline=Deadline.after(0.3))
     assert done.timed_out
     assert not done.ok
-    assert "ran out of time" in str(done)
+    assert "timed out" in str(done)
     assert time.monotonic() - started < 10
 
 
@@ -204,7 +204,7 @@ def test_what_says_too_much_takes_no_memory_and_little_log(tmp_path: Path) -> No
 def test_an_answer_that_is_not_whole_is_none() -> None:
     done = run(LOUD)
     assert (done.status, done.ok) == (0, False)
-    assert "said too much" in str(done)[-200:]
+    assert "too much output" in str(done)[-200:]
 
 
 def test_a_log_can_be_shown_on_a_terminal(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_containers_say_which_plan_and_why_once() -> None:
             plan="runtime runc",
             configuration=Path("/home/ann/.config/dsbisect/containers.conf"),
             notes=(
-                "podman as it is set up: Error: crun: hybrid mode not supported",
+                "podman with its own configuration: Error: crun: hybrid mode not supported",
                 "cgroup manager cgroupfs: Error: crun: hybrid mode not supported",
             ),
         )
@@ -93,7 +93,7 @@ def test_containers_say_which_plan_and_why_once() -> None:
         "they start with runtime runc, written to /home/ann/.config/dsbisect/containers.conf, "
         "because: crun: hybrid mode not supported"
     )
-    assert "as it is set up" in engine_checks.check_engine(ENGINE).seen
+    assert "with its own configuration" in engine_checks.check_engine(ENGINE).seen
 
 
 @pytest.mark.parametrize(

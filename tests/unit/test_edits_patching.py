@@ -67,7 +67,7 @@ def test_a_later_edit_starts_from_the_earlier() -> None:
 
 
 def test_edits_that_undo_each_other_are_no_patch() -> None:
-    with pytest.raises(EditError, match="leave the source as it is"):
+    with pytest.raises(EditError, match="change nothing in the source"):
         patch_of(["rust-rounds=20000", "rust-rounds=100000"], reader(ERAS["3.1.2"]))
 
 

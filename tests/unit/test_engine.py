@@ -117,7 +117,7 @@ def test_the_same_words_from_a_command_that_went_well_mean_nothing(
         ("", "only out\n", False, "only out"),
         ("", "", False, "exit status 125"),
         ("E: first\nE: second\n", "", False, "E: second"),
-        ("Error: b\n", "", True, "it ran out of time"),
+        ("Error: b\n", "", True, "it timed out"),
     ],
 )
 def test_the_line_that_says_why(stderr: str, stdout: str, timed_out: bool, expected: str) -> None:

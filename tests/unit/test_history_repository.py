@@ -205,8 +205,8 @@ def test_a_local_repository_is_borrowed_not_copied(past: Past) -> None:
     ("source", "says"),
     [
         ("nowhere", "does not exist"),
-        (".", "is no git repository"),
-        ("file", "is no git repository"),
+        (".", "is not a git repository"),
+        ("file", "is not a git repository"),
         ("ext::sh -c true", "does not exist"),
         ("rsync://example.org/x", "no repository is fetched by rsync://"),
         ("file:///nowhere/at/all.git", "cannot be fetched"),

@@ -29,14 +29,14 @@ def test_the_server_and_its_siblings_are_locked():
 @pytest.mark.parametrize(
     ("changes", "packages", "said"),
     [
-        ({}, {}, r"389-ds-base 2\.3\.1 was wanted, but the image holds no 389-ds-base"),
-        ({"versions": {}}, {"x": "1"}, r"389-ds-base \(any version\) was wanted"),
-        ({}, {"389-ds-base": "2.4.0-1"}, r"2\.3\.1 was wanted, but the image holds 2\.4\.0-1"),
-        ({"pins": {"nss": "3"}}, {"389-ds-base": "2.3.1-1"}, r"nss 3 was wanted"),
+        ({}, {}, r"389-ds-base 2\.3\.1 was requested, but the image has no 389-ds-base"),
+        ({"versions": {}}, {"x": "1"}, r"389-ds-base \(any version\) was requested"),
+        ({}, {"389-ds-base": "2.4.0-1"}, r"2\.3\.1 was requested, but the image has 2\.4\.0-1"),
+        ({"pins": {"nss": "3"}}, {"389-ds-base": "2.3.1-1"}, r"nss 3 was requested"),
         (
             {"versions": {"freeipa": "4.9.9"}},
             {"389-ds-base": "1-1", "ipa-server": "4.9.8-1.el8"},
-            r"ipa-server 4\.9\.9 was wanted, but the image holds 4\.9\.8-1\.el8",
+            r"ipa-server 4\.9\.9 was requested, but the image has 4\.9\.8-1\.el8",
         ),
     ],
 )

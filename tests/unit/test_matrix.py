@@ -120,7 +120,7 @@ def test_the_sound_one_is_sound(tmp_path):
         (
             "fc35}\n",
             "fc35, repositories: {f: 'http://x/'}}\n",
-            "packages.repositories.f: value 'http://x/': https; or say `plain_http: true`",
+            "packages.repositories.f: value 'http://x/': https; or add `plain_http: true`",
         ),
         ("fc35}\n", "fc35, url: 'HTTP://x/'}\n", "rows[1].packages.url: value 'HTTP://x/'"),
         ("fc35}\n", "fc35, url: 'http://x/'}\n", "rows[1].packages.url: value 'http://x/': https"),
@@ -129,7 +129,7 @@ def test_the_sound_one_is_sound(tmp_path):
         (
             "tool: mmdebstrap",
             "tool: dnf, keys: ['http://k/'], repositories: {f: 'https://x/'}",
-            "rows[0].base.keys: value 'http://k/': https; or say",
+            "rows[0].base.keys: value 'http://k/': https; or add",
         ),
         # pins that contradict each other
         (

@@ -59,7 +59,7 @@ def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
     side_process.start(box, "sh", "-c", f"echo '{LOADER}' >&2; echo bye; exit 127")
     begun = time.monotonic()
     with pytest.raises(
-        InstanceError, match="it ended with status 127; it said: ns-slapd"
+        InstanceError, match="it ended with status 127; its last output: ns-slapd"
     ) as caught:
         wait_until_ready(box, tmp_path, Dirsrv())
     assert time.monotonic() - begun < 5
@@ -167,7 +167,9 @@ def test_what_needs_a_server_that_ended_blames_it() -> None:
         golden=golden, container=dead, endpoint=endpoint, meter=None,  # type: ignore[arg-type]
     )  # fmt: skip
     with (
-        pytest.raises(InstanceError, match="after its first answer; it said: bye") as caught,
+        pytest.raises(
+            InstanceError, match="after its first answer; its last output: bye"
+        ) as caught,
         made.needed(),
     ):
         raise EngineError("cannot join the network namespace of a stopped container")

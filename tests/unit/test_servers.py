@@ -202,7 +202,7 @@ def test_ald_pro_s_installer_is_told_where_it_is(tmp_path: Path) -> None:
         (ald_pro, {"status": 3}, "aldpro-server-install: status 3"),
         (freeipa, {"leaves_directory": False}, "it left no directory behind"),
         (ald_pro, {"leaves_directory": False}, "it left no directory behind"),
-        (lambda: freeipa(0.02), {"looks": 10**9}, "waited in vain for FreeIPA's installation"),
+        (lambda: freeipa(0.02), {"looks": 10**9}, "timed out waiting for FreeIPA's installation"),
     ],
 )
 def test_an_installation_that_fails_says_why_and_what_it_said_last(
@@ -213,7 +213,7 @@ def test_an_installation_that_fails_says_why_and_what_it_said_last(
         make().create(host, SEED)
     assert reason in caught.value.message
     if faults.get("looks") is None:
-        assert "it said: the last step" in caught.value.message
+        assert "its last output: the last step" in caught.value.message
         assert "the last step" in host.noted, "kept in the log"
     assert "cgroup v1" in caught.value.hint
 

@@ -33,7 +33,7 @@ GOOD = RunEvidence(
 )
 BUSY = Conditions(gap_s=1.9, stepped_s=1.5)
 OUTSIDE = {
-    "the lab itself was not let run for 3.0 s": Conditions(gap_s=3.0),
+    "the lab itself got no CPU for 3.0 s": Conditions(gap_s=3.0),
     "a container was paused for 0.2 s": Conditions(paused_s=0.2),
     "the machine was suspended for 60 s": Conditions(suspended_s=60),
     "the clock was set by -3600 s": Conditions(stepped_s=-3600),

@@ -141,7 +141,7 @@ def _query(package: Path) -> list[str]:
 
 
 def _build_log(result: Path | None) -> str:
-    """What the compiler said; mock itself tells only that it failed."""
+    """The compiler's output; mock itself says only that it failed."""
     log = result / "build.log" if result else None
     return log.read_text(encoding="utf-8", errors="replace") if log and log.is_file() else ""
 

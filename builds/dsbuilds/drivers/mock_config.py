@@ -1,4 +1,4 @@
-"""What mock is told: a chroot's configuration and its commands. Core pure logic."""
+"""Mock's input: a chroot's configuration and its commands. Core pure logic."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Chroot:
 
     base: str  # of mock-core-configs, e.g. eol/fedora-37-x86_64
     repositories: Mapping[str, str] = field(default_factory=dict)
-    key_file: str | None = None  # below distribution-gpg-keys; None where https vouches alone
+    key_file: str | None = None  # below distribution-gpg-keys; None if only https protects them
 
 
 def fedora_chroot(release: str, repositories: Mapping[str, str], *, eol: bool = True) -> Chroot:
     """The chroot of a Fedora release; one that has ended lies apart in mock's configurations."""
     if not release.isdecimal():
         raise MatrixError(
-            f"{release!r} is no release of Fedora", hint="os.version is a number, e.g. '37'"
+            f"{release!r} is not a release of Fedora", hint="os.version is a number, e.g. '37'"
         )
     return Chroot(
         base=f"{'eol/' if eol else ''}fedora-{release}-x86_64",
@@ -51,7 +51,7 @@ def config(chroot: Chroot, root: str) -> str:
     """The configuration file: mock's own, its mirrors replaced, and no network in a build."""
     if CHROOT.fullmatch(chroot.base) is None:
         raise MatrixError(
-            f"{chroot.base!r} is no configuration of mock",
+            f"{chroot.base!r} is not a configuration of mock",
             hint="`mock --list-chroots` lists them; those of old releases begin with eol/",
         )
     lines = [
@@ -63,7 +63,7 @@ def config(chroot: Chroot, root: str) -> str:
         "config_opts['macros']['%debug_package'] = '%{nil}'",
     ]
     if chroot.repositories:
-        # The whole of it: the metalinks in mock's own lead to mirrors that have let go of it.
+        # All of it: the metalinks in mock's own lead to mirrors that no longer have it.
         lines += ['config_opts[\'dnf.conf\'] = """', _dnf_conf(chroot).rstrip(), '"""']
     return "\n".join([*lines, ""])
 
@@ -96,7 +96,7 @@ class Commands:
         return self._mock("--no-clean", *self.flags, "--installdeps", str(srpm))
 
     def rebuild(self, srpm: Path, result: Path) -> list[str]:
-        """Build in the chroot as it is, offline."""
+        """Build in the prepared chroot, offline."""
         return self._mock(
             "--offline", "--no-clean", "--nocheck", *self.flags,
             "--resultdir", str(result), "--rebuild", str(srpm),

@@ -68,7 +68,7 @@ class PackageDriver(Protocol):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What the script is told beside the number of jobs."""
+        """Arguments of the script, in addition to the number of jobs."""
         ...
 
     def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
@@ -176,7 +176,7 @@ def provenance_of(
 def index_of(folder: Path) -> list[tuple[str, str, str]]:
     """Name, version and file of every package in a repository that a build left.
 
-    The build wrote it: BuildError for what is no name, since an installer is told these words.
+    The build wrote it: BuildError for anything but names, since an installer gets these words.
     """
     try:
         with (folder / INDEX).open(encoding="utf-8", errors="replace") as stream:
@@ -187,7 +187,7 @@ def index_of(folder: Path) -> list[tuple[str, str, str]]:
     found = [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
     for row in found:
         if not all(PLAIN.fullmatch(word) for word in row):
-            raise BuildError(f"{INDEX} names what is no package: {' '.join(row)}")
+            raise BuildError(f"{INDEX} names something that is not a package: {' '.join(row)}")
     return found
 
 

@@ -24,7 +24,7 @@ from dsimages.buildah import (
 from dsimages.keyed_image import keyed_image
 
 REVISION = 2
-# What the packages depend on is fetched with the network, and nothing of theirs is run. Their own
+# Dependencies are fetched with the network, without running anything of the packages. Their own
 # scripts run when they are installed, without it.
 STEPS = (("fetch", "host"), ("install", "none"))
 MOUNTED = "/run/dsbisect-built"
@@ -86,7 +86,7 @@ def _install(
     key: str,
     reference: str,
 ) -> None:
-    """Install under a name of its own; only what proves to hold the build gets the reference."""
+    """Install under a temporary name; only an image that contains the build gets the reference."""
     labels = labels_of("built", row=row.id, key=key, build=made.key)
     drafts = [own_name(f"{REPOSITORY}/{DRAFT}:") for _ in steps]
     below = base.reference

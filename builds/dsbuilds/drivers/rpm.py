@@ -115,12 +115,12 @@ def lay_out_sources(order: PackageOrder, build: Path) -> Path:
 
 
 def needs_spec(requires: str) -> str:
-    """A spec with nothing in it but what building takes; UnbuildableError for what is no name."""
+    """A spec with only the build requirements; UnbuildableError for anything but names."""
     wanted = [line.strip() for line in requires.splitlines() if line.strip()]
     wanted = [line for line in dict.fromkeys(wanted) if not line.startswith("rpmlib(")]
     wrong = next((line for line in wanted if REQUIREMENT.fullmatch(line) is None), None)
     if wrong is not None:
-        raise UnbuildableError(f"unbuildable: it asks for {wrong!r}, which is no package")
+        raise UnbuildableError(f"unbuildable: it asks for {wrong!r}, which is not a package")
     return NEEDS + "".join(f"BuildRequires: {line}\n" for line in wanted) + "%description\n-\n"
 
 

@@ -1,7 +1,7 @@
 """What a build needs at run time: the row's image, and packages of libraries that it lacks.
 
-A tree may be linked with what the row's own server is not (PCRE 1 on Debian 12). The binaries are
-asked, so that a library that is missing is told before a server dies of it.
+A tree may be linked with what the row's own server is not (PCRE 1 on Debian 12). `ldd` lists
+what the binaries need, so that a missing library is reported before a server fails because of it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def runtime_for(engine: Engine, install: Path, toolset: ToolchainImage, told: Pr
 
 
 def _missing(engine: Engine, image: str, install: Path, log: Path) -> set[str]:
-    """Libraries that an install tree needs and an image has not."""
+    """Libraries that an install tree needs and an image lacks."""
     return set(_ask(engine, image, "missing-libraries", TREE, tree=install, log=log).split())
 
 
@@ -71,7 +71,7 @@ def _ask(
     with running(
         engine, image, "sleep", "infinity", purpose="libraries", log=log, options=options
     ) as box:
-        return box.must(f"{INSIDE}/{script}", *args, what="look at a build's libraries")
+        return box.must(f"{INSIDE}/{script}", *args, what="list a build's libraries")
 
 
 def _refuse(missing: set[str], toolset: ToolchainImage, log: Path) -> None:

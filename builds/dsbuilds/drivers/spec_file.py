@@ -1,4 +1,4 @@
-"""Edits of a spec file: further patches and a release of our own. Core pure logic."""
+"""Edits of a spec file: further patches and our own release. Core pure logic."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class _Making:
     log: Path
 
     def make(self, target: Path, progress: Progress) -> None:
-        """Bring what is installed to ``target``; what was built upon another gets a second try."""
+        """Bring what is installed to ``target``; a failed incremental build gets a second try."""
         upon_another = (self.slot / "build" / "source").exists()
         said = self._run(progress)
         if said is not None and upon_another and may_be_stale(said):
@@ -126,11 +126,11 @@ class _Making:
         return crates_for(self.engine, order.tree, order.toolset, self.log, progress)
 
     def _run(self, progress: Progress) -> str | None:
-        """Build once; what was said when it failed, None when it did not."""
+        """Build once; the output if it failed, otherwise None."""
         order, build = self.order, self.slot / "build"
         with writing(build):
             build.mkdir(parents=True, exist_ok=True)
-        # Beside what the build can write to, so that nothing it leaves is in the way of the next.
+        # Outside what the build can write to, so that nothing it leaves can affect the next one.
         source = self.slot / "source.tar"
         listing = order.tree.listing()
         archived(
@@ -164,7 +164,7 @@ def _slot(order: TreeOrder) -> tuple[Path, AbstractContextManager[object]]:
 
 @contextmanager
 def _passing(folder: Path) -> Iterator[None]:
-    """A folder that is gone at the end."""
+    """A folder that is removed at the end."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What an edit is: a change to a source by its meaning, and what the server must store after it."""
+"""A named source edit: a change to a source, and what the server must store after it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Patch:
 
 
 def promise_of(patches: Iterable[Patch]) -> Promise:
-    """What all patches together promise; where two speak of the same, the later one holds."""
+    """What all patches together promise; if two promise the same thing, the later one counts."""
     whole = Promise()
     for patch in patches:
         whole = whole.then(patch.promise)

@@ -30,7 +30,7 @@ def patch_of(texts: Sequence[str], files: Files) -> Patch:
     diff = unified({path: files(path) or "" for path in edited}, edited)
     if not diff:
         raise EditError(
-            f"{', '.join(texts)}: together they leave the source as it is", hint="leave them out"
+            f"{', '.join(texts)}: together they change nothing in the source", hint="leave them out"
         )
     titles = [f"{edit.name}={value}: {edit.title}" for edit, value, _ in named]
     return Patch(
@@ -59,7 +59,7 @@ def _file_diff(path: str, before: str, after: str) -> Iterator[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines as git counts them: str.splitlines would also split at form feeds and the like."""
+    """Lines as git counts them: str.splitlines would also split at form feeds."""
     lines = [f"{line}\n" for line in text.split("\n")]
     last = lines.pop().removesuffix("\n")
     return [*lines, last] if last else lines

@@ -35,7 +35,7 @@ def user_patch(path: Path) -> Patch:
     _check_names(path, text)
     files = _files(path, text)
     if not any(files):
-        raise EditError(f"{path}: there is no hunk (@@ -…) in it", hint=AS_DIFF)
+        raise EditError(f"{path}: it contains no hunk (@@ -…)", hint=AS_DIFF)
     _check_files(path, files)
     ended = text if text.endswith("\n") else f"{text}\n"
     return Patch(name=path.name, title=f"the patch {path.name}", text=ended)

@@ -15,7 +15,7 @@ PREVIEWS = ("-alpha", ".alpha", ".a", "-beta", ".beta", ".b", "-rc", ".rc")
 def equivalents(repository: Repository, commit: str) -> tuple[str, ...]:
     """The commit and all that carry its change: by patch-id, or by what they say of themselves."""
     found, compared = {commit}, set[str]()
-    while found != compared:  # a pick that was changed has a patch-id of its own, and may be copied
+    while found != compared:  # a changed pick has another patch-id, and may be copied
         for each in found - compared:
             found |= _same_patch(repository, each)
             compared.add(each)

@@ -58,7 +58,7 @@ def origin_of(source: str) -> Origin:
     places = [Path(line).resolve() for line in found.stdout.splitlines()]
     if not path.is_dir() or not found.ok or len(places) != 3:
         raise SourceError(
-            f"{source} is no git repository",
+            f"{source} is not a git repository",
             hint="name a checkout, a bare repository or a URL",
         )
     return Origin(source=source, folder=places[0], objects=places[1], shallow=places[2])
@@ -90,7 +90,7 @@ def _remote(source: str) -> Origin:
 
 def _fetch(copy: Git, source: str, limit: Deadline) -> None:
     everything = [f"+{place}/*:{place}/*" for place in BRANCHES_AND_TAGS]
-    # Whoever completes a shallow origin wants it seen here, too.
+    # A shallow origin that was completed must be seen here, too.
     whole = ["--unshallow"] if (copy.folder / "shallow").exists() else []
     for head in ([f"+HEAD:{HEAD}"], []):  # the origin's HEAD may lead nowhere
         done = copy.call(
@@ -124,7 +124,7 @@ def _borrow(copy: Git, origin: Origin, folder: Path) -> None:
     fresh = [
         f"update {name} {value}\n" for name, value in wanted.items() if held.get(name) != value
     ]
-    # What is gone goes first: a branch "a" may have made room for "a/b".
+    # Deleted refs are removed first: a branch "a" may have made room for "a/b".
     for changes in filter(None, (stale, fresh)):
         copy.must(
             "update-ref", "--stdin", stdin="".join(changes),

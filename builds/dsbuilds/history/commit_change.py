@@ -31,7 +31,7 @@ def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = Fa
     here = _tree(git, onto)
     if reverse:
         before, after = after, before
-    # Three commits of nobody's, so that git merges as it would pick: from the change's own base.
+    # Three temporary commits, so that git merges as it would pick: from the change's own base.
     base = _commit(git, before)
     ours, theirs = (_commit(git, tree, base) for tree in (here, after))
     done = git.call("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "-z",

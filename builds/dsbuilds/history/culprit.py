@@ -1,4 +1,4 @@
-"""All that is told of a commit: who, when, what, its page upstream, the releases that have it."""
+"""What a report shows of a commit: author, date, files, its page, releases that have it."""
 
 from __future__ import annotations
 

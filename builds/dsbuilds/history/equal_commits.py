@@ -117,7 +117,7 @@ class Class:
 
 
 def collapse(line: Sequence[str], key_of: Callable[[str], str]) -> tuple[Class, ...]:
-    """The line's classes, in its order; nobody is lost."""
+    """The line's classes, in its order; no commit is lost."""
     groups: list[list[str]] = []
     before: str | None = None
     for commit in line:

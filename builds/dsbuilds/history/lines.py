@@ -21,7 +21,9 @@ class Line:
 
     commits: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()  # what these reach lies outside; ``side_lines`` goes on from there
+    known: tuple[
+        str, ...
+    ] = ()  # what these reach lies outside; ``side_lines`` continues from there
 
 
 def line(repository: Repository, good: str, bad: str) -> Line:

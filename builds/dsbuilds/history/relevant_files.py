@@ -1,7 +1,7 @@
 """Which files of a source decide what the server is. Core pure logic.
 
-Everything counts but what the product's data says not to: a file that nobody thought of makes one
-build more, and never a wrong answer.
+Everything counts except what the product's data excludes: an unknown file makes one build more,
+never a wrong answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A repository as the lab sees it: a copy of its own, so that the user's is only ever read."""
+"""A repository as the lab sees it: its own copy, so that the user's is only read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dsharness.process.deadline import Deadline
 from dsharness.products import product_of_source, why_no_source
 from dsimages.file_lock import exclusive
 
-# No text of a commit can hold a NUL, whatever else somebody wrote into it.
+# The text of a commit can contain anything except a NUL.
 FETCH_LIMIT_S = 3600.0
 UNSHALLOW = "fetch the rest of its history: git fetch --unshallow --tags"
 FIELDS = ("%H", "%T", "%P", "%an <%ae>", "%aI", "%s")

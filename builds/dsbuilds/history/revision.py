@@ -1,4 +1,4 @@
-"""What a user calls a revision: found, or said what it may have been."""
+"""A user's name for a revision: found, or similar names are suggested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build made, taken over by the lab: copies with modes of its own, links as they are.
+"""A build's output, copied by the lab: with its own modes, links unchanged.
 
 A rename would keep what the build can still reach or has marked: open files, hard links to other
 places, setuid bits.
@@ -23,7 +23,7 @@ Keep = Callable[[Entry], bool]
 
 
 def taken_in(folder: Path, *parts: str, target: Path, keep: Keep | None = None) -> None:
-    """Copy what ``parts`` lead to below ``folder``; UnbuildableError when it is no folder.
+    """Copy what ``parts`` lead to below ``folder``; UnbuildableError if it is not a folder.
 
     Files, and links that stay inside; pipes, devices and links that lead out are left behind.
     """

@@ -1,6 +1,6 @@
 """How a build is confined: no network, no path of the host but its own, bounded in everything.
 
-A commit's Makefile is somebody's program. It gets a container with a read-only system, without
+A commit's Makefile is untrusted code. It gets a container with a read-only system, without
 capabilities, and with limits on memory, processes, time and disk.
 """
 
@@ -53,7 +53,7 @@ class DiskWatch:
 def bounded(limits: Limits, *command: str) -> tuple[str, ...]:
     """The command, with no file of it growing beyond the limit.
 
-    Said by the shell: an engine that is told one limit forgets those that it was set up with.
+    Set by the shell: an engine that gets one limit forgets those of its configuration.
     """
     blocks = str(limits.file_bytes // 512)
     return ("sh", "-c", 'ulimit -f "$1"; shift; exec "$@"', "sh", blocks, *command)

@@ -23,7 +23,7 @@ from dsharness.plain_text import plain
 from dsharness.process.command import disk_full, says_disk_full, writing
 from dsimages.buildah import Workshop
 
-HIGHEST = 124  # of a command's own statuses; above it, the engine or a signal speaks
+HIGHEST = 124  # the highest status of a command; above it is the engine's or a signal's
 LINE = 2000  # characters of one line
 SAID_BYTES = 8 << 20  # of what a build says; its log has more
 FULL_BYTES = 64 << 20  # less than this is left: the machine's disk is full, not a limit reached
@@ -32,7 +32,7 @@ SOURCE = "/usr/libexec/dsbisect-build/source.tar"
 
 
 def unbuildable(said: str, log: Path) -> UnbuildableError:
-    """The error that what the tools said stands for."""
+    """The error for the output of the tools."""
     error = UnbuildableError(
         f"unbuildable: {cause_of(said)} (while it ran {stage_of(said)})", log=log
     )
@@ -52,10 +52,10 @@ def confined_run(
     volumes: tuple[tuple[Path, str, str], ...] = (),
     limits: Limits,
 ) -> str | None:
-    """Run a script in /build without a network; what it said when it failed, None when not.
+    """Run a script in /build without a network; its output if it failed, otherwise None.
 
     ``source`` is an archive that the script unpacks, ``cache`` a compiler cache. What is left in
-    ``build`` was written by whoever wrote the source: read it by ``untrusted_files``.
+    ``build`` has untrusted content: read it with ``untrusted_files``.
     """
     mounted = ((build, "/build", "rw"), (script, INSIDE, "ro"), *volumes)
     mounted += ((source, SOURCE, "ro"),) if source else ()
@@ -94,7 +94,7 @@ def confined_run(
 
 @contextmanager
 def work_folder() -> Iterator[Path]:
-    """A folder for one build, gone at the end."""
+    """A folder for one build, removed at the end."""
     folder = builds_home() / ".work" / f"package-{secrets.token_hex(6)}"
     with writing(folder):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What somebody else wrote into a folder, read from the host: no link is followed, none is trusted.
+"""Files of untrusted origin, read from the host: no link is followed, none is trusted.
 
 A build may leave links to any file of the host, pipes that never end, folders without a bottom. All
 that the host does with such a folder goes through here: each part of a path is opened by itself,
@@ -56,20 +56,20 @@ class Entry:
 
     @property
     def leads_to(self) -> str:
-        """What a link says; nobody looks whether it is there."""
+        """The target of a link; it may not exist."""
         return os.readlink(self.name, dir_fd=self.folder)
 
     def copy(self, out: BinaryIO) -> None:
-        """Write a file's content; UnbuildableError when it is no file any more."""
+        """Write a file's content; UnbuildableError if it is no longer a file."""
         descriptor = os.open(self.name, FILE, dir_fd=self.folder)
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UnbuildableError(f"{self.path} is no file any more")
+                raise UnbuildableError(f"{self.path} is no longer a file")
             shutil.copyfileobj(stream, out, 1 << 20)
 
 
 def entries(folder: Path, *parts: str) -> Iterator[Entry]:
-    """All that is no folder below one, sorted; ``parts`` lead to it from one of the lab's own.
+    """Everything below a folder except folders, sorted; ``parts`` lead to it from the lab's own.
 
     FileNotFoundError or NotADirectoryError when there is no such folder, or a link in its place.
     UnbuildableError when it holds more than any build has a reason to.
@@ -122,7 +122,7 @@ def size_of(folder: Path) -> int:
 
 
 def removed(folder: Path) -> None:
-    """Remove a folder that somebody else wrote to, however deep, even what he closed."""
+    """Remove a folder with untrusted content, however deep, even without permissions."""
     # rm and chmod follow no link below what they are given, and know no depth that is too much.
     for command in (("rm", "-rf"), ("chmod", "-R", "u+rwx"), ("rm", "-rf")):
         if not os.path.lexists(folder):

@@ -24,7 +24,7 @@ from dsimages.buildah import Workshop
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
 INSIDE = "/usr/libexec/dsbisect-build"
-# apt keeps its lists as a user of its own, in folders that are closed to others.
+# apt keeps its lists as its own user, in folders that are closed to others.
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
 LIMIT_S = 600.0
 GONE = re.compile(r"\b404\b")
@@ -86,7 +86,7 @@ def _fetched(
 def _first_that_is_there(
     at: Workshop, box: Container, package: str, versions: list[str], progress: Progress
 ) -> None:
-    """Archives of old releases list what they no longer hold: then an older one will do."""
+    """Archives of old releases list what they no longer have: then an older one is used."""
     for version in versions:
         limit_s = min(LIMIT_S, at.deadline.left_s)
         done = box.execute(f"{INSIDE}/fetch-source", package, version, limit_s=limit_s)
@@ -116,12 +116,12 @@ def refusal(done: Completed, what: str, log: Path) -> DsbisectError:
     """The error that a failed fetch stands for."""
     said = f"{done.stdout}\n{done.stderr}"
     if done.timed_out:
-        return DeadlineError(f"{what}: fetching it ran out of time", hint="run it again", log=log)
+        return DeadlineError(f"{what}: fetching it timed out", hint="run it again", log=log)
     unreachable = UNREACHABLE.search(said)
     if unreachable is not None:
         return no_answer_or_a_refusal(said)(
             f"{what} cannot be fetched: {unreachable[0].strip()}",
-            hint="check the network and its proxy; an archive that has let go of its sources: name "
+            hint="check the network and its proxy; an archive that no longer has its sources: name "
             "a snapshot of it in packages.sources",
             log=log,
         )

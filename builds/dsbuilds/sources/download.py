@@ -117,7 +117,7 @@ def _copy(answer: BinaryIO, out: BinaryIO, url: str, deadline: Deadline) -> None
         if size > MOST_BYTES:
             raise SourceError(f"{url}: it is larger than {MOST_BYTES >> 30} GiB")
         if deadline.passed:
-            raise DeadlineError(f"{url}: fetching it ran out of time", hint="run it again")
+            raise DeadlineError(f"{url}: fetching it timed out", hint="run it again")
         out.write(block)
 
 

@@ -1,6 +1,6 @@
 """A tree as one tar file: how a source gets to a build without becoming files of the host.
 
-Whatever a commit calls its files, and whatever links it holds, they come to be in the container
+Whatever names and links a commit contains, its files are created only in the container
 alone. git reads, and writes nothing.
 """
 
@@ -40,7 +40,7 @@ class Blob:
 class Times:
     """When each file became what it is, as `make` sees it; kept from one archive to the next."""
 
-    record: Path | None = None  # None: nobody asks
+    record: Path | None = None  # None: not needed
 
     def of(self, blobs: list[Blob]) -> dict[str, float]:
         """Path -> time; what did not change keeps its own."""
@@ -110,7 +110,7 @@ def _folder(path: str) -> tarfile.TarInfo:
 
 
 def blobs_of(tree: Tree) -> list[Blob]:
-    """Its files and links; git's own folder is nobody's source, nor are modules without files."""
+    """Its files and links; not git's own folder, nor modules without files."""
     with tempfile.TemporaryDirectory(prefix="dsbisect-tree-") as work:
         listing = Path(work) / "listing"
         done = tree.git.call("ls-tree", "-r", "-z", tree.id, into=listing)

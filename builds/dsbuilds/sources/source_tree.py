@@ -1,6 +1,6 @@
 """A source as a git tree in a folder of the lab's own: read and changed, never edited.
 
-Whatever a source was (a revision, a source package, an archive), here it is one hash. Patches make
+A source of any kind (a revision, a source package, an archive) is one hash here. Patches make
 another tree of it; equal files are equal trees.
 """
 
@@ -66,7 +66,7 @@ class Tree:
                 raise EditError(
                     f"{name} does not fit {self.origin}: {_refusal(done.stderr)}"
                     f"{_hunk(text, done.stderr)}",
-                    hint="make it for this source anew, or pick the source it was made for",
+                    hint="make it again for this source, or choose the source it was made for",
                 )
             return replace(self, id=self._written(env), revision=self.revision)
 
@@ -101,7 +101,7 @@ class Tree:
 
 
 def imported(folder: Path, origin: str, *parts: str) -> Tree:
-    """A folder's files as a tree, whoever wrote them; ``parts`` lead to it, no link is followed."""
+    """A folder's untrusted files as a tree; ``parts`` lead to it, no link is followed."""
     git = own_repository()
     with tempfile.TemporaryDirectory(prefix="dsbisect-import-") as work, temporary_index() as env:
         listed = list(_copied(folder, parts, Path(work), origin))
@@ -169,7 +169,7 @@ def _refusal(said: str) -> str:
 
 def last_words(said: str) -> str:
     lines = [line for line in said.splitlines() if line.strip()]
-    return lines[-1] if lines else "git said nothing"
+    return lines[-1] if lines else "git printed nothing"
 
 
 def _hunk(patch: str, said: str) -> str:
@@ -179,7 +179,7 @@ def _hunk(patch: str, said: str) -> str:
         return ""
     try:
         files = PatchSet(patch)
-    except UnidiffParseError:  # git has said what is wrong with it
+    except UnidiffParseError:  # git has printed what is wrong with it
         return ""
     begin = int(failed["line"])
     hunks = [hunk for file in files if file.path == failed["path"] for hunk in file]

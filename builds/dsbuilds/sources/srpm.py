@@ -37,7 +37,7 @@ def srpm_source(at: Workshop, image: Image, wish: SrpmSource) -> SourcePackage:
             )  # fmt: skip
             if said is not None:
                 raise SourceError(
-                    f"{path.name} is no source RPM: {cause_of(said)}",
+                    f"{path.name} is not a source RPM: {cause_of(said)}",
                     hint="name a file that ends in .src.rpm",
                     log=at.log,
                 )

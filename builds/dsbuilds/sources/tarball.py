@@ -1,4 +1,4 @@
-"""A release archive as a tree: unpacked with suspicion, for it is somebody's file.
+"""A release archive as a tree: unpacked with care, since it is untrusted.
 
 The standard library's own filter of members is not relied on: Python has it since 3.11.4 only, and
 Debian 12 has 3.11.2. Nothing is ever written through a link, because links are made last.

@@ -68,7 +68,7 @@ def _fetch(engine: Engine, tree: Tree, toolset: ToolchainImage, folder: Path, lo
 
 
 def _own_certificates() -> Path | None:
-    """Whom this machine trusts: behind a company's proxy, more than the container would."""
+    """This machine's certificates: behind a company's proxy, more than the container's."""
     paths = ssl.get_default_verify_paths()
     named = (os.environ.get("CARGO_HTTP_CAINFO"), paths.cafile, paths.openssl_cafile, *BUNDLES)
     return next((Path(name) for name in named if name and Path(name).is_file()), None)

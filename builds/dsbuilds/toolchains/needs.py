@@ -14,7 +14,7 @@ from dsharness.products import product_of_source, why_no_source
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a toolchain must offer, and what configure and the build are to be told."""
+    """What a toolchain must offer, and the options of configure and the build."""
 
     product: str  # whose source it is
     words: frozenset[str]
@@ -26,7 +26,7 @@ class Needs:
 
 
 def needs_of(files: Files, left_out: AbstractSet[str] = frozenset()) -> Needs:
-    """Look into a tree; BuildError when the lab cannot build such a source.
+    """Look into a tree; BuildError if the lab cannot build such a source.
 
     ``left_out`` names optional parts that it is to be built without.
     """

@@ -78,7 +78,7 @@ def without(files: Files, parts: frozenset[str]) -> Needs:
 def for_range(
     ends: Sequence[tuple[Way, ...]], toolchains: Sequence[Toolchain]
 ) -> tuple[tuple[Toolchain, ...], str | None]:
-    """In which order a range's trees try toolchains, and what to say when no one builds both ends.
+    """The order in which a range's trees try toolchains, and a note if none builds both ends.
 
     One that builds all ends comes first, so that libraries are the same on both sides.
     """

@@ -1,4 +1,4 @@
-"""What a tree may show, as conditions that look at it. Core pure logic."""
+"""What a tree may contain, as conditions. Core pure logic."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Files = Callable[[str], "str | None"]
 class Crates(StrEnum):
     """Where a tree's Rust crates come from."""
 
-    NONE = "none"  # there is no Rust in it, or it is left out
+    NONE = "none"  # it has no Rust, or Rust is left out
     LOCKED = "locked"  # Cargo.lock names each with its checksum
-    SYSTEM = "system"  # whatever the toolchain's distribution packages
+    SYSTEM = "system"  # those of the toolchain's distribution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ def _regex(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
     return text
 
 
@@ -59,7 +59,7 @@ class Condition(Value):
 
     @property
     def traits(self) -> frozenset[str]:
-        """Traits that it speaks of: they must stand above it."""
+        """Traits that it refers to: they must be above it."""
         return frozenset()
 
 

@@ -1,4 +1,4 @@
-"""Finding what the lab made, and removing it; the store is nothing of this."""
+"""Finding what the lab made, and removing it; never the store."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Leftover(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class CleanupScope:
-    """What to clean beside containers nobody owns any more."""
+    """What to clean in addition to containers without a living owner."""
 
     images: bool = False
     golden: bool = False

@@ -1,4 +1,4 @@
-"""A container as a context manager: started, used, removed whatever happens."""
+"""A container as a context manager: started, used, always removed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Container:
         """Run a command that has to succeed; the error names ``what`` was being done."""
         done = self.execute(*command, stdin=stdin)
         if done.timed_out:
-            raise DeadlineError(f"{what}: {command[0]} ran out of time", log=self.log)
+            raise DeadlineError(f"{what}: {command[0]} timed out", log=self.log)
         if not done.ok:
             kind = EngineError if done.status == PODMAN_FAILED else InstanceError
             raise kind(f"{what}: {last_line(done)}", log=self.log)
@@ -172,7 +172,7 @@ class Container:
         with tempfile.TemporaryDirectory(prefix="dsb-log-") as folder:
             copied = Path(folder) / "file"
             done = self.engine.podman("cp", f"{self.name}:{path}", str(copied))
-            # Whoever is measured wrote it: it may be anything, and of any size.
+            # The measured program wrote it: it may contain anything, of any size.
             if not done.ok or copied.is_symlink() or not copied.is_file():
                 return ""
             with copied.open("rb") as stream:
@@ -193,7 +193,7 @@ class Container:
 def run_argv(
     image: str, name: str, options: Options, command: tuple[str, ...], *, detached: bool = True
 ) -> list[str]:
-    """Spell one ``podman run``, of which there is no other; pure, so that a test can read it."""
+    """The arguments of ``podman run``, the only one; pure, so that a test can read them."""
     flags: list[str] = ["run", "--detach" if detached else "--rm", "--name", name]
     flags += ["--label", LABEL, "--label", f"{OWNER}={owner_tag(os.getpid())}"]
     flags += ["--network", options.network] if options.network else []
@@ -216,7 +216,7 @@ def run_argv(
 
 
 def fresh_name(purpose: str) -> str:
-    """A container's name, by which `dsbisect clean` knows it for one of ours."""
+    """A container's name, by which `dsbisect clean` recognises it as the lab's."""
     return f"{PREFIX}{purpose}-{secrets.token_hex(4)}"
 
 
@@ -294,6 +294,6 @@ def _start_error(image: str, network: str | None, done: Completed, log: Path) ->
         )
     return EngineError(
         f"a container of {image} did not start: {said}",
-        hint="`dsbisect doctor --fresh` probes the container engine anew",
+        hint="`dsbisect doctor --fresh` probes the container engine again",
         log=log,
     )

@@ -1,4 +1,4 @@
-"""The one door to podman and buildah, with whatever configuration this machine needs."""
+"""Every call of podman and buildah, with the configuration that this machine needs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dsharness.process.command import Completed, run, says_disk_full
 from dsharness.process.deadline import Deadline
 
 LABEL = "dsbisect=1"
-AS_IT_IS = "podman as it is set up"
+AS_IT_IS = "podman with its own configuration"
 LISTING_TRIES = 5
-BUILDAH_BYTES = 8 << 20  # packages' own scripts speak here
+BUILDAH_BYTES = 8 << 20  # packages' own scripts print here
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Engine:
         )
 
     def must(self, *args: str, deadline: Deadline | None = None, log: Path | None = None) -> str:
-        """Podman's standard output, or an EngineError with what it said."""
+        """Podman's standard output, or an EngineError with its message."""
         done = self.podman(*args, deadline=deadline, log=log)
         if not done.ok:
             raise EngineError(
@@ -114,7 +114,7 @@ class Engine:
         if done.status < 0 and not done.timed_out and not cleanup:
             raise EngineError(
                 f"{program} {args[0]} was killed by signal {-done.status}",
-                hint="was memory short? The same command goes on from what is stored",
+                hint="was there too little memory? The same command continues from what is stored",
                 log=log,
             )
         return done
@@ -123,9 +123,9 @@ class Engine:
 def last_line(done: Completed) -> str:
     """The line of a failed command that most likely says why."""
     if done.timed_out:
-        return "it ran out of time"
+        return "it timed out"
     if done.overflowed:
-        return "it said more than can be read"
+        return "its output is too large"
     lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("Error", "error", "E:"))]
     return (errors or lines or [f"exit status {done.status}"])[-1]

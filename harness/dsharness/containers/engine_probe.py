@@ -1,4 +1,4 @@
-"""Finding out what this machine's podman needs, by starting a container and not by guessing.
+"""Finding out what this machine's podman needs, by starting containers instead of guessing.
 
 The plans go from "nothing at all", which is right on most machines, to what old or nested
 systems want. The plan that works is written to the lab's own folder; the user's files are only
@@ -76,7 +76,7 @@ def _probe() -> Engine:
 
 
 def _try(plan: EngineConfig) -> str | None:
-    """Try a plan in a file of its own: other processes may be using the one that works."""
+    """Try a configuration in a temporary file: other processes may use the one that works."""
     trial = write_configuration(plan, config_home() / f"trial-{os.getpid()}.conf")
     try:
         return try_container(trial)

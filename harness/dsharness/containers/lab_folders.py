@@ -1,4 +1,4 @@
-"""Measuring and removing the lab's own folders, and no one else's."""
+"""Measuring and removing the lab's own folders, and no others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refuse_precious(folder: Path, precious: Sequence[Path]) -> None:
         if path.resolve().is_relative_to(real):
             raise UsageError(
                 f"the cache folder {folder} holds {path}, which is not the lab's to remove",
-                hint="point DSBISECT_CACHE to a folder of its own",
+                hint="let DSBISECT_CACHE name a folder that nothing else uses",
             )
 
 
@@ -44,7 +44,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def remove_path(path: Path) -> str:
-    """Remove a file or a folder; empty when it is gone, else why it is not."""
+    """Remove a file or a folder; empty on success, otherwise the reason."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -45,7 +45,7 @@ def lab_images(engine: Engine) -> list[LabImage]:
 
 
 def lab_image(entry: Mapping[str, Any], sizes: Mapping[str, int]) -> LabImage | None:
-    """None for an image that inherits the label only: a user's own, made from one of ours."""
+    """None for an image that inherits the label only: a user's own, made from one of the lab's."""
     names = tuple(sorted(entry.get("Names") or ()))
     mine = tuple(name for name in names if name.startswith(NAMESPACE))
     if names and not mine:

@@ -1,4 +1,4 @@
-"""Whose a container is, so that nobody's but the lab's own and orphaned ones are removed."""
+"""The owner of a container, so that only the lab's orphaned ones are removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dsharness.containers.engine import LABEL, Engine
 
 PREFIX = "dsbisect-"
 OWNER = "dsbisect.owner"
-KEPT = "dsbisect.kept"  # said outright: a container inherits its image's labels
+KEPT = "dsbisect.kept"  # set explicitly: a container inherits its image's labels
 
 
 def remove(engine: Engine, name: str) -> None:
@@ -36,7 +36,7 @@ def reap(engine: Engine) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A container of the lab, whoever started it."""
+    """A container of the lab, of any process."""
 
     name: str
     owned: bool  # the process that started it is alive

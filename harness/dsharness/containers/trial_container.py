@@ -61,7 +61,7 @@ def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...])
 
 
 def try_build(engine: Engine) -> str | None:
-    """None when buildah runs a step and keeps its image, else what it said; leaves nothing."""
+    """None if buildah runs a step and keeps its image, otherwise its message; cleans up."""
     with root_folder() as (root, volumes), tempfile.TemporaryDirectory() as folder:
         recipe, written = Path(folder) / "Containerfile", Path(folder) / "id"
         steps = ("FROM scratch", "COPY . /", f"LABEL {LABEL}", f'RUN ["{find_tool("true")}"]')
@@ -114,12 +114,12 @@ def moves_cpus(engine: Engine) -> bool:
 
 
 def read_inside(configuration: Path | None, *paths: str) -> str:
-    """What a container with a network of its own finds in some files."""
+    """The contents of some files in a container with its own network."""
     return run_trial(configuration, command=("cat", *paths)).stdout
 
 
 def try_container(configuration: Path | None, *flags: str) -> str | None:
-    """None when a container starts and ends well, else what podman said."""
+    """None if a container starts and ends well, otherwise podman's message."""
     done = run_trial(configuration, *flags, command=("true",))
     return None if done.ok else last_line(done)
 

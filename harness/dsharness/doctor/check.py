@@ -1,4 +1,4 @@
-"""One thing looked at: how it stands, what was seen, and how to fix it."""
+"""One check: its level, what was found, and how to fix it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything `dsbisect doctor` looks at, in the order a person would fix it."""
+"""All checks of `dsbisect doctor`, in the order in which a person would fix them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Diagnosis:
 
 
 def examine(*, fresh: bool, progress: Progress) -> Diagnosis:
-    """Look at everything; raises nothing that a check can say."""
+    """Run every check; a failure becomes a result, not an exception."""
     progress("programs")
     found = list(_programs())
     engine: Engine | None = None
@@ -85,9 +85,9 @@ def missing(found: list[Check]) -> bool:
 
 
 def soften(check: Check) -> Check:
-    """Behaviour wins: what containers start without is no failure; images need all their ids."""
+    """Behaviour wins: if containers start, this is only a warning; images need all their ids."""
     if check.level is Level.FAIL and check.name != rootless_checks.IDS:
-        return warn(check.name, f"{check.seen}; containers start all the same", check.fix)
+        return warn(check.name, f"{check.seen}; containers start in spite of it", check.fix)
     return check
 
 

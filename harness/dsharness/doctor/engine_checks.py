@@ -11,7 +11,7 @@ from dsharness.errors import EngineError
 
 DELEGATION = (
     "let users' sessions have it: a file /etc/systemd/system/user@.service.d/delegate.conf with "
-    "`[Service]` and `Delegate=cpu cpuset io memory pids`, `systemctl daemon-reload`, log in anew"
+    "`[Service]` and `Delegate=cpu cpuset io memory pids`, `systemctl daemon-reload`, log in again"
 )
 CONTROLLERS = (
     "the kernel or the outer container withholds cpuset or memory: /proc/cgroups lists what is "
@@ -19,7 +19,7 @@ CONTROLLERS = (
 )
 NEEDS_V2 = "boot with systemd.unified_cgroup_hierarchy=1, or run the lab as root"
 
-# What podman complains of, and what helps. The first that is found in the text speaks.
+# Podman's messages, and what helps. The first one found in the text counts.
 _FIXES = (
     ("/dev/null", "chmod 0666 /dev/null: every container opens it"),
     ("newuidmap", "apt-get install uidmap / dnf install shadow-utils"),
@@ -48,7 +48,7 @@ def check_engine(probed: Engine | EngineError) -> Check:
     if isinstance(probed, EngineError):
         return fail("containers", probed.message, fix_for(f"{probed.message} {probed.hint}"))
     if probed.plan == AS_IT_IS:
-        return ok("containers", "they start with podman as it is set up")
+        return ok("containers", "they start with podman with its own configuration")
     why = "; ".join(reason(note) for note in unlike(probed.notes))
     return ok(
         "containers",
@@ -57,7 +57,7 @@ def check_engine(probed: Engine | EngineError) -> Check:
 
 
 def unlike(notes: tuple[str, ...]) -> list[str]:
-    """The first note of each complaint: several plans often fail alike."""
+    """The first of each message: several configurations often fail in the same way."""
     firsts: dict[str, str] = {}
     for note in notes:
         firsts.setdefault(reason(note), note)
@@ -65,7 +65,7 @@ def unlike(notes: tuple[str, ...]) -> list[str]:
 
 
 def reason(note: str) -> str:
-    """What podman said, without the plan that was tried and without its own prefix."""
+    """Podman's message, without the configuration that was tried and without its prefix."""
     return note.partition(": ")[2].removeprefix("Error: ")
 
 
@@ -95,7 +95,7 @@ def check_cgroups(engine: Engine) -> Check:
 def check_pinning(engine: Engine) -> Check:
     if engine.pins_cpus:
         moves = "works, also while they run: two candidates are measured at the same time"
-        stays = "works: server and load get CPUs of their own"
+        stays = "works: server and load get their own CPUs"
         return ok("CPU pinning", moves if engine.moves_cpus else stays)
     return warn("CPU pinning", "has no effect: server and load share all CPUs", _mend(engine))
 

@@ -35,7 +35,7 @@ def read_free(folder: Path) -> int | None:
 def check_disk(what: str, folder: Path, free: int | None) -> Check:
     name = f"disk, {what}"
     if free is None:
-        return warn(name, f"{folder} cannot be looked at", "check who may read it")
+        return warn(name, f"{folder} cannot be checked", "check who may read it")
     seen = f"{free / GB:.1f} GB free at {folder}"
     if free < DISK_FAIL:
         fix = "`dsbisect clean --images --cache` frees what the lab made"
@@ -71,7 +71,7 @@ def check_steal(percent: float) -> Check:
     return warn(
         "stolen time",
         f"{seen}: other machines take CPU from this one, and samples will be thrown away",
-        "measure at a quieter hour, or on a host with CPUs of its own",
+        "measure when the host is less busy, or on a host that is not shared",
     )
 
 
@@ -126,7 +126,7 @@ def check_ulimits(open_files: int) -> Check:
     return warn(
         "ulimits",
         f"{seen}; the server reserves some and wants one for each connection",
-        f"`* hard nofile {max(OPEN_FILES, 20000)}` in /etc/security/limits.conf, log in anew",
+        f"`* hard nofile {max(OPEN_FILES, 20000)}` in /etc/security/limits.conf, log in again",
     )
 
 

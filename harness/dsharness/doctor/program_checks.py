@@ -16,7 +16,7 @@ _VERSION_LIMIT_S = 20.0
 
 
 def read_version(program: str) -> str | None:
-    """The first line of ``--version``; None when there is no such program."""
+    """The first line of ``--version``; None if the program is missing."""
     if shutil.which(program) is None:
         return None
     done = run([program, "--version"], deadline=Deadline.after(_VERSION_LIMIT_S))

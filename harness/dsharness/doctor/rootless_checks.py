@@ -55,7 +55,7 @@ def read_account() -> Account:
 
 
 def check_rootless(account: Account) -> list[Check]:
-    """Nothing to look at for root."""
+    """Nothing to check for root."""
     if account.uid == 0:
         return []
     return [

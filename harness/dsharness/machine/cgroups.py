@@ -18,7 +18,7 @@ class CpuMeter:
     pid: int
 
     def used_us(self) -> float:
-        """Microseconds of CPU time so far; OSError once the container is gone."""
+        """Microseconds of CPU time so far; OSError after the container has ended."""
         if self.source == "cgroup-v2":
             fields = dict(line.split() for line in self._text("cpu.stat").splitlines())
             return float(fields["usage_usec"])
@@ -43,7 +43,7 @@ def is_frozen(file: Path | None) -> bool:
     try:
         said = file.read_text(encoding="utf-8").strip() if file else ""
     except OSError:
-        return False  # the container is gone, which is noticed elsewhere
+        return False  # the container has ended, which is noticed elsewhere
     return said not in ("", "THAWED", "0")
 
 

@@ -109,7 +109,7 @@ def machine_now(engine: Engine, cpus: CpuPlan) -> Machine:
 
 
 def machine_id() -> str:
-    """This machine, whoever boots it again; a hash, for the number itself is not to be told.
+    """This machine, also after a reboot; a hash, since the id itself is private.
 
     A boot is left out: a search goes on after one, as its references are measured all the time.
     """

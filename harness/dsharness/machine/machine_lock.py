@@ -1,6 +1,6 @@
-"""One measurement at a time on one machine, whoever takes it: labs, users, benchmarks.
+"""One measurement at a time on one machine, for all labs, users and benchmarks.
 
-The kernel lets go of the lock however its holder ends. It is held for one sample or pair, so labs
+The kernel releases the lock however its holder ends. It is held for one sample or pair, so labs
 that run at once take turns.
 """
 
@@ -23,7 +23,7 @@ SHARED = (Path("/run/lock"), Path("/var/lock"), Path("/tmp"))  # noqa: S108 - op
 
 @contextmanager
 def measuring_alone(told: Callable[[str], None], path: Path | None = None) -> Iterator[None]:
-    """Measure inside the block; ``told`` hears when another lab has to be waited for."""
+    """Measure inside the block; ``told`` is called when another lab has to finish first."""
     place = path or lock_file()
     with writing(place):
         descriptor = _opened(place)
@@ -67,7 +67,7 @@ def _opened(path: Path) -> int:
             made = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
             continue
-        os.fchmod(made, 0o644)  # whatever the umask: others must be able to read it
+        os.fchmod(made, 0o644)  # independent of the umask: others must be able to read it
         return made
 
 

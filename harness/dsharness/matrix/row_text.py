@@ -1,4 +1,4 @@
-"""Rows told in words: a line of a table, everything of one, a label in a drawing."""
+"""Rows as text: a line of a table, one row in full, a label in a drawing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def told_row(matrix: Matrix, row: Row) -> str:
 
 
 def row_label(row: Row) -> str:
-    """What a drawing says of a row, besides its id."""
+    """The label of a row in a drawing, in addition to its id."""
     verdict = f", published {row.published.verdict}" if row.published else ""
     return f"{row.os}, {_product(row)}{verdict}"
 

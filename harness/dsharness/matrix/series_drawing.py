@@ -1,4 +1,4 @@
-"""A series drawn as text, as Graphviz's dot, or told as data. Pure: values in, text out."""
+"""A series drawn as text, as Graphviz's dot, or as data. Pure: values in, text out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dsharness.matrix.series_graph import Chain, Graph, chains_of, children_of, 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A graph without cycles, what is said of each node, and what makes two nodes differ."""
+    """A graph without cycles, the label of each node, and what makes two nodes differ."""
 
     id: str
     title: str
@@ -36,7 +36,7 @@ def as_text(drawing: Drawing) -> str:
     # o 2.0.0 .. 2.0.14 (16)     a run of nodes, as far as nothing forks
     # |\                          the opening of a branch
     # | o 2.1.0                  one column to its left
-    # o 2.0.15, 2.0.16           the first child goes on below
+    # o 2.0.15, 2.0.16           the first child continues below
     waiting = [(root, "", [""]) for root in reversed(roots)]  # node, columns, opening lines
     while waiting:
         node, columns, opening = waiting.pop()
@@ -95,7 +95,7 @@ def _run(node: str, below: Mapping[str, tuple[str, ...]]) -> Chain:
 
 
 def _stretches(run: Chain, drawing: Drawing) -> Iterator[str]:
-    """Neighbours of which the same is said share a line."""
+    """Neighbours with the same label share a line."""
     for (label, others), group in groupby(
         run, key=lambda node: (drawing.labels[node], drawing.graph[node][1:])
     ):

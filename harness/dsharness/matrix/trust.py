@@ -1,4 +1,4 @@
-"""What a row's packages are believed on: signatures and https, or a word that does without."""
+"""Why a row's packages are trusted: signatures and https, or an explicit exception."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dsharness.model import Bootstrap, DnfPackages, KojiPackages, Row
 
 Contradiction = tuple[tuple[str, ...], str | None, str]  # where in the row, value, what is allowed
-HTTP = "https; or say `plain_http: true` beside it, and anyone on the way may change what is read"
+HTTP = "https; or add `plain_http: true`: then anyone on the way can change what is read"
 
 
 def untrusted(row: Row) -> Iterator[Contradiction]:
@@ -21,7 +21,7 @@ def untrusted(row: Row) -> Iterator[Contradiction]:
 
 
 def _bootstrap(base: Bootstrap) -> Iterator[Contradiction]:
-    if base.tool == "mmdebstrap":  # apt checks its signatures, whatever they came by
+    if base.tool == "mmdebstrap":  # apt checks its signatures, also without https
         for name in ("keys", "unsigned", "plain_http"):
             if getattr(base, name):
                 yield ("base", name), None, "only with `tool: dnf`"

@@ -105,6 +105,6 @@ def _outside(conditions: Conditions) -> Iterator[str]:
     if conditions.suspended_s > STILL_S:
         yield f"the machine was suspended for {conditions.suspended_s:.0f} s"
     if conditions.gap_s > STILL_S:
-        yield f"the lab itself was not let run for {conditions.gap_s:.1f} s"
+        yield f"the lab itself got no CPU for {conditions.gap_s:.1f} s"
     if abs(conditions.stepped_s) > STILL_S:
         yield f"the clock was set by {conditions.stepped_s:+.0f} s"

@@ -71,7 +71,7 @@ class Sample(Value):
     machine: Machine
     calibrator_us: float | None = Field(description="CPU time of one fixed piece of work")
     steal_pct: float
-    gap_s: float = Field(default=0.0, description="the longest time the lab was not let run")
+    gap_s: float = Field(default=0.0, description="the longest time the lab got no CPU")
     errors: int
     per_second: tuple[float, ...]
     load_bound: bool = Field(

@@ -1,4 +1,4 @@
-"""Holding what one thread runs: nothing of it moves while something else is measured.
+"""Pausing what one thread runs while something else is measured.
 
 A command passes the brake before it starts. One that runs when the brake is put on stands still
 with its container (podman exec), is stopped (git), or is waited for (other podman and buildah
@@ -116,7 +116,7 @@ class Brake:
             self._changed.wait_for(lambda: self.dropped or not self.held)
             self._moving = True
             if self.dropped and not cleanup:
-                raise StoppedError("nobody wants this any more")
+                raise StoppedError("it is no longer needed")
 
     @contextmanager
     def running(
@@ -161,14 +161,14 @@ class Brake:
             self._changed.notify_all()
 
     def hurry(self) -> None:
-        """Somebody waits for it now: it gets its full part of the CPUs."""
+        """It is needed now: it gets its full share of the CPUs."""
         with self._changed:
             self._shares = FULL
         for box in self._known():
             box.weigh(FULL)
 
     def drop(self) -> None:
-        """End the work, and wait until it has let go of all that it held."""
+        """End the work, and wait until everything of it has ended."""
         with self._changed:
             self.dropped = True
             command = self._command
@@ -257,7 +257,7 @@ def holdable(
         yield
     if brake is not None and brake.dropped and child.returncode != 0 and not cleanup:
         # It was ended from here; taken for its own failure, it would be held against someone.
-        raise StoppedError(f"{argv[0]} was ended: nobody wants it any more")
+        raise StoppedError(f"{argv[0]} was ended: it is no longer needed")
 
 
 @contextmanager

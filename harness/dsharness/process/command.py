@@ -59,7 +59,7 @@ class Completed:
     stdout: str
     stderr: str
     timed_out: bool = False
-    overflowed: bool = False  # it said more than is kept, and all of it was wanted
+    overflowed: bool = False  # it printed more than is kept, and all of it was needed
 
     @property
     def ok(self) -> bool:
@@ -68,8 +68,8 @@ class Completed:
     @property
     def end(self) -> str:
         if self.overflowed:
-            return "it said too much"
-        return "ran out of time" if self.timed_out else f"exit status {self.status}"
+            return "too much output"
+        return "timed out" if self.timed_out else f"exit status {self.status}"
 
     def __str__(self) -> str:
         return f"$ {shlex.join(self.argv)}\n{self.stdout}{self.stderr}[{self.end}]\n"
@@ -103,9 +103,9 @@ def run(  # noqa: PLR0913 - each is a property of one process
 
     With ``keep_bytes``, no more than that is kept of each stream, its begin and its end; without,
     a command that says more than anything that is read whole has failed. ``into`` takes standard
-    output as it is.
+    output unchanged.
 
-    The child gets a session of its own, so that a Ctrl-C reaches the lab first and the lab
+    The child gets its own session, so that a Ctrl-C reaches the lab first and the lab
     decides what to end. After ``stop_all`` only ``cleanup`` commands still run. A thread that has
     a brake waits for it here.
     """
@@ -187,7 +187,7 @@ def _sinks(
 def _close_log(log: Path, done: Completed, written: LogEnd | None) -> None:
     if written is not None and written.cut:
         last = plain(f"{done.stdout}{done.stderr}"[-LOG_END_BYTES:])
-        append_log(log, f"\n[... this log is full; the last words:]\n{last}")
+        append_log(log, f"\n[... this log is full; the last lines:]\n{last}")
     append_log(log, f"[{done.end}]\n")
 
 

@@ -46,7 +46,7 @@ def wait_until(
             return answer
         if deadline.passed:
             raise DeadlineError(
-                f"waited in vain for {what}",
+                f"timed out waiting for {what}",
                 hint="see the log; try again when the machine is less busy",
             )
         nap(min(pause_s, deadline.left_s))

@@ -1,4 +1,4 @@
-"""What a command says, taken as it comes: bounded in memory, and in a log as it is said."""
+"""A command's output: bounded in memory, and written to a log as it comes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dsharness.process.deadline import Deadline
 
 BLOCK = 1 << 16
 LOG_BYTES = 64 << 20  # of one log file
-LOG_END_BYTES = 1 << 16  # of a command's last words, when the log is full
+LOG_END_BYTES = 1 << 16  # of a command's last lines, when the log is full
 
 
 class Sink(Protocol):
@@ -49,7 +49,7 @@ class Kept:
 
     @property
     def cut_bytes(self) -> int:
-        """How much was said in between and is gone."""
+        """How much of the output between was dropped."""
         return self.said_bytes - len(self._first) - self._last_bytes
 
     @property
@@ -63,7 +63,7 @@ class Kept:
 
 @dataclass(kw_only=True)
 class LogEnd:
-    """The end of a log file; it grows to a bound, and then only takes last words."""
+    """The end of a log file; it grows to a limit, and then takes only the last lines."""
 
     path: Path
     stream: IO[bytes]
@@ -143,7 +143,7 @@ def converse(
 
 
 def _fed(descriptor: int, waiting: memoryview) -> memoryview:
-    """What is left to be written; nothing when nobody reads any more."""
+    """What is left to be written; nothing if there is no reader any more."""
     try:
         return waiting[os.write(descriptor, waiting[: select.PIPE_BUF]) :]
     except BrokenPipeError:

@@ -57,7 +57,7 @@ class System(Protocol):
     protocol: ClassVar[str]  # that a load must speak: "ldap", "dns"
     port: ClassVar[int]  # inside the container
     grave: ClassVar[re.Pattern[str]]  # a line of its log that says why it could not start
-    revision: ClassVar[int]  # of how its state is made; a new one makes all golden states anew
+    revision: ClassVar[int]  # of how its state is made; a new one makes all golden states again
     creating: ClassVar[str]  # told to those who wait while ``create`` works
     options: ClassVar[frozenset[str]]  # that settings may set
     look_operations: ClassVar[int]  # that a look adds to the server's own count

@@ -115,8 +115,8 @@ def start_error(
         )
     last = telling_line(words, system.grave)
     error = InstanceError(
-        f"the server {what}" + (f"; it said: {last}" if last else ""),
-        hint="the log has all it said; `--keep` leaves the container for a look",
+        f"the server {what}" + (f"; its last output: {last}" if last else ""),
+        hint="the log has its output; `--keep` keeps the container",
         log=box.log,
     )
     error.killed = box.state().killed

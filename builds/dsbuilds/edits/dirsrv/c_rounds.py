@@ -88,7 +88,7 @@ def _accepting(plugin: EditedSource, wanted: int, files: Files) -> dict[str, str
             )
     if ACCEPTED not in plugin.text:
         return {}
-    header = source(files, HEADER, f"there is no such file, yet {PLUGIN} needs {ACCEPTED} of it")
+    header = source(files, HEADER, f"there is no such file, but {PLUGIN} needs {ACCEPTED} of it")
     cap = header.only(
         rf"^[ \t]*#[ \t]*define[ \t]+{ACCEPTED}[ \t]+(?P<value>[0-9]+)\b", f"the limit {ACCEPTED}"
     )

@@ -1,4 +1,4 @@
-"""default-scheme=NAME: under which scheme the server stores a password when nobody chose one."""
+"""default-scheme=NAME: the scheme with which the server stores a password by default."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPENING = (
 NO_SERVER = "there is no such file; this is not the source of a 389 directory server"
 # Where the name is NULL or DEFAULT, a literal is looked up among the plugins.
 CHOICE = r"DEFAULT_PASSWORD_SCHEME_NAME"
-# Under FIPS the older sources take another scheme, from a branch of its own; it stays as it is.
+# Under FIPS the older sources use another scheme in a separate branch; it is not changed.
 FIPS = re.compile(r"\bif\s*\(\s*\w*FIPS\w*\s*\(\s*\)\s*\)\s*\{[^{}]*\}")
 # Up to 2.1 a server without Rust loads another scheme first: not the server that is built here.
 WITHOUT_RUST = re.compile(r"^[ \t]*#[ \t]*else\b.*?^[ \t]*#[ \t]*endif\b", re.MULTILINE | re.DOTALL)

@@ -52,7 +52,7 @@ class AldPro(IpaDirectory):
             "sh", "-s", self.site.manager_password, stdin=INSTALL, limit_s=self._limit_s
         )
         if not done.ok:
-            ended = "it ran out of time" if done.timed_out else f"status {done.status}"
+            ended = "it timed out" if done.timed_out else f"status {done.status}"
             raise install_error(box, f"aldpro-server-install: {ended}", INSTALL_LOG)
         self.take_over(box, INSTALL_LOG)
 

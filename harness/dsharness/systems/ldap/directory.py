@@ -206,7 +206,7 @@ def add_people(
 ) -> None:
     """Add users over several connections at once: the hashing is what takes the time.
 
-    Each user gets a salt of his own. NSS remembers PBKDF2 results by password, salt and rounds,
+    Each user gets its own salt. NSS remembers PBKDF2 results by password, salt and rounds,
     so users who shared one stored value would all be the same user to that cache.
     """
     step = max(1, -(-len(numbers) // workers))

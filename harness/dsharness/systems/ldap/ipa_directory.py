@@ -125,8 +125,8 @@ def install_error(box: Container, why: str, install_log: str) -> InstanceError:
     old = box.engine.cgroups == "v1"
     return InstanceError(
         f"the installation of {HOSTNAME} failed: {why}"
-        + (f"; it said: {last[-1].strip()}" if last else ""),
-        hint="the log has the end of " + install_log + "; `--keep` leaves the container for a look"
+        + (f"; its last output: {last[-1].strip()}" if last else ""),
+        hint="the log has the end of " + install_log + "; `--keep` keeps the container"
         + ("; this machine has cgroup v1, which systemd 256 and later refuse" if old else ""),
         log=box.log,
     )  # fmt: skip
