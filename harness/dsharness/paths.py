@@ -29,5 +29,10 @@ def config_home() -> Path:
     return platformdirs.user_config_path("dsbisect").absolute()
 
 
+def data_home() -> Path:
+    """Results and reports that no folder was named for."""
+    return platformdirs.user_data_path("dsbisect")
+
+
 def logs_home() -> Path:
     return cache_home() / "logs"

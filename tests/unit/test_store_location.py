@@ -27,12 +27,21 @@ from dsresults.store.location import default_location, locate
     ids=["named", "checkout", "xdg", "home", "empty-is-unset"],
 )
 def test_the_default_place(
-    tmp_path: Path, environ: dict[str, str], has_results: bool, place: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environ: dict[str, str],
+    has_results: bool,
+    place: str,
 ) -> None:
+    for name in ("DSBISECT_STORE", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
     if has_results:
         (tmp_path / "results").mkdir()
     wanted = place.replace("CWD", str(tmp_path)).replace("HOME", str(Path.home()))
-    assert default_location(environ, tmp_path) == wanted
+    assert default_location() == wanted
 
 
 def test_a_checkout_of_what_is_measured_holds_no_store(

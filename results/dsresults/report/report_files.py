@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dsharness.errors import DsbisectError, UsageError
+from dsharness.paths import data_home
 from dsharness.process.command import atomic_write, disk_error
 from dsresults.report.html_page import render_html
 from dsresults.report.report_data import ReportData
@@ -23,8 +23,7 @@ def default_folder(series_id: str, *, now: datetime | None = None) -> Path:
     name = f"{moment:%Y%m%dT%H%M%SZ}-{safe[:80]}"
     if (here := Path.cwd() / "results").is_dir():
         return here / "runs" / name
-    home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(home) / "dsbisect" / "runs" / name
+    return data_home() / "runs" / name
 
 
 def write_report(folder: Path, data: ReportData) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from dsharness.errors import DiskFullError, StoreError
+from dsharness.paths import data_home
 from dsharness.process.command import disk_error
 
 FILE_NAME = "dsbisect.db"
@@ -52,22 +52,16 @@ class Location:
         return shown.render_as_string(hide_password=True)
 
 
-def default_location(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
+def default_location() -> str:
     """$DSBISECT_STORE, else results/ of the working directory, else the user's data folder."""
-    variables = os.environ if environ is None else environ
-    if override := variables.get("DSBISECT_STORE"):
-        return override
-    results = (cwd or Path.cwd()) / "results"
-    return str(results / FILE_NAME) if results.is_dir() else home_location(variables)
+    results = Path.cwd() / "results"
+    here = str(results / FILE_NAME) if results.is_dir() else None
+    return os.environ.get("DSBISECT_STORE") or here or home_location()
 
 
-def home_location(environ: Mapping[str, str] | None = None) -> str:
+def home_location() -> str:
     """$DSBISECT_STORE, else the user's data folder, never the working directory."""
-    variables = os.environ if environ is None else environ
-    if override := variables.get("DSBISECT_STORE"):
-        return override
-    home = variables.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return str(Path(home) / "dsbisect" / FILE_NAME)
+    return os.environ.get("DSBISECT_STORE") or str(data_home() / FILE_NAME)
 
 
 def locate(url: str | Path | None, *, folder: bool = True) -> Location:
