@@ -150,6 +150,25 @@ def test_rows_that_left_the_matrix_are_still_reported():
     assert "debian-12" in text
 
 
+def test_a_product_without_passwords_has_no_column_for_them():
+    data = without_difference()
+    (section,) = data.sections
+    columns = tuple(
+        column.model_copy(
+            update={
+                "observed": tuple(one.model_copy(update={"facts": {}}) for one in column.observed)
+            }
+        )
+        for column in section.comparison.columns
+    )
+    comparison = section.comparison.model_copy(update={"columns": columns})
+    bare = section.model_copy(update={"comparison": comparison, "findings": ()})
+    bare = data.model_copy(update={"sections": (bare,)})
+    assert "stored password" in render_text(data)
+    assert "stored password" not in render_text(bare)
+    assert "Stored password" not in render_html(bare)
+
+
 def test_two_machines_are_told():
     campaign, samples = searched(DEBIAN, "bind-one")
     moved = [s.model_copy(update={"environment": {"kernel": "5.10"}}) for s in samples[:2]]

@@ -140,6 +140,11 @@ class ComparisonTable(Value):
     command: str = Field(default="", description="repeats the question; default: bisect rows")
     unseen: int = Field(default=0, description="candidates left out: never measured")
 
+    @property
+    def stores_passwords(self) -> bool:
+        """Whether any of these servers told how it stores one."""
+        return any(one.stored for column in self.columns for one in column.observed)
+
     def looked_at(self) -> ComparisonTable:
         """Without the candidates that the search did not need."""
         seen = {

@@ -14,7 +14,8 @@ from dsresults.report.report_data import ReportData, Section
 
 WIDTH = 100
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # a matrix must not control the terminal
-HEADINGS = ("candidate", "verdict", "cost", "99 % interval", "rate", "CPU/op", "stored password")
+HEADINGS = ("candidate", "verdict", "cost", "99 % interval", "rate", "CPU/op")
+STORED = "stored password"
 
 
 def render_text(data: ReportData) -> str:
@@ -53,7 +54,8 @@ def _column(comparison: ComparisonTable, column: Column) -> Iterator[str]:
     if column.boundary and len(column.boundary.suspects) > 1:
         yield f"  suspects: {', '.join(column.boundary.suspects)}"
     rows = [_cells(comparison.candidate(one.candidate), one, column) for one in column.observed]
-    yield from _table(rows)
+    headings = (*HEADINGS, STORED) if comparison.stores_passwords else HEADINGS
+    yield from _table([headings, *(cells[: len(headings)] for cells in rows)])
     for one in column.observed:
         if one.unmeasured:
             yield from _wrapped(f"{one.candidate}: {one.unmeasured}", "  not measured: ")
@@ -86,8 +88,8 @@ def _ratio(observed: Observed, *, reference: str | None) -> tuple[str, str]:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, cells)) for cells in zip(HEADINGS, *rows, strict=True)]
-    for row in (HEADINGS, *rows):
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield ("  " + "  ".join(cells)).rstrip()
 
