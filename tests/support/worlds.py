@@ -6,9 +6,10 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dsbisect.search.question import Answer, History, Measure, Question, Search
+from dsbisect.search.question import History, Measure, Question, Search
+from dsbisect.search.search_loop import Turn, run_search
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric
-from dsharness.model import Boundary, Sample
+from dsharness.model import DECIDER, Boundary, Sample
 
 
 def sample_of(row: str, cost: float, turn: int, **changes: object) -> Sample:
@@ -57,6 +58,7 @@ class World:
     failing: frozenset[str] = frozenset()  # are served, but no run is usable
     taken: list[Sample] = field(default_factory=list)
     asked: list[Measure] = field(default_factory=list)
+    most: int = 2000  # turns
 
     def sample(self, row: str, turn: int) -> Sample:
         chance = random.Random(f"{self.seed}/{row}/{turn}")
@@ -64,22 +66,31 @@ class World:
         invalid = ("the server died during the load",) if row in self.failing else ()
         return sample_of(row, cost, turn, invalid=invalid)
 
-    def search(self, search: Search, most: int = 2000) -> Boundary:
+    def search(self, search: Search, most: int = 2000, *, metric: str = DECIDER) -> Boundary:
         question = Question(
-            series_id="s", line=tuple(self.costs), workload_id="w", settings_id="default"
-        )
-        unmeasurable: dict[str, str] = {}
-        for _ in range(most):
-            groups = {
-                row: tuple(s for s in self.taken if s.candidate_id == row) for row in self.costs
-            }
-            step = search.next_step(question, History(samples=groups, unmeasurable=unmeasurable))
-            if isinstance(step, Answer):
-                return step.boundary
-            self.asked.append(step)
-            for row in step.candidates:
-                if row in self.broken:
-                    unmeasurable[row] = "its image could not be built"
-                    break
-                self.taken.append(self.sample(row, step.turn))
-        raise AssertionError("the search did not end")
+            series_id="s", line=tuple(self.costs), workload_id="w", settings_id="default",
+            metric=metric,
+        )  # fmt: skip
+        self.most = most
+        known = History.of_samples(self.taken)
+        boundary = run_search(question, search, self, known).boundary
+        if boundary is None:
+            raise AssertionError("the search did not end")
+        return boundary
+
+    def turn(self, step: Measure) -> Turn | None:
+        """What a ``TurnSource`` is asked."""
+        self.most -= 1
+        if self.most < 0:
+            return None
+        self.asked.append(step)
+        taken: list[Sample] = []
+        for row in step.candidates:
+            if row in self.broken:
+                self.taken += taken
+                return Turn(
+                    samples=tuple(taken), unmeasurable={row: "its image could not be built"}
+                )
+            taken.append(self.sample(row, step.turn))
+        self.taken += taken
+        return Turn(samples=tuple(taken))

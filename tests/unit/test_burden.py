@@ -10,6 +10,7 @@ from dsbisect.search.bayes.disturbance import widened
 from dsbisect.search.bayes.evidence import Evidence, evidence
 from dsbisect.search.bayes.track import track
 from dsbisect.search.question import History
+from dsharness.measure.metrics import COST
 from dsharness.model import Sample
 
 NAMES = ("a", "b")
@@ -17,7 +18,7 @@ NAMES = ("a", "b")
 
 def seen(samples: list[Sample]) -> Evidence:
     groups = {name: tuple(s for s in samples if s.candidate_id == name) for name in NAMES}
-    found = evidence(History(samples=groups), track(NAMES, {}), 0, 1)
+    found = evidence(COST, History(samples=groups), track(NAMES, {}), 0, 1)
     assert found is not None
     return found
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from measured import WorldBenches as Benches
+from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.lab.campaign_loop import run_campaign
@@ -22,14 +23,6 @@ WORKLOAD = LdcltWorkload(id="w", title="binds")
 QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", settings_id="default")
 
 
-class Ear:
-    def __init__(self):
-        self.heard = []
-
-    def __getattr__(self, name):
-        return lambda *facts: self.heard.append((name, *facts))
-
-
 @pytest.fixture
 def store(tmp_path):
     with Store.open(tmp_path / "results.db") as opened:
@@ -39,7 +32,7 @@ def store(tmp_path):
 def run(store, benches, ear=None, search=None):
     return run_campaign(
         QUESTION, WORKLOAD, search=search or Halving(), benches=benches, store=store,
-        listener=ear or Ear(),
+        listener=ear or RecordingWatcher(),
     )  # fmt: skip
 
 
@@ -66,7 +59,7 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD, stop_after=stop_after))
     assert len(store.samples()) == stop_after
-    rest, ear = Benches(WORLD), Ear()
+    rest, ear = Benches(WORLD), RecordingWatcher()
     campaign = run(store, rest, ear)
     whole = Benches(WORLD)
     with Store.open(f"{store}.whole.db") as other:
@@ -80,14 +73,14 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
 def test_another_machine_does_not_resume(store):
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD, stop_after=4))
-    ear = Ear()
+    ear = RecordingWatcher()
     run(store, Benches(WORLD, machine="two"), ear)
     assert "resumed" not in [name for name, *_ in ear.heard]
     assert len(store.campaigns()) == 2
 
 
 def test_a_server_that_does_not_start_is_unmeasurable_not_slow(store):
-    ear = Ear()
+    ear = RecordingWatcher()
     campaign = run(store, Benches(WORLD, refuses={"b"}), ear)
     assert campaign.boundary.suspects == ("b", "c")
     assert ("unmeasurable", "b", "b did not become ready") in ear.heard
@@ -127,14 +120,14 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
     with pytest.raises(SystematicError, match="did not become ready") as caught:
         run_campaign(
             Question(series_id="s", line=line, workload_id="w", settings_id="default"), WORKLOAD,
-            search=Halving(), benches=benches, store=store, listener=Ear(), kind=kind,
+            search=Halving(), benches=benches, store=store, listener=RecordingWatcher(), kind=kind,
         )  # fmt: skip
     assert caught.value.exit_code == ExitCode.INSTANCE
     assert len([row for row in asked if row in benches.refuses]) == taken
 
 
 def test_what_is_wrong_with_the_surroundings_is_held_against_nobody(store):
-    benches, ear = Benches(WORLD), Ear()
+    benches, ear = Benches(WORLD), RecordingWatcher()
 
     def unreachable(_):
         raise UnreachableError("the crates cannot be fetched: could not resolve host")
@@ -149,7 +142,7 @@ def test_what_is_wrong_with_the_surroundings_is_held_against_nobody(store):
 
 def test_a_finished_campaign_is_measured_anew(store):
     run(store, Benches(WORLD))
-    ear = Ear()
+    ear = RecordingWatcher()
     run(store, Benches(WORLD), ear)
     assert "resumed" not in [name for name, *_ in ear.heard]
 

@@ -16,6 +16,7 @@ from claiming_labs import (
     prove_one_process_at_a_time,
     search,
 )
+from watchers import RecordingWatcher
 
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.lab.search_claim import claimed
@@ -117,15 +118,10 @@ def test_an_interrupted_search_lets_go(place: Path) -> None:
             with pytest.raises(KeyboardInterrupt):
                 run_campaign(
                     QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(),
-                    benches=Stopped(0), store=store, listener=Silent(),
+                    benches=Stopped(0), store=store, listener=RecordingWatcher(),
                 )  # fmt: skip
         assert search(store, 0).boundary is not None
     assert [each.name for each in threading.enumerate() if each.name == "claim"] == []
-
-
-class Silent:
-    def __getattr__(self, name: str) -> object:
-        return lambda *_facts: None
 
 
 class Rebuilt(Benches):
@@ -144,9 +140,7 @@ class Rebuilt(Benches):
 
 def test_samples_of_an_earlier_image_do_not_count_any_more(place: Path) -> None:
     def run(benches: Benches, heard: list[int]) -> None:
-        class Ear(Silent):
-            def step(self, question: object, step: object) -> None: ...
-
+        class Ear(RecordingWatcher):
             def answered(self, boundary) -> None:
                 heard.append(sum(len(verdict.samples) for verdict in boundary.verdicts))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from claiming_labs import QUESTION, Benches, search
+from watchers import RecordingWatcher
 
 from dsbisect.commits.commits_study import _Chase, _interrupted
 from dsbisect.search.plain.halving_search import Halving
@@ -14,7 +15,7 @@ from dsharness.model import Campaign, LdcltWorkload, Settings
 from dsresults.store import Store
 
 WORKLOAD = LdcltWorkload(id="w", title="binds")
-ASK: Any = SimpleNamespace(workload=WORKLOAD, settings=Settings(id="default"))
+ASK: Any = SimpleNamespace(workload=WORKLOAD, settings=Settings(id="default"), metric="cost")
 
 
 @pytest.fixture
@@ -23,14 +24,10 @@ def store(tmp_path):
         yield opened
 
 
-def chase(store: Store, heard: list[str]) -> Any:
-    class Ear:
-        def __getattr__(self, name: str) -> object:
-            return lambda *_facts: heard.append(name)
-
+def chase(store: Store, heard: RecordingWatcher) -> Any:
     everything: dict[str, Any] = {
         "ask": ASK, "scope": None, "supply": None, "laboratory": Benches(0), "store": store,
-        "watcher": Ear(), "options": None, "interrupted": _interrupted("s", ASK, store),
+        "watcher": heard, "options": None, "interrupted": _interrupted("s", ASK, store),
     }  # fmt: skip
     return _Chase(**everything)
 
@@ -44,14 +41,14 @@ def proof(started_at: str) -> Campaign:
 
 def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
     answered = search(store, 0)
-    heard: list[str] = []
+    heard = RecordingWatcher()
     assert chase(store, heard)._stands(QUESTION, Halving()) is None  # it came to its end
     store.add_campaign(proof("2999-01-01T00:00:00+00:00"))
     assert chase(store, heard)._stands(QUESTION, Halving()) == store.campaign(answered.id)
-    assert heard == ["resumed", "answered"]
+    assert heard.names == ["resumed", "answered"]
 
 
 def test_an_answer_from_before_another_stop_does_not(store):
     store.add_campaign(proof("2001-01-01T00:00:00+00:00"))
     search(store, 0)
-    assert chase(store, [])._stands(QUESTION, Halving()) is None
+    assert chase(store, RecordingWatcher())._stands(QUESTION, Halving()) is None

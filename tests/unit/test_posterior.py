@@ -11,7 +11,7 @@ from dsbisect.search.bayes.posterior import Posterior, weigh
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.track import track
 from dsbisect.search.question import History
-from dsharness.measure.metrics import COST
+from dsharness.measure.metrics import COST, RATE
 
 NAMES = tuple(f"c{number}" for number in range(64))
 NOISE = 0.05
@@ -31,7 +31,7 @@ def history(costs: dict[int, float], runs: int, seed: int = 0, factor: float = 1
 
 def posterior(known: History, prior: dict[str, float] | None = None) -> Posterior:
     line = track(NAMES, prior or {})
-    seen = evidence(known, line, 0, len(NAMES) - 1)
+    seen = evidence(COST, known, line, 0, len(NAMES) - 1)
     assert seen is not None
     return weigh(seen, line, Belief())
 
@@ -102,11 +102,18 @@ def test_a_prior_moves_mass_where_nothing_was_measured():
 def test_the_witness_is_the_rate_where_the_cost_decides():
     line = track(NAMES, {})
     known = history({0: 1.0, 63: 2.0}, 2)
-    assert witness(known, line, 0, 63) is not None
+    decided = evidence(COST, known, line, 0, 63)
+    assert decided is not None
+    assert decided.metric == COST
+    seen = witness(decided, known, line, 0, 63)
+    assert seen is not None
+    assert seen.metric == RATE
     blind = with_metric(sample_of("c5", 1.0, 9), COST, None)
     by_rate = History(samples={**known.samples, "c5": (blind,)})
-    assert witness(by_rate, line, 0, 63) is None
-    assert evidence(by_rate, line, 0, 63) is not None
+    decided = evidence(COST, by_rate, line, 0, 63)
+    assert decided is not None
+    assert decided.metric == RATE
+    assert witness(decided, by_rate, line, 0, 63) is None
 
 
 @settings(max_examples=40, deadline=None)

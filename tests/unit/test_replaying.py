@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from measured import WorldBenches as Benches
+from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.lab.campaign_loop import run_campaign
@@ -20,11 +21,6 @@ LINE = ("a", "b", "c", "d", "e", "f", "g", "h")
 QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
 
 
-class Ear:
-    def __getattr__(self, name):
-        return lambda *facts: None
-
-
 @pytest.fixture
 def store(tmp_path):
     with Store.open(tmp_path / "results.db") as opened:
@@ -39,7 +35,7 @@ def run(store, benches, search=None):
     workload = LdcltWorkload(id="w", title="binds")
     return run_campaign(
         QUESTION, workload, search=search or Halving(), benches=benches, store=store,
-        listener=Ear(), kind="commits",
+        listener=RecordingWatcher(), kind="commits",
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.machine_speed import steadied
+from dsharness.measure.metrics import COST
 
 NOISE = 0.05
 
@@ -20,6 +21,7 @@ def seen(runs: int, levels: tuple[float, ...], wander: float, seed: int = 3) -> 
     speed = wander * np.sin(2 * np.pi * np.arange(runs) / 60)
     values = np.array(levels)[owner] + speed + NOISE * chance.normal(size=runs)
     return Evidence(
+        metric=COST,
         positions=np.arange(len(levels)),
         owner=owner,
         values=values,

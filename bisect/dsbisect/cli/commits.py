@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dsbisect.cli.common_options import (
+    DEFAULT_METRIC,
     AsJson,
     EventLines,
     Keep,
@@ -15,6 +16,7 @@ from dsbisect.cli.common_options import (
     MaxBuilds,
     MaxHours,
     MaxRuns,
+    MetricName,
     OutsideMatrix,
     ReportFolder,
     SearchRule,
@@ -88,6 +90,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     store: StorePlace = None,
     output: ReportFolder = None,
     keep: Keep = False,
+    metric: MetricName = DEFAULT_METRIC,
     search: SearchRule = "statistical",
     level: Level = SearchOptions.level,
     max_runs: MaxRuns = SearchOptions.max_runs,
@@ -121,6 +124,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     from dsbisect.commits.file_prior import prior_table
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_settings, find_workload, load_matrix
+    from dsharness.measure.metrics import find_metric
     from dsresults.store import Store
 
     options = SearchOptions(
@@ -138,6 +142,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         first_parent=first_parent,
         paths=tuple(paths or ()),
         fixes=tuple(fix or ()),
+        metric=find_metric(metric).name,
         edits=tuple(edit or ()),
         patches=tuple(patch or ()),
         toolchain=toolchain,

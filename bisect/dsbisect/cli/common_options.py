@@ -51,6 +51,13 @@ SearchRule = Annotated[
     SearchName,
     typer.Option("--search", help="statistical: weighs every run; plain: halves by thresholds."),
 ]
+DEFAULT_METRIC = "cost"  # the same as in the model: a test compares them
+MetricName = Annotated[
+    str,
+    typer.Option(
+        "--metric", help="What decides: cost, cpu, rate, latency or client-cpu (docs/verdicts.md)."
+    ),
+]
 Level = Annotated[
     float, typer.Option("--level", help="How sure the answer must be: a probability below 1.")
 ]

@@ -10,7 +10,15 @@ from typing import Annotated
 import typer
 
 from dsbisect.cli.commits import Edits, Patches, Toolchain, WorkloadId
-from dsbisect.cli.common_options import AsJson, OutsideMatrix, SettingsId, StorePlace, outside
+from dsbisect.cli.common_options import (
+    DEFAULT_METRIC,
+    AsJson,
+    MetricName,
+    OutsideMatrix,
+    SettingsId,
+    StorePlace,
+    outside,
+)
 from dsbisect.program import JUDGED_BAD, JUDGED_GOOD, SKIP
 from dsharness.errors import UsageError
 
@@ -29,6 +37,7 @@ def judge(  # noqa: PLR0913 - each is an option
     ] = None,
     workload: WorkloadId = None,
     settings_id: SettingsId = "default",
+    metric: MetricName = DEFAULT_METRIC,
     edit: Edits = None,
     patch: Patches = None,
     toolchain: Toolchain = None,
@@ -51,6 +60,7 @@ def judge(  # noqa: PLR0913 - each is an option
     """
     from dsbisect.commits.commits_request import Ask, check_ask
     from dsharness.matrix import find_settings, find_workload, load_matrix
+    from dsharness.measure.metrics import find_metric
 
     checked = load_matrix(matrix, folder=False)
     known = {} if good and bad else _bisecting(repo)
@@ -61,6 +71,7 @@ def judge(  # noqa: PLR0913 - each is an option
         repository=repo,
         good=_reference("good", good, known),
         bad=_reference("bad", bad, known),
+        metric=find_metric(metric).name,
         edits=tuple(edit or ()),
         patches=tuple(patch or ()),
         toolchain=toolchain,

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dsbisect.cli.common_options import (
+    DEFAULT_METRIC,
     AsJson,
     Level,
     MatrixFile,
     MaxHours,
     MaxRuns,
+    MetricName,
     SettingsId,
     StorePlace,
 )
@@ -48,6 +50,7 @@ def plan(  # noqa: PLR0913 - each is an option
         str | None, typer.Option("--workload", help="What to drive it with. Default: the matrix's.")
     ] = None,
     settings_id: SettingsId = "default",
+    metric: MetricName = DEFAULT_METRIC,
     level: Level = SearchOptions.level,
     max_runs: MaxRuns = SearchOptions.max_runs,
     max_hours: MaxHours = None,
@@ -74,6 +77,7 @@ def plan(  # noqa: PLR0913 - each is an option
     )
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dsharness.measure.metrics import find_metric
     from dsresults.store import Store
 
     wanted = Wanted(
@@ -81,6 +85,7 @@ def plan(  # noqa: PLR0913 - each is an option
         level=level,
     )  # fmt: skip
     check(wanted)
+    decider = find_metric(metric)
     options = SearchOptions(level=level, max_runs=max_runs)
     checked = load_matrix(matrix)
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
@@ -99,7 +104,7 @@ def plan(  # noqa: PLR0913 - each is an option
         )
         engine = detect()
         with Store.open(store) as opened, Watch() as watch:
-            known = noise_of(measure_row(look, engine, opened, watch))
+            known = noise_of(measure_row(look, engine, opened, watch), decider)
     refuse_the_invisible(known, wanted, driven.duration_s)
     search = options.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one

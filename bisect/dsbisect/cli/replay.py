@@ -14,6 +14,7 @@ from dsharness.errors import ExitCode, StoreError, UsageError
 
 if TYPE_CHECKING:
     from dsbisect.search.replay import Replay
+    from dsharness.measure.metrics import Metric
     from dsharness.model import Campaign, Sample
     from dsresults.store import Store
 
@@ -90,10 +91,13 @@ def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
 
 def _told(done: Replay) -> str:
     campaign = done.campaign
+    from dsharness.measure.metrics import find_metric
+
     lines = [f"# {campaign.series_id}, {campaign.workload_id}, {campaign.id}"]
+    decider = find_metric(campaign.metric)
     for step, samples in done.steps:
         lines.append(f"turn {step.turn}: {step.why}")
-        lines += [f"  {_measured(sample)}" for sample in samples]
+        lines += [f"  {_measured(sample, decider)}" for sample in samples]
     if done.boundary is not None:
         lines.append(f"answer: {done.boundary.summary}")
     if done.wanted is not None:
@@ -104,17 +108,14 @@ def _told(done: Replay) -> str:
     return "\n".join([*lines, f"  {verdict}"] if verdict else lines)
 
 
-def _measured(sample: Sample) -> str:
+def _measured(sample: Sample, decider: Metric) -> str:
     if not sample.valid:
         return f"{sample.candidate_id}: not usable: {'; '.join(sample.invalid)}"
-    from dsharness.measure.metrics import COST, RATE
+    from dsharness.measure.metrics import RATE
 
-    cost = sample.value(COST.name)
-    return (
-        f"{sample.candidate_id}: cost {cost:.4g}, {sample.value(RATE.name) or 0:.1f}/s"
-        if cost
-        else sample.candidate_id
-    )
+    told = {metric.name: sample.value(metric.name) for metric in (decider, RATE)}
+    figures = [f"{name} {value:.4g}" for name, value in told.items() if value]
+    return f"{sample.candidate_id}: {', '.join(figures)}" if figures else sample.candidate_id
 
 
 def _facts(done: Replay) -> dict[str, Any]:

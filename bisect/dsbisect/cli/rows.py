@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dsbisect.cli.common_options import (
+    DEFAULT_METRIC,
     AsJson,
     EventLines,
     Keep,
@@ -17,6 +18,7 @@ from dsbisect.cli.common_options import (
     MaxBuilds,
     MaxHours,
     MaxRuns,
+    MetricName,
     Relock,
     ReportFolder,
     SearchRule,
@@ -54,6 +56,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     output: ReportFolder = None,
     relock: Relock = False,
     keep: Keep = False,
+    metric: MetricName = DEFAULT_METRIC,
     search: SearchRule = "statistical",
     level: Level = SearchOptions.level,
     max_runs: MaxRuns = SearchOptions.max_runs,
@@ -69,7 +72,9 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     """
     from dsbisect.rows.rows_request import Request
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
+    from dsharness.measure.metrics import find_metric
 
+    decider = find_metric(metric).name
     options = SearchOptions(
         name=search, level=level, max_runs=max_runs, max_builds=max_builds,
         max_hours=max_hours,
@@ -82,6 +87,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
             find_workload(checked, name) for name in workload or checked.defaults.workloads
         ),
         settings=find_settings(checked, settings_id),
+        metric=decider,
         good=good,
         bad=bad,
         relock=relock,

@@ -56,6 +56,7 @@ def judge_commit(
         line=(good, candidate, bad),
         workload_id=ask.workload.id,
         settings_id=ask.settings.id,
+        metric=ask.metric,
     )
     watcher.begin(question.line, 1)
     if crossing is not None:

@@ -18,7 +18,7 @@ from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_choice import for_range, named, ways_of
 from dsharness.content_key import content_key
 from dsharness.errors import AlreadySoError, BuildError
-from dsharness.model import AppliedPatch, Matrix, Settings, Toolchain, Workload
+from dsharness.model import DECIDER, AppliedPatch, Matrix, Settings, Toolchain, Workload
 
 SHORT = 12
 
@@ -33,6 +33,7 @@ class Ask:
     repository: str
     good: str
     bad: str
+    metric: str = DECIDER
     first_parent: bool = False
     paths: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()

@@ -106,7 +106,8 @@ def _interrupted(series_id: str, ask: Ask, store: Store) -> Campaign | None:
     known = store.campaigns(
         series_id=series_id, workload_id=ask.workload.id, settings_id=ask.settings.id
     )  # fmt: skip
-    newest = known[-1] if known else None
+    alike = [campaign for campaign in known if campaign.metric == ask.metric]
+    newest = alike[-1] if alike else None
     return newest if newest is not None and newest.boundary is None else None
 
 
@@ -155,6 +156,7 @@ class _Chase:
             line=line,
             workload_id=self.ask.workload.id,
             settings_id=self.ask.settings.id,
+            metric=self.ask.metric,
         )
         search = self._search(line)
         campaign = self._stands(question, search) or run_campaign(

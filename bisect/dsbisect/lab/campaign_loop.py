@@ -1,20 +1,22 @@
-"""The one loop: ask the search, measure, store at once, ask again."""
+"""A search in the lab: measure what it asks for, store at once, continue where it was stopped."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
 from dsbisect.lab.repeated_failure import FailureRow
 from dsbisect.lab.search_claim import Claim, claimed
-from dsbisect.search.question import Answer, History, Measure, Question, Search
+from dsbisect.search.question import History, Measure, Question, Search
+from dsbisect.search.search_loop import Turn, run_search
 from dsbisect.search.search_record import PLAIN, as_recorded, recorded
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.model import Boundary, Campaign, Sample, Workload
-from dsresults.compare.cost_ratio import grouped
 from dsresults.store import Store
 
 Kind = Literal["rows", "commits"]
@@ -100,73 +102,88 @@ def _run(
     if samples:
         listener.resumed(campaign, len(samples))
         search = as_recorded(search, campaign)
-    unmeasurable = dict(benches.unmeasurable)
-    tried = {sample.candidate_id for sample in samples}
-    failures = FailureRow.after(unmeasurable.items() if kind == "commits" else ())
-    while True:
-        history = History(samples=grouped(samples), unmeasurable=unmeasurable)
-        step = search.next_step(question, history)
-        if isinstance(step, Answer):
-            break
-        listener.step(question, step)
-        benches.ahead(step.likely)
-        refused = _not_ready(benches, step.candidates)
-        if refused is not None:
-            row, error = refused
-            unmeasurable[row] = str(error)
-            listener.unmeasurable(row, str(error))
-            failures.failed(row, error)
-            continue
-        if not tried.issuperset(step.candidates):
-            tried.update(step.candidates)
-            failures.worked()
-        for sample in benches.samples(
-            step.candidates, workload, campaign_id=campaign.id, turn=step.turn
-        ):
-            claim.check()
-            store.add_sample(sample)
-            samples = _of_one_image(samples, sample)
-            listener.sampled(sample)
-        _refuse_endless_disturbance(samples)
+    history = History.of_samples(samples, benches.unmeasurable)
+    known = history.unmeasurable.items() if kind == "commits" else ()
+    source = _Measured(
+        question=question,
+        workload=workload,
+        campaign_id=campaign.id,
+        benches=benches,
+        store=store,
+        listener=listener,
+        claim=claim,
+        failures=FailureRow.after(known),
+        tried=set(history.samples),
+        latest=deque(samples, maxlen=MOST_DISTURBED),
+    )
+    end = run_search(question, search, source, history)
+    assert end.boundary is not None  # noqa: S101 - a lab can always measure more
     finished_at = _now()
     claim.check()
-    store.finish_campaign(campaign.id, step.boundary, finished_at)
-    listener.answered(step.boundary)
-    return campaign.model_copy(update={"boundary": step.boundary, "finished_at": finished_at})
+    store.finish_campaign(campaign.id, end.boundary, finished_at)
+    listener.answered(end.boundary)
+    return campaign.model_copy(update={"boundary": end.boundary, "finished_at": finished_at})
 
 
-def _not_ready(
-    benches: SampleSource, candidates: Sequence[str]
-) -> tuple[str, CandidateError] | None:
-    """The first of these that cannot be served, and why."""
-    for candidate in candidates:
-        try:
-            benches.ready(candidate)
-        except CandidateError as error:
-            return candidate, error
-    return None
+@dataclass(frozen=True, kw_only=True)
+class _Measured:
+    """A ``TurnSource``: the lab. What it takes is stored at once."""
 
+    question: Question
+    workload: Workload
+    campaign_id: str
+    benches: SampleSource
+    store: Store
+    listener: Listener
+    claim: Claim
+    failures: FailureRow
+    tried: set[str]
+    latest: deque[Sample]
 
-def _refuse_endless_disturbance(samples: Sequence[Sample]) -> None:
-    """Disturbed runs are repeated, but not without end."""
-    latest = samples[-MOST_DISTURBED:]
-    if len(latest) == MOST_DISTURBED and all(sample.disturbed for sample in latest):
-        raise InconclusiveError(
-            f"the last {MOST_DISTURBED} runs were all disturbed: {'; '.join(latest[-1].disturbed)}",
-            hint="stop what disturbs this machine, then give the same command: it continues "
-            "from here",
-        )
+    def turn(self, step: Measure) -> Turn:
+        self.listener.step(self.question, step)
+        self.benches.ahead(step.likely)
+        refused = self._refused(step)
+        if refused is not None:
+            return Turn(unmeasurable=refused)
+        if not self.tried.issuperset(step.candidates):
+            self.tried.update(step.candidates)
+            self.failures.worked()
+        taken = tuple(self._samples(step))
+        self._refuse_endless_disturbance()
+        return Turn(samples=taken)
 
+    def _refused(self, step: Measure) -> dict[str, str] | None:
+        """The first candidate that cannot be served, and why."""
+        for candidate in step.candidates:
+            try:
+                self.benches.ready(candidate)
+            except CandidateError as error:
+                self.listener.unmeasurable(candidate, str(error))
+                self.failures.failed(candidate, error)
+                return {candidate: str(error)}
+        return None
 
-def _of_one_image(samples: Sequence[Sample], new: Sample) -> list[Sample]:
-    """The samples with a new one; those of the same candidate from another image don't count.
+    def _samples(self, step: Measure) -> Iterator[Sample]:
+        for sample in self.benches.samples(
+            step.candidates, self.workload, campaign_id=self.campaign_id, turn=step.turn
+        ):
+            self.claim.check()
+            self.store.add_sample(sample)
+            self.latest.append(sample)
+            self.listener.sampled(sample)
+            yield sample
 
-    They were taken before the search was interrupted, and its inputs have changed since.
-    """
-    kept = (
-        s for s in samples if s.candidate_id != new.candidate_id or s.image_key == new.image_key
-    )
-    return [*kept, new]
+    def _refuse_endless_disturbance(self) -> None:
+        """Disturbed runs are repeated, but not without end."""
+        latest = self.latest
+        if len(latest) == MOST_DISTURBED and all(sample.disturbed for sample in latest):
+            said = "; ".join(latest[-1].disturbed)
+            raise InconclusiveError(
+                f"the last {MOST_DISTURBED} runs were all disturbed: {said}",
+                hint="stop what disturbs this machine, then give the same command: it continues "
+                "from here",
+            )
 
 
 def unfinished(
@@ -231,6 +248,7 @@ def _open_campaign(
         series_id=question.series_id,
         workload_id=question.workload_id,
         settings_id=question.settings_id,
+        metric=question.metric,
         started_at=_now(),
         environment=_environment(question, workload, search, benches),
     )
@@ -246,7 +264,13 @@ def _environment(
     What was ready or suspected before may have changed when it continues.
     """
     identities = {each: benches.identities.get(each) for each in question.line}
-    inputs = [question.line, workload.model_dump(mode="json"), identities, benches.environment]
+    inputs = [
+        question.line,
+        question.metric,
+        workload.model_dump(mode="json"),
+        identities,
+        benches.environment,
+    ]
     how = recorded(search)
     if how["name"] != PLAIN:
         inputs.append({name: value for name, value in how.items() if name not in TAKEN_OVER})

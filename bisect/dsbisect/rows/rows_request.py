@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dsharness.errors import MatrixError
 from dsharness.matrix.series_graph import chains
-from dsharness.model import Matrix, Series, Settings, Workload
+from dsharness.model import DECIDER, Matrix, Series, Settings, Workload
 from dsharness.yaml_files.problems import suggestion
 
 
@@ -18,6 +18,7 @@ class Request:
     series: Series
     workloads: tuple[Workload, ...]
     settings: Settings
+    metric: str = DECIDER
     good: str | None = None
     bad: str | None = None
     relock: bool = False

@@ -90,6 +90,7 @@ def _answer_all(
                 line=line,
                 workload_id=workload.id,
                 settings_id=request.settings.id,
+                metric=request.metric,
             ),
             workload,
         )

@@ -21,7 +21,7 @@ from dsbisect.search.bayes.step_cost import Costs
 from dsbisect.search.question import Search
 from dsbisect.search.simulation import Rehearsed, rehearse
 from dsharness.errors import InconclusiveError, UsageError
-from dsharness.measure.metrics import COST, RATE
+from dsharness.measure.metrics import COST, RATE, Metric
 from dsharness.model import Sample, Value
 
 REHEARSALS = 40
@@ -78,10 +78,10 @@ class Noise:
         return cls(size=size, low=size, high=size)
 
 
-def noise_of(samples: Sequence[Sample]) -> Noise:
+def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
     """From a pilot of one candidate."""
     usable = [sample for sample in samples if sample.valid]
-    costs = [value for sample in usable if (value := COST.slowness(sample))]
+    costs = [value for sample in usable if (value := metric.slowness(sample))]
     values = costs if len(costs) == len(usable) else [v for s in usable if (v := RATE.slowness(s))]
     if len(values) < LEAST_PILOT:
         failed = [", ".join(sample.invalid) for sample in samples if not sample.valid]

@@ -6,11 +6,12 @@ an interrupted campaign continues by showing it the stored samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dsharness.model import Boundary, Sample
+from dsharness.measure.metrics import Metric, find_metric
+from dsharness.model import DECIDER, Boundary, Sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +22,11 @@ class Question:
     line: tuple[str, ...]
     workload_id: str
     settings_id: str
+    metric: str = DECIDER  # the one that decides
+
+    @property
+    def decider(self) -> Metric:
+        return find_metric(self.metric)
 
     def boundary(self, **facts: object) -> Boundary:
         """An answer to this; without a candidate on either side unless ``facts`` name them."""
@@ -30,6 +36,7 @@ class Question:
                 "line": self.line,
                 "workload_id": self.workload_id,
                 "settings_id": self.settings_id,
+                "metric": self.metric,
                 "before": None,
                 "after": None,
                 **facts,
@@ -44,8 +51,32 @@ class History:
     samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     unmeasurable: Mapping[str, str] = field(default_factory=dict)  # candidate -> why
 
+    @classmethod
+    def of_samples(
+        cls, samples: Iterable[Sample], unmeasurable: Mapping[str, str] | None = None
+    ) -> History:
+        return cls().after(samples, unmeasurable or {})
+
     def of(self, candidate: str) -> tuple[Sample, ...]:
         return self.samples.get(candidate, ())
+
+    def after(self, samples: Iterable[Sample], unmeasurable: Mapping[str, str]) -> History:
+        """With these as well.
+
+        Earlier samples of a candidate that came from another image don't count any more: the
+        search was interrupted, and its inputs have changed since.
+        """
+        groups: dict[str, list[Sample]] = {}
+        for sample in samples:
+            group = groups.get(sample.candidate_id) or list(self.of(sample.candidate_id))
+            if group and group[-1].image_key != sample.image_key:
+                group = []
+            groups[sample.candidate_id] = [*group, sample]
+        merged = {name: tuple(group) for name, group in groups.items()}
+        return History(
+            samples={**self.samples, **merged},
+            unmeasurable={**self.unmeasurable, **unmeasurable},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,11 @@ replaying them proves it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from dsbisect.search.question import Answer, History, Measure, Question, Search
+from dsbisect.search.question import History, Measure, Question, Search
+from dsbisect.search.search_loop import Turn, run_search
 from dsharness.model import Boundary, Campaign, Sample
-from dsresults.compare.cost_ratio import grouped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,41 +39,50 @@ def question_of(campaign: Campaign) -> Question:
         line=line,
         workload_id=campaign.workload_id,
         settings_id=campaign.settings_id,
+        metric=campaign.metric,
     )
 
 
 def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Replay:
-    """Run a search over a campaign's samples as if they were taken now."""
-    question = question_of(campaign)
-    stored = {(sample.turn, sample.candidate_id): sample for sample in samples}
-    broken = dict(campaign.boundary.unmeasured if campaign.boundary else {})
-    latest = max((turn for turn, _ in stored), default=-1)
-    shown: list[Sample] = []
-    unmeasurable = dict(campaign.unmeasured)
-    steps: list[tuple[Measure, tuple[Sample, ...]]] = []
-    while True:
-        history = History(samples=grouped(shown), unmeasurable=dict(unmeasurable))
-        step = search.next_step(question, history)
-        if isinstance(step, Answer):
-            return Replay(campaign=campaign, steps=tuple(steps), boundary=step.boundary)
-        here = [stored.get((step.turn, candidate)) for candidate in step.candidates]
-        taken = [sample for sample in here if sample is not None]
-        refused = _refused(step, stored, broken)
+    """Let a search go over a campaign's samples as if they were taken now."""
+    log = _Log(
+        stored={(sample.turn, sample.candidate_id): sample for sample in samples},
+        broken=dict(campaign.boundary.unmeasured if campaign.boundary else {}),
+    )
+    begun = History(unmeasurable=campaign.unmeasured)
+    end = run_search(question_of(campaign), search, log, begun)
+    return Replay(
+        campaign=campaign, steps=tuple(log.steps), boundary=end.boundary, wanted=end.wanted
+    )
+
+
+@dataclass(kw_only=True)
+class _Log:
+    """A ``TurnSource``: what was stored."""
+
+    stored: Mapping[tuple[int, str], Sample]
+    broken: Mapping[str, str]  # what turned out not to be measurable
+    steps: list[tuple[Measure, tuple[Sample, ...]]] = field(default_factory=list)
+
+    def turn(self, step: Measure) -> Turn | None:
+        here = [self.stored.get((step.turn, candidate)) for candidate in step.candidates]
+        taken = tuple(sample for sample in here if sample is not None)
+        refused = self._refused(step)
         if refused is not None:
-            unmeasurable[refused] = broken[refused]
-            # the number of a turn without a sample was used again for another one
-            if any(turn == step.turn and name not in step.candidates for turn, name in stored):
-                taken = []
-        elif len(taken) < len(here) and not (taken and step.turn < latest):
-            # unless it was interrupted in this turn, and continued with the next
-            return Replay(campaign=campaign, steps=tuple(steps), boundary=None, wanted=step)
-        shown += taken
-        steps.append((step, tuple(taken)))
+            # the number of a turn that came to nothing was given again, to another one
+            if any(turn == step.turn and name not in step.candidates for turn, name in self.stored):
+                taken = ()
+        elif len(taken) < len(here) and not (taken and step.turn < self._latest):
+            # unless it was interrupted within this turn, and went on with the next
+            return None
+        self.steps.append((step, taken))
+        return Turn(samples=taken, unmeasurable={refused: self.broken[refused]} if refused else {})
 
+    @property
+    def _latest(self) -> int:
+        return max((turn for turn, _ in self.stored), default=-1)
 
-def _refused(
-    step: Measure, stored: Mapping[tuple[int, str], Sample], broken: Mapping[str, str]
-) -> str | None:
-    """The candidate of a turn that turned out not to be measurable."""
-    missing = (name for name in step.candidates if (step.turn, name) not in stored)
-    return next((name for name in missing if name in broken), None)
+    def _refused(self, step: Measure) -> str | None:
+        """The candidate of a turn that turned out not to be measurable."""
+        missing = (name for name in step.candidates if (step.turn, name) not in self.stored)
+        return next((name for name in missing if name in self.broken), None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
 
-from dsbisect.search.question import Answer, History, Question, Search
+from dsbisect.search.question import History, Measure, Question, Search
+from dsbisect.search.search_loop import Turn, run_search
 from dsharness.model import Boundary, Machine, Measurement, Sample
 
 WORKLOAD = "rehearsed"
@@ -55,20 +56,26 @@ def walk(
 ) -> tuple[Boundary, Mapping[str, tuple[Sample, ...]]]:
     """Run a search to its end; ``run`` gives the log of a cost, or None: it cannot be built."""
     question = Question(series_id="made up", line=line, workload_id=WORKLOAD, settings_id="default")
-    taken: dict[str, tuple[Sample, ...]] = {}
-    unmeasurable: dict[str, str] = {}
-    serial = count()
-    while True:
-        found = search.next_step(question, History(samples=taken, unmeasurable=unmeasurable))
-        if isinstance(found, Answer):
-            return found.boundary, taken
-        for name in found.candidates:
-            value = run(name)
+    end = run_search(question, search, _MadeUp(run=run), History())
+    assert end.boundary is not None  # noqa: S101 - a made-up world has always more to measure
+    return end.boundary, end.history.samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MadeUp:
+    """A ``TurnSource`` without a lab."""
+
+    run: Callable[[str], float | None]
+    serial: Iterator[int] = field(default_factory=count)
+
+    def turn(self, step: Measure) -> Turn:
+        taken: list[Sample] = []
+        for name in step.candidates:
+            value = self.run(name)
             if value is None:
-                unmeasurable[name] = "does not build"
-                break
-            sample = _sample(name, math.exp(value), found.turn, next(serial))
-            taken[name] = (*taken.get(name, ()), sample)
+                return Turn(samples=tuple(taken), unmeasurable={name: "does not build"})
+            taken.append(_sample(name, math.exp(value), step.turn, next(self.serial)))
+        return Turn(samples=tuple(taken))
 
 
 def _measured(value: float) -> Measurement:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dsharness.model import Measurement, Sample
+from dsharness.errors import UsageError
+from dsharness.model import DECIDER, Measurement, Sample
+from dsharness.yaml_files.problems import suggestion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,6 +15,7 @@ class Metric:
     """A named measure with its unit and direction."""
 
     name: str
+    label: str  # in a sentence: "by CPU time"
     title: str
     unit: str
     smaller_is_better: bool = True
@@ -26,27 +30,59 @@ class Metric:
             return None
         return value if self.smaller_is_better else 1 / value
 
+    def telling(self, samples: Iterable[Sample]) -> tuple[Sample, ...]:
+        """The samples that say something of the system by this."""
+        return tuple(s for s in samples if not (self.of_load and s.load_bound))
+
     def measured(self, value: float) -> Measurement:
         return Measurement(value=value, unit=self.unit)
 
 
 COST = Metric(
-    name="cost",
+    name=DECIDER,
+    label="CPU time",
     title="server CPU per operation, in units of the calibrator",
     unit="calibrator runs",
     witness="rate",
 )
 RATE = Metric(
     name="rate",
+    label="the rate",
     title="operations a second",
     unit="1/s",
     smaller_is_better=False,
     of_load=True,
 )
-LATENCY = Metric(name="latency", title="mean time of one operation", unit="µs", of_load=True)
-CPU = Metric(name="cpu", title="server CPU per operation", unit="µs", witness="rate")
-CLIENT_CPU = Metric(name="client-cpu", title="CPU of the load per operation", unit="µs")
+LATENCY = Metric(
+    name="latency",
+    label="latency",
+    title="mean time of one operation",
+    unit="µs",
+    of_load=True,
+)
+CPU = Metric(
+    name="cpu",
+    label="CPU time",
+    title="server CPU per operation",
+    unit="µs",
+    witness="rate",
+)
+CLIENT_CPU = Metric(
+    name="client-cpu",
+    label="CPU time of the load",
+    title="CPU of the load per operation",
+    unit="µs",
+)
 
 METRICS: dict[str, Metric] = {
     metric.name: metric for metric in (COST, RATE, LATENCY, CPU, CLIENT_CPU)
 }
+
+
+def find_metric(name: str) -> Metric:
+    """The metric of that name; UsageError with the nearest one known."""
+    if name not in METRICS:
+        raise UsageError(
+            f"no metric {name!r}.{suggestion(name, METRICS)}", hint=f"one of {', '.join(METRICS)}"
+        )
+    return METRICS[name]

@@ -28,6 +28,7 @@ from dsharness.model.matrix import (
     Tools,
 )
 from dsharness.model.measured import (
+    DECIDER,
     Boundary,
     Campaign,
     CostStep,
@@ -70,6 +71,7 @@ from dsharness.model.workload import (
 )
 
 __all__ = [
+    "DECIDER",
     "AppliedPatch",
     "AptPackages",
     "Base",

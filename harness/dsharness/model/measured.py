@@ -102,7 +102,7 @@ class Verdict(Value):
     outcome: Outcome
     why: str
     ratio_to_first: float | None = Field(
-        default=None, description="cost over the cost of the first end; above 1 is slower"
+        default=None, description="by the deciding metric, over the first end; above 1 is slower"
     )
     interval: tuple[float, float] | None = None
     samples: tuple[str, ...] = Field(default=(), description="sample ids")
@@ -117,6 +117,9 @@ class CostStep(Value):
     interval: tuple[float, float]
 
 
+DECIDER = "cost"  # the metric that decides a search unless another is asked for
+
+
 class Boundary(Value):
     """The answer for one line of a series and one workload."""
 
@@ -124,6 +127,7 @@ class Boundary(Value):
     line: tuple[str, ...] = Field(default=(), description="the candidates, in order")
     workload_id: str
     settings_id: str
+    metric: str = Field(default=DECIDER, description="the one that decided")
     before: str | None = Field(description="the last candidate that is like the line's first")
     after: str | None = Field(description="the first candidate that is like the line's last")
     suspects: tuple[str, ...] = Field(
@@ -149,7 +153,7 @@ class Boundary(Value):
     chances: dict[str, float] = Field(default_factory=dict, description="of each suspect")
     also: tuple[str, ...] = Field(default=(), description="suspects of a second step")
     witness: Literal["agrees", "cannot tell", "contradicts"] | None = Field(
-        default=None, description="what the rate says of a step that CPU time shows"
+        default=None, description="what its witness says of a step that the deciding metric shows"
     )
 
 
@@ -165,6 +169,7 @@ class Campaign(Value):
     )
     workload_id: str
     settings_id: str
+    metric: str = Field(default=DECIDER, description="the one that is to decide")
     started_at: str
     finished_at: str | None = None
     boundary: Boundary | None = None

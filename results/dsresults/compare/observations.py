@@ -50,14 +50,15 @@ def _observed(
     boundary: Boundary | None,
 ) -> Observed:
     valid = [sample for sample in samples if sample.valid]
+    judged = {boundary.metric: _judged(verdict)} if boundary else {}
     return Observed(
         candidate=candidate,
         valid=len(valid),
         invalid=len(samples) - len(valid),
         unmeasured=boundary.unmeasured.get(candidate) if boundary else None,
         metrics=_medians(valid),
-        cost_ratio=_judged(verdict) or _estimate(compare_by(COST, valid, references)),
-        slowness_ratio=_estimate(compare_by(RATE, valid, references)),
+        cost_ratio=judged.get(COST.name) or _estimate(compare_by(COST, valid, references)),
+        slowness_ratio=judged.get(RATE.name) or _estimate(compare_by(RATE, valid, references)),
         facts=next((sample.facts for sample in reversed(valid) if sample.facts), {}),
         outcome=verdict.outcome if verdict else Outcome.INCONCLUSIVE,
         why=verdict.why if verdict else "not judged by the search",

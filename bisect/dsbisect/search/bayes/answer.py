@@ -10,11 +10,10 @@ import numpy as np
 from dsbisect.search.bayes.answer_figures import steps, unsteady, verdicts, visible_pct
 from dsbisect.search.bayes.belief import Beliefs, Certainty, fewest
 from dsbisect.search.bayes.effect_size import effects
-from dsbisect.search.bayes.evidence import witness
 from dsbisect.search.bayes.rate_witness import CLEAR, Word, difference, word
 from dsbisect.search.bayes.track import Ints
 from dsbisect.search.question import Question
-from dsharness.model import Boundary
+from dsharness.model import DECIDER, Boundary
 
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
 DOUBTLESS = 4.0  # standard errors of it
@@ -53,7 +52,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     if not slower:
         size, least, most = 1 / size, 1 / most, 1 / least
     summary = (
-        f"{after} is the first {word} one: {_times(size)} {word} than {before} "
+        f"{after} is the first {word} one: {_times(size)} {word} than {before}{_by(beliefs)} "
         f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%})"
     )
     suspects = beliefs.names(top)
@@ -65,10 +64,9 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     also = _also(beliefs, certainty)
     if also:
         summary += second_step(beliefs.second, also)
-    summary += _canary(beliefs)
+    summary += _notes(beliefs)
     said, doubt = _witnessed(beliefs, top)
-    return beliefs.question.boundary(
-        unmeasured=dict(beliefs.failed),
+    return beliefs.boundary(
         before=before,
         after=after,
         suspects=suspects,
@@ -77,7 +75,9 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         effect=size,
         effect_interval=(least, most),
         effect_level=certainty.level,
-        summary=f"inconclusive: {doubt}. By CPU time {summary}" if doubt else summary,
+        summary=f"inconclusive: {doubt}. By {beliefs.decider.label} {summary}"
+        if doubt
+        else summary,
         steps=steps(beliefs, certainty),
         verdicts=verdicts(beliefs, certainty, slower=slower),
         confidence=chance,
@@ -89,7 +89,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 def _witnessed(beliefs: Beliefs, top: int) -> tuple[Word | None, str]:
     """Whether the rate agrees about the named gap; if not, its own figures as text."""
-    seen = witness(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
+    seen = beliefs.witness
     if seen is None:
         return None, ""
     before, after = _plateaus(beliefs, top)
@@ -101,8 +101,8 @@ def _witnessed(beliefs: Beliefs, top: int) -> tuple[Word | None, str]:
         return said, ""
     low, high = (math.exp(told.size + sign * CLEAR * told.error) for sign in (-1, 1))
     return said, (
-        f"the rate contradicts: by it {_times(math.exp(told.size))} the time per operation "
-        f"({_times(low)} to {_times(high)})"
+        f"{seen.metric.label} contradicts: by it {_times(math.exp(told.size))} "
+        f"the time per operation ({_times(low)} to {_times(high)})"
     )
 
 
@@ -121,8 +121,7 @@ def _drifting(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     first, last = float(levels[0]), float(levels[-1])
     word = "slower" if last > first else "faster"
     size = math.exp(abs(last - first))
-    return beliefs.question.boundary(
-        unmeasured=dict(beliefs.failed),
+    return beliefs.boundary(
         found=False,
         direction=word,
         effect=size,
@@ -135,17 +134,16 @@ def _drifting(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 def _none(beliefs: Beliefs) -> Boundary:
     names, visible, chance = beliefs.line.names, visible_pct(beliefs), beliefs.posterior.none
-    return beliefs.question.boundary(
-        unmeasured=dict(beliefs.failed),
+    return beliefs.boundary(
         found=False,
         direction="none",
         effect=1.0,
         smallest_visible_pct=visible,
         summary=f"no difference found between {names[beliefs.low]} and {names[beliefs.high]} with "
-        f"{beliefs.question.workload_id} (chance {chance:.1%}); "
+        f"{beliefs.question.workload_id}{_by(beliefs)} (chance {chance:.1%}); "
         f"smallest drop this run could have seen: {visible:.0f} %"
         + _elsewhere(beliefs)
-        + _canary(beliefs),
+        + _notes(beliefs),
         verdicts=verdicts(beliefs, Certainty(), slower=None),
         confidence=chance,
     )
@@ -153,14 +151,14 @@ def _none(beliefs: Beliefs) -> Boundary:
 
 def _elsewhere(beliefs: Beliefs) -> str:
     """What only the rate shows: a lock or a queue costs no CPU time."""
-    seen = witness(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
+    seen = beliefs.witness
     ends = beliefs.posterior.seen.positions
     told = None if seen is None else difference(seen, ends[:1], ends[-1:])
-    if told is None or abs(told.size) < max(RATE_ALONE, DOUBTLESS * told.error):
+    if seen is None or told is None or abs(told.size) < max(RATE_ALONE, DOUBTLESS * told.error):
         return ""
     way = "slower" if told.size > 0 else "faster"
     return (
-        f"; note: by the rate {beliefs.line.names[beliefs.high]} is "
+        f"; note: by {seen.metric.label} {beliefs.line.names[beliefs.high]} is "
         f"{_times(math.exp(abs(told.size)))} {way}: a lock or a queue costs no CPU time"
     )
 
@@ -169,8 +167,7 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> 
     found, names = beliefs.posterior, beliefs.line.names
     chance = 1 - found.none - found.drift
     suspects = beliefs.credible(certainty.level)
-    return beliefs.question.boundary(
-        unmeasured=dict(beliefs.failed),
+    return beliefs.boundary(
         found=False,
         direction="unknown",
         suspects=suspects,
@@ -179,7 +176,7 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> 
         f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {found.none:.1%}; "
         f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
         + (f"; {left}" if left else "")
-        + _canary(beliefs),
+        + _notes(beliefs),
         steps=steps(beliefs, certainty),
         verdicts=verdicts(beliefs, certainty, slower=None),
         confidence=chance * certainty.level,
@@ -208,6 +205,27 @@ def second_step(chance: float, names: tuple[str, ...]) -> str:
     if f"{chance:.0%}" == "100%":
         return f"; a second step: {_listed(names)} (100%)"
     return f"; a second step is possible ({chance:.0%}): {_listed(names)}"
+
+
+def _by(beliefs: Beliefs) -> str:
+    """By which metric, unless it is the usual one."""
+    return "" if beliefs.decider.name == DECIDER else f" by {beliefs.decider.label}"
+
+
+def _bound(beliefs: Beliefs) -> str:
+    """Runs whose load had no CPU left say less of the system than they seem to."""
+    runs = [s for group in beliefs.history.samples.values() for s in group if s.valid]
+    bound = len(runs) - len(beliefs.decider.telling(runs))
+    if not bound:
+        return ""
+    return (
+        f"; note: in {bound} of {len(runs)} runs the load had no CPU left, "
+        f"so {beliefs.decider.label} says more of the load than of the system"
+    )
+
+
+def _notes(beliefs: Beliefs) -> str:
+    return _canary(beliefs) + _bound(beliefs)
 
 
 def _canary(beliefs: Beliefs) -> str:

@@ -67,7 +67,9 @@ def visible_pct(beliefs: Beliefs) -> float:
 def unsteady(beliefs: Beliefs) -> str | None:
     """The canary: the same candidate early and late must cost the same."""
     # as measured: the posterior no longer contains what the machine's speed explains
-    seen = evidence(beliefs.history, beliefs.line, beliefs.low, beliefs.high)
+    seen = evidence(
+        beliefs.question.decider, beliefs.history, beliefs.line, beliefs.low, beliefs.high
+    )
     worst, told = STRAY, None
     if seen is None:
         return None

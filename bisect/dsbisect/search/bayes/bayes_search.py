@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dsbisect.search.bayes.answer import conclude, hopeless
-from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe, why_not
+from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe
 from dsbisect.search.bayes.final_runs import left_to_measure
 from dsbisect.search.bayes.line_ends import ends, moved
 from dsbisect.search.bayes.next_run import NextRun, canary_due, choose
@@ -21,6 +21,7 @@ from dsbisect.search.bayes.outlook import outlook
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Measure, Outlook, Question
+from dsbisect.search.unmeasurable import all_unmeasurable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +40,7 @@ class Bayes:
         object.__setattr__(self, "lines", Lines(prior=self.prior))
 
     def next_step(self, question: Question, history: History) -> Measure | Answer:
-        failed = why_not(question, history)
+        failed = all_unmeasurable(history)
         line = self.lines.of(question.line)
         bounds = ends(line.names, failed, history.samples)
         if bounds is None:

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dsbisect.search.bayes.effect_size import odds_of_unseen
-from dsbisect.search.bayes.evidence import evidence
+from dsbisect.search.bayes.evidence import Evidence, evidence, witness
 from dsbisect.search.bayes.gap_split import Split, split
 from dsbisect.search.bayes.line_ends import ends
 from dsbisect.search.bayes.posterior import SLOPE, Posterior, weigh
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.track import Floats, Track, track
-from dsbisect.search.plain.verdicts import CandidateView, Policy
 from dsbisect.search.question import History, Question
+from dsharness.measure.metrics import Metric
+from dsharness.model import Boundary
 
 SURE = 0.9  # that there is a step: more than one gap may be
 
@@ -43,6 +44,21 @@ class Beliefs:
     high: int
     failed: Mapping[str, str]  # what cannot be measured -> why
     posterior: Posterior
+
+    @property
+    def decider(self) -> Metric:
+        """The metric that decided: the rate where not every sample has the one asked for."""
+        return self.posterior.seen.metric
+
+    @property
+    def witness(self) -> Evidence | None:
+        """All runs by the witness of the metric that decides."""
+        return witness(self.posterior.seen, self.history, self.line, self.low, self.high)
+
+    def boundary(self, **facts: object) -> Boundary:
+        """An answer, with what is alike in all of them."""
+        facts = {"metric": self.decider.name, "unmeasured": dict(self.failed), **facts}
+        return self.question.boundary(**facts)
 
     def failures(self, gap: int) -> list[int]:
         low, high = self.posterior.ends(gap)
@@ -162,14 +178,6 @@ class Lines:
         return found
 
 
-def why_not(question: Question, history: History) -> dict[str, str]:
-    """The candidates that cannot be measured, and why."""
-    view = CandidateView(question=question, history=history, policy=Policy())
-    asked = [*history.unmeasurable, *history.samples]
-    reasons = {name: view.why_not(name) for name in dict.fromkeys(asked)}
-    return {name: why for name, why in reasons.items() if why is not None}
-
-
 def believe(
     question: Question, history: History, line: Track, belief: Belief, failed: Mapping[str, str]
 ) -> Beliefs | None:
@@ -177,7 +185,7 @@ def believe(
     bounds = ends(line.names, failed, history.samples)
     if bounds is None:
         return None
-    seen = evidence(history, line, *bounds)
+    seen = evidence(question.decider, history, line, *bounds)
     if seen is None or (seen.positions[0], seen.positions[-1]) != bounds:
         return None
     return Beliefs(

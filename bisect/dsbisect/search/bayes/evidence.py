@@ -10,7 +10,7 @@ import numpy as np
 
 from dsbisect.search.bayes.track import Floats, Ints, Track
 from dsbisect.search.question import History
-from dsharness.measure.metrics import COST, RATE, Metric
+from dsharness.measure.metrics import METRICS, RATE, Metric
 from dsharness.model import Sample
 
 # What makes a burden of 1, each alone.
@@ -25,6 +25,7 @@ DIGITS = 9  # what a constant factor leaves behind in the last bits must decide 
 class Evidence:
     """Valid samples in the order of time; values are logs, relative to the first."""
 
+    metric: Metric
     positions: Ints  # of the measured candidates in the line, ascending
     owner: Ints  # for each sample, which of these it is
     values: Floats
@@ -43,26 +44,27 @@ class Evidence:
         return np.array([np.median(self.values[self.owner == at]) for at in places])
 
 
-def evidence(history: History, line: Track, low: int, high: int) -> Evidence | None:
-    """By CPU per operation where every sample has it, else by rate; None without any sample."""
-    return _evidence(history, line, (low, high), COST) or _evidence(
-        history, line, (low, high), RATE
-    )
+def evidence(metric: Metric, history: History, line: Track, low: int, high: int) -> Evidence | None:
+    """By a metric where every sample has it, else by rate.
 
-
-def witness(history: History, line: Track, low: int, high: int) -> Evidence | None:
-    """The same by rate, which alone shows locks and queues; None if there is only the rate.
-
-    The rate of a run whose load had no CPU left is the load's own, so it is not used.
+    None without any sample.
     """
-    if _evidence(history, line, (low, high), COST) is None:
+    ends = (low, high)
+    decided = _evidence(history, line, ends, metric)
+    return decided or _evidence(history, line, ends, RATE)
+
+
+def witness(
+    decided: Evidence, history: History, line: Track, low: int, high: int
+) -> Evidence | None:
+    """The same by the witness of the metric that decided; None where it has none."""
+    name = decided.metric.witness
+    if name is None:
         return None
-    told = {
-        name: tuple(sample for sample in group if not sample.load_bound)
-        for name, group in history.samples.items()
-    }
+    metric = METRICS[name]
+    told = {each: metric.telling(group) for each, group in history.samples.items()}
     free = History(samples=told, unmeasurable=history.unmeasurable)
-    return _evidence(free, line, (low, high), RATE)
+    return _evidence(free, line, (low, high), metric)
 
 
 def _evidence(
@@ -78,6 +80,7 @@ def _evidence(
     logs = np.array([math.log(value) for value in values if value])
     positions, owner = np.unique([at for at, _ in samples], return_inverse=True)
     return Evidence(
+        metric=metric,
         positions=positions.astype(np.int64),
         owner=owner.astype(np.int64),
         values=np.round(logs - logs[0], DIGITS),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dsbisect.search.plain.verdicts import CandidateView, Side
-from dsharness.measure.metrics import COST
 from dsharness.model import Boundary, CostStep, Verdict
 from dsresults.compare.cost_ratio import Ratio, compare_by
 
@@ -109,7 +108,8 @@ def _through_first(view: CandidateView, before: str, after: str) -> Ratio | None
     if first in {before, after}:
         return None
     one, other = (
-        compare_by(COST, view.history.of(c), view.history.of(first)) for c in (after, before)
+        compare_by(view.question.decider, view.history.of(c), view.history.of(first))
+        for c in (after, before)
     )
     if one is None or other is None or other.low <= 0:
         return None

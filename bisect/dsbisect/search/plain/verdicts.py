@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from dsbisect.search.question import History, Question
-from dsharness.measure.metrics import COST, RATE
+from dsbisect.search.unmeasurable import why_not
+from dsharness.measure.metrics import METRICS
 from dsharness.model import Outcome, Sample, Verdict
 from dsresults.compare.cost_ratio import Ratio, compare_by
-
-INVALID_LIMIT = 3  # this many failed runs in a row make a candidate unmeasurable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,20 +56,15 @@ class CandidateView:
 
     def why_not(self, candidate: str) -> str | None:
         """Why a candidate cannot be measured; None when it can."""
-        if candidate in self.history.unmeasurable:
-            return self.history.unmeasurable[candidate]
-        latest = self._own(candidate)[-INVALID_LIMIT:]
-        if len(latest) == INVALID_LIMIT and not any(sample.valid for sample in latest):
-            last = latest[-1]
-            return f"{INVALID_LIMIT} runs in a row failed: {'; '.join(last.invalid)} ({last.log})"
-        return None
+        return why_not(self.history, candidate)
 
     def _own(self, candidate: str) -> list[Sample]:
         """Its runs; what was disturbed from outside is repeated, and does not count."""
         return [sample for sample in self.history.of(candidate) if not sample.disturbed]
 
     def ratio(self, candidate: str, reference: str) -> Ratio | None:
-        return compare_by(COST, self.history.of(candidate), self.history.of(reference))
+        decider = self.question.decider
+        return compare_by(decider, self.history.of(candidate), self.history.of(reference))
 
     def pairs(self, candidate: str, reference: str) -> int:
         ratio = self.ratio(candidate, reference)
@@ -136,7 +130,9 @@ class CandidateView:
             return Side.UNKNOWN, f"its interval includes the threshold of {threshold:.2f} times"
         side = Side.CHANGED if toward_last.low > threshold else Side.UNCHANGED
         if self._witness_disagrees(candidate, side):
-            return Side.UNKNOWN, "CPU time and rate disagree; see both in the samples"
+            decider = self.question.decider
+            said = f"{decider.label} and {decider.witness} disagree; see both in the samples"
+            return Side.UNKNOWN, said
         word = "slower" if self.slower else "faster"
         return side, (
             f"{toward_last.value:.2f} times {word} than {self.line[0]}, "
@@ -144,8 +140,13 @@ class CandidateView:
         )
 
     def _witness_disagrees(self, candidate: str, side: Side) -> bool:
-        """The rate, which alone sees locks and queues, lies wholly on the other side."""
-        found = compare_by(RATE, self.history.of(candidate), self.history.of(self.line[0]))
+        """The witness (the rate alone sees locks and queues) lies wholly on the other side."""
+        witness = self.question.decider.witness
+        if witness is None:
+            return False
+        metric = METRICS[witness]
+        first, own = self.history.of(self.line[0]), self.history.of(candidate)
+        found = compare_by(metric, metric.telling(own), metric.telling(first))
         if found is None:
             return False
         rate = found if self.slower else found.inverse()

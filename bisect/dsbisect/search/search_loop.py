@@ -1,0 +1,52 @@
+"""The one loop: ask the search, take what it asks for, show it all, ask again. Core pure logic.
+
+Measuring, rehearsing and replaying drive it; they differ in where a turn's samples come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dsbisect.search.question import Answer, History, Measure, Question, Search
+from dsharness.model import Boundary, Sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What came of one step."""
+
+    samples: tuple[Sample, ...] = ()
+    unmeasurable: Mapping[str, str] = field(default_factory=dict)  # candidate -> why
+
+
+class TurnSource(Protocol):
+    """Where the samples of a turn come from."""
+
+    def turn(self, step: Measure) -> Turn | None:
+        """None where there is nothing more to come."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchEnd:
+    """Where a loop ended: with an answer, or before a step that could not be taken."""
+
+    history: History
+    boundary: Boundary | None = None
+    wanted: Measure | None = None
+
+
+def run_search(
+    question: Question, search: Search, source: TurnSource, history: History
+) -> SearchEnd:
+    """Search from a history on until the answer, or until the source has nothing more."""
+    while True:
+        step = search.next_step(question, history)
+        if isinstance(step, Answer):
+            return SearchEnd(history=history, boundary=step.boundary)
+        turn = source.turn(step)
+        if turn is None:
+            return SearchEnd(history=history, wanted=step)
+        history = history.after(turn.samples, turn.unmeasurable)

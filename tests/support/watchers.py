@@ -1,0 +1,54 @@
+"""A watcher that keeps what it is told; a real class, so that a misspelt callback fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dsbisect.rows.row_samples import SamplesListener
+from dsbisect.search.question import Measure, Question
+from dsharness.model import Boundary, Campaign, Sample
+
+
+@dataclass
+class RecordingWatcher(SamplesListener):
+    """Everything a lab or a search may say, in order."""
+
+    heard: list[tuple[object, ...]] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[object]:
+        return [name for name, *_ in self.heard]
+
+    def _hear(self, *facts: object) -> None:
+        self.heard.append(facts)
+
+    def resumed(self, campaign: Campaign, samples: int) -> None:
+        self._hear("resumed", campaign, samples)
+
+    def step(self, question: Question, step: Measure) -> None:
+        self._hear("step", question, step)
+
+    def sampled(self, sample: Sample) -> None:
+        self._hear("sampled", sample)
+
+    def unmeasurable(self, row: str, why: str) -> None:
+        self._hear("unmeasurable", row, why)
+
+    def answered(self, boundary: Boundary) -> None:
+        self._hear("answered", boundary)
+
+    def prepared(self, row: str) -> None:
+        self._hear("prepared", row)
+
+    def failed(self, row: str, why: str) -> None:
+        self._hear("failed", row, why)
+
+    def preparing(self, row: str, what: str) -> None:
+        self._hear("preparing", row, what)
+
+    def begin(self, rows: Sequence[str], questions: int) -> None:
+        self._hear("begin", rows, questions)
+
+    def expect(self, samples: int) -> None:
+        self._hear("expect", samples)

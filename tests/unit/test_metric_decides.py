@@ -1,0 +1,123 @@
+"""Which metric decides is part of the question."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from measured import WorldBenches
+from watchers import RecordingWatcher
+from worlds import World, with_metric
+
+from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName
+from dsbisect.lab.campaign_loop import run_campaign
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.question import Question, Search
+from dsbisect.search.replay import replay
+from dsbisect.search.search_record import search_of
+from dsharness.errors import UsageError
+from dsharness.measure.metrics import LATENCY, METRICS, RATE, find_metric
+from dsharness.model import DECIDER, Boundary, LdcltWorkload, Sample
+from dsresults.store import Store
+
+NAMES = tuple(f"c{number}" for number in range(12))
+STEP = 7
+WORKLOAD = LdcltWorkload(id="w", title="binds")
+
+
+class WaitingWorld(World):
+    """CPU time is the same for all; from STEP on each operation waits three times as long."""
+
+    load_bound = False
+
+    def sample(self, row: str, turn: int) -> Sample:
+        taken = super().sample(row, turn)
+        chance = random.Random(f"waits/{self.seed}/{row}/{turn}")
+        waits = (3.0 if NAMES.index(row) >= STEP else 1.0) * chance.lognormvariate(0, 0.03)
+        taken = with_metric(taken, RATE, 1000 / waits)
+        taken = with_metric(taken, LATENCY, 500 * waits)
+        return taken.model_copy(update={"load_bound": self.load_bound})
+
+
+def world() -> WaitingWorld:
+    return WaitingWorld(dict.fromkeys(NAMES, 1.0))
+
+
+def question(metric: str) -> Question:
+    return Question(
+        series_id="s", line=NAMES, workload_id="w", settings_id="default", metric=metric
+    )
+
+
+@pytest.mark.parametrize("search", [Bayes(), Halving()])
+@pytest.mark.parametrize("metric", ["latency", "rate"])
+def test_a_step_that_only_one_metric_shows_is_found_with_that_one(
+    search: Search, metric: str
+) -> None:
+    found = world().search(search, metric=metric)
+    assert (found.found, found.after, found.metric) == (True, f"c{STEP}", metric)
+
+
+@pytest.mark.parametrize("search", [Bayes(), Halving()])
+def test_and_by_cost_there_is_no_difference(search: Search) -> None:
+    found = world().search(search)
+    assert (found.found, found.direction, found.metric) == (False, "none", "cost")
+
+
+def test_the_answer_names_a_metric_that_is_not_the_usual_one() -> None:
+    assert " by latency (" in world().search(Bayes(), metric="latency").summary
+
+
+def test_where_it_was_not_measured_the_rate_decides_and_the_answer_says_so() -> None:
+    class Unread(WaitingWorld):
+        def sample(self, row: str, turn: int) -> Sample:
+            return with_metric(super().sample(row, turn), LATENCY, None)
+
+    found = Unread(dict.fromkeys(NAMES, 1.0)).search(Bayes(), metric="latency")
+    assert (found.after, found.metric) == (f"c{STEP}", "rate")
+
+
+def test_a_rate_of_a_load_without_a_cpu_left_gets_a_word() -> None:
+    bound = world()
+    bound.load_bound = True
+    assert "the load had no CPU left" in bound.search(Bayes(), metric="rate").summary
+
+
+def campaign_of(store: Store, metric: str, benches: WorldBenches) -> tuple[Boundary | None, str]:
+    done = run_campaign(
+        question(metric), WORKLOAD, search=Bayes(), benches=benches, store=store,
+        listener=RecordingWatcher(),
+    )  # fmt: skip
+    again = replay(done, store.samples(campaign_id=done.id), search_of(done))
+    assert again.same is True
+    return done.boundary, done.id
+
+
+def test_it_is_recorded_so_that_a_replay_decides_by_it(tmp_path) -> None:
+    with Store.open(tmp_path / "results.db") as store:
+        boundary, id_ = campaign_of(store, "latency", WorldBenches(world()))
+        assert boundary is not None
+        assert boundary.after == f"c{STEP}"
+        stored = store.campaign(id_)
+        assert stored is not None
+        assert stored.metric == "latency"
+
+
+def test_another_metric_is_another_question_and_resumes_nothing(tmp_path) -> None:
+    with Store.open(tmp_path / "results.db") as store:
+        with pytest.raises(KeyboardInterrupt):
+            campaign_of(store, "latency", WorldBenches(world(), stop_after=3))
+        campaign_of(store, "rate", WorldBenches(world()))
+        assert [campaign.metric for campaign in store.campaigns()] == ["latency", "rate"]
+
+
+def test_a_wrong_name_is_refused_with_the_nearest_known() -> None:
+    with pytest.raises(UsageError, match=r"no metric 'latencie'\. Perhaps you meant 'latency'"):
+        find_metric("latencie")
+
+
+def test_the_command_line_and_the_model_agree() -> None:
+    assert DEFAULT_METRIC == DECIDER
+    told = MetricName.__metadata__[0].help
+    assert all(name in told for name in METRICS)
