@@ -57,7 +57,8 @@ def _finding(
 ) -> Problem:
     path = key_path(detail["loc"], data)
     if detail["type"].startswith("union_tag"):
-        path = (*path, str(detail["ctx"]["discriminator"]).strip("'"))
+        discriminator = detail.get("ctx", {}).get("discriminator", "kind")
+        path = (*path, str(discriminator).strip("'"))
     place = places.get(path)
     value = place.text if place is not None else None
     if detail["type"] == "missing":
