@@ -251,8 +251,8 @@ class TestToolchains:
     def test_the_image_is_the_rows_and_its_packages(self):
         assert render(NEW, Family.APT).splitlines()[-1].endswith('install-apt", "gcc"]')
         assert "install-dnf" in render(NEW, Family.DNF)
-        with pytest.raises(MatrixError):
-            render(toolchain("bad", packages=("gcc; rm -rf /",)), Family.APT)
+        with pytest.raises(ValueError, match="should match"):
+            toolchain("bad", packages=("gcc; rm -rf /",))
 
 
 class TestAttempts:
