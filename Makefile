@@ -66,7 +66,7 @@ bench-cli: develop ## how long the command line takes to answer
 	@$(BIN)/python benchmarks/cli.py $(BENCH)
 
 .PHONY: bench-harness
-bench-harness: develop ## how steady samples and answers are beside a noisy neighbour
+bench-harness: develop ## how steady samples and answers are next to a noisy neighbour
 	@$(BIN)/python -m benchmarks.harness $(BENCH)
 
 .PHONY: bench-faults

@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def single_builds(source: Path) -> dict[str, float]:
-    """Seconds of each kind of build; all but the first upon what is there."""
+    """Seconds of each kind of build; all but the first are incremental."""
     engine, tree = detect(), imported(source, "Debian's 389-ds")
     c_text, rust_text = tree.read(C_FILE), tree.read(RUST_FILE)
     assert c_text is not None

@@ -172,7 +172,7 @@ class Campaign:
         with Store.open(self.case.folder / "results.db") as store:
             kept = frozenset(sample.id for sample in store.samples())
         if lost := self._kept - kept:
-            self.tally.wrongs.append(f"{len(lost)} samples are gone")
+            self.tally.wrongs.append(f"{len(lost)} samples are lost")
         self._kept = kept
         self.tally.samples = len(kept)
 
@@ -186,7 +186,7 @@ class Campaign:
             if boundary.after != self.case.after or not boundary.found:
                 self.tally.wrongs.append(f"another answer: {boundary.summary}")
             if boundary.unmeasured:
-                self.tally.wrongs.append(f"held against a candidate: {boundary.unmeasured}")
+                self.tally.wrongs.append(f"counted against a candidate: {boundary.unmeasured}")
         return bool(campaigns) and campaigns[-1].boundary is not None
 
 

@@ -18,7 +18,7 @@ from dsharness.matrix import find_workload, load_matrix
 from dsharness.measure.sample import Bench
 from dsharness.model import Matrix
 
-NEIGHBOURS = {"nobody": 0.0, "30 % of each CPU": 0.3}
+NEIGHBOURS = {"none": 0.0, "30 % of each CPU": 0.3}
 QUOTA = "0.7"  # CPUs of a server: what a hypervisor that steals looks like
 
 

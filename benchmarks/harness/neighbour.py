@@ -1,4 +1,4 @@
-"""A noisy neighbour: bursts of CPU on random cores. It ends with whoever started it, or in time."""
+"""A noisy neighbour: bursts of CPU on random cores. It ends with its parent, or after its time."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from dsharness.measure.sample import LOAD_FOLDER, Bench, bench, take_sample, wri
 from dsharness.model import Matrix, Sample, Settings, Workload
 from dsharness.systems import Seed
 
-SECONDS = 2  # of a run in the old way, beside one that is not counted
+SECONDS = 2  # of a run in the old way, after one that is not counted
 
 
 @dataclass(frozen=True, kw_only=True)

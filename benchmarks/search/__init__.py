@@ -1,1 +1,1 @@
-"""How well the search finds steps in noise, beside what others publish: ``make bench-search``."""
+"""How well the search finds steps in noise, compared with its peers: ``make bench-search``."""

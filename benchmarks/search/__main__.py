@@ -1,4 +1,4 @@
-"""How well the search finds steps in noise, beside its peers, in histories of known truth.
+"""How well the search finds steps in noise, compared with its peers, in histories of known truth.
 
 make bench-search                    all, and docs/search-benchmark.md and .svg (ten minutes)
 make bench-search BENCH=--quick      few histories, nothing written (two minutes)

@@ -23,9 +23,9 @@ from benchmarks.search.worlds import World
 LOW = 0.01
 MORE_RUNS = 10
 MISSED = 0.01
-RANKS = math.sqrt(3 / math.pi)  # the efficiency of ranks beside means
+RANKS = math.sqrt(3 / math.pi)  # the efficiency of ranks compared with means
 QUARTILES = 1.349  # between them, in standard deviations
-DEFAULT_SIZE = 1.0  # quartile distances, when nobody says how large the regression is
+DEFAULT_SIZE = 1.0  # quartile distances, when the size of the regression is unknown
 
 
 @dataclass(kw_only=True)

@@ -29,7 +29,7 @@ class Job:
 
 
 def jobs_of(cells: Iterable[Cell], worlds: int) -> list[Job]:
-    """Shuffled, always alike, so that the time left can be told from the time spent."""
+    """Shuffled, always in the same way, so that the time left follows from the time spent."""
     made = [
         Job(cell=cell, method=method, seeds=part)
         for cell in cells

@@ -34,8 +34,8 @@ used while the search was tuned.
   cannot be built; "none" where there is none; any answer but a candidate for a drift; and for two
   steps, one named and the other suspected.
 - *runs* and *builds* are means of one history. A build is a candidate that was tried at all.
-- A search that has not answered after {most_runs} runs is called off, as undecided.
-- Costs as dsbisect is told them, the same for all: {run_s:.0f} s a run, {prepare_s:.0f} s a build.
+- A search that has not answered after {most_runs} runs is stopped, as undecided.
+- Costs as given to dsbisect, the same for all: {run_s:.0f} s a run, {prepare_s:.0f} s a build.
 - Peers are given what dsbisect has to find out: *fixed k* its k for each d, *FACF* and
   *git_bayesect* the true threshold half-way up, FACF the true flake rates as well, and
   *Pinpoint, told d* the size of the step. *dsbisect, told noise and d* is the search if it knew

@@ -151,7 +151,7 @@ def _silent(plays: Plays) -> Iterator[Target]:
         worse = sum(a.builds > b.builds for a, b in zip(found, peer, strict=True))
         mine, theirs = score(found), score(peer)
         yield Target(
-            what=f"no noise, n = {cell.kind.n:,}: builds beside plain bisection",
+            what=f"no noise, n = {cell.kind.n:,}: builds compared with plain bisection",
             wanted="never more",
             measured=f"more in {worse} of {len(found)} worlds; mean {mine.builds:.2f} and "
             f"{theirs.builds:.2f}, most {mine.most_builds} and {theirs.most_builds}",

@@ -50,17 +50,17 @@ def check_rows(matrix: Matrix, rows: Iterable[Row]) -> None:
     """Refuse rows that are to be built of what cannot be."""
     for row in rows:
         if row.build is not None:
-            check_build(row.build, row.id, beside=beside(matrix))
+            check_build(row.build, row.id, folder=patch_folder(matrix))
 
 
-def beside(matrix: Matrix) -> Path:
+def patch_folder(matrix: Matrix) -> Path:
     """The folder that a matrix names its patches from."""
     return (matrix.file or find_matrix()).parent
 
 
-def check_build(spec: BuildSpec, row: str, *, beside: Path) -> None:
-    """Refuse what can never be built; ``beside`` is the folder of its patches."""
-    check_changes(spec.edits, (beside / name for name in spec.patches))
+def check_build(spec: BuildSpec, row: str, *, folder: Path) -> None:
+    """Refuse what can never be built; ``folder`` is the folder of its patches."""
+    check_changes(spec.edits, (folder / name for name in spec.patches))
     _check_driver(spec, row)
     match spec.source:
         case DistributionSource():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dsbuilds.build_request import beside
+from dsbuilds.build_request import patch_folder
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.mock import build_mock
 from dsbuilds.drivers.mock_config import fedora_chroot
@@ -142,12 +142,12 @@ class BuiltRowMaker:
         (made, toolset), _ = first_that_works(ways, make, self.progress)
         return made, layered(
             self.engine, made, toolset, self.row.id,
-            serves=product_of(self.row), told=self.progress,
+            serves=product_of(self.row), progress=self.progress,
         )  # fmt: skip
 
     def patches(self, tree: Tree) -> tuple[Patch, ...]:
         """The edits as one patch, and the user's own; EditError says what does not fit."""
-        folder = beside(self.matrix)
+        folder = patch_folder(self.matrix)
         edited = (patch_of(self.spec.edits, tree.read),) if self.spec.edits else ()
         return (*edited, *(user_patch(folder / name) for name in self.spec.patches))
 

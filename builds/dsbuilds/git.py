@@ -14,7 +14,7 @@ from dsharness.process.deadline import Deadline
 
 LIMIT_S = 600.0
 # Neither hooks nor helpers of a repository or a user may run, and nothing may ask a question.
-DEAF = (
+NO_HOOKS = (
     "-c", "core.hooksPath=/dev/null",
     "-c", "core.fsmonitor=false",
     "-c", "core.untrackedCache=false",
@@ -36,7 +36,7 @@ ENVIRONMENT = {
     "TZ": "UTC",
 }
 # A tree's .gitattributes may name any filter, merge or diff program that a user has set up.
-NOBODYS = {
+NO_USER = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_NO_LAZY_FETCH": "1",
@@ -44,7 +44,7 @@ NOBODYS = {
     "XDG_CONFIG_HOME": "/nonexistent",
 }
 # An inherited GIT_DIR or GIT_INDEX_FILE (as inside `git bisect run`) would lead elsewhere.
-STRAYS = frozenset({
+GIT_VARIABLES = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_CONFIG",
 })  # fmt: skip
@@ -100,11 +100,11 @@ def git(
     With ``users``, for what talks to a server, the user's settings hold: credentials, proxies, ssh.
     """
     inherited = {name for name in os.environ if name.startswith("GIT_")}
-    strays = sorted(inherited & STRAYS if users else inherited)
-    own = ENVIRONMENT if users else ENVIRONMENT | NOBODYS
+    unset = sorted(inherited & GIT_VARIABLES if users else inherited)
+    own = ENVIRONMENT if users else ENVIRONMENT | NO_USER
     return run(
-        ["env", *(f"--unset={name}" for name in strays), *_spelled({**own, **(env or {})}),
-         "git", *DEAF, *args],
+        ["env", *(f"--unset={name}" for name in unset), *_spelled({**own, **(env or {})}),
+         "git", *NO_HOOKS, *args],
         deadline=Deadline.after(limit_s), stdin=stdin, into=into,
     )  # fmt: skip
 

@@ -34,7 +34,7 @@ def reference_of(row: Row, key: str) -> str:
 
 
 def lock_of(matrix: Matrix) -> MatrixLock:
-    return MatrixLock.beside(matrix.file or find_matrix())
+    return MatrixLock.of_matrix(matrix.file or find_matrix())
 
 
 def find_image(engine: Engine, matrix: Matrix, row: Row) -> Image | None:

@@ -89,7 +89,7 @@ def test_a_build_ahead_is_frozen_and_ended(site: Site, ahead: Ahead) -> None:
     site.until(lambda ticks: ticks > frozen + 5)
     begun = time.monotonic()
     ahead.close()
-    assert time.monotonic() - begun < 20  # nobody waits for what nobody wants
+    assert time.monotonic() - begun < 20  # what is not needed is not waited for
     assert site.left() == []
     assert [said.split(":")[0] for said in site.failed] == ["StoppedError"]
     # It was ended, which says nothing of the source: nothing is remembered against it.

@@ -98,7 +98,7 @@ def test_bootstrapped_and_installed_in_the_version_asked_for(engine, matrix, dnf
     image = build(engine, matrix, dnf_row)
     assert notable_versions(image) == {"389-ds": "2.0.15-1.toy", "nss": "3.63-1.toy"}
     assert installed(engine, image, "389-ds-base") == "2.0.15"
-    locked = MatrixLock.beside(matrix.file).read(dnf_row)
+    locked = MatrixLock.of_matrix(matrix.file).read(dnf_row)
     assert locked.packages == {"389-ds-base": "2.0.15-1.toy", "nss": "3.63-1.toy"}
     assert build(engine, matrix, dnf_row) == image
 
@@ -130,7 +130,7 @@ def test_version_that_nobody_has(engine, matrix, dnf_row):
 
 def test_drift_from_the_lock_is_refused_until_relocked(engine, matrix, dnf_row):
     image = build(engine, matrix, dnf_row)
-    lock = MatrixLock.beside(matrix.file)
+    lock = MatrixLock.of_matrix(matrix.file)
     locked = lock.read(dnf_row)
     packages = locked.packages | {"389-ds-base": "2.0.15-0.toy"}
     lock.write(dnf_row, locked.model_copy(update={"packages": packages}))
@@ -201,7 +201,7 @@ def test_registry_image_is_pulled_once_and_locked_by_digest(engine, matrix, dnf_
         DNF, id="toy-freeipa", family="freeipa", packages={"kind": "preinstalled"},
         base={"kind": "registry", "image": f"{registry.address}/toy:1"},
     )  # fmt: skip
-    lock = MatrixLock.beside(matrix.file)
+    lock = MatrixLock.of_matrix(matrix.file)
 
     image = build(engine, matrix, row)
     assert lock.read(row).digest == digest

@@ -1,4 +1,4 @@
-"""A commit's Makefile is somebody's program: what it may not do, tried for real."""
+"""A commit's Makefile is untrusted code: what it may not do, tried for real."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def build(
 
 @pytest.fixture
 def listener() -> Iterator[int]:
-    """A server on this machine's loopback; nobody may ask it anything."""
+    """A server on this machine's loopback; nothing may reach it."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server.server_port

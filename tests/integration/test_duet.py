@@ -67,7 +67,7 @@ def test_they_swap_their_cpus(pair, seats):
 
 
 def test_what_happens_to_one_does_not_touch_the_other(pair, seats):
-    """Paused for a while: its operations are all made, and nobody is blamed."""
+    """Paused for a while: its operations are all made, and no candidate is blamed."""
     first, _ = pair
     box = first.instance.container
     begin = first.instance.meter.used_us()

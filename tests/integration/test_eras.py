@@ -76,7 +76,7 @@ def test_every_era_is_built_and_starts(
     assert not any("from nothing: what" in line for line in TOLD), TOLD
     said = " ".join(made.provenance.notes)
     assert ("without Rust" in said) is not rust
-    image = layered(engine, made, at, f"small-{era}", serves="389-ds", told=TOLD.append)
+    image = layered(engine, made, at, f"small-{era}", serves="389-ds", progress=TOLD.append)
     assert started(engine, image, tmp_path) == f"rust {int(rust)}\n"
 
 

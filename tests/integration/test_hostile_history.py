@@ -94,7 +94,7 @@ def test_the_culprit_is_found_among_them(
 def test_every_one_of_them_is_built_and_none_steers_the_next(
     engine: Engine, lab: Path, history: Hostile
 ) -> None:
-    """In the order of the history: each upon what the one before it left."""
+    """In the order of the history: each after what the one before it left."""
     repository = Repository.open(str(history.folder))
     supply = SourceSupply(
         engine=engine, matrix=MATRIX,

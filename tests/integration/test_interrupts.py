@@ -1,4 +1,4 @@
-"""Stopped where it hurts: while an image is built, between two workloads, while the report is told.
+"""Stopped while an image is built, between two workloads, while the report is printed.
 
 Interruptions of golden states and of single workloads are in test_chain.
 """
@@ -55,7 +55,7 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
 
 
 def interrupted(engine: Engine, lab: Running, number: int) -> str:
-    """What it told at its end, which is an interruption's and leaves nothing."""
+    """Its output at the end, which is an interruption's and leaves nothing."""
     status, rest = lab.end(number)
     assert status == ExitCode.INTERRUPTED, rest
     assert "Traceback" not in rest
@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def new_row(folder: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A row that nobody has built, and a cache that remembers nothing."""
+    """A row that was never built, and an empty cache."""
     add_twin(folder / "matrix.yaml", "debian-12", TWIN, "tree")
     monkeypatch.setenv("DSBISECT_CACHE", str(folder / "cache"))
     yield TWIN
@@ -125,7 +125,7 @@ def test_in_the_second_workload_and_then_in_the_report(engine: Engine, folder: P
 
 
 def fill_up(reading: int) -> None:
-    """Wait until nothing more fits into the pipe that nobody reads: it is telling the report."""
+    """Wait until nothing more fits into the pipe without a reader: it is printing the report."""
     fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, os.sysconf("SC_PAGESIZE"))
     waiting = array.array("i", [0])
 

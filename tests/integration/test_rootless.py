@@ -27,7 +27,7 @@ STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{0}/graph"\nrunroot = "{0
 
 
 class Owner:
-    """A user with a small matrix of his own, in whose podman the row's image lies."""
+    """A user with an own small matrix, whose podman has the row's image."""
 
     def __init__(self, user: User, matrix: Path) -> None:
         self._user = user

@@ -1,4 +1,4 @@
-"""What is wrong with the surroundings ends a search at once and is held against no candidate."""
+"""A fault of machine or network ends a search at once and counts against no candidate."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from dsharness.errors import ExitCode
 def folder(tmp_path: Path) -> Path:
     matrix_with(tmp_path, "debian-13")
     past = begin(tmp_path / "repo")
-    # What came of a source is kept by its content, also for the next run of this test.
+    # The result of a source is kept by its content, also for the next run of this test.
     past.commit("one of this run only", {"Makefile.am": f"{MAKEFILE}# {uuid.uuid4()}\n"})
     past.tag("389-ds-base-3.1.9")
     past.commit("one that lacks something", {"configure.ac": LACKS})

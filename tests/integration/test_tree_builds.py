@@ -1,4 +1,4 @@
-"""A tree built upon another: few links, and yet what a whole build would have installed."""
+"""An incremental build: few links, and still the same files as a complete build."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_nothing_is_looked_for_where_it_was_built(engine: Engine, source: Tree) 
 
 
 def test_what_no_other_library_sees_links_no_other(engine: Engine, source: Tree) -> None:
-    """One name is gone and another is new, and nothing but libslapd cares."""
+    """One name is removed and another is new, and only libslapd is affected."""
     built(engine, changed(source, "two"))
     assert links(built(engine, changed(source, "three"))) < 5
 

@@ -81,7 +81,7 @@ def wait_for_sample(process: subprocess.Popen[str]) -> None:
 
 
 def prove_one_process_at_a_time(url: str | Path) -> None:
-    """The second is told who is at it; when that one is killed, the next goes on at once."""
+    """The second learns who has it; when that one is killed, the next continues at once."""
     with lab(url, 0.3) as first:
         wait_for_sample(first)
         with lab(url, 0.0) as second:

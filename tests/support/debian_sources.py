@@ -61,7 +61,7 @@ def debian_source(row_id: str) -> Path:
 
 
 def dsc_of(row_id: str) -> Path:
-    """The source package itself: the .dsc, beside the archives that it names."""
+    """The source package itself: the .dsc, with the archives that it names."""
     (dsc,) = debian_source(row_id).parent.glob("*.dsc")
     return dsc
 

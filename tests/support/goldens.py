@@ -1,4 +1,4 @@
-"""Files that hold what a text looked like when somebody last looked at it."""
+"""Files with texts as they were when they were last reviewed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1] / "golden"
 
 
 def assert_golden(name: str, text: str) -> None:
-    """Compare with tests/golden/NAME; DSBISECT_REGEN=1 writes it again."""
+    """Compare with tests/golden/NAME; DSBISECT_REGEN=1 writes it."""
     path = ROOT / name
     if os.environ.get("DSBISECT_REGEN"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ USERS = 200  # more than any NSS keeps results for
 
 @functools.cache
 def lock_debian_rows() -> None:
-    """Have the images of the Debian rows, and the lock beside the project's matrix that names them.
+    """Have the images of the Debian rows, and the lock of the project's matrix that names them.
 
     Where a lock does not know a row, its packages are installed again: without this, in the folder
     of every test of a fresh clone. A row that cannot be had fails the tests that need it.
@@ -37,7 +37,7 @@ def lock_debian_rows() -> None:
 
 
 def small_matrix(folder: Path, users: int = USERS, **changes: Any) -> Path:
-    """matrix.yaml with few users, beside a lock of its own; ``changes`` go by row id."""
+    """matrix.yaml with few users and its own lock; ``changes`` go by row id."""
     lock_debian_rows()
     yaml = YAML()
     document = yaml.load(ROOT / "matrix.yaml")
@@ -77,7 +77,7 @@ class Running:
         raise AssertionError(f"never said {words!r}:\n{''.join(self.heard)}")
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
-        """Send a signal and wait; its status and the rest of what it told."""
+        """Send a signal and wait; its status and the rest of its output."""
         self.process.send_signal(number)
         return self.finish()
 

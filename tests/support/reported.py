@@ -233,7 +233,7 @@ class Benches:
 
 
 class Deaf:
-    """Hears everything and tells nobody."""
+    """Receives everything and prints nothing."""
 
     def __getattr__(self, name: str):
         return lambda *facts: None

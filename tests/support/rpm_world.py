@@ -1,7 +1,7 @@
 """A whole tiny RPM distribution, made at test time and served from a folder.
 
 ``toy-system`` is this machine's own shell, rpm and dnf with all that they need, packed as one
-RPM, so that an image of it installs packages by itself. Beside it lie small packages with the
+RPM, so that an image of it installs packages by itself. Next to it are small packages with the
 names and versions that the tests ask for, some of them in a module stream.
 """
 

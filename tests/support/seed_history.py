@@ -152,7 +152,7 @@ def beginning(folder: Path, tree: Path) -> History:
 
 
 def history_with_gap(folder: Path, tree: Path) -> History:
-    """The culprit fixes a build that was broken: nobody can tell it from what it fixes."""
+    """The culprit fixes a build that was broken: it cannot be told from what it fixes."""
     history = beginning(folder, tree)
     history.commit("one function", search=harmless_c("side"))
     history.commit("break the build", password=broken)

@@ -62,7 +62,7 @@ def prove_writers_lose_nothing(url: str | Path, *, writers: int = 4, each: int =
 
 
 def prove_kill_keeps_what_was_stored(url: str | Path) -> None:
-    """Kill -9 between or within writes: every id told before is there, and writing goes on."""
+    """Kill -9 between or within writes: every id printed before is there, and writing continues."""
     with writer(url, "k-", 100_000) as process:
         assert process.stdout is not None
         told = [process.stdout.readline().strip() for _ in range(20)]
@@ -71,7 +71,7 @@ def prove_kill_keeps_what_was_stored(url: str | Path) -> None:
     with Store.open(url) as store:
         kept = {one.id for one in store.samples()}
         assert set(told) <= kept
-        assert len(kept) - len(told) <= 1  # stored, and killed before it could be told
+        assert len(kept) - len(told) <= 1  # stored, and killed before it could be printed
         assert store.add_sample(sample("after"))
 
 

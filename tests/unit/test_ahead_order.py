@@ -113,7 +113,7 @@ def test_one_sample_after_the_other_holds_it_once(
         with ahead.quiet():
             pass
     assert done == ["hold"]
-    ahead.make_room("a")  # somebody waits for it: no lull any more
+    ahead.make_room("a")  # it is needed now: no waiting any more
     assert done == ["hold", "go"]
 
 

@@ -18,7 +18,7 @@ from dsharness.process.command import run
 from dsharness.process.deadline import Deadline, wait_until
 
 TICKING = 'while :; do echo >>"$0"; sleep 0.02; done'
-# Takes as long as it is told, and leaves a word at its end.
+# Takes as long as requested, and leaves a mark at its end.
 PROGRAM = """#!/bin/sh
 sleep "${TAKES:-0}"
 echo "$*" >>"$ENDED"

@@ -1,4 +1,4 @@
-"""What a disturbed run counts for: that is told by the runs themselves."""
+"""How much a disturbed run counts: estimated from the runs themselves."""
 
 from __future__ import annotations
 

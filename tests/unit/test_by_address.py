@@ -193,7 +193,7 @@ class Speaker(Container):
 
 def client(folder: Path, *said: str, plan: AddressPlan = PLAN) -> LoadClient:
     box = Speaker(engine=ENGINE, name="load", log=folder / "log", said=list(said))
-    return LoadClient(plan=plan, box=box, folder=folder, told=lambda _: None)
+    return LoadClient(plan=plan, box=box, folder=folder, progress=lambda _: None)
 
 
 def run_of(total: int, error: str = "no error occurs during this session.") -> str:

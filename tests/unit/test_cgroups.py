@@ -110,7 +110,7 @@ def stat(pid: int, parent: int, user: int, system: int) -> str:
 
 
 def test_a_tree_of_processes_is_added_up(tmp_path: Path) -> None:
-    """7 -> 8 -> 9, and 10 beside it. The name may hold anything, a bracket and a space too."""
+    """7 -> 8 -> 9, and 10 next to it. The name may hold anything, a bracket and a space too."""
     for pid, parent, user, system in (
         (7, 1, 1, 2),
         (8, 7, 10, 20),

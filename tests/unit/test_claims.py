@@ -1,4 +1,4 @@
-"""One search has one process, and what is gone holds nothing."""
+"""One search has one process, and a dead process has none."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_who_has_it_is_told_until_it_is_let_go(place: Path) -> None:
             18,
             True,
         )
-        store.let_go("q", ME)  # another's stays
+        store.release("q", ME)  # another's stays
         assert store.claim("q", ME) == other
-        store.let_go("q", other)
+        store.release("q", other)
         assert store.claim("q", ME) is None
 
 

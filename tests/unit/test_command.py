@@ -100,7 +100,7 @@ STREAMS = (
 
 
 class Opened:
-    """A store that nobody looks into."""
+    """A store that is never read."""
 
     @classmethod
     def open(cls, *_args, **_more):

@@ -11,7 +11,7 @@ from worlds import World
 
 from dsbisect.commits.commits_report import write_findings
 from dsbisect.commits.commits_study import CommitsResult
-from dsbisect.commits.commits_text import told
+from dsbisect.commits.commits_text import answer_text
 from dsbisect.search.plain.halving_search import Halving
 from dsbuilds.history.culprit import Suspect
 from dsharness.matrix import load_matrix
@@ -104,7 +104,7 @@ CASES = {"found": outcome(9), "gap": outcome(9, broken=(7, 8)), "none": outcome(
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_text(case):
-    assert_golden(f"commits/{case}.txt", told(CASES[case].findings) + "\n")
+    assert_golden(f"commits/{case}.txt", answer_text(CASES[case].findings) + "\n")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -134,6 +134,6 @@ def test_what_a_commit_says_never_drives_the_terminal():
     (culprit,) = CASES["found"].findings.culprits
     hostile = culprit.suspects[0].model_copy(update={"subject": "\x1b[2Jgone\rover"})
     changed = culprit.model_copy(update={"suspects": (hostile,)})
-    text = told(CASES["found"].findings.model_copy(update={"culprits": (changed,)}))
+    text = answer_text(CASES["found"].findings.model_copy(update={"culprits": (changed,)}))
     assert "\x1b" not in text
     assert "\r" not in text

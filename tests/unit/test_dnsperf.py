@@ -1,4 +1,4 @@
-"""What dnsperf is told, and what is read out of what it says. The texts are real runs' output."""
+"""The input of dnsperf, and how its output is read. The texts are real runs' output."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ REPORTS = {
         active_s=4.008298, total=59699, errors={"lost query": 100},
         exit_status=0, client_cpu_us=1_280_000, latency_us=3141,
     ),
-    # Exit status 0, although nobody answered.
+    # Exit status 0, although nothing answered.
     "nobody-listens-udp": LoadReport(
         active_s=1.000099, total=0, errors={"lost query": 100},
         exit_status=0, client_cpu_us=620_000,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.sandbox.build_output import plain_file, stays_inside, taken_in
+from dsbuilds.sandbox.build_output import copy_output, plain_file, stays_inside
 from dsbuilds.sandbox.untrusted_files import DEEPEST, entries, removed, size_of
 from dsharness.process.command import run
 
@@ -48,7 +48,7 @@ def test_a_folder_is_one_or_it_is_none(left: Path, tmp_path: Path, parts: tuple[
     (left / "out").symlink_to(tmp_path)
     (left / "file").write_text("x")
     with pytest.raises(UnbuildableError, match="it left no folder"):
-        taken_in(left, *parts, target=tmp_path / "taken")
+        copy_output(left, *parts, target=tmp_path / "taken")
 
 
 def test_what_is_taken_has_modes_and_inodes_of_its_own(left: Path, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_is_taken_has_modes_and_inodes_of_its_own(left: Path, tmp_path: Pat
     os.mkfifo(left / "pipe")
     (left / "sbin" / "inner").symlink_to("server")
     (left / "outer").symlink_to(outside)
-    taken_in(left, target=tmp_path / "taken")
+    copy_output(left, target=tmp_path / "taken")
     taken = {str(path.relative_to(tmp_path / "taken")): path.lstat()
              for path in (tmp_path / "taken").rglob("*")}  # fmt: skip
     assert sorted(taken) == ["hard", "sbin", "sbin/inner", "sbin/same", "sbin/server"]
@@ -97,7 +97,7 @@ def test_only_plainly_named_files_are_packages(left: Path, tmp_path: Path, name:
     (left / "good_1.0~rc1-1+deb13u1.deb").write_text("x")
     top = left.parent if name.startswith("..") else left
     with pytest.raises(UnbuildableError, match="plain names"):
-        taken_in(top, target=left.parent / "taken", keep=plain_file)
+        copy_output(top, target=left.parent / "taken", keep=plain_file)
 
 
 def test_a_folder_without_a_bottom_is_too_large_and_can_be_removed(left: Path) -> None:

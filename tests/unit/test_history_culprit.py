@@ -1,4 +1,4 @@
-"""All that is told of a commit."""
+"""Everything that is shown of a commit."""
 
 from __future__ import annotations
 

@@ -103,13 +103,13 @@ def test_a_branch_of_the_origin_needs_no_prefix(past: Past, tmp_path: Path) -> N
 @pytest.mark.parametrize("how", ["checkout", "dot git", "folder inside", "bare", "worktree", "url"])
 def test_every_shape_of_a_repository(past: Past, tmp_path: Path, how: str) -> None:
     git(tmp_path, "clone", "--quiet", "--bare", str(past.folder), "bare.git")
-    past.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "topic")
+    past.git("worktree", "add", "--quiet", str(tmp_path / "other"), "topic")
     source = {
         "checkout": str(past.folder),
         "dot git": str(past.folder / ".git"),
         "folder inside": str(past.folder / "ldap"),
         "bare": str(tmp_path / "bare.git"),
-        "worktree": str(tmp_path / "beside"),
+        "worktree": str(tmp_path / "other"),
         "url": f"file://{past.folder}",
     }[how]
     repository = Repository.open(source)

@@ -1,4 +1,4 @@
-"""What has a name is found, or made once, whoever asks at the same time."""
+"""What has a name is found, or made once, however many ask at the same time."""
 
 from __future__ import annotations
 

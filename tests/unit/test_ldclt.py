@@ -1,4 +1,4 @@
-"""What ldclt is told, and what is read out of what it says. The texts are real runs' output."""
+"""The input of ldclt, and how its output is read. The texts are real runs' output."""
 
 from __future__ import annotations
 

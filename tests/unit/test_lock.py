@@ -24,7 +24,7 @@ def locked(row=ROW, **changes) -> Locked:
 
 @pytest.fixture
 def lock(tmp_path) -> MatrixLock:
-    return MatrixLock.beside(tmp_path / "matrix.yaml")
+    return MatrixLock.of_matrix(tmp_path / "matrix.yaml")
 
 
 def test_lies_beside_its_matrix(lock, tmp_path):
@@ -33,7 +33,7 @@ def test_lies_beside_its_matrix(lock, tmp_path):
 
 def test_lies_in_the_labs_folder_where_the_matrix_cannot_be_written(tmp_path, monkeypatch):
     monkeypatch.setenv("DSBISECT_CONFIG", str(tmp_path / "config"))
-    one, other = (MatrixLock.beside(tmp_path / gone / "m.yaml") for gone in ("a", "b"))
+    one, other = (MatrixLock.of_matrix(tmp_path / gone / "m.yaml") for gone in ("a", "b"))
     assert one.path.parent == tmp_path / "config"
     assert one.path != other.path
     one.write(ROW, locked())

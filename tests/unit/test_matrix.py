@@ -116,7 +116,7 @@ def test_the_sound_one_is_sound(tmp_path):
         ("rows: [a, b]", "rows: [a], parents: {b: [a]}", "both `rows` and `parents`"),
         ("rows: [a, b]", "parents: {b: [a], a: [b]}", "value 'a -> b -> a': a cycle"),
         ("- {id: s, title: t, rows: [a, b]}", "[]", "series"),
-        # what packages are believed on
+        # why packages are trusted
         (
             "fc35}\n",
             "fc35, repositories: {f: 'http://x/'}}\n",

@@ -1,4 +1,4 @@
-"""Mock: what it is told, and what is done with what it leaves."""
+"""Mock: its input, and what is done with its output."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_host_without_mock_is_told_what_can_be_done(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     spec = BuildSpec(driver=DriverName.MOCK)
     with pytest.raises(ToolMissingError, match="mock and rpm") as caught:
-        check_build(spec, ROW.id, beside=tmp_path)
+        check_build(spec, ROW.id, folder=tmp_path)
     assert "dnf install mock" in caught.value.hint
     assert "driver: rpm" in caught.value.hint
 

@@ -20,7 +20,7 @@ from dsharness.errors import EngineError, ToolMissingError
 from dsharness.paths import config_home
 
 # Behaves as podman does: it reads CONTAINERS_CONF, starts containers only when NEEDS is in it,
-# and shows inside what it was told, unless it ignores limits as rootless cgroup v1 does.
+# and shows inside what it was given, unless it ignores limits as rootless cgroup v1 does.
 PODMAN = """#!/bin/sh
 echo "$*" >>"$CALLS"
 conf=$(cat "${CONTAINERS_CONF:-/dev/null}")

@@ -25,7 +25,7 @@ LOADER = "ns-slapd: error while loading shared libraries: libpcre.so.3: cannot o
 
 
 class Box:
-    """A container whose main command goes on, whatever becomes of the server beside it."""
+    """A container whose main command continues, even if the server in it ends."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.log, self.running, self.noted = folder, folder / "log", True, ""

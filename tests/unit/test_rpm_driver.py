@@ -1,4 +1,4 @@
-"""Edits of spec files, and what rpmbuild and dnf are told."""
+"""Edits of spec files, and the input of rpmbuild and dnf."""
 
 from __future__ import annotations
 

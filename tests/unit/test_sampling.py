@@ -76,7 +76,7 @@ class World:
         }[name]
 
     def execute(self, *argv: str, limit_s: float) -> Completed:
-        """The load: as many binds as it is told, 5 ms of the server's CPU time each."""
+        """The load: as many binds as requested, 5 ms of the server's CPU time each."""
         self.users = (self.folder / ldclt.USERS_FILE).read_text()
         time.sleep(0.05)
         if self.frozen_s:

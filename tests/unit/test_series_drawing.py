@@ -28,7 +28,7 @@ def drawing(graph: dict[str, tuple[str, ...]], **kinds: str) -> Drawing:
         ),
         # nothing known of b: no change is claimed
         ({"a": (), "b": ("a",)}, {"a": "x"}, ["", "o a  x", "o b"]),
-        # branches stand aside, the first child goes on below
+        # branches stand aside, the first child continues below
         (
             {"a": (), "b": ("a",), "c": ("a",), "d": ("c",)},
             {"c": "x", "d": "y"},

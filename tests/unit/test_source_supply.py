@@ -26,7 +26,7 @@ ENGINE = Engine(
 
 
 class Toy:
-    """Builds nothing, and fails where it is told to."""
+    """Builds nothing, and fails where it should."""
 
     def __init__(self) -> None:
         self.orders: list[TreeOrder] = []

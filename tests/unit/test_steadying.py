@@ -1,4 +1,4 @@
-"""The machine's wandering speed is told from the levels of the candidates, and taken out."""
+"""The machine's changing speed is separated from the candidates' levels, and removed."""
 
 from __future__ import annotations
 

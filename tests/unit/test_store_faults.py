@@ -162,7 +162,7 @@ def test_a_full_disk_keeps_what_was_stored(small_disk: Path) -> None:
         ballast = small_disk / "ballast"
         ballast.write_bytes(b"x" * 200_000)
         kept = fill(store)
-        ballast.unlink()  # some space is freed: nothing is lost, and work goes on
+        ballast.unlink()  # some space is freed: nothing is lost, and work continues
         assert len(store.samples()) == kept > 0
         assert store.add_sample(sample("after"))
 

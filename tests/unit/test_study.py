@@ -37,7 +37,7 @@ def request(**changes):
 
 
 class Laboratory:
-    """Benches in a world; like the real one, it is told its plan and asked to prepare."""
+    """Benches in a world; like the real one, it gets its plan and is asked to prepare."""
 
     world = World(COSTS)
     refuses = frozenset()

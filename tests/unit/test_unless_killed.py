@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.lab.laboratory import unless_killed
+from dsbisect.lab.laboratory import retry_if_killed
 from dsharness.errors import EngineError, InstanceError
 
 
@@ -18,7 +18,7 @@ def starts(*errors: Exception) -> list[Exception]:
         return "served"
 
     try:
-        assert unless_killed(make) == "served"
+        assert retry_if_killed(make) == "served"
     except (InstanceError, EngineError) as error:
         met.append(error)
     return met

@@ -156,7 +156,7 @@ def _spec(
     chosen = DriverName(driver) if driver else fitting
     files = tuple(str(path.absolute()) for path in patches)
     spec = BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
-    check_build(spec, row.id, beside=Path.cwd())
+    check_build(spec, row.id, folder=Path.cwd())
     return spec
 
 

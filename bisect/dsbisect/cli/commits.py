@@ -120,7 +120,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     from dsbisect.commits.commits_report import write_findings
     from dsbisect.commits.commits_request import Ask
     from dsbisect.commits.commits_study import run_commits
-    from dsbisect.commits.commits_text import told
+    from dsbisect.commits.commits_text import answer_text
     from dsbisect.commits.file_prior import prior_table
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_settings, find_workload, load_matrix
@@ -167,7 +167,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         )
     path = write_findings(checked, outcome, output)
     findings = outcome.findings
-    typer.echo(findings.model_dump_json(indent=2) if as_json else f"{told(findings)}\n{path}")
+    text = findings.model_dump_json(indent=2) if as_json else f"{answer_text(findings)}\n{path}"
+    typer.echo(text)
     contradicted = any(culprit.proved is False for culprit in findings.culprits)
     if contradicted or findings.whole.direction == "unknown":
         raise typer.Exit(ExitCode.INCONCLUSIVE)

@@ -65,10 +65,10 @@ def _print(diagnosis: Diagnosis) -> None:
     table.add_column("", no_wrap=True)
     table.add_column("result, and how to fix it", overflow="fold")
     for check in diagnosis.checks:
-        told = Text(check.seen)
+        result = Text(check.seen)
         if check.fix:
-            told.append(f"\nfix: {check.fix}", style="bold")
-        table.add_row(check.name, Text(check.level, style=STYLES[check.level]), told)
+            result.append(f"\nfix: {check.fix}", style="bold")
+        table.add_row(check.name, Text(check.level, style=STYLES[check.level]), result)
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(table)
     console.print(summary(diagnosis), markup=False)

@@ -1,4 +1,4 @@
-"""`measure --address`: what can be said of a directory that somebody else runs."""
+"""`measure --address`: what can be measured of a server that someone else runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def refuse(why: str, given: Mapping[str, object]) -> None:
 def measure_by_address(
     options: AddressOptions, matrix: Path | None, *, keep: bool, as_json: bool
 ) -> None:
-    """Say what will be done, do that, and print what came of it."""
+    """Print the plan, carry it out, and print the result."""
     import typer
     from rich.console import Console
 
@@ -101,7 +101,7 @@ def _run(matrix: Matrix, plan: AddressPlan, *, keep: bool) -> AddressResult:
 
 
 def shown(result: AddressResult) -> Iterator[RenderableType]:
-    """For eyes: the figures, then what they do not say."""
+    """As text: the figures, then what stays unknown."""
     from rich.markup import escape
     from rich.table import Table
 

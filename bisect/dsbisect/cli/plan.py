@@ -108,24 +108,24 @@ def plan(  # noqa: PLR0913 - each is an option
     refuse_the_invisible(known, wanted, driven.duration_s)
     search = options.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
-    told = forecast(known, wanted, search, search.costs)
-    typer.echo(told.model_dump_json(indent=2) if as_json else _text(told))
-    refuse_if_hopeless(told, wanted, driven.duration_s)
+    plan = forecast(known, wanted, search, search.costs)
+    typer.echo(plan.model_dump_json(indent=2) if as_json else _text(plan))
+    refuse_if_hopeless(plan, wanted, driven.duration_s)
 
 
-def _text(told: Forecast) -> str:
-    low, high = told.noise_interval_pct
+def _text(plan: Forecast) -> str:
+    low, high = plan.noise_interval_pct
     rests = (
-        f"{low:.1f} to {high:.1f} %, from {told.pilot_runs} runs" if told.pilot_runs else "given"
+        f"{low:.1f} to {high:.1f} %, from {plan.pilot_runs} runs" if plan.pilot_runs else "given"
     )
     return "\n".join(
         [
-            f"noise of one run:      {told.noise_pct:.1f} % ({rests})",
-            f"smallest drop visible: {told.smallest_visible_pct:.1f} %",
-            f"to find {told.drop_pct:g} % among {told.candidates} candidates:",
-            f"  runs:   {told.runs:.0f} (at most, in 9 of 10 searches: {told.most_runs:.0f})",
-            f"  builds: {told.builds:.1f}",
-            f"  hours:  {told.hours:.2f}",
-            f"  right:  {told.right:.0%}; names another one: {told.wrong:.0%}",
+            f"noise of one run:      {plan.noise_pct:.1f} % ({rests})",
+            f"smallest drop visible: {plan.smallest_visible_pct:.1f} %",
+            f"to find {plan.drop_pct:g} % among {plan.candidates} candidates:",
+            f"  runs:   {plan.runs:.0f} (at most, in 9 of 10 searches: {plan.most_runs:.0f})",
+            f"  builds: {plan.builds:.1f}",
+            f"  hours:  {plan.hours:.2f}",
+            f"  right:  {plan.right:.0%}; names another one: {plan.wrong:.0%}",
         ]
     )

@@ -41,7 +41,7 @@ def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = Fa
         write_log(sys.stdout, recorded)
         return
     for campaign, samples in recorded:
-        typer.echo(_told(replay(campaign, samples, search_of(campaign))))
+        typer.echo(_text(replay(campaign, samples, search_of(campaign))))
 
 
 def replay_log(
@@ -69,7 +69,7 @@ def replay_log(
         typer.echo(json.dumps([_facts(each) for each in done], indent=2))
     else:
         for each in done:
-            typer.echo(_told(each))
+            typer.echo(_text(each))
     if any(each.same is False for each in done):
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
@@ -89,7 +89,7 @@ def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
     return [campaign for campaign in known.values() if campaign.series_id == newest.series_id]
 
 
-def _told(done: Replay) -> str:
+def _text(done: Replay) -> str:
     campaign = done.campaign
     from dsharness.measure.metrics import find_metric
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from dsbisect.lab.candidates import Told
+from dsbisect.lab.candidates import Progress
 from dsbuilds.build_cache import find
 from dsbuilds.built_row import check_promise
 from dsbuilds.drivers.tree import TreeOrder, build_tree
@@ -94,12 +94,12 @@ class SourceSupply:
         del candidate
         return SystemName.TREE
 
-    def image(self, candidate: str, told: Told) -> Image:
-        build, toolset = self.build(candidate, told)
+    def image(self, candidate: str, progress: Progress) -> Image:
+        build, toolset = self.build(candidate, progress)
         serves = product_of_source(self.specimens[candidate].tree.listing().__contains__)
         if serves is None:
             raise AssertionError("a source of no product is not built")
-        return layered(self.engine, build, toolset, candidate, serves=serves, told=told)
+        return layered(self.engine, build, toolset, candidate, serves=serves, progress=progress)
 
     def ahead(self, candidate: str) -> None:
         """Build a candidate that may be needed soon."""
@@ -123,17 +123,17 @@ class SourceSupply:
         del candidate
         check_promise(golden)
 
-    def build(self, candidate: str, told: Told) -> tuple[Build, ToolchainImage]:
+    def build(self, candidate: str, progress: Progress) -> tuple[Build, ToolchainImage]:
         """The candidate's build: unchanged, or with the known repairs."""
         specimen = self.specimens[candidate]
         try:
-            made, way = self._built(specimen, specimen.tree, (), told)
+            made, way = self._built(specimen, specimen.tree, (), progress)
         except UnbuildableError:
             repaired, applied = self._repaired(specimen.tree)
             if not applied:
                 raise
-            told(f"building again with {', '.join(patch.name for patch in applied)}")
-            made, way = self._built(specimen, repaired, applied, told)
+            progress(f"building again with {', '.join(patch.name for patch in applied)}")
+            made, way = self._built(specimen, repaired, applied, progress)
         self.builds[candidate], self.ways[candidate] = made[0], way
         return made
 
@@ -151,17 +151,17 @@ class SourceSupply:
         return tuple(f"{note}: {', '.join(names)}" for note, names in said.items())
 
     def _built(
-        self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], told: Told
+        self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], progress: Progress
     ) -> tuple[tuple[Build, ToolchainImage], Way]:
         """Build in the first way that works; leave parts out only if all candidates lack them."""
         source = self._source(specimen, tree, applied)
         ways = self._comparable(ways_of(source.tree.read, self.toolchains))
 
         def make(way: Way) -> tuple[Build, ToolchainImage]:
-            toolset = self._shop(way.toolchain, told)
-            return build_tree(self.engine, source.order(way, toolset), progress=told), toolset
+            toolset = self._shop(way.toolchain, progress)
+            return build_tree(self.engine, source.order(way, toolset), progress=progress), toolset
 
-        return first_that_works(ways, make, told)
+        return first_that_works(ways, make, progress)
 
     def _comparable(self, ways: tuple[Way, ...]) -> tuple[Way, ...]:
         """Without an optional part that other candidates have, it would be a different server."""
@@ -200,10 +200,10 @@ class SourceSupply:
                 applied.append(patch)
         return tree, tuple(applied)
 
-    def _shop(self, toolchain: Toolchain, told: Told) -> ToolchainImage:
+    def _shop(self, toolchain: Toolchain, progress: Progress) -> ToolchainImage:
         if toolchain.id not in self._shops:
             self._shops[toolchain.id] = toolset_of(
-                self.engine, self.matrix, toolchain, progress=told
+                self.engine, self.matrix, toolchain, progress=progress
             )
         return self._shops[toolchain.id]
 

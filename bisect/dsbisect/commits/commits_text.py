@@ -10,7 +10,7 @@ from dsresults.commits_result import CommitFindings, Comparison, Culprit
 MARK = {True: "supports", False: "CONTRADICTS", None: "no evidence"}
 
 
-def told(findings: CommitFindings) -> str:
+def answer_text(findings: CommitFindings) -> str:
     """Everything for a screen, the culprit first."""
     return "\n".join(_printable(line) for line in _lines(findings))
 

@@ -11,7 +11,7 @@ from dsharness.containers.engine import Engine
 from dsharness.measure.golden_state import Golden
 from dsharness.model import DriverName, Image, Matrix, SystemName
 
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 class Supply(Protocol):
@@ -27,7 +27,7 @@ class Supply(Protocol):
         """Images that candidates are placed over, by toolchain; their keys cover every package."""
         ...
 
-    def image(self, candidate: str, told: Told) -> Image:
+    def image(self, candidate: str, progress: Progress) -> Image:
         """The candidate's image: found, or built now."""
         ...
 
@@ -59,9 +59,9 @@ class RowSupply:
         """None: a row's golden state is named by its image."""
         return {}
 
-    def image(self, candidate: str, told: Told) -> Image:
+    def image(self, candidate: str, progress: Progress) -> Image:
         row = self.matrix.row(candidate)
-        return row_image(self.engine, self.matrix, row, relock=self.relock, on_progress=told)
+        return row_image(self.engine, self.matrix, row, relock=self.relock, on_progress=progress)
 
     def ahead(self, candidate: str) -> None:
         """Rows are all prepared before a search."""

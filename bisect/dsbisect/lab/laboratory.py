@@ -259,7 +259,7 @@ class Laboratory:
         image = self._supply.image(candidate, told)
         self._ahead.want(self._next)
         system, keep = self._supply.system(candidate), self._plan.keep
-        golden = unless_killed(
+        golden = retry_if_killed(
             lambda: golden_state(
                 self._engine, image, system, self._plan.seed, progress=told, keep=keep
             )
@@ -274,7 +274,7 @@ class Laboratory:
             if candidate not in self.goldens:
                 self.goldens[candidate] = self._golden(candidate)
             loader = self._loader
-            self._benches[candidate] = unless_killed(lambda: self._started(candidate, loader))
+            self._benches[candidate] = retry_if_killed(lambda: self._started(candidate, loader))
         return self._benches[candidate][0]
 
     def _started(self, candidate: str, loader: Image) -> tuple[Bench, ExitStack]:
@@ -298,7 +298,7 @@ class Laboratory:
             return place, self._resources.enter_context(made.pop_all())
 
 
-def unless_killed(make: Callable[[], T]) -> T:
+def retry_if_killed(make: Callable[[], T]) -> T:
     """Make it; once more if its server was ended from outside. The second time counts."""
     try:
         return make()

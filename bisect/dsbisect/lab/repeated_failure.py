@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from dsharness.errors import CandidateError, SystematicError
 
-ALIKE = 3  # in a row
+EQUAL_FAILURES = 3  # in a row
 DIFFERING = (
     (re.compile(r"\S+:\d+(:\d+)?:"), ""),  # a place in a file
     (re.compile(r"(?<![\w.])/[^\s'\"`,;:()]+"), "/…"),
@@ -51,7 +51,7 @@ class FailureRow:
     def failed(self, name: str, error: CandidateError) -> None:
         """SystematicError when it is the third in a row with the same failure."""
         self._note(name, error.message)
-        if len(self.names) >= ALIKE:
+        if len(self.names) >= EQUAL_FAILURES:
             raise SystematicError(
                 f"{', '.join(self.names)} cannot be measured for the same reason, one after the "
                 f"other; the latest: {error.message}",

@@ -65,4 +65,4 @@ def claimed(store: Store, key: str, what: str, *, every_s: float = BEAT_S) -> It
         ended.set()
         keeper.join(timeout=5.0)
         with contextlib.suppress(StoreError):  # it would hide the real error; claims expire
-            store.let_go(key, claim.me)
+            store.release(key, claim.me)

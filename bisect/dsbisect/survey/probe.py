@@ -18,7 +18,7 @@ from dsharness.systems import Seed
 
 SEED = Seed(entries=2, settings=Settings(id="default"))
 
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +42,13 @@ class Probe:
         """Changes with the source and the toolchain, and with nothing else."""
         return self.supply.identities[self.name]
 
-    def run(self, told: Told) -> tuple[BuildResult, bool]:
+    def run(self, progress: Progress) -> tuple[BuildResult, bool]:
         """How far it gets, and whether the result would be the same another time."""
         begun, built = time.monotonic(), False
         try:
-            image = self.supply.image(self.name, told)
+            image = self.supply.image(self.name, progress)
             built = True
-            golden = golden_state(self.engine, image, SystemName.TREE, SEED, progress=told)
+            golden = golden_state(self.engine, image, SystemName.TREE, SEED, progress=progress)
         except CandidateError as error:
             answered = isinstance(error, InstanceError) and error.answered
             outcome = BuildResult(

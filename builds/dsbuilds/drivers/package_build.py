@@ -16,7 +16,7 @@ from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.edits.contract import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.sandbox.build_output import PLAIN, content_of, plain_file, taken_in
+from dsbuilds.sandbox.build_output import PLAIN, content_of, copy_output, plain_file
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, unbuildable, work_folder
 from dsbuilds.sandbox.untrusted_files import Entry
@@ -112,7 +112,7 @@ def build_packages(
             build.mkdir()
             progress(f"building {order.source.name} {order.source.version}")
             _run(driver, at, order, toolset, build, driver.lay_out(order, source, build))
-            taken_in(build, PACKAGES, target=target, keep=package_or_index)
+            copy_output(build, PACKAGES, target=target, keep=package_or_index)
         if not index_of(target):
             raise UnbuildableError("unbuildable: it made no package", log=at.log)
         return provenance_of(

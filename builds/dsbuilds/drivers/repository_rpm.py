@@ -63,9 +63,9 @@ def spec_source(tree: Tree, deadline: Deadline, crates: Path | None = None) -> S
 
     def fill(folder: Path) -> None:
         (folder / f"{name}.spec").write_text(spec, encoding="utf-8")
-        beside = f"{Path(template.file).parent}/{name}-"
+        start = f"{Path(template.file).parent}/{name}-"
         for path in tree.listing():
-            if re.fullmatch(rf"{re.escape(beside)}[^/]+", path):
+            if re.fullmatch(rf"{re.escape(start)}[^/]+", path):
                 (folder / Path(path).name).write_text(tree.read(path) or "", encoding="utf-8")
         _pack(tree, f"{name}-{version}", folder / archive_name(spec, name, version), crates)
 

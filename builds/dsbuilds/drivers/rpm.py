@@ -12,7 +12,7 @@ from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, Progress
 from dsbuilds.drivers.package_toolchain import dependencies_shop
 from dsbuilds.drivers.spec_file import with_patches, with_release
 from dsbuilds.failure_reason import UnbuildableError, cause_of
-from dsbuilds.sandbox.build_output import plain_file, taken_in
+from dsbuilds.sandbox.build_output import copy_output, plain_file
 from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sandbox.untrusted_files import entries
 from dsbuilds.sources.source_cache import recorded
@@ -69,7 +69,7 @@ class RpmDriver:
                     f"the spec of {order.source.origin} cannot be read: {cause_of(said)}",
                     log=at.log,
                 )
-            taken_in(build, "needs", target=work / "needs", keep=plain_file)
+            copy_output(build, "needs", target=work / "needs", keep=plain_file)
             with (work / "needs" / "requires").open(encoding="utf-8", errors="replace") as stream:
                 return stream.read(REQUIRES_CHARACTERS)
 

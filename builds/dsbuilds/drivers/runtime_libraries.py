@@ -37,7 +37,9 @@ NAME, VERSION = TypeAdapter[str](PackageName), TypeAdapter[str](PackageVersion)
 Owners = Mapping[str, tuple[str, str]]  # library -> package and version
 
 
-def runtime_for(engine: Engine, install: Path, toolset: ToolchainImage, told: Progress) -> Image:
+def runtime_for(
+    engine: Engine, install: Path, toolset: ToolchainImage, progress: Progress
+) -> Image:
     """The toolchain's own runtime image, with the packages whose libraries a build needs."""
     log = logs_home() / "builds" / f"libraries-{toolset.id}.log"
     missing = _missing(engine, toolset.runtime.reference, install, log)
@@ -45,7 +47,7 @@ def runtime_for(engine: Engine, install: Path, toolset: ToolchainImage, told: Pr
         return toolset.runtime
     owners = _owners(engine, toolset, missing, log)
     _refuse(missing - owners.keys(), toolset, log)
-    image = _extended(engine, toolset, dict(sorted(set(owners.values()))), told)
+    image = _extended(engine, toolset, dict(sorted(set(owners.values()))), progress)
     _refuse(_missing(engine, image.reference, install, log), toolset, log)
     return image
 
@@ -87,7 +89,7 @@ def _refuse(missing: set[str], toolset: ToolchainImage, log: Path) -> None:
 
 
 def _extended(
-    engine: Engine, toolset: ToolchainImage, packages: Mapping[str, str], told: Progress
+    engine: Engine, toolset: ToolchainImage, packages: Mapping[str, str], progress: Progress
 ) -> Image:
     """The runtime image with further packages, in the versions that were linked with."""
     key = content_key([toolset.runtime.key, dict(packages)])
@@ -95,7 +97,7 @@ def _extended(
     at = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
 
     def make(reference: str) -> None:
-        told(f"installing {', '.join(packages)}, which the build needs to run")
+        progress(f"installing {', '.join(packages)}, which the build needs to run")
         words = [
             f"{checked(NAME, name, 'packages of libraries')}"
             f"=={checked(VERSION, version, f'the version of {name}')}"

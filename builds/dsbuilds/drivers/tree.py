@@ -14,7 +14,7 @@ from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.failure_reason import UnbuildableError, may_be_stale
 from dsbuilds.history.relevant_files import facts_of, readable, server_key
-from dsbuilds.sandbox.build_output import content_of, taken_in
+from dsbuilds.sandbox.build_output import content_of, copy_output
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, unbuildable
 from dsbuilds.sandbox.untrusted_files import removed
@@ -117,7 +117,7 @@ class _Making:
             said = self._run(progress)
         if said is not None:
             raise unbuildable(said, self.log)
-        taken_in(self.slot / "build", "install", target=target)
+        copy_output(self.slot / "build", "install", target=target)
         if not any(target.glob(SERVER)):
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)
 

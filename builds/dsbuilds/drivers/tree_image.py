@@ -30,7 +30,7 @@ def layered(
     candidate: str,
     *,
     serves: str,
-    told: Progress,
+    progress: Progress,
 ) -> Image:
     """The image that serves a build; builds of equal content share it."""
     key = content_key([REVISION, toolset.runtime.key, made.content])
@@ -39,7 +39,7 @@ def layered(
 
     def make(reference: str) -> None:
         install = Path(made.folder) / "install"
-        below = runtime_for(engine, install, toolset, told)
+        below = runtime_for(engine, install, toolset, progress)
         recipe = Recipe(
             text=TEXT,
             base=below.reference,

@@ -7,7 +7,7 @@ from dsbuilds.history.repository import UNSHALLOW, Repository
 from dsharness.errors import SourceError
 
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's hash of no file at all
-NOBODY = {
+TEMPORARY_AUTHOR = {
     "GIT_AUTHOR_NAME": "dsbisect", "GIT_AUTHOR_EMAIL": "", "GIT_AUTHOR_DATE": "@0 +0000",
     "GIT_COMMITTER_NAME": "dsbisect", "GIT_COMMITTER_EMAIL": "", "GIT_COMMITTER_DATE": "@0 +0000",
 }  # fmt: skip
@@ -61,7 +61,7 @@ def _tree(git: Git, name: str) -> str:
 def _commit(git: Git, tree: str, *parents: str) -> str:
     above = [part for parent in parents for part in ("-p", parent)]
     return git.must(
-        "commit-tree", *above, "-m", "picked", tree, what="keep a change", env=NOBODY
+        "commit-tree", *above, "-m", "picked", tree, what="keep a change", env=TEMPORARY_AUTHOR
     ).strip()
 
 

@@ -22,7 +22,7 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:^%-]{0,250}")
 Keep = Callable[[Entry], bool]
 
 
-def taken_in(folder: Path, *parts: str, target: Path, keep: Keep | None = None) -> None:
+def copy_output(folder: Path, *parts: str, target: Path, keep: Keep | None = None) -> None:
     """Copy what ``parts`` lead to below ``folder``; UnbuildableError if it is not a folder.
 
     Files, and links that stay inside; pipes, devices and links that lead out are left behind.

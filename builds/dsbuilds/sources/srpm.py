@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from dsbuilds.failure_reason import cause_of
-from dsbuilds.sandbox.build_output import content_of, plain_file, taken_in
+from dsbuilds.sandbox.build_output import content_of, copy_output, plain_file
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sources.download import file_of
@@ -50,7 +50,7 @@ def take_in(build: Path, folder: Path, name: str, log: Path) -> None:
     """The packager's own files; what is none of these, an SRPM has no reason to hold."""
     try:
         for part in ("SPECS", "SOURCES"):
-            taken_in(build, part, target=build / f"taken-{part}", keep=plain_file)
+            copy_output(build, part, target=build / f"taken-{part}", keep=plain_file)
             for file in (build / f"taken-{part}").iterdir():
                 file.rename(folder / file.name)
     except BuildError as error:

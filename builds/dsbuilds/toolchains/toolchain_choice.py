@@ -110,7 +110,7 @@ Made = TypeVar("Made")
 
 
 def first_that_works(
-    ways: Sequence[Way], make: Callable[[Way], Made], told: Callable[[str], None]
+    ways: Sequence[Way], make: Callable[[Way], Made], progress: Callable[[str], None]
 ) -> tuple[Made, Way]:
     """What the first way made that works; the next is tried only where it may help."""
     for way, following in zip(ways, [*ways[1:], None], strict=True):
@@ -119,5 +119,5 @@ def first_that_works(
         except UnbuildableError as error:
             if following is None or not error.toolchain_may_be_wrong:
                 raise
-            told(f"{error.message}; trying {following.title}")
+            progress(f"{error.message}; trying {following.title}")
     raise AssertionError("there is at least one way")

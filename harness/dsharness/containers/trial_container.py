@@ -125,7 +125,7 @@ def try_container(configuration: Path | None, *flags: str) -> str | None:
 
 
 def pins_cpus(configuration: Path | None, cpu: int) -> bool:
-    """Whether a container told to stay on one CPU does."""
+    """Whether a container that is pinned to one CPU stays there."""
     done = run_trial(configuration, "--cpuset-cpus", str(cpu), command=("cat", "/proc/self/status"))
     return done.ok and allowed_cpus(done.stdout) == str(cpu)
 

@@ -111,7 +111,7 @@ def machine_now(engine: Engine, cpus: CpuPlan) -> Machine:
 def machine_id() -> str:
     """This machine, also after a reboot; a hash, since the id itself is private.
 
-    A boot is left out: a search goes on after one, as its references are measured all the time.
+    A boot is left out: a search continues after one, as its references are measured all the time.
     """
     return content_key([_text(Path("/etc/machine-id")) or platform.node(), _cpu_model()])
 

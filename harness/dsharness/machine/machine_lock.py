@@ -22,8 +22,8 @@ SHARED = (Path("/run/lock"), Path("/var/lock"), Path("/tmp"))  # noqa: S108 - op
 
 
 @contextmanager
-def measuring_alone(told: Callable[[str], None], path: Path | None = None) -> Iterator[None]:
-    """Measure inside the block; ``told`` is called when another lab has to finish first."""
+def measuring_alone(progress: Callable[[str], None], path: Path | None = None) -> Iterator[None]:
+    """Measure inside the block; ``progress`` is called when another lab has to finish first."""
     place = path or lock_file()
     with writing(place):
         descriptor = _opened(place)
@@ -31,7 +31,7 @@ def measuring_alone(told: Callable[[str], None], path: Path | None = None) -> It
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            told(f"waiting: {holder(descriptor)} measures on this machine")
+            progress(f"waiting: {holder(descriptor)} measures on this machine")
             fcntl.flock(descriptor, fcntl.LOCK_EX)  # a signal ends it, as its handler raises
         yield
     finally:

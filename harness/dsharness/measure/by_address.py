@@ -1,4 +1,4 @@
-"""A directory that somebody else runs, measured from outside: binds, counted and timed, no more.
+"""A directory that someone else runs, measured from outside: binds, counted and timed, no more.
 
 Neither its CPU time nor its own count can be known, so no gate can vouch for a run: what comes of
 it is a report, and no sample that a search could use.
@@ -44,7 +44,7 @@ UNKNOWN = {
     "network": "the time of its way there and back is part of every figure",
 }
 
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ def load_options(network: str | None, folder: Path) -> Options:
 
 
 def measure_address(
-    engine: Engine, loader: Image, plan: AddressPlan, told: Told, *, keep: bool = False
+    engine: Engine, loader: Image, plan: AddressPlan, progress: Progress, *, keep: bool = False
 ) -> AddressResult:
     """Bind as often as planned and not once more; the first refused bind ends it."""
     with shared_folder() as folder:
@@ -164,7 +164,7 @@ def measure_address(
             options=options, keep=keep,
         ) as box:  # fmt: skip
             _check_name(box, plan.address)
-            client = LoadClient(plan=plan, box=box, folder=folder, told=told)
+            client = LoadClient(plan=plan, box=box, folder=folder, progress=progress)
             client.run(plan.trial, turn=0)
             runs, stopped = client.runs()
     rates = [run.rate_per_s for run in runs]
@@ -187,11 +187,13 @@ def measure_address(
 class LoadClient:
     """The load's container, and how much of its time is left."""
 
-    def __init__(self, *, plan: AddressPlan, box: Container, folder: Path, told: Told) -> None:
+    def __init__(
+        self, *, plan: AddressPlan, box: Container, folder: Path, progress: Progress
+    ) -> None:
         self._plan = plan
         self._box = box
         self._folder = folder
-        self._told = told
+        self._progress = progress
         self._left_s = plan.limit_s
 
     def runs(self) -> tuple[tuple[AddressRun, ...], str | None]:
@@ -205,7 +207,7 @@ class LoadClient:
                     raise
                 return tuple(taken), error.message
             taken.append(_measured(report, self._plan.workload))
-            self._told(f"run {turn} of {self._plan.runs}: {taken[-1].rate_per_s:.0f} binds/s")
+            self._progress(f"run {turn} of {self._plan.runs}: {taken[-1].rate_per_s:.0f} binds/s")
         return tuple(taken), None
 
     def run(self, workload: LdcltWorkload, turn: int) -> LoadReport:
@@ -215,7 +217,7 @@ class LoadClient:
         for name, text in load.files(workload, endpoint, turn).items():
             with writing(self._folder / name):
                 (self._folder / name).write_text(text, encoding="utf-8")
-        with measuring_alone(self._told):
+        with measuring_alone(self._progress):
             deadline = Deadline.after(self._left_s)
             extent = Operations(per_thread=per_thread, limit_s=self._left_s)
             argv = load.argv(workload, endpoint, LOAD_FOLDER, extent)
@@ -281,10 +283,10 @@ def _facts(plan: AddressPlan) -> tuple[Facts, dict[str, str]]:
     if plan.network is not None and plan.network.startswith(CONTAINER_NETWORK):
         why = "only the load's container reaches it"
         return {}, {"version": why, "password scheme": why}
-    told = read_anonymously(plan.address.host, plan.address.port, plan.users[0].dn)
-    facts: Facts = {VERSION: told["vendorVersion"][0]} if "vendorVersion" in told else {}
-    if "userPassword" in told:
-        facts |= parse_stored(told["userPassword"][0]).facts
+    answer = read_anonymously(plan.address.host, plan.address.port, plan.users[0].dn)
+    facts: Facts = {VERSION: answer["vendorVersion"][0]} if "vendorVersion" in answer else {}
+    if "userPassword" in answer:
+        facts |= parse_stored(answer["userPassword"][0]).facts
     unread = {"version": VERSION, "password scheme": SCHEME}
     why = "it does not tell it without a password"
     return facts, {what: why for what, name in unread.items() if name not in facts}

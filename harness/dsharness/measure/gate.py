@@ -17,7 +17,7 @@ from dsharness.loads import LoadReport
 
 COUNT_TOLERANCE = 0.01
 LOAD_SHARE = 0.90  # of the load's own CPUs: then it sets the pace
-STILL_S = 2.0  # so long not to be let run is more than a busy machine
+STILL_S = 2.0  # this long without CPU is more than a busy machine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,7 +42,7 @@ class Instance:
 
     @contextmanager
     def needed(self) -> Iterator[None]:
-        """What fails within the block because the server ended is told in its last words."""
+        """A failure in the block because the server ended gets the server's last output."""
         try:
             yield
         except (DsbisectError, OSError) as error:

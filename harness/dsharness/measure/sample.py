@@ -35,7 +35,7 @@ PROCEDURE = 3  # samples of another way of measuring are not mixed with these
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """An instance with a load generator beside it in the same network namespace."""
+    """An instance with a load generator in the same network namespace."""
 
     instance: Instance
     load: Container

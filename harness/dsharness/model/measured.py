@@ -54,7 +54,7 @@ class Machine(Value):
 class Sample(Value):
     """One measured run. ``invalid`` lists why it may not be used; empty means valid.
 
-    Where ``disturbed`` says that something outside spoiled it, that counts against nobody.
+    If ``disturbed`` says that something outside spoiled it, it counts against no candidate.
     """
 
     id: str

@@ -256,7 +256,7 @@ def holdable(
     with contextlib.nullcontext() if brake is None else brake.running(child, argv, end):
         yield
     if brake is not None and brake.dropped and child.returncode != 0 and not cleanup:
-        # It was ended from here; taken for its own failure, it would be held against someone.
+        # It was ended from here, so it is not the failure of a candidate.
         raise StoppedError(f"{argv[0]} was ended: it is no longer needed")
 
 

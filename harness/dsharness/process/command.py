@@ -146,7 +146,7 @@ def run(  # noqa: PLR0913 - each is a property of one process
             _children.discard(child)
             _let_go(child)
     if _stopping.is_set() and not cleanup and child.returncode != 0:
-        # It was ended from here; taken for its own failure, it would be held against someone.
+        # It was ended from here, so it is not the failure of a candidate.
         raise StoppedError(f"{argv[0]} was ended: the lab is stopping")
     done = Completed(
         argv=tuple(argv),

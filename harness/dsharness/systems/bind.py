@@ -12,7 +12,7 @@ from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Facts
 from dsharness.systems import side_process
-from dsharness.systems.contract import SHARED_FOLDER, Endpoint, Look, Seed, Told
+from dsharness.systems.contract import SHARED_FOLDER, Endpoint, Look, Progress, Seed
 from dsharness.systems.dns_zone import ZONE, DnsEndpoint, address, is_answer, zone_file
 
 FOLDER = "/var/cache/bind/lab"
@@ -117,7 +117,7 @@ class Bind:
     def ready(self, endpoint: Endpoint) -> bool:
         return _answered(endpoint, 0, TRANSPORTS[0])
 
-    def fill(self, endpoint: Endpoint, seed: Seed, told: Told) -> None:
+    def fill(self, endpoint: Endpoint, seed: Seed, progress: Progress) -> None:
         """Nothing is left to do: the zone was there before the first start."""
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:

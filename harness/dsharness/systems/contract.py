@@ -18,7 +18,7 @@ SHARED_FOLDER = "/run/dsbisect"  # inside the container: what the lab and the se
 # What a server that is started next to another main command says, and its status once it ended.
 SAID_NAME, ENDED_NAME = "server.said", "server.ended"
 
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class System(Protocol):
     port: ClassVar[int]  # inside the container
     grave: ClassVar[re.Pattern[str]]  # a line of its log that says why it could not start
     revision: ClassVar[int]  # of how its state is made; a new one makes all golden states again
-    creating: ClassVar[str]  # told to those who wait while ``create`` works
+    creating: ClassVar[str]  # progress to those who wait while ``create`` works
     options: ClassVar[frozenset[str]]  # that settings may set
     look_operations: ClassVar[int]  # that a look adds to the server's own count
 
@@ -96,7 +96,7 @@ class System(Protocol):
         """Whether it answers what a load would ask; False while it does not yet."""
         ...
 
-    def fill(self, endpoint: Endpoint, seed: Seed, told: Told) -> None:
+    def fill(self, endpoint: Endpoint, seed: Seed, progress: Progress) -> None:
         """Set and fill the running server."""
         ...
 

@@ -89,7 +89,7 @@ def ended_by_now(box: Container, shared: Path) -> str | None:
 
 @contextmanager
 def answering(box: Container, shared: Path, system: System) -> Iterator[None]:
-    """From its first answer on: what fails because the server ended is told in its last words."""
+    """From its first answer on: a failure because the server ended gets its last output."""
     try:
         yield
     except (DsbisectError, LDAPException, OSError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dsharness.containers.container import Container
 from dsharness.systems.contract import ENDED_NAME, SAID_NAME, SHARED_FOLDER
 
-# Nobody hears what is left running in a container: its words and its end go where the lab looks.
+# A process left running in a container is not seen: its output and end go where the lab looks.
 START = f'"$@" >{SHARED_FOLDER}/{SAID_NAME} 2>&1; echo $? >{SHARED_FOLDER}/{ENDED_NAME}'
 # $1 is the file with the server's process id, $2 the one that tells its end.
 STOP = """

@@ -29,7 +29,7 @@ def library_changes(place: StepPlace) -> Iterator[Reason]:
 def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
     names = ", ".join(libraries)
     if place.stored is not None and place.stored[0] != place.stored[1]:
-        also = f"Besides the stored password, {names} changed; this run cannot tell which "
+        also = f"In addition to the stored password, {names} changed; this run cannot tell which "
         "of them is the cause."
         return also if libraries else ""
     begin = (

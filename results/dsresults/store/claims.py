@@ -70,7 +70,7 @@ def beat(database: Database, connection: Connection, key: str, me: Holder) -> bo
     return connection.execute(update(CLAIMS).where(*_ours(key, me)).values(values)).rowcount == 1
 
 
-def let_go(connection: Connection, key: str, me: Holder) -> None:
+def release(connection: Connection, key: str, me: Holder) -> None:
     connection.execute(delete(CLAIMS).where(*_ours(key, me)))
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from dsharness.model import Boundary, Campaign, Image, Sample
-from dsresults.store.claims import Holder, beat, let_go, take
+from dsresults.store.claims import Holder, beat, release, take
 from dsresults.store.database import LOCK_WAIT_S, Database
 from dsresults.store.json_lines import Imported, read_lines, write_lines
 from dsresults.store.location import locate, ready_file
@@ -89,10 +89,10 @@ class Store:
         with self._database.writing() as connection:
             return beat(self._database, connection, key, me)
 
-    def let_go(self, key: str, me: Holder) -> None:
+    def release(self, key: str, me: Holder) -> None:
         """Release a claim; another process's claim is kept."""
         with self._database.writing() as connection:
-            let_go(connection, key, me)
+            release(connection, key, me)
 
     def add_sample(self, sample: Sample) -> bool:
         """Keep a sample; False if it exists already, StoreError if it differs."""

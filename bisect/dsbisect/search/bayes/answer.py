@@ -191,7 +191,7 @@ def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
     """
     if beliefs.second < 1 - certainty.level:
         return ()
-    gaps = fewest(beliefs.beside, certainty.level)
+    gaps = fewest(beliefs.second_by_gap, certainty.level)
     return tuple(name for gap in gaps for name in beliefs.names(gap))
 
 

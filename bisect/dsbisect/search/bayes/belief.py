@@ -90,14 +90,14 @@ class Beliefs:
         return next(along, sure[0])
 
     @property
-    def beside(self) -> Floats:
+    def second_by_gap(self) -> Floats:
         """For each gap the chance that it holds a second step, the named one being the first."""
         chances: Floats = self.posterior.pairs[self.top]
         return chances
 
     @property
     def second(self) -> float:
-        return float(self.beside.sum())
+        return float(self.second_by_gap.sum())
 
     @property
     def pair(self) -> float:

@@ -180,10 +180,8 @@ def _log_drift(tables: Floats, seen: Evidence, grid: Lattice, belief: Belief) ->
     for size in np.concatenate([-sizes[::-1], sizes]):
         wanted = levels[:, None] + size * place[None, :]
         at = np.clip(np.searchsorted(levels, wanted), 0, len(levels) - 1)
-        beside = np.maximum(at - 1, 0)
-        nearest = np.where(
-            np.abs(levels[beside] - wanted) < np.abs(levels[at] - wanted), beside, at
-        )
+        left = np.maximum(at - 1, 0)
+        nearest = np.where(np.abs(levels[left] - wanted) < np.abs(levels[at] - wanted), left, at)
         # between two lattice points that are far apart no level is likely
         off = np.abs(levels[nearest] - wanted) > grid.width
         picked = tables[:, np.arange(len(place))[None, :], nearest].sum(-1)

@@ -18,7 +18,7 @@ from dsharness.errors import InstanceError
 from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 
 LIMIT_S = 30
-ASK_S = 5  # for what is only told, and not needed
+ASK_S = 5  # for facts that are only shown
 
 
 @dataclass(frozen=True, kw_only=True)

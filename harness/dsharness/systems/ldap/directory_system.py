@@ -10,7 +10,7 @@ from typing import ClassVar
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
 from dsharness.model import Facts, Settings
-from dsharness.systems.contract import Endpoint, Look, Seed, Told
+from dsharness.systems.contract import Endpoint, Look, Progress, Seed
 from dsharness.systems.ldap.directory import Directory, Site, Users, add_people, connect
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 
@@ -75,11 +75,11 @@ class DirectorySystem:
         except InstanceError:
             return False
 
-    def fill(self, endpoint: Endpoint, seed: Seed, told: Told) -> None:
+    def fill(self, endpoint: Endpoint, seed: Seed, progress: Progress) -> None:
         socket = _socket(endpoint)
         with connect(socket, self.site) as directory:
             self.settle(directory, seed.settings)
-        told(f"adding {seed.entries} users; this version hashes their passwords")
+        progress(f"adding {seed.entries} users; this version hashes their passwords")
         add_people(socket, self.site, range(seed.entries), workers=WORKERS, add=self.add_user)
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:

@@ -90,7 +90,7 @@ class TreeServer(Dirsrv):
 
 
 def filled(template: str, tokens: dict[str, str]) -> str:
-    """The template with every %token% replaced; InstanceError for one that nobody knows."""
+    """The template with every %token% replaced; InstanceError for an unknown one."""
     unknown = sorted(set(re.findall(r"%(\w+)%", template)) - tokens.keys())
     if unknown:
         raise InstanceError(
