@@ -37,6 +37,7 @@ HOST_NETWORK, CONTAINER_NETWORK = "host", "container:"
 # ldclt repeats a refused user's password, and what a load says is kept in a log.
 HIDE = '"$@" 2>&1 | sed "s/ldap_simple_bind_s (.*), error=/ldap_simple_bind_s (…), error=/"'
 UNREACHABLE = "-1 "
+RESOLVE = "RES_OPTIONS=timeout:3 attempts:1"  # some 20 s otherwise
 UNKNOWN = {
     "server CPU": "the server runs where the lab reads no cgroup: what a bind costs it is unknown",
     "server's count": "no manager's password was asked for, so its own count of binds is unread",
@@ -270,7 +271,7 @@ def _measured(report: LoadReport, workload: LdcltWorkload) -> AddressRun:
 
 def _check_name(box: Container, address: LdapAddress) -> None:
     """The load itself cannot tell an unknown name from a closed port."""
-    if not box.execute("getent", "ahosts", address.host).ok:
+    if not box.execute("env", RESOLVE, "getent", "ahosts", address.host).ok:
         raise WorkloadError(
             f"{address}: no such host as seen from the load's container",
             hint="give the address in numbers, or --network for one in which the name is known",
