@@ -10,9 +10,11 @@ import pytest
 
 from dsharness.errors import InstanceError
 from dsharness.model import Settings
+from dsharness.products import known_changes
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.openldap import OpenLdap, configuration
+from dsharness.systems.ldap.stored_password import StoredPassword
 from dsharness.systems.readiness import telling_line
 
 SITE = OpenLdap.site
@@ -145,3 +147,11 @@ def test_a_password_is_set_by_the_request_that_makes_it_hash() -> None:
     Speaking.result = {"result": 53, "description": "unwilling", "message": "no such scheme"}
     with pytest.raises(InstanceError, match=r"a password for uid=user0000003.* no such scheme"):
         directory.set_password(3)
+
+
+@pytest.mark.parametrize(("after", "issues"), [("2.6.10+dfsg-1", [9827]), ("2.6.8+dfsg-1", [])])
+def test_the_step_of_argon2_s_defaults_has_a_known_cause(after: str, issues: list[int]) -> None:
+    before = StoredPassword(scheme="ARGON2", rounds=3, memory_kib=4096)
+    later = StoredPassword(scheme="ARGON2", rounds=5, memory_kib=7168)
+    known = known_changes("openldap").between(("2.5.13+dfsg-5", before.facts), (after, later.facts))
+    assert [change.issue for change in known] == issues
