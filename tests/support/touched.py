@@ -26,7 +26,7 @@ def touched(files: Iterable[Path], root: Path = ROOT) -> list[str]:
     support = {path.stem: _imports(path) for path in (root / "tests/support").glob("*.py")}
     while more := {name for name, known in support.items() if name not in names and known & names}:
         names |= more
-    tests = (root / "tests/unit").glob("test_*.py")
+    tests = (root / "tests/unit").rglob("test_*.py")
     return sorted(
         str(path.relative_to(root))
         for path in tests

@@ -1,0 +1,148 @@
+"""What is wrong with a command's words is said before anything is fetched, built or started."""
+
+from __future__ import annotations
+
+import functools
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from dsbisect.cli import root
+from dsbisect.cli.exits import STOPPING, run
+from dsbisect.program import SKIP, judged
+from dsharness.errors import ExitCode
+from dsharness.matrix import load_matrix
+
+MATRIX = Path(__file__).resolve().parents[3] / "matrix.yaml"
+BUILD = ("build", "make", "debian-13")
+COMMITS = ("bisect", "commits", "--repo", "https://host/389", "--good", "a", "--bad", "b")
+JUDGE = ("judge", "HEAD", "--repo", "https://host/389", "--good", "a", "--bad", "b")
+MEASURE = ("measure", "debian-13")
+WRONG = (
+    (("--edit", "default-sheme=SSHA512"), "no edit 'default-sheme'. Perhaps you meant"),
+    (("--edit", "default-scheme"), "edit default-scheme needs a value"),
+    (("--edit", "default-scheme=a b"), "a scheme is named by letters"),
+    (("--edit", "rust-rounds=many"), "rounds are a whole number"),
+    (("--edit", "rust-rounds=0"), "rounds are a whole number"),
+    (("--edit", "c-rounds=99999999999"), "rounds are a whole number"),
+    (("--patch", "none.patch"), "none.patch: the patch cannot be read"),
+    (("--patch", "."), "the patch cannot be read"),
+    (("--patch", "empty.patch"), "the patch is empty"),
+    (("--patch", "notes.txt"), "contains no hunk"),
+    (("--workload", "bind-on"), "no workload 'bind-on'"),
+    (("--settings", "defualt"), "no settings 'defualt'"),
+    (("--matrix", "none.yaml"), "none.yaml"),
+)
+OF_COMMITS = ((("--toolchain", "debian-1"), "no toolchain 'debian-1'"),)
+OF_BUILDS = (
+    (("--driver", "make"), "make"),
+    (("--source", "none.src.rpm"), "none.src.rpm: there is no such file"),
+    (("--source", "http://host/x.src.rpm"), "only https URLs are fetched"),
+    (("--source", "none.tar.gz"), "none.tar.gz: there is no such file"),
+    (("--source", "none@main"), "none does not exist"),
+    (("--source", "ftp://host/389"), "no repository is fetched by ftp"),
+    (("--source", "https://host/389", "--driver", "deb"), "the deb driver builds source packages"),
+    (("--source", "https://host/x.tar.gz", "--driver", "rpm"), "builds source packages"),
+    (("--export", "notes.txt/out"), "--export notes.txt/out"),
+)
+BY_ADDRESS = ("measure", "--address", "ldap://127.0.0.1:3389")
+OF_ADDRESSES = (
+    ((), "either --users or --bind-dn"),
+    (("--users", "notes.txt", "--bind-dn", "cn=a"), "either --users or --bind-dn"),
+    (("--users", "none.tsv"), "--users none.tsv: No such file"),
+    (("--users", "empty.patch"), "--users empty.patch: it names no user"),
+    (("--users", "notes.txt"), "--users notes.txt, line 1: 0 tabs, not one"),
+    (("--bind-dn", "cn=a"), "--bind-dn needs a password"),
+    (("--bind-dn", "cn=a", "--password-file", "none"), "--password-file none: No such file"),
+    (("--bind-dn", "cn=a", "--password-file", "empty.patch"), "the password is empty"),
+    (("--bind-dn", "a", "--password-file", "notes.txt"), "the DN has no ="),
+    (("--users", "notes.txt", "--password-file", "notes.txt"), "belongs to --bind-dn"),
+    (("--users", "users.tsv", "--network", "none"), "the load would reach nothing"),
+    (("--users", "users.tsv", "--address", "ldaps://host"), "--address ldaps://host"),
+    (("--users", "users.tsv", "--limit", "0"), "--limit"),
+    (("--users", "users.tsv", "--operations", "0"), "--operations"),
+    (("--users", "users.tsv", "--workload", "bind-one"), "--workload is of no use with --address"),
+    (("--users", "users.tsv", "debian-13"), "ROW is of no use with --address"),
+    (("--users", "users.tsv", "--matrix", "none.yaml"), "none.yaml"),
+)
+CASES = (
+    *((BUILD, *wrong) for wrong in (*WRONG, *OF_BUILDS)),
+    *(((*BUILD, "--measure"), *wrong) for wrong in (*WRONG, *OF_BUILDS)),
+    *((COMMITS, *wrong) for wrong in (*WRONG, *OF_COMMITS)),
+    *((JUDGE, *wrong) for wrong in (*WRONG, *OF_COMMITS)),
+    *(
+        (MEASURE, *wrong)
+        for wrong in WRONG
+        if wrong[0][0] in {"--workload", "--settings", "--matrix"}
+    ),
+    *((BY_ADDRESS, *wrong) for wrong in OF_ADDRESSES),
+    (("measure",), (), "nothing is named that could be measured"),
+    (MEASURE, ("--users", "notes.txt"), "--users needs --address"),
+    (MEASURE, ("--network", "host"), "--network needs --address"),
+    (("build", "make", "debain-13"), (), "no row 'debain-13'"),
+    (("measure", "debain-13"), (), "no row 'debain-13'"),
+)
+
+
+LOADED = functools.cache(load_matrix)
+
+
+def started(*_args: object, **_more: object) -> None:
+    raise AssertionError("something was started")
+
+
+@pytest.fixture(autouse=True)
+def nothing_can_be_started(tmp_path, monkeypatch):
+    """No engine, no repository, no store; what a test asks for must be refused before them."""
+    for place in (
+        "dsharness.containers.engine_probe.detect",
+        "dsbuilds.history.repository.Repository.open",
+        "dsresults.store.Store.open",
+    ):
+        monkeypatch.setattr(place, started)
+    monkeypatch.setattr("dsharness.matrix.load_matrix", LOADED)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DSBISECT_MATRIX", str(MATRIX))
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "empty.patch").write_text("")
+    (tmp_path / "notes.txt").write_text("no patch at all\n")
+    (tmp_path / "users.tsv").write_text("uid=a,dc=x\tsecret\n")
+    monkeypatch.delenv("DSBISECT_BIND_PASSWORD", raising=False)
+    handlers = {number: signal.getsignal(number) for number in STOPPING}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(("command", "wrong", "said"), CASES)
+def test_it_is_said_before_anything_is_started(command, wrong, said, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *command, *wrong])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    out, err = capfd.readouterr()
+    assert said in " ".join(err.split())
+    assert "something was started" not in err
+    assert out == ""
+    assert left.value.code in {
+        ExitCode.USAGE, ExitCode.MATRIX, ExitCode.EDIT, ExitCode.SOURCE,
+    }  # fmt: skip
+    assert judged(left.value.code) == SKIP
+
+
+def test_a_row_of_the_matrix_that_can_never_be_built(tmp_path, monkeypatch, capfd):
+    text = MATRIX.read_text(encoding="utf-8").replace(
+        "  - id: debian-13\n",
+        "  - id: debian-13\n    build: {driver: deb, patches: [none.patch]}\n",
+        1,
+    )
+    (tmp_path / "matrix.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr("dsharness.matrix.load_matrix", load_matrix)
+    monkeypatch.setenv("DSBISECT_MATRIX", str(tmp_path / "matrix.yaml"))
+    for command in (MEASURE, ("bisect", "rows", "--series", "debian"), ("reproduce",)):
+        monkeypatch.setattr(sys, "argv", ["dsbisect", *command])
+        with pytest.raises(SystemExit) as left:
+            run(root.app)
+        assert left.value.code == ExitCode.EDIT
+        assert f"{tmp_path}/none.patch: the patch cannot be read" in capfd.readouterr().err

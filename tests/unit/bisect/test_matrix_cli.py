@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dsbisect.cli.matrix import app
+from dsharness.errors import MatrixError
+from dsharness.matrix.json_schema import schema_text
+
+MATRIX = str(Path(__file__).resolve().parents[3] / "matrix.yaml")
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("command", ["show", "check", "graph", "schema"])
+def test_every_command_has_help_with_an_example(command):
+    assert f"Example: dsbisect matrix {command}" in " ".join(run(command, "--help").split())
+
+
+def test_shows_all_rows_or_one():
+    assert "fedora-35-2.0.17" in run("show", "--matrix", MATRIX)
+    assert "389-ds-base-2.0.17-1.fc35" in run("show", "fedora-35-2.0.17", "--matrix", MATRIX)
+
+
+def test_json_is_what_the_matrix_says():
+    rows = json.loads(run("show", "--matrix", MATRIX, "--json"))
+    one = json.loads(run("show", "debian-12", "--matrix", MATRIX, "--json"))
+    assert one in rows
+    assert one["versions"]["389-ds"] == "2.3.1"
+
+
+def test_check_counts_what_is_there():
+    assert run("check", "--matrix", MATRIX).startswith(f"{MATRIX}: valid: 31 rows, ")
+    assert json.loads(run("check", "--matrix", MATRIX, "--json"))["valid"] is True
+
+
+def test_a_wrong_matrix_is_the_one_error(tmp_path):
+    wrong = tmp_path / "matrix.yaml"
+    wrong.write_text("version: 1\n", encoding="utf-8")
+    with pytest.raises(MatrixError, match="rows: missing"):
+        run("check", "--matrix", str(wrong))
+
+
+def test_an_unknown_row_or_series_is_the_one_error():
+    with pytest.raises(MatrixError, match="Perhaps you meant 'debian-12'"):
+        run("show", "debian12", "--matrix", MATRIX)
+    with pytest.raises(MatrixError, match="Perhaps you meant 'fedora'"):
+        run("graph", "fedroa", "--matrix", MATRIX)
+
+
+def test_draws_a_series_and_the_releases():
+    assert "* fedora-35-2.0.17  Fedora 35, 389-ds 2.0.17, published slow" in run(
+        "graph", "fedora", "--matrix", MATRIX
+    )
+    assert "* 2.0.17, 2.0.20  PBKDF2-SHA512, 10,000 rounds" in run("graph", "releases")
+    assert run("graph", "releases", "--format", "dot").startswith('digraph "releases" {')
+    data = json.loads(run("graph", "--matrix", MATRIX, "--format", "json"))
+    assert data == json.loads(run("graph", "--matrix", MATRIX, "--json"))
+    assert data["chains"] == [["debian-11", "debian-12", "debian-13", "debian-sid"]]
+
+
+def test_writes_the_schema(tmp_path):
+    path = tmp_path / "s.json"
+    run("schema", "--output", str(path))
+    assert path.read_text(encoding="utf-8") == schema_text() == run("schema")
+    assert json.loads(run("schema", "--output", str(path), "--json")) == {"schema": str(path)}

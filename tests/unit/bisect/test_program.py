@@ -1,0 +1,236 @@
+"""`judge` may end with 0, 1, 125 and, after a Ctrl-C, 130; with nothing else, whatever happens."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import typer
+
+from dsbisect.cli.commits import bisect_commits
+from dsbisect.cli.judge import judge
+from dsbisect.program import judged, main
+from dsharness.errors import ExitCode, MatrixError, SourceError
+from dsharness.matrix import load_matrix
+
+for later in (
+    "cli.progress_terminal",
+    "cli.root",
+    "commits.commit_verdict",
+):  # what a command imports when it runs
+    importlib.import_module(f"dsbisect.{later}")
+MATRIX = load_matrix(Path(__file__).parents[3] / "matrix.yaml")
+
+RUN = "from dsbisect.program import main; main()"
+
+
+def ends_with(*args: str, code: str = RUN, **env: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args], text=True, capture_output=True, check=False,
+        env={**os.environ, **env}, timeout=120,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("code", [c for c in ExitCode if c not in {ExitCode.OK, 130}])
+def test_no_error_of_the_lab_blames_a_commit(code):
+    assert judged(int(code)) == 125
+
+
+@pytest.mark.parametrize(  # an ordinary end, good or not, is no verdict
+    ("code", "meant"),
+    [
+        (1000, 0),
+        (1001, 1),
+        (125, 125),
+        (130, 130),
+        (137, 125),
+        ("x", 125),
+        (0, 125),
+        (None, 125),
+        (1, 125),
+        (True, 125),
+    ],
+)
+def test_what_a_status_means(code, meant):
+    assert judged(code) == meant
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--nonsense",),
+        ("--good", "x"),
+        ("--good", "x", "--bad", "y", "--repo", "/nonexistent"),
+        ("--good", "x", "--bad", "y", "--workload", "no-such"),
+        ("--good", "x", "--bad", "y", "--matrix", "/nonexistent.yaml"),
+    ],
+)
+def test_a_wrong_command_line_is_a_skip_with_a_warning(tmp_path, monkeypatch, args):
+    said = tmp_path / "said"
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    assert forked({}, "judge", *args, said=said) == 125
+    assert "warning: not judged" in said.read_text()
+
+
+def test_a_library_that_is_missing_is_a_skip():
+    hidden = "import sys; sys.modules['pydantic'] = None\n" + RUN
+    code, said = ends_with("judge", code=hidden)
+    assert code == 125
+    assert "ModuleNotFoundError" in said
+
+
+def test_other_commands_keep_their_status():
+    assert ends_with("matrix", "show", "--nonsense")[0] == ExitCode.USAGE
+
+
+JUDGE = ("judge", "HEAD", "--good", "a", "--bad", "b")
+SIDES = ((False, 0), (True, 1), (None, 125))
+FULL, CLOSED, GONE = "full", "closed", "gone"
+STREAMS = (
+    {}, {1: FULL}, {2: FULL}, {1: FULL, 2: FULL}, {1: CLOSED}, {2: CLOSED},
+    {0: CLOSED, 1: CLOSED, 2: CLOSED}, {1: GONE}, {2: GONE}, {1: GONE, 2: GONE},
+)  # fmt: skip
+
+
+class Opened:
+    """A store that is never read."""
+
+    @classmethod
+    def open(cls, *_args, **_more):
+        return nullcontext()
+
+
+def measured(monkeypatch, side, trouble=lambda: None):
+    """The whole command but for the lab itself: what it measured is ``side``."""
+
+    def judge_commit(*_args, watcher, **_more):
+        watcher.note("measuring " * 2000)
+        trouble()
+        return side, "because"
+
+    # Where the command finds them when it runs.
+    for name, fake in {
+        "dsbisect.commits.commit_verdict.judge_commit": judge_commit,
+        "dsharness.containers.engine_probe.detect": lambda: None,
+        "dsresults.store.Store": Opened,
+        "dsharness.matrix.load_matrix": lambda *_args, **_more: MATRIX,
+    }.items():
+        monkeypatch.setattr(name, fake)
+
+
+def redirect(descriptor, how):
+    if how == FULL:
+        os.dup2(os.open("/dev/full", os.O_WRONLY), descriptor)
+    elif how == GONE:
+        reading, writing = os.pipe()
+        os.dup2(writing, descriptor)
+        os.close(writing)
+        os.close(reading)
+    else:
+        os.close(descriptor)
+
+
+def forked(streams, *args, said=Path(os.devnull)):
+    """A process of its own, without the seconds that its imports take; its wait status."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 2)
+            for number, how in streams.items():
+                redirect(number, how)
+            sys.stdout, sys.stderr = (
+                None if streams.get(n) == CLOSED else open(n, "w", closefd=False)  # noqa: SIM115
+                for n in (1, 2)
+            )
+            sys.argv = ["dsbisect", *args]
+            main()
+        except SystemExit as end:
+            os._exit(int(end.code or 0))
+        finally:
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.parametrize("streams", STREAMS, ids=str)
+@pytest.mark.parametrize(("side", "status"), SIDES)
+def test_a_verdict_stands_when_it_cannot_be_told(monkeypatch, streams, side, status):
+    measured(monkeypatch, side)
+    assert forked(streams, *JUDGE) == status
+    assert forked(streams, *JUDGE, "--json") == status
+
+
+def raising(error):
+    def trouble():
+        raise error
+
+    return trouble
+
+
+def load_what_is_not_there():
+    importlib.import_module("dsbisect.no_such_module")
+
+
+def close_standard_output():
+    sys.stdout.close()
+    raise ValueError
+
+
+TROUBLES = (
+    *map(raising, (
+        MemoryError(), BrokenPipeError(), SystemExit(0), SystemExit(1), SystemExit(), OSError(28),
+        RecursionError(), AssertionError(), typer.Exit(0), typer.Exit(1), GeneratorExit(),
+    )),
+    load_what_is_not_there, close_standard_output,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("streams", [{}, {1: FULL, 2: FULL}, {1: GONE, 2: GONE}], ids=str)
+def test_whatever_goes_wrong_is_no_verdict(monkeypatch, trouble, streams):
+    measured(monkeypatch, side=False, trouble=trouble)
+    assert forked(streams, *JUDGE) == 125
+    assert forked(streams, "--", *JUDGE) == 125
+
+
+@pytest.mark.parametrize(
+    ("sign", "status"),
+    [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGHUP, 130), (signal.SIGKILL, -9)],
+)
+def test_a_signal_is_no_verdict(monkeypatch, sign, status):
+    measured(monkeypatch, side=True, trouble=lambda: os.kill(os.getpid(), sign))
+    assert forked({}, *JUDGE) == status
+
+
+@pytest.mark.parametrize("redirected", [">/dev/full 2>/dev/full", "<&- >&- 2>&-"])
+def test_a_harness_that_cannot_be_loaded_is_no_verdict_even_unheard(redirected):
+    hidden = "import sys; sys.modules['pydantic'] = None\n" + RUN
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, "-c", hidden, *JUDGE],
+        check=False, stdin=subprocess.DEVNULL, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 125
+
+
+@pytest.mark.parametrize(("args", "status"), [(("--help",), 0), (("HEAD", "-h"), 0)])
+def test_its_help_is_no_failure(args, status):
+    assert forked({}, "judge", *args) == status
+
+
+@pytest.mark.parametrize("command", [judge, bisect_commits])
+def test_the_matrix_of_the_commit_under_test_is_not_read(monkeypatch, tmp_path, capfd, command):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DSBISECT_MATRIX", raising=False)
+    (tmp_path / "matrix.yaml").write_text("none of this is a matrix")
+    with pytest.raises(SourceError):
+        command(repo="/nonexistent", good="a", bad="b")
+    monkeypatch.setenv("DSBISECT_MATRIX", str(tmp_path / "matrix.yaml"))
+    with pytest.raises(MatrixError):
+        command(repo="/nonexistent", good="a", bad="b")
