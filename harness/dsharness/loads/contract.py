@@ -15,7 +15,7 @@ from dsharness.systems.contract import Endpoint
 
 @dataclass(frozen=True, kw_only=True)
 class Operations:
-    """Exactly so many, spread evenly over the load's threads, in at most that time."""
+    """Exactly this many, spread evenly over the load's threads, in at most this time."""
 
     per_thread: int
     limit_s: float
@@ -23,7 +23,7 @@ class Operations:
 
 @dataclass(frozen=True, kw_only=True)
 class Seconds:
-    """As many as fit into whole seconds; those under way at the end are not counted."""
+    """As many as fit into whole seconds; those unfinished at the end are not counted."""
 
     seconds: int
 
@@ -37,7 +37,7 @@ Extent = Operations | Seconds
 
 @dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """What one run of a load said; what it did not say is None and fails the gate."""
+    """A load's report of one run; what it did not report is None and fails the gate."""
 
     active_s: float | None = None  # from the start of its threads to their end
     per_second: tuple[float, ...] = ()
@@ -55,9 +55,9 @@ class LoadReport:
 
 
 class Load(Protocol):
-    """How one tool applies a workload, and how its words are read."""
+    """How one tool applies a workload, and how its output is read."""
 
-    protocol: ClassVar[str]  # that a system must speak: "ldap", "dns"
+    protocol: ClassVar[str]  # that a system must support: "ldap", "dns"
     grace_s: ClassVar[float]  # after its limit, until it is ended
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
@@ -76,5 +76,5 @@ class Load(Protocol):
     def parse(self, text: str) -> LoadReport: ...
 
     def objections(self, report: LoadReport) -> Iterator[str]:
-        """What only this tool's report can show to be wrong, beyond errors and counts."""
+        """Objections that only this tool's report can show, beyond errors and counts."""
         ...

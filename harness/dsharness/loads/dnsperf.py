@@ -1,6 +1,6 @@
-"""dnsperf: how to call it for exactly the load that is meant, and how to read what it says.
+"""dnsperf: how to call it for exactly this load, and how to read its output.
 
-Pure text in, values out. What this module knows of dnsperf stands in docs/workloads.md.
+Pure text in, values out. What this module knows of dnsperf is in docs/workloads.md.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Dnsperf:
     grace_s: ClassVar[float] = 30.0
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
-        """The names of one turn, in an order of its own; both members of a pair get the same."""
+        """The names of one turn, in their own order; both members of a pair get the same."""
         load, server = _dns(workload, endpoint)
         numbers = list(range(load.names))
         random.Random(f"{load.id}/{turn}").shuffle(numbers)  # noqa: S311 - fairness, not secrecy
@@ -99,7 +99,7 @@ class Dnsperf:
 
     def objections(self, report: LoadReport) -> Iterator[str]:
         if report.total and report.latency_us is None:
-            yield "the load does not tell how long a query took"
+            yield "the load does not report how long a query took"
 
 
 def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsperfWorkload, DnsEndpoint]:
@@ -122,7 +122,7 @@ def _lost(number: Mapping[str, float]) -> dict[str, int]:
 
 
 def _complaints(text: str) -> dict[str, int]:
-    """Warnings of one kind are one; they differ in their numbers."""
+    """Warnings that differ only in their numbers count as one."""
     kinds = [re.sub(r"\d+", "N", complaint).strip() for complaint in _COMPLAINT.findall(text)]
     return {kind: kinds.count(kind) for kind in kinds}
 

@@ -1,4 +1,4 @@
-"""ldclt: how to call it for exactly the load that is meant, and how to read what it says.
+"""ldclt: how to call it for exactly this load, and how to read its output.
 
 Pure text in, values out. The traps this module knows are listed in docs/workloads.md: above all,
 that ldclt's exit status proves nothing.
@@ -98,16 +98,16 @@ class Ldclt:
         )
 
     def objections(self, report: LoadReport) -> Iterator[str]:
-        """Errors and counts tell all there is."""
+        """None beyond errors and counts."""
         del report
         yield from ()
 
 
 def users_file(workload: LdcltWorkload, users: Users, turn: int) -> str:
-    """The users of one run, one a line, in an order of this turn's own.
+    """The users of one run, one per line, in this turn's own order.
 
     ldclt never seeds its random numbers: without a fresh order each run would bind as the same
-    few users, which any cache of results would have learnt by the second run. Both members of a
+    few users, which any cache of results would have after the first run. Both members of a
     pair share a turn and so get exactly the same load.
     """
     numbers = list(range(workload.distinct_users))
@@ -124,7 +124,7 @@ def _flags(extent: Extent) -> list[str]:
 def _directory(endpoint: Endpoint) -> LdapEndpoint:
     if not isinstance(endpoint, LdapEndpoint):
         raise WorkloadError(
-            f"ldclt cannot drive what answers on port {endpoint.port}: it is no directory"
+            f"ldclt cannot drive what answers on port {endpoint.port}: it is not a directory server"
         )
     return endpoint
 
@@ -144,7 +144,7 @@ _TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> str | None:
-    """The last of several: ldclt sums up whenever a signal or an error limit tells it to."""
+    """The last of several: ldclt prints a summary at every signal and error limit."""
     found: list[str] = pattern.findall(text)
     return found[-1] if found else None
 

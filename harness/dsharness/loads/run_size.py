@@ -1,7 +1,7 @@
 """How many operations a run has. Pure.
 
-A run counts exactly as many operations as it began, so that no CPU time belongs to one that was
-not counted. Their number follows from how fast the server was so far.
+A run counts exactly as many operations as it began, so that no CPU time belongs to an operation
+that was not counted. Their number follows from how fast the server was so far.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SLOWER = 4.0  # times slower than expected: a machine may be that busy, and the 
 def run_size(workload: Workload, rate_per_s: float | None, share: float = 1.0) -> Operations:
     """As many as take ``duration_s``, or ``operations`` unless that takes longer than ``most_s``.
 
-    ``share`` is the part of a run that is wanted: a half, when two halves make one.
+    ``share`` is the part of a run to make: a half, when two halves make one.
     """
     rate = rate_per_s or workload.threads / workload.most_s
     wanted = max(rate * workload.duration_s, min(workload.operations, rate * workload.most_s))

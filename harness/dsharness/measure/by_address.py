@@ -1,7 +1,7 @@
 """A directory that someone else runs, measured from outside: binds, counted and timed, no more.
 
-Neither its CPU time nor its own count can be known, so no gate can vouch for a run: what comes of
-it is a report, and no sample that a search could use.
+Neither its CPU time nor its own count can be known, so no gate can check a run: the result is a
+report, not a sample that a search could use.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class AddressPlan:
-    """What will be done to the server at an address, and no more than that."""
+    """Everything that will be done to the server at an address."""
 
     address: LdapAddress
     users: tuple[LdapUser, ...]
@@ -86,7 +86,7 @@ class AddressPlan:
 
     @property
     def binds(self) -> int:
-        """At most so many."""
+        """At most this many."""
         return self.binds_of(self.trial) + self.runs * self.binds_of(self.workload)
 
     def binds_of(self, load: LdcltWorkload) -> int:
@@ -116,7 +116,7 @@ class AddressRun(Value):
 
 
 class AddressResult(Value):
-    """All that can be said of a server by its address."""
+    """Everything that can be measured of a server by its address."""
 
     address: str
     network: str
@@ -126,13 +126,13 @@ class AddressResult(Value):
     runs: tuple[AddressRun, ...]
     rate_per_s: float = Field(description="the median of the runs")
     latency_us: float = Field(description="the median of the runs")
-    facts: Facts = Field(description="what it tells anyone who asks")
+    facts: Facts = Field(description="what it shows to anyone")
     unknown: dict[str, str] = Field(description="what cannot be known, and why")
     stopped: str | None = Field(default=None, description="why there are fewer runs than planned")
 
 
 def network_for(address: LdapAddress, wanted: str | None) -> str | None:
-    """Where the load's container stands: on the host's network for what only the host reaches."""
+    """The network of the load's container: the host's for what only the host reaches."""
     if wanted is None and address.is_loopback:
         return HOST_NETWORK
     return wanted
@@ -270,7 +270,7 @@ def _measured(report: LoadReport, workload: LdcltWorkload) -> AddressRun:
 
 
 def _check_name(box: Container, address: LdapAddress) -> None:
-    """The load itself cannot tell an unknown name from a closed port."""
+    """The load itself cannot distinguish an unknown name from a closed port."""
     if not box.execute("env", RESOLVE, "getent", "ahosts", address.host).ok:
         raise WorkloadError(
             f"{address}: no such host as seen from the load's container",
@@ -280,7 +280,7 @@ def _check_name(box: Container, address: LdapAddress) -> None:
 
 
 def _facts(plan: AddressPlan) -> tuple[Facts, dict[str, str]]:
-    """What it tells anyone, and what that leaves unknown."""
+    """What it shows to anyone, and what stays unknown."""
     if plan.network is not None and plan.network.startswith(CONTAINER_NETWORK):
         why = "only the load's container reaches it"
         return {}, {"version": why, "password scheme": why}
@@ -289,5 +289,5 @@ def _facts(plan: AddressPlan) -> tuple[Facts, dict[str, str]]:
     if "userPassword" in answer:
         facts |= parse_stored(answer["userPassword"][0]).facts
     unread = {"version": VERSION, "password scheme": SCHEME}
-    why = "it does not tell it without a password"
+    why = "it does not show it without a password"
     return facts, {what: why for what, name in unread.items() if name not in facts}

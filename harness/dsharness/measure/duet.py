@@ -1,7 +1,7 @@
-"""A duet: two candidates measured at the same time, each on CPUs of its own, which they swap.
+"""A duet: two candidates measured at the same time, each on its own CPUs, which they swap.
 
-What a busy machine does to one of them it does to the other, at the same moment; what is peculiar
-to a CPU they share by taking turns on it. So their ratio is steadier than either cost.
+What a busy machine does to one of them, it does to the other at the same moment; what is special
+about a CPU affects both in turn. So their ratio is steadier than either cost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Seats = tuple[CpuPlan, CpuPlan]
 
 
 def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
-    """Two places with CPUs of their own; a server and its load share those of their place."""
+    """Two places with their own CPUs; a server and its load share those of their place."""
     half = len(available) // 2
     if not can_move or not half:
         return None
@@ -38,7 +38,7 @@ def take_duet(
     campaign_id: str,
     turn: int,
 ) -> tuple[Sample, Sample]:
-    """A sample of each; what goes wrong with one does not touch the other."""
+    """A sample of each; a failure of one does not affect the other."""
     runs: tuple[list[Run], list[Run]] = ([], [])
     with ThreadPoolExecutor(max_workers=len(pair), thread_name_prefix="duet") as pool:
         for at, seat in zip(pair, seats, strict=True):

@@ -1,4 +1,4 @@
-"""Whether a workload and settings are for a kind of server, before anything is built. Pure."""
+"""Whether a workload and settings fit a kind of server, before anything is built. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dsharness.systems import SYSTEMS
 def refuse_unfit(
     candidate: str, system: SystemName, workload: Workload, settings: Settings
 ) -> None:
-    """UsageError that says what does not go together, and what would."""
+    """UsageError that says what does not fit, and what would."""
     for why, hint in _misfits(candidate, system, workload, settings):
         raise UsageError(why, hint=hint)
 
@@ -26,7 +26,7 @@ def _misfits(
         tools = [name for name, each in LOADS.items() if each.protocol == driver.protocol]
         yield (
             (
-                f"workload {workload.id!r} speaks {load.protocol}, but {candidate!r} "
+                f"workload {workload.id!r} uses {load.protocol}, but {candidate!r} "
                 f"({system}) answers {driver.protocol}"
             ),
             f"choose a workload of {' or '.join(tools) or 'another tool'} with --workload",

@@ -1,10 +1,10 @@
 """The gate that every sample passes, or it is INCONCLUSIVE with these reasons. Pure.
 
-Three kinds of words about a run are kept apart:
+Three kinds of facts about a run are separate:
 
 - *objections*: the run does not say what the candidate costs, so it is not used;
-- *disturbances*: why an objection is not the candidate's doing, so the run is repeated;
-- what the machine was like (stolen time, a slow calibrator): never a reason to refuse a run. It
+- *disturbances*: why an objection is not the candidate's fault, so the run is repeated;
+- the state of the machine (stolen time, a slow calibrator): never a reason to refuse a run. It
   goes into the sample, and the search gives such a run less weight.
 """
 
@@ -53,7 +53,7 @@ def objections(evidence: RunEvidence) -> tuple[str, ...]:
 
 
 def disturbances(evidence: RunEvidence) -> tuple[str, ...]:
-    """What outside the candidate explains the objections; empty when something is its own doing."""
+    """What outside the candidate explains the objections; empty if something is its own fault."""
     crashed = not evidence.server_alive and not evidence.conditions.killed
     if crashed or evidence.of_system or not objections(evidence):
         return ()

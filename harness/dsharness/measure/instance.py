@@ -52,12 +52,12 @@ class Instance:
             raise start_error(self.container, self.system, what) from error
 
     def ended_by_now(self) -> bool:
-        """Whether it has ended, where something failed: podman hears of an end a moment later."""
+        """Whether it has ended, after a failure: podman notices an end a moment later."""
         folder = self.endpoint.shared
         return folder is None or ended_by_now(self.container, folder) is not None
 
     def note_end(self) -> None:
-        """Keep in the log what a server that ended said."""
+        """Keep the output of a server that ended in the log."""
         start_error(self.container, self.system, "ended")
 
 

@@ -1,4 +1,4 @@
-"""What a sample can be compared by. One metric decides a search; another may be its witness."""
+"""What samples are compared by. One metric decides a search; another may be its second measure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Metric:
     title: str
     unit: str
     smaller_is_better: bool = True
-    # Another metric that sees what this one cannot: CPU time knows nothing of locks and queues.
+    # Another metric that shows what this one cannot: CPU time does not show locks and queues.
     witness: str | None = None
-    of_load: bool = False  # it says nothing when the load itself had no CPU left
+    of_load: bool = False  # not usable when the load itself had no CPU left
 
     def slowness(self, sample: Sample) -> float | None:
         """Larger is slower; None where it was not measured."""
@@ -31,7 +31,7 @@ class Metric:
         return value if self.smaller_is_better else 1 / value
 
     def telling(self, samples: Iterable[Sample]) -> tuple[Sample, ...]:
-        """The samples that say something of the system by this."""
+        """The samples that this metric can use."""
         return tuple(s for s in samples if not (self.of_load and s.load_bound))
 
     def measured(self, value: float) -> Measurement:

@@ -26,7 +26,7 @@ from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.contract import ENDED_NAME, SAID_NAME, Endpoint, System
 
 READY_LIMIT_S = 120.0
-SETTLE_S = 3.0  # for podman to hear that a container has ended
+SETTLE_S = 3.0  # for podman to notice that a container has ended
 MOST_BYTES = 64 << 10  # of what a server says
 LOADER = re.compile(r"error while loading shared libraries|symbol lookup error|undefined symbol")
 
@@ -51,7 +51,7 @@ def shared_folder() -> Iterator[Path]:
 
 
 def wait_until_ready(box: Container, shared: Path, system: System) -> Endpoint:
-    """Wait until it answers what a load would ask. Says what the server said if it does not."""
+    """Wait until it answers what a load would ask. Shows the server's output if it does not."""
     endpoint = system.endpoint(box, shared)
 
     def probe() -> Endpoint | None:
@@ -78,7 +78,7 @@ def ended(box: Container, shared: Path) -> str | None:
 
 
 def ended_by_now(box: Container, shared: Path) -> str | None:
-    """The same where something failed already: podman hears of an end a moment after it."""
+    """The same after a failure: podman notices an end a moment later."""
     try:
         return wait_until(
             lambda: ended(box, shared), Deadline.after(SETTLE_S), what="the server's end"
@@ -104,7 +104,7 @@ def answering(box: Container, shared: Path, system: System) -> Iterator[None]:
 def start_error(
     box: Container, system: System, what: str, shared: Path | None = None
 ) -> InstanceError | PortTakenError:
-    """An error with the server's last words; a taken port gets its own kind."""
+    """An error with the server's last output; a taken port gets its own kind."""
     words = _said_beside(shared) or box.output() or box.tail(system.error_log())
     box.note(words)
     if "in use" in words:
@@ -134,7 +134,7 @@ def telling_line(words: str, grave: re.Pattern[str]) -> str:
 
 
 def _said_beside(shared: Path | None) -> str:
-    """What a server said that is not its container's main command."""
+    """The output of a server that is not its container's main command."""
     if shared is None:
         return ""
     try:

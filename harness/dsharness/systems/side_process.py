@@ -1,4 +1,4 @@
-"""A server next to its container's main command: started so that the lab hears it, and ended."""
+"""A server next to its container's main command: started with its output kept, and ended."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_only_a_run_that_tells_its_latency_is_free_of_objections() -> None:
     assert not [*LOAD.objections(REPORTS["udp"])]
     assert not [*LOAD.objections(REPORTS["killed"])], "that it did not end well is said elsewhere"
     assert [*LOAD.objections(LoadReport(total=5))] == [
-        "the load does not tell how long a query took"
+        "the load does not report how long a query took"
     ]
 
 

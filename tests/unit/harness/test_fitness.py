@@ -30,6 +30,6 @@ def test_a_load_of_another_protocol_is_refused_with_the_tools_that_would_do(monk
     other = type("Other", (type(LOADS["ldclt"]),), {"protocol": "dns"})
     monkeypatch.setitem(LOADS, "other", other())
     odd = BINDS.model_copy(update={"tool": "other"})
-    with pytest.raises(UsageError, match=r"'bind-one' speaks dns, but 'debian-12'") as caught:
+    with pytest.raises(UsageError, match=r"'bind-one' uses dns, but 'debian-12'") as caught:
         refuse_unfit("debian-12", SystemName.DIRSRV, odd, DEFAULT)
     assert "ldclt" in caught.value.hint

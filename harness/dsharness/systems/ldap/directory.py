@@ -23,14 +23,14 @@ ASK_S = 5  # for facts that are only shown
 
 @dataclass(frozen=True, kw_only=True)
 class LdapUser:
-    """Whom a load binds as."""
+    """A user that a load binds as."""
 
     dn: str
     password: str = field(repr=False)
 
 
 class Users(Protocol):
-    """Whom a load may bind as, by number."""
+    """The users that a load may bind as, by number."""
 
     def user(self, number: int) -> LdapUser: ...
 
@@ -121,12 +121,12 @@ class Directory:
             raise _refusal(f"to add {dn}", result)
 
     def add_user(self, number: int) -> None:
-        """With a clear password, which the server hashes its own way."""
+        """With a clear-text password, which the server hashes in its own way."""
         password = {"userPassword": [self.site.user_password]}
         self.add(self.site.user_dn(number), self.site.user_attributes(number) | password)
 
     def set_password(self, number: int) -> None:
-        """By the request that is made for it: every server hashes what comes by that."""
+        """By the password modify request: every server hashes such a password."""
         user = self.site.user(number)
         self.connection.extend.standard.modify_password(user.dn, new_password=user.password)
         if self.connection.result["result"] != 0:
@@ -204,7 +204,7 @@ def add_people(
     workers: int,
     add: Callable[[Directory, int], None] = Directory.add_user,
 ) -> None:
-    """Add users over several connections at once: the hashing is what takes the time.
+    """Add users over several connections at once: hashing takes most of the time.
 
     Each user gets its own salt. NSS remembers PBKDF2 results by password, salt and rounds,
     so users who shared one stored value would all be the same user to that cache.

@@ -29,14 +29,14 @@ class LdapEndpoint(Endpoint):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnDirectory(LdapEndpoint):
-    """One that the lab made: it asks over a socket that no load uses."""
+    """One that the lab made: asked over a socket that no load uses."""
 
     users: Site
     socket: Path
 
 
 class DirectorySystem:
-    """The part of a driver that a directory's maker has no say in."""
+    """The part of a driver that is the same for all directory servers."""
 
     protocol: ClassVar[str] = "ldap"
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
@@ -83,7 +83,7 @@ class DirectorySystem:
         add_people(socket, self.site, range(seed.entries), workers=WORKERS, add=self.add_user)
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
-        """First and last user must bind, and be stored in one and the same way."""
+        """The first and last user must bind, and be stored in the same way."""
         ends = (0, seed.entries - 1)
         with connect(_socket(endpoint), self.site) as directory:
             for number in ends:
@@ -113,5 +113,5 @@ def _facts(version: str, stored: StoredPassword) -> Facts:
 
 def _socket(endpoint: Endpoint) -> Path:
     if not isinstance(endpoint, OwnDirectory):
-        raise InstanceError(f"what answers on port {endpoint.port} is no directory of the lab's")
+        raise InstanceError(f"what answers on port {endpoint.port} is not a directory of the lab")
     return endpoint.socket

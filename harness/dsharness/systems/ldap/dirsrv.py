@@ -15,7 +15,7 @@ from dsharness.systems.ldap.directory import Directory, Site
 INSTANCE = "lab"
 CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
 PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
-# dscreate reads its answers twice, so a pipe will not do.
+# dscreate reads its answers twice, so a pipe does not work.
 CREATE = "umask 077; cat > /tmp/lab.inf && dscreate -v from-file /tmp/lab.inf && rm /tmp/lab.inf"
 
 

@@ -36,12 +36,12 @@ cat >{CONFIG_FOLDER}/dse.ldif
 chown -R dirsrv: {CONFIG_FOLDER} {PREFIX}/var {LOGS} /run/dirsrv /run/lock/dirsrv
 """
 
-# Left to itself, the first start lays out a cache of a tenth of the machine's memory.
+# By default the first start makes a cache of a tenth of the machine's memory.
 SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_BYTES}\n"
 
 
 class TreeServer(Dirsrv):
-    """The driver of a 389-ds that was built and only laid into its image."""
+    """The driver of a 389-ds that was built and only copied into its image."""
 
     revision: ClassVar[int] = 4
     creating: ClassVar[str] = "creating the directory from the tree's template"
@@ -102,13 +102,13 @@ def filled(template: str, tokens: dict[str, str]) -> str:
 
 
 def _database(box: Container) -> str:
-    """The backend library that this version prefers; old ones know but one and do not ask."""
+    """The backend library that this version prefers; old ones have only one and do not ask."""
     said = box.execute("sed", "-n", "s/^db_lib *= *//p", f"{DATA}/inf/defaults.inf").stdout.split()
     return said[0] if said else "bdb"
 
 
 def _ssha512(password: str) -> str:
-    """A stored value that every version takes, however its own default is called."""
+    """A stored value that every version accepts, whatever its default is."""
     salt = b"dsbisect"
     digest = hashlib.sha512(password.encode() + salt).digest()
     return f"{{SSHA512}}{base64.b64encode(digest + salt).decode()}"

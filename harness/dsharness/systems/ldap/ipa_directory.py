@@ -1,8 +1,8 @@
 """What FreeIPA and what is built on it share: the same directory, made by a long installation.
 
-Installing wants systemd as the first process, a whole name and an address that is not 127.0.0.1.
-Measuring wants none of them: a simple bind is answered by ns-slapd and FreeIPA's plugins inside
-it alone, so the same ns-slapd is served without KDC, web server and certificate authority, whose
+Installing needs systemd as the first process, a full host name and an address other than 127.0.0.1.
+Measuring needs none of them: a simple bind is answered by ns-slapd and FreeIPA's plugins inside
+it, so the same ns-slapd is served without KDC, web server and certificate authority, whose
 CPU time would be counted as the directory's.
 """
 
@@ -105,7 +105,7 @@ class IpaDirectory(ns_slapd.NsSlapd):
         return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"
 
     def take_over(self, box: Container, install_log: str) -> None:
-        """Stop all that was installed and leave the directory ready to be started alone."""
+        """Stop everything that was installed; the directory server can then be started alone."""
         if not box.execute("test", "-f", f"{CONFIG_FOLDER}/dse.ldif").ok:
             raise install_error(box, "it left no directory behind", install_log)
         box.must("ipactl", "stop", what="stop what was installed")
@@ -118,7 +118,7 @@ def boot(*init: str) -> tuple[str, ...]:
 
 
 def install_error(box: Container, why: str, install_log: str) -> InstanceError:
-    """An installation that failed, with its last words."""
+    """An installation that failed, with its last output."""
     words = box.output() + "\n" + box.tail(install_log)
     box.note(words)
     last = [line for line in words.splitlines() if line.strip()]

@@ -46,16 +46,16 @@ def move_socket(box: Container, config_folder: str) -> None:
 
 
 def settle(directory: Directory, settings: Settings) -> None:
-    """Apply the lab's settings and the settings's."""
-    # The scheme first, then the password: on 3.1.2 the default scheme makes every look of the
-    # manager's cost 100,000 rounds.
+    """Apply the lab's settings and those of the row."""
+    # The scheme first, then the password: on 3.1.2 the default scheme makes every bind of the
+    # manager cost 100,000 rounds.
     directory.modify("cn=config", {"nsslapd-rootpwstoragescheme": "SSHA512"})
     directory.modify("cn=config", {"nsslapd-rootpw": directory.site.manager_password})
     directory.modify("cn=config", {"nsslapd-enable-upgrade-hash": "off"}, optional=True)
     directory.modify("cn=config", LOGS_OFF)
     directory.modify("cn=config", {"nsslapd-securitylog-logging-enabled": "off"}, optional=True)
     fixed = {"nsslapd-cache-autosize": "0", "nsslapd-dbcachesize": CACHE_BYTES}
-    # Up to 3.1 the common entry passes this on; 3.3 wants it on the backend library's own entry.
+    # Up to 3.1 the common entry passes this on; 3.3 needs it on the backend library's own entry.
     for entry in (LDBM, f"cn=bdb,{LDBM}", f"cn=mdb,{LDBM}"):
         directory.modify(entry, fixed, optional=True)
     directory.modify(BACKEND, {"nsslapd-cachememsize": CACHE_BYTES})

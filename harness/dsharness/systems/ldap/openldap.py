@@ -1,7 +1,7 @@
 """OpenLDAP's slapd from Debian's packages: one mdb database, fixed sizes, no logs.
 
 Both containers run as slapd's own user, without any capability. The configuration is one file that
-the lab writes, so that nothing depends on what the package's own set-up asked or guessed.
+the lab writes, so that nothing depends on the package's own set-up.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class OpenLdap(DirectorySystem):
         directory.add(self.site.people, {"objectClass": ["organizationalUnit"]})
 
     def add_user(self, directory: Directory, number: int) -> None:
-        """It would keep an added password as it is: asked to set one, it hashes it."""
+        """It stores an added password unchanged; it hashes one that it is asked to set."""
         directory.add(self.site.user_dn(number), self.site.user_attributes(number))
         directory.set_password(number)
 
@@ -107,7 +107,7 @@ class OpenLdap(DirectorySystem):
         return int(entry["monitorOpInitiated"][0])
 
     def error_log(self) -> str:
-        """It keeps none: this is where its words go while the state is made."""
+        """It writes none: its output goes here while the state is made."""
         return f"{SHARED_FOLDER}/{SAID_NAME}"
 
 

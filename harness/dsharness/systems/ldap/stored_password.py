@@ -1,4 +1,4 @@
-"""A stored password: which scheme, and how much work, as the value itself tells."""
+"""A stored password: its scheme and its amount of work, read from the value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StoredPassword(Value):
 
 
 def stored_in(facts: Facts) -> StoredPassword | None:
-    """None where nothing is said of passwords: no directory, or one by address."""
+    """None if there is no stored password: no directory server, or one by address."""
     if SCHEME not in facts:
         return None
     return StoredPassword(
