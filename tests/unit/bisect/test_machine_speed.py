@@ -28,6 +28,8 @@ def seen(runs: int, levels: tuple[float, ...], wander: float, seed: int = 3) -> 
         turns=np.arange(runs),
         scales=np.ones(runs),
         burden=np.zeros(runs),
+        machines=np.zeros(runs, dtype=np.int64),
+        doubts=np.zeros(1),
     )
 
 

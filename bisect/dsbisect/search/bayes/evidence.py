@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dsbisect.search.bayes.machine_offsets import Offsets, offsets, tied
 from dsbisect.search.bayes.track import Floats, Ints, Track
 from dsbisect.search.question import History
 from dsharness.measure.metrics import METRICS, RATE, Metric
@@ -32,6 +33,8 @@ class Evidence:
     turns: Ints
     scales: Floats  # by which the noise of each sample is multiplied
     burden: Floats  # how disturbed the machine was, 0 where nothing did
+    machines: Ints  # for each sample, which machine took it
+    doubts: Floats  # by machine: the error of the offset that was taken out
 
     @property
     def counts(self) -> Ints:
@@ -73,29 +76,55 @@ def _evidence(
     ends: tuple[int, int],
     metric: Metric,
 ) -> Evidence | None:
-    samples = sorted(_samples(history, line, *ends), key=_when)
+    samples = _comparable(sorted(_samples(history, line, *ends), key=_when), ends)
     values = [metric.slowness(sample) for _, sample in samples]
     if not samples or not all(value and value > 0 for value in values):
         return None
     logs = np.array([math.log(value) for value in values if value])
     positions, owner = np.unique([at for at, _ in samples], return_inverse=True)
+    machines = _machines(samples)
+    found = Offsets(sizes=np.zeros(1), errors=np.zeros(1))
+    if machines.max() > 0:
+        found = offsets(logs - logs[0], owner, machines)
+        logs -= found.sizes[machines]
     return Evidence(
         metric=metric,
         positions=positions.astype(np.int64),
         owner=owner.astype(np.int64),
+        machines=machines,
+        doubts=found.errors,
         values=np.round(logs - logs[0], DIGITS),
         turns=np.array([sample.turn for _, sample in samples], dtype=np.int64),
         scales=np.ones(len(logs)),
-        burden=burdens([sample for _, sample in samples]),
+        burden=burdens([sample for _, sample in samples], machines),
     )
 
 
-def burdens(samples: Sequence[Sample]) -> Floats:
+def _comparable(
+    samples: Sequence[tuple[int, Sample]], ends: tuple[int, int]
+) -> Sequence[tuple[int, Sample]]:
+    """Without those of machines that share no candidate with the others."""
+    machines = _machines(samples)
+    if len(samples) == 0 or machines.max() == 0:
+        return samples
+    kept = tied(np.array([at for at, _ in samples], dtype=np.int64), machines, ends)
+    return [placed for placed, usable in zip(samples, kept, strict=True) if usable]
+
+
+def _machines(samples: Sequence[tuple[int, Sample]]) -> Ints:
+    """For each sample the number of its machine, in the order of their first samples."""
+    numbers: dict[str, int] = {}
+    each = [numbers.setdefault(sample.machine.id, len(numbers)) for _, sample in samples]
+    return np.array(each, dtype=np.int64)
+
+
+def burdens(samples: Sequence[Sample], machines: Ints) -> Floats:
     """Of each run; 0 on a machine that nothing disturbs."""
     steal = np.array([max(0.0, sample.steal_pct) for sample in samples]) / STEAL_PCT
     gap = np.array([sample.gap_s for sample in samples]) / GAP_S
     speeds = np.array([math.log(sample.calibrator_us or 1.0) for sample in samples])
-    stray = (speeds - np.median(speeds)) / STRAY
+    usual = np.array([np.median(speeds[machines == one]) for one in np.unique(machines)])
+    stray = (speeds - usual[machines]) / STRAY
     return np.asarray(np.sqrt(steal**2 + gap**2 + stray**2), dtype=np.float64)
 
 

@@ -7,7 +7,7 @@ nowhere else: a step of 100 times costs no more of them than one of 5 %.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,25 @@ class Lattice:
     def levels(self) -> Floats:
         levels: Floats = self.ticks * np.float64(self.width)
         return levels
+
+    def with_shifts(self, log_weights: Floats) -> Lattice:
+        """Every way of being noisy with each of several shifts."""
+        count = len(log_weights)
+        return replace(
+            self,
+            noises=np.tile(self.noises, count),
+            tails=np.tile(self.tails, count),
+            log_prior=np.tile(self.log_prior, count) + np.repeat(log_weights, len(self.log_prior)),
+        )
+
+    def only(self, kept: Ints) -> Lattice:
+        """Some of the ways of being noisy."""
+        return replace(
+            self,
+            noises=self.noises[kept],
+            tails=self.tails[kept],
+            log_prior=self.log_prior[kept],
+        )
 
 
 def lattice(seen: Evidence, belief: Belief) -> Lattice:

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import gammaln
 
 from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.lattice import Lattice
+from dsbisect.search.bayes.machine_offsets import Shifts
 from dsbisect.search.bayes.track import TINY, Floats
 
+UNLIKELY = 15.0  # nats below the likeliest
 
-def log_likelihood(seen: Evidence, grid: Lattice) -> Floats:
-    """For each noise, measured candidate and level; Student's t, so an outlier weighs little."""
+
+def log_likelihood(seen: Evidence, grid: Lattice, moved: Shifts) -> tuple[Floats, Lattice]:
+    """For each noise, measured candidate and level; Student's t, so an outlier weighs little.
+
+    Where there are several machines, each shift of their offsets is one more way of being noisy;
+    those that fit far worse than others, whatever the levels are, are left out.
+    """
+    tables = np.concatenate(
+        [
+            _log_likelihood(replace(seen, values=seen.values - shift[seen.machines]), grid)
+            for shift in moved.sizes
+        ]
+    )
+    if len(moved.sizes) == 1:
+        return tables, grid
+    grid = grid.with_shifts(moved.log_weights)
+    fit = tables.max(-1).sum(-1) + grid.log_prior
+    kept = np.flatnonzero(fit >= fit.max() - UNLIKELY)
+    return tables[kept], grid.only(kept)
+
+
+def _log_likelihood(seen: Evidence, grid: Lattice) -> Floats:
     order = np.argsort(seen.owner, kind="stable")
     starts = np.searchsorted(seen.owner[order], np.arange(len(seen.positions)))
     distance = seen.values[order, None] - grid.levels[None, :]

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from dsbisect.search.bayes.evidence import Evidence
-from dsbisect.search.bayes.track import TINY, Floats
+from dsbisect.search.bayes.track import TINY, Flags, Floats
 
 PACES = np.geomspace(0.003, 1.0, 8)  # variance of the speed's steps, in variances of the noise
 BELIEVED = 2.0  # by so many nats a changing speed must explain the values better
@@ -39,14 +39,20 @@ def steadied(seen: Evidence) -> Evidence:
     """
     if len(seen.values) < len(seen.positions) + FREE:
         return seen
-    values = _without_outliers(seen)
+    # each machine has a speed of its own
+    order = np.argsort(seen.machines, kind="stable")
+    values, begins = _without_outliers(seen)[order], np.diff(seen.machines[order], prepend=-1) > 0
     own = np.zeros((len(values), len(seen.positions)))
-    own[np.arange(len(values)), seen.owner] = 1.0
-    still = _fit(values, own, 0.0)
-    best = min((_fit(values, own, float(pace)) for pace in PACES), key=lambda fit: fit.surprise)
+    own[np.arange(len(values)), seen.owner[order]] = 1.0
+    still = _fit(values, own, begins, 0.0)
+    best = min(
+        (_fit(values, own, begins, float(pace)) for pace in PACES), key=lambda fit: fit.surprise
+    )
     if best.surprise + BELIEVED > still.surprise:
         return seen
-    return _seen_at(seen, best)
+    speed = np.empty_like(best.speed)
+    speed[order] = best.speed
+    return _seen_at(seen, replace(best, speed=speed))
 
 
 def _seen_at(seen: Evidence, fit: _Fit) -> Evidence:
@@ -65,8 +71,8 @@ def _seen_at(seen: Evidence, fit: _Fit) -> Evidence:
     )
 
 
-def _fit(values: Floats, own: Floats, pace: float) -> _Fit:
-    """Generalised least squares; the walk's covariance has a tridiagonal inverse."""
+def _fit(values: Floats, own: Floats, begins: Flags, pace: float) -> _Fit:
+    """Generalised least squares; the walks' covariance has a tridiagonal inverse."""
     runs, free = len(values), len(values) - own.shape[1]
     both = np.column_stack([own, values])
     if pace > 0:
@@ -74,6 +80,9 @@ def _fit(values: Floats, own: Floats, pace: float) -> _Fit:
         bands[0, 1:] = -1 / pace
         bands[1] = 1 + 2 / pace
         bands[1, -1] = 1 + 1 / pace
+        later = np.flatnonzero(begins)[1:]
+        bands[0, later] = 0.0
+        bands[1, later - 1] = 1 + 1 / pace
         root = cholesky_banded(bands)
         weighed = both - cho_solve_banded((root, False), both)
         size = 2 * float(np.log(root[1]).sum()) + runs * np.log(pace)

@@ -85,7 +85,9 @@ def _first_s(beliefs: Beliefs, costs: Costs, option: int | Split) -> float:
 
 
 def _shared(beliefs: Beliefs) -> bool:
-    return bool(np.any(beliefs.posterior.seen.scales > 1))
+    """Whether a run says more in a turn with another: the machine's speed changes, or several."""
+    seen = beliefs.posterior.seen
+    return bool(np.any(seen.scales > 1)) or len(seen.doubts) > 1
 
 
 def _reference(

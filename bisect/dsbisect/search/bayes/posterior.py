@@ -9,7 +9,7 @@ So all hypotheses are about gaps, whatever the length of the line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp
@@ -18,6 +18,7 @@ from dsbisect.search.bayes.disturbance import widened
 from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.lattice import Lattice, lattice, step_prior
 from dsbisect.search.bayes.likelihood import log_likelihood, with_strays
+from dsbisect.search.bayes.machine_offsets import shifts
 from dsbisect.search.bayes.machine_speed import steadied
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.track import TINY, Floats, Track
@@ -87,7 +88,10 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     seen = steadied(widened(seen))
     grid = lattice(seen, belief)
     steps = step_prior(grid, belief)
-    tables = with_strays(log_likelihood(seen, grid), grid, belief.strays)
+    moved = shifts(seen.machines, seen.doubts, grid.noise)
+    seen = replace(seen, scales=seen.scales * moved.scales[seen.machines])
+    tables, grid = log_likelihood(seen, grid, moved)
+    tables = with_strays(tables, grid, belief.strays)
     chain = _chain(tables, steps)
     log_one = chain.log_scale + np.log(np.maximum(TINY, (chain.arrive * chain.after).sum(-1)))
     log_none = logsumexp(tables.sum(1), axis=-1)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from dsbisect.search.bayes.evidence import Evidence
-from dsbisect.search.bayes.track import Floats, Ints
+from dsbisect.search.bayes.track import Flags, Floats, Ints
 
 CLEAR = 2.58  # standard errors
 PART = 0.5  # of the decider's difference: a witness that shows this much does not contradict
@@ -58,8 +58,18 @@ def difference(seen: Evidence, before: Ints, after: Ints) -> Difference | None:
     noise = _noise(seen)
     weights = 1 / seen.scales**2
     error = MEDIAN * noise * math.sqrt(1 / weights[first].sum() + 1 / weights[second].sum())
+    error = math.hypot(error, _offset_error(seen, first, second))
     size = float(np.median(seen.values[second]) - np.median(seen.values[first]))
     return Difference(size=size, error=error)
+
+
+def _offset_error(seen: Evidence, first: Flags, second: Flags) -> float:
+    """What the machines' offsets add, where both sides were not measured alike on each."""
+    count = len(seen.doubts)
+    before, after = (
+        np.bincount(seen.machines[side], minlength=count) / side.sum() for side in (first, second)
+    )
+    return float(np.linalg.norm((after - before) * seen.doubts))
 
 
 def _noise(seen: Evidence) -> float:
