@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,14 @@ import pytest
 from benches import MATRIX, benched, connected, golden_of, served
 from lab import ROOT, dsbisect
 
+from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode, InstanceError
 from dsharness.measure.instance import Instance
 from dsharness.measure.sample import take_sample
 from dsharness.model import LdcltWorkload, Settings, UserOrder
-from dsharness.systems.ldap.openldap import OpenLdap
+from dsharness.process.deadline import Deadline, wait_until
+from dsharness.systems.ldap.openldap import CONFIG, OpenLdap
 
 USERS = 40
 ROWS = next(series.rows for series in MATRIX.series if series.id == "openldap")
@@ -138,3 +141,44 @@ def test_what_cannot_be_bound_to_gives_one_error(
     assert why in done.stderr
     assert done.stderr.count("error:") == 1
     assert password not in done.stderr
+
+
+# It lets anyone read everything, and listens on a port of this machine's own loopback.
+OPEN = r"""
+sed -e 's/by anonymous auth by \* none/by * read/' \
+    -e 's/access to \* by \* none/access to * by * read/' "$1" >/tmp/open
+exec slapd -f /tmp/open -h "ldap://127.0.0.1:$2/" -d none
+"""
+
+
+def test_on_this_machine_s_loopback_it_is_asked_what_it_tells_anyone(
+    engine: Engine, tmp_path: Path
+) -> None:
+    golden = golden_of(engine, "debian-13-openldap", settings_of(None), USERS)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = ("sh", "-c", OPEN, "sh", CONFIG, str(port))
+    options = Options(user="openldap", network="host")
+    log = tmp_path / "log"
+    with running(engine, golden.reference, *command, purpose="open", log=log, options=options):
+        wait_until(lambda: _listens(port), Deadline.after(30), what="slapd")
+        named = ("--bind-dn", OpenLdap.site.user_dn(1), "--password-file", password_file(tmp_path))
+        address = ("--address", f"ldap://127.0.0.1:{port}", "--matrix", str(ROOT / "matrix.yaml"))
+        done = dsbisect(tmp_path, "measure", *address, *named, "--samples", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["network"] == "host"
+    assert result["facts"] == {"password-scheme": "SSHA"}
+    assert "version" in result["unknown"], "slapd does not tell it"
+    assert "password scheme" not in result["unknown"]
+
+
+def _listens(port: int) -> bool | None:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0 or None
+
+
+def password_file(folder: Path) -> str:
+    path = folder / "password"
+    path.write_text(OpenLdap.site.user_password + "\n", encoding="utf-8")
+    return str(path)

@@ -170,7 +170,7 @@ def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN40
 def read_anonymously(host: str, port: int, dn: str) -> dict[str, list[str]]:
     """What anyone may read of a server and of one entry; empty when that is nothing."""
     server = ldap3.Server(host, port, get_info=ldap3.NONE, connect_timeout=ASK_S)
-    connection = ldap3.Connection(server, receive_timeout=ASK_S, raise_exceptions=False)
+    connection: Any = ldap3.Connection(server, receive_timeout=ASK_S, raise_exceptions=False)
     found: dict[str, list[str]] = {}
     try:
         connection.open()
