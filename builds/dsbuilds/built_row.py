@@ -209,8 +209,8 @@ def check_promise(golden: Golden) -> None:
     promise = golden.image.promise
     if PASSWORD_SCHEME in golden.seed.settings.options:  # instead of the default
         promise = promise.model_copy(update={"scheme": None})
-    said = promise.broken_by(golden.facts)
-    if said is not None:
+    problem = promise.broken_by(golden.facts)
+    if problem is not None:
         raise BuildError(
-            f"{golden.image.candidate_id}: {said}", hint="the edit has no effect in this source"
+            f"{golden.image.candidate_id}: {problem}", hint="the edit has no effect in this source"
         )

@@ -62,51 +62,51 @@ PASSING = re.compile(
 )
 
 
-def stage_of(said: str) -> str:
+def stage_of(output: str) -> str:
     """How far the build came."""
-    stages = STAGE.findall(said)
+    stages = STAGE.findall(output)
     return stages[-1] if stages else "start"  # the container itself did not work
 
 
-def cause_of(said: str) -> str:
+def cause_of(output: str) -> str:
     """The line that most likely says why."""
     for cause in CAUSES:
-        found = cause.search(said)
+        found = cause.search(output)
         if found is not None:
             return found[0].strip()[:300]
-    if re.search(r"\bError 153$", said, re.MULTILINE):  # 128 and SIGXFSZ
+    if re.search(r"\bError 153$", output, re.MULTILINE):  # 128 and SIGXFSZ
         return "a file grew beyond the limit (File too large)"
-    failed = re.search(r"^make(\[\d+\])?: \*\*\* .*$", said, re.MULTILINE)
+    failed = re.search(r"^make(\[\d+\])?: \*\*\* .*$", output, re.MULTILINE)
     if failed is not None:
         return failed[0].strip()[:300]
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in output.splitlines() if line.strip()]
     return lines[-1].strip()[:300] if lines else "no output"
 
 
-def may_be_the_toolchain(said: str) -> bool:
+def may_be_the_toolchain(output: str) -> bool:
     """Whether another toolchain might build the same tree."""
-    return stage_of(said) in SURROUNDINGS or CRATES.search(said) is not None
+    return stage_of(output) in SURROUNDINGS or CRATES.search(output) is not None
 
 
-def may_be_stale(said: str) -> bool:
+def may_be_stale(output: str) -> bool:
     """Whether what an earlier build left in the folder may be the cause."""
-    return bool(STALE.search(said)) or stage_of(said) in {*SURROUNDINGS, LAYING_OUT}
+    return bool(STALE.search(output)) or stage_of(output) in {*SURROUNDINGS, LAYING_OUT}
 
 
-def unfetched(said: str, origin: str, log: Path) -> DsbisectError:
+def unfetched(output: str, origin: str, log: Path) -> DsbisectError:
     """Why a source's crates are not here: its own doing, or the network's."""
-    what = f"the crates of {origin} cannot be fetched: {cause_of(said)}"
-    if UNFIT.search(said) is None:
+    what = f"the crates of {origin} cannot be fetched: {cause_of(output)}"
+    if UNFIT.search(output) is None:
         return UnreachableError(
             what, hint="cargo's own configuration is used: check the network, proxy and mirrors",
             log=log,
         )  # fmt: skip
     error = UnbuildableError(f"unbuildable: {what}", log=log)
     error.lasting = False  # the registry may have changed by then
-    error.toolchain_may_be_wrong = CRATES.search(said) is not None
+    error.toolchain_may_be_wrong = CRATES.search(output) is not None
     return error
 
 
-def passing(said: str) -> bool:
+def passing(output: str) -> bool:
     """Whether the surroundings failed rather than the source: another time it may build."""
-    return bool(PASSING.search(said)) or stage_of(said) == "start"
+    return bool(PASSING.search(output)) or stage_of(output) == "start"

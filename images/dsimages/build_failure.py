@@ -59,29 +59,29 @@ REPEATED = re.compile(
 )
 
 
-def no_answer_or_a_refusal(said: str) -> type[UnreachableError | RefusedError]:
+def no_answer_or_a_refusal(output: str) -> type[UnreachableError | RefusedError]:
     """Whether a fetch failed for the network, which would fail others as well."""
-    return UnreachableError if SILENT.search(said) else RefusedError
+    return UnreachableError if SILENT.search(output) else RefusedError
 
 
 def fault(done: Completed, what: str, log: Path) -> DsbisectError:
     """The error that a failed command of a build stands for."""
-    said = f"{done.stdout}\n{done.stderr}"
-    ended = _ended(done, said, what, log)
+    output = f"{done.stdout}\n{done.stderr}"
+    ended = _ended(done, output, what, log)
     if ended is not None:
         return ended
-    refused = _refused(said, what, log)
+    refused = _refused(output, what, log)
     if refused is not None:
         return refused
-    unreachable = UNREACHABLE.search(said)
+    unreachable = UNREACHABLE.search(output)
     if unreachable is not None:
-        return no_answer_or_a_refusal(said)(
+        return no_answer_or_a_refusal(output)(
             f"{what}: a package source or registry cannot be used: {unreachable[0].strip()}",
             hint="check the network and its proxy; another mirror: base.mirror or "
             "DSBISECT_MIRROR_<SUITE>",
             log=log,
         )
-    unmet = UNMET.search(said)
+    unmet = UNMET.search(output)
     if unmet is not None:
         return PackageError(
             f"{what}: packages do not fit each other: {unmet[0].strip()}",
@@ -94,9 +94,9 @@ def fault(done: Completed, what: str, log: Path) -> DsbisectError:
     return ImageError(f"{what}: {last_line(short)}", hint="see the log", log=log)
 
 
-def _refused(said: str, what: str, log: Path) -> PackageError | None:
+def _refused(output: str, what: str, log: Path) -> PackageError | None:
     """What the scripts that install packages refused."""
-    refused = REFUSED.search(said)
+    refused = REFUSED.search(output)
     if refused is not None:
         return PackageError(
             f"{what}: package {refused['name']}: wanted {refused['wanted']}; "
@@ -105,7 +105,7 @@ def _refused(said: str, what: str, log: Path) -> PackageError | None:
             "(EOL archive, vault, Koji); `--relock` accepts what is offered now",
             log=log,
         )
-    unsigned = UNSIGNED.search(said)
+    unsigned = UNSIGNED.search(output)
     if unsigned is not None:
         why = f"no key in the image for {unsigned['repository']}"
         return PackageError(
@@ -118,17 +118,17 @@ def _refused(said: str, what: str, log: Path) -> PackageError | None:
     return None
 
 
-def _ended(done: Completed, said: str, what: str, log: Path) -> DsbisectError | None:
+def _ended(done: Completed, output: str, what: str, log: Path) -> DsbisectError | None:
     """What ended it from outside."""
     if done.timed_out:
         return DeadlineError(f"{what}: it timed out", hint="a slow network: run it again", log=log)
-    if says_disk_full(said):
+    if says_disk_full(output):
         return DiskFullError(
             f"{what}: no space left",
             hint="`dsbisect clean --images` frees what the lab made; the next run resumes",
             log=log,
         )
-    if done.status in KILLED or "signal: killed" in said:
+    if done.status in KILLED or "signal: killed" in output:
         return EngineError(
             f"{what}: what ran was killed",
             hint="was there too little memory? The same command continues where this one stopped",

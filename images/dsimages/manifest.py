@@ -26,9 +26,9 @@ def read_packages(engine: Engine, reference: str, log: Path | None = None) -> di
     )  # fmt: skip
     packages = parse(done.stdout)
     if not done.ok or not packages:
-        said = last_line(done) if not done.ok else "no package manager answered"
+        output = last_line(done) if not done.ok else "no package manager answered"
         raise ImageError(
-            f"{reference}: its packages cannot be listed: {said}",
+            f"{reference}: its packages cannot be listed: {output}",
             hint="`dsbisect image build --no-cache` makes the image again",
             log=log,
         )

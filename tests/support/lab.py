@@ -28,7 +28,7 @@ def lock_debian_rows() -> None:
     """Have the images of the Debian rows, and the lock of the project's matrix that names them.
 
     Where a lock does not know a row, its packages are installed again: without this, in the folder
-    of every test of a fresh clone. A row that cannot be had fails the tests that need it.
+    of every test of a fresh clone. A row that is not available fails the tests that need it.
     """
     matrix = load_matrix(ROOT / "matrix.yaml")
     series = find_series(matrix, matrix.defaults.series)

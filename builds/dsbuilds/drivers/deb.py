@@ -46,13 +46,13 @@ class DebDriver:
 
         def unpacked() -> Tree:
             with work_folder() as build:
-                said = confined_run(
+                output = confined_run(
                     at, toolset.reference, UNPACK, source.control,
                     build=build, volumes=((source.folder, "/source", "ro"),), limits=order.limits,
                 )  # fmt: skip
-                if said is not None:
+                if output is not None:
                     raise UnbuildableError(
-                        f"{source.origin} cannot be unpacked: {cause_of(said)}", log=at.log
+                        f"{source.origin} cannot be unpacked: {cause_of(output)}", log=at.log
                     )
                 return imported(build, source.origin, "unpacked")
 

@@ -204,10 +204,10 @@ def _run(
     build: Path,
     source: Path | None,
 ) -> None:
-    said = confined_run(
+    output = confined_run(
         at, toolset.reference, driver.script, str(len(available_cpus())), *driver.flags,
         build=build, source=source,
         cache=None if order.clean else compiler_cache(toolset.key), limits=order.limits,
     )  # fmt: skip
-    if said is not None:
-        raise unbuildable(said, at.log)
+    if output is not None:
+        raise unbuildable(output, at.log)

@@ -60,13 +60,13 @@ class RpmDriver:
             build = work / "build"
             build.mkdir()
             _copied(order, order.source.control_text, build)
-            said = confined_run(
+            output = confined_run(
                 at, tools.reference, REQUIRES, order.source.control, *defines(self.flags),
                 build=build, limits=order.limits,
             )  # fmt: skip
-            if said is not None:
+            if output is not None:
                 raise UnbuildableError(
-                    f"the spec of {order.source.origin} cannot be read: {cause_of(said)}",
+                    f"the spec of {order.source.origin} cannot be read: {cause_of(output)}",
                     log=at.log,
                 )
             copy_output(build, "needs", target=work / "needs", keep=plain_file)
@@ -80,13 +80,13 @@ class RpmDriver:
         def prepared() -> Tree:
             with work_folder() as build:
                 _copied(order, source.control_text, build)
-                said = confined_run(
+                output = confined_run(
                     at, toolset.reference, PREPARE, source.control, *self.flags,
                     build=build, limits=order.limits,
                 )  # fmt: skip
-                if said is not None:
+                if output is not None:
                     raise UnbuildableError(
-                        f"{source.origin} cannot be unpacked: {cause_of(said)}", log=at.log
+                        f"{source.origin} cannot be unpacked: {cause_of(output)}", log=at.log
                     )
                 return imported(build, source.origin, *_unpacked(build, source.origin))
 

@@ -59,8 +59,8 @@ def _missing(engine: Engine, image: str, install: Path, log: Path) -> set[str]:
 
 def _owners(engine: Engine, toolset: ToolchainImage, libraries: set[str], log: Path) -> Owners:
     """Which packages brought the libraries that the tree was linked with."""
-    said = _ask(engine, toolset.reference, "owners-of-libraries", *sorted(libraries), log=log)
-    lines = [line.split("\t") for line in said.splitlines()]
+    output = _ask(engine, toolset.reference, "owners-of-libraries", *sorted(libraries), log=log)
+    lines = [line.split("\t") for line in output.splitlines()]
     return {line[0]: (line[1], line[2]) for line in lines if len(line) == 3}
 
 

@@ -110,13 +110,13 @@ class _Making:
     def make(self, target: Path, progress: Progress) -> None:
         """Bring what is installed to ``target``; a failed incremental build gets a second try."""
         upon_another = (self.slot / "build" / "source").exists()
-        said = self._run(progress)
-        if said is not None and upon_another and may_be_stale(said):
+        output = self._run(progress)
+        if output is not None and upon_another and may_be_stale(output):
             progress("building from nothing: what an earlier build left does not fit")
             removed(self.slot)
-            said = self._run(progress)
-        if said is not None:
-            raise unbuildable(said, self.log)
+            output = self._run(progress)
+        if output is not None:
+            raise unbuildable(output, self.log)
         copy_output(self.slot / "build", "install", target=target)
         if not any(target.glob(SERVER)):
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)

@@ -70,11 +70,11 @@ def _files(path: Path, text: str) -> PatchSet:
     try:
         return PatchSet(lines())
     except UnidiffParseError as error:
-        said = str(error).strip()
+        problem = str(error).strip()
         wrong = (
             "a hunk names no file (---, +++) before it"
-            if said.startswith("Unexpected hunk")
-            else f"a hunk is not whole: {said}"
+            if problem.startswith("Unexpected hunk")
+            else f"a hunk is not whole: {problem}"
         )
         raise EditError(f"{path}, line {read}: {wrong}", hint=AS_DIFF) from error
 

@@ -65,8 +65,8 @@ def _patch_ids(repository: Repository, commits: str, files: tuple[str, ...]) -> 
         "diff-tree", "--stdin", "-p", "--root", "--full-index", "--no-renames", "--no-ext-diff",
         "--no-textconv", "--", *files, stdin=commits, what="read patches",
     )  # fmt: skip
-    said = repository.git.must("patch-id", "--stable", stdin=patches, what="compare patches")
-    pairs = (entry.split() for entry in said.splitlines())
+    output = repository.git.must("patch-id", "--stable", stdin=patches, what="compare patches")
+    pairs = (entry.split() for entry in output.splitlines())
     return {commit: patch for patch, commit in pairs}
 
 

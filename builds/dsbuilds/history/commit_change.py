@@ -36,12 +36,12 @@ def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = Fa
     ours, theirs = (_commit(git, tree, base) for tree in (here, after))
     done = git.call("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "-z",
                     ours, theirs)  # fmt: skip
-    merged, *said = done.stdout.split("\0")
+    merged, *output = done.stdout.split("\0")
     if done.status == 1 and merged:
         verb = "taken away from" if reverse else "applied to"
         raise SourceError(
             f"the change of {commit[:12]} cannot be {verb} {onto[:12]}: "
-            f"{_conflicts(git, merged, said)}",
+            f"{_conflicts(git, merged, output)}",
             hint="a commit in between changed the same lines",
         )
     if not done.ok:
@@ -65,12 +65,12 @@ def _commit(git: Git, tree: str, *parents: str) -> str:
     ).strip()
 
 
-def _conflicts(git: Git, merged: str, said: list[str]) -> str:
+def _conflicts(git: Git, merged: str, output: list[str]) -> str:
     """Git's words on each conflict, and the lines of it where there are lines."""
     # (MODE HASH STAGE TAB PATH NUL)* NUL (COUNT NUL (PATH NUL)* KIND NUL MESSAGE NUL)*
-    files = said[: said.index("")]
+    files = output[: output.index("")]
     paths = dict.fromkeys(entry.partition("\t")[2] for entry in files)
-    messages = [text.strip() for text in said[len(files) :] if text.startswith("CONFLICT (")]
+    messages = [text.strip() for text in output[len(files) :] if text.startswith("CONFLICT (")]
     told = [text for text in messages if "):" in text] or [f"conflict in {', '.join(paths)}"]
     hunks = [_hunk(path, git.call("cat-file", "blob", f"{merged}:{path}").stdout) for path in paths]
     return "\n".join(["; ".join(told), *filter(None, hunks)])

@@ -32,12 +32,12 @@ def steps_along(
     """For each commit but the first: what differs from the one before it on the line."""
     steps: dict[str, tuple[CommitStep, ...]] = dict.fromkeys(commits[1:], ())
     pairs = "".join(f"{after} {before}\n" for before, after in pairwise(commits))
-    said = repository.git.must(
+    output = repository.git.must(
         "diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev",
         stdin=pairs, what=f"compare the commits of {repository.source}",
     )  # fmt: skip
     # COMMIT NUL (:MODE MODE HASH HASH STATUS NUL PATH NUL)*
-    fields = iter(said.split("\0")[:-1])
+    fields = iter(output.split("\0")[:-1])
     commit, found = "", list[CommitStep]()
     for field in fields:
         if field.startswith(":"):

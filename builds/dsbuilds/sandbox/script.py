@@ -31,13 +31,13 @@ INSIDE = "/usr/libexec/dsbisect-build/script"
 SOURCE = "/usr/libexec/dsbisect-build/source.tar"
 
 
-def unbuildable(said: str, log: Path) -> UnbuildableError:
+def unbuildable(output: str, log: Path) -> UnbuildableError:
     """The error for the output of the tools."""
     error = UnbuildableError(
-        f"unbuildable: {cause_of(said)} (while it ran {stage_of(said)})", log=log
+        f"unbuildable: {cause_of(output)} (while it ran {stage_of(output)})", log=log
     )
-    error.lasting = not passing(said)
-    error.toolchain_may_be_wrong = may_be_the_toolchain(said)
+    error.lasting = not passing(output)
+    error.toolchain_may_be_wrong = may_be_the_toolchain(output)
     return error
 
 
@@ -82,14 +82,14 @@ def confined_run(
         raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
     if done.ok:
         return None
-    said = "\n".join(line[:LINE] for line in plain(f"{done.stdout}\n{done.stderr}").splitlines())
-    if says_disk_full(said) and shutil.disk_usage(build).free < FULL_BYTES:
+    output = "\n".join(line[:LINE] for line in plain(f"{done.stdout}\n{done.stderr}").splitlines())
+    if says_disk_full(output) and shutil.disk_usage(build).free < FULL_BYTES:
         raise disk_full(build)
     if done.status > HIGHEST:
-        error = UnbuildableError(f"the build was ended: {cause_of(said)}", log=at.log)
+        error = UnbuildableError(f"the build was ended: {cause_of(output)}", log=at.log)
         error.lasting = False
         raise error
-    return said
+    return output
 
 
 @contextmanager

@@ -98,9 +98,9 @@ def _first_that_is_there(
         progress(f"the archive no longer holds the source {version}")
 
 
-def fitting(package: str, wish: str | None, said: str) -> list[str]:
+def fitting(package: str, wish: str | None, output: str) -> list[str]:
     """The versions that apt's list of sources offers and that answer, newest first."""
-    listed = Deb822.iter_paragraphs(said, use_apt_pkg=False)
+    listed = Deb822.iter_paragraphs(output, use_apt_pkg=False)
     offered = [str(each["Version"]) for each in listed if each.get("Package") == package]
     found = {version for version in offered if wish is None or answers(version, wish)}
     if not found:
@@ -114,20 +114,20 @@ def fitting(package: str, wish: str | None, said: str) -> list[str]:
 
 def refusal(done: Completed, what: str, log: Path) -> DsbisectError:
     """The error that a failed fetch stands for."""
-    said = f"{done.stdout}\n{done.stderr}"
+    output = f"{done.stdout}\n{done.stderr}"
     if done.timed_out:
         return DeadlineError(f"{what}: fetching it timed out", hint="run it again", log=log)
-    unreachable = UNREACHABLE.search(said)
+    unreachable = UNREACHABLE.search(output)
     if unreachable is not None:
-        return no_answer_or_a_refusal(said)(
+        return no_answer_or_a_refusal(output)(
             f"{what} cannot be fetched: {unreachable[0].strip()}",
             hint="check the network and its proxy; an archive that no longer has its sources: name "
             "a snapshot of it in packages.sources",
             log=log,
         )
-    errors = [line for line in said.splitlines() if line.startswith("E:")]
+    errors = [line for line in output.splitlines() if line.startswith("E:")]
     return SourceError(
-        f"{what} cannot be had: {errors[0] if errors else cause_of(said)}",
+        f"{what} is not available: {errors[0] if errors else cause_of(output)}",
         hint="an archive without sources: name an SRPM, a tarball or a repository instead",
         log=log,
     )

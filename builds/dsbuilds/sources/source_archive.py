@@ -134,10 +134,10 @@ def _contents(tree: Tree, blobs: list[Blob], work: Path) -> Iterator[tuple[Blob,
     asked = "".join(f"{blob.digest}\n" for blob in blobs)
     sizes = tree.git.must("cat-file", "--batch-check", stdin=asked, what=f"read {tree.origin}")
     total = 0
-    for blob, said in zip(blobs, sizes.splitlines(), strict=True):
-        digest, kind, *size = said.split()
+    for blob, header in zip(blobs, sizes.splitlines(), strict=True):
+        digest, kind, *size = header.split()
         if kind != "blob" or digest != blob.digest:
-            raise BuildError(f"{tree.origin} lacks the file {blob.path} ({said})", hint=LACKING)
+            raise BuildError(f"{tree.origin} lacks the file {blob.path} ({header})", hint=LACKING)
         total += int(size[0])
     if total > MOST_BYTES:
         raise BuildError(f"{tree.origin} is a source of {total >> 20} MiB, which is too much")

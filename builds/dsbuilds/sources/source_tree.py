@@ -162,19 +162,19 @@ def temporary_index() -> Iterator[dict[str, str]]:
         yield {"GIT_INDEX_FILE": str(Path(folder) / secrets.token_hex(4))}
 
 
-def _refusal(said: str) -> str:
-    lines = [line.removeprefix("error: ") for line in said.splitlines() if "error:" in line]
-    return "; ".join(lines) or last_words(said)
+def _refusal(output: str) -> str:
+    lines = [line.removeprefix("error: ") for line in output.splitlines() if "error:" in line]
+    return "; ".join(lines) or last_output(output)
 
 
-def last_words(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
+def last_output(output: str) -> str:
+    lines = [line for line in output.splitlines() if line.strip()]
     return lines[-1] if lines else "git printed nothing"
 
 
-def _hunk(patch: str, said: str) -> str:
+def _hunk(patch: str, output: str) -> str:
     """The hunk that git names by file and line of the old text."""
-    failed = re.search(r"patch failed: (?P<path>.+):(?P<line>\d+)", said)
+    failed = re.search(r"patch failed: (?P<path>.+):(?P<line>\d+)", output)
     if failed is None:
         return ""
     try:

@@ -31,13 +31,13 @@ def srpm_source(at: Workshop, image: Image, wish: SrpmSource) -> SourcePackage:
 
     def fill(folder: Path) -> None:
         with work_folder() as build:
-            said = confined_run(
+            output = confined_run(
                 at, image.reference, UNPACK, "source.rpm",
                 build=build, volumes=((path, "/source/source.rpm", "ro"),), limits=LIMITS,
             )  # fmt: skip
-            if said is not None:
+            if output is not None:
                 raise SourceError(
-                    f"{path.name} is not a source RPM: {cause_of(said)}",
+                    f"{path.name} is not a source RPM: {cause_of(output)}",
                     hint="name a file that ends in .src.rpm",
                     log=at.log,
                 )

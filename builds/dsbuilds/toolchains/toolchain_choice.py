@@ -34,11 +34,11 @@ def fitting(needs: Needs, toolchains: Sequence[Toolchain]) -> tuple[Toolchain, .
     found = tuple(each for each in toolchains if needs.words <= set(each.offers))
     if not found:
         lacking = {each.id: sorted(needs.words - set(each.offers)) for each in toolchains}
-        said = "; ".join(
+        note = "; ".join(
             f"{each.id} lacks {', '.join(lacking[each.id])}" for each in toolchains if each.offers
         )
         raise BuildError(
-            f"unbuildable: no toolchain fits this tree: {said or 'the matrix has none'}",
+            f"unbuildable: no toolchain fits this tree: {note or 'the matrix has none'}",
             hint="add one under `toolchains:` in the matrix: docs/builds.md",
         )
     return found
@@ -86,14 +86,14 @@ def for_range(
         {way.toolchain.id for way in ways if way.left_out == ways[0].left_out} for ways in ends
     ]
     common = [each for each in toolchains if all(each.id in choice for choice in choices)]
-    said = None
+    note = None
     if not common:
         each_end = " and ".join(ways[0].toolchain.id for ways in ends)
-        said = (
+        note = (
             f"no toolchain builds both ends: they are built by {each_end}, so their libraries "
             "differ too, and a difference may come from those"
         )
-    return tuple(dict.fromkeys([*common, *toolchains])), said
+    return tuple(dict.fromkeys([*common, *toolchains])), note
 
 
 def named(name: str, toolchains: Sequence[Toolchain]) -> Toolchain:

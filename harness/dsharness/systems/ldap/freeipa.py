@@ -48,9 +48,9 @@ class FreeIpa(IpaDirectory):
         del seed
 
         def probe() -> int | None:
-            said = box.execute("cat", EXIT_CODE).stdout.strip()
-            if said:
-                return int(said) if said.isdigit() else 1
+            output = box.execute("cat", EXIT_CODE).stdout.strip()
+            if output:
+                return int(output) if output.isdigit() else 1
             if not box.running:
                 raise install_error(box, "the container ended", INSTALL_LOG)
             return None
