@@ -39,5 +39,7 @@ def percent(value: float) -> str:
 
 
 def spell(stored: StoredPassword) -> str:
-    """A stored password's scheme and rounds."""
-    return stored.scheme + (f", {whole(stored.rounds)} rounds" if stored.rounds else "")
+    """A stored password's scheme and rounds, and the memory that each goes over."""
+    rounds = f", {whole(stored.rounds)} rounds" if stored.rounds else ""
+    memory = f" over {whole(stored.memory_kib)} KiB" if stored.memory_kib else ""
+    return stored.scheme + rounds + memory

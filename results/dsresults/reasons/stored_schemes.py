@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from dsharness import products
 from dsharness.systems.ldap.stored_password import SCHEME, StoredPassword
@@ -22,12 +23,12 @@ def stored_change(place: StepPlace) -> Iterator[Reason]:
     if stored is None or stored[0] == stored[1]:
         return
     before, after = stored
-    rounds = after.rounds / before.rounds if before.rounds and after.rounds else None
+    work = _work(before, after)
     text = f"The stored password changes from {spell(before)} to {spell(after)}"
-    text += f": {times(rounds)} the rounds. " if rounds else ". "
+    text += f": {times(work.factor)} the {work.noun}. " if work else ". "
     yield Reason(
         topic=place.name,
-        text=text + " ".join(_account(place, change, stored, rounds) for change in place.changes),
+        text=text + " ".join(_account(place, change, stored, work) for change in place.changes),
         confidence=Confidence.MEASURED,
         evidence=tuple(_evidence(place, change) for change in place.changes),
     )
@@ -57,11 +58,29 @@ def known_changes(place: StepPlace) -> Iterator[Reason]:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """How much more there is to compute, as far as the stored values say."""
+
+    factor: float
+    noun: str = "rounds"
+
+
+def _work(before: StoredPassword, after: StoredPassword) -> _Work | None:
+    if not before.rounds or not after.rounds:
+        return None
+    rounds = after.rounds / before.rounds
+    if not before.memory_kib or not after.memory_kib:
+        return _Work(factor=rounds)
+    # Each round goes over all of the memory once.
+    return _Work(factor=rounds * after.memory_kib / before.memory_kib, noun="rounds and memory")
+
+
 def _account(
     place: StepPlace,
     change: Change,
     stored: tuple[StoredPassword, StoredPassword],
-    rounds: float | None,
+    work: _Work | None,
 ) -> str:
     cost = change.ratio.value
     begin = f"With {change.column.workload_id} it takes {times(cost)} the CPU time"
@@ -71,23 +90,23 @@ def _account(
             f"{begin}, but {' and '.join(free)} hardly hashes under this load (see the reuse of "
             "results), so the rounds do not explain it."
         )
-    if rounds is None:
+    if work is None:
         return f"{begin}."
     if stored[0].scheme == stored[1].scheme:
-        return f"{begin}: {_same_scheme(cost, rounds)}."
-    per_round = cost / rounds
+        return f"{begin}: {_same_scheme(cost, work)}."
+    per_round = cost / work.factor
     word = "cheaper" if per_round < 1 else "dearer"
     return f"{begin}: each round is {times(max(per_round, 1 / per_round))} {word}."
 
 
-def _same_scheme(cost: float, rounds: float) -> str:
-    left = cost / rounds
+def _same_scheme(cost: float, work: _Work) -> str:
+    left = cost / work.factor
     if 1 / ALL_OF_IT <= left <= ALL_OF_IT:
-        return "the rounds explain all of it"
-    if math.log(cost) * math.log(rounds) <= 0:
-        return "the rounds do not explain it"
-    more = "more" if abs(math.log(cost)) > abs(math.log(rounds)) else "less"
-    return f"{times(max(left, 1 / left))} {more} than the rounds explain"
+        return f"the {work.noun} explain all of it"
+    if math.log(cost) * math.log(work.factor) <= 0:
+        return f"the {work.noun} do not explain it"
+    more = "more" if abs(math.log(cost)) > abs(math.log(work.factor)) else "less"
+    return f"{times(max(left, 1 / left))} {more} than the {work.noun} explain"
 
 
 def _free(place: StepPlace, change: Change) -> list[str]:

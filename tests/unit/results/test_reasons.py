@@ -58,6 +58,15 @@ def test_rounds_that_explain_nothing():
     assert "the rounds do not explain it" in text
 
 
+def test_memory_is_work_like_rounds():
+    """As measured: OpenLDAP 2.5.13 and 2.6.10 with their own defaults of Argon2."""
+    old = truth(9.44, StoredPassword(scheme="ARGON2", rounds=3, memory_kib=4096))
+    new = truth(27.2, StoredPassword(scheme="ARGON2", rounds=5, memory_kib=7168))
+    text = having(texts(two(old, new), ("bind-random",)), "The stored password changes")
+    assert "to ARGON2, 5 rounds over 7\u202f168 KiB: 2.92 times the rounds and memory." in text
+    assert text.endswith("the rounds and memory explain all of it.")
+
+
 def test_another_scheme_is_compared_by_the_round():
     found = texts(DEBIAN)
     text = having(found, "from PBKDF2_SHA256")
