@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from storing import sample
+from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.lab.campaign_loop import run_campaign
@@ -49,17 +50,17 @@ class Benches:
             yield taken.model_copy(update={"id": str(uuid.uuid4()), "campaign_id": campaign_id})
 
 
-class Teller:
-    """Tells each sample on standard output."""
+class TellingWatcher(RecordingWatcher):
+    """Names each thing that it is told on standard output."""
 
-    def __getattr__(self, name: str) -> object:
-        return lambda *_facts: print(name, flush=True)  # noqa: T201 - the test reads it
+    def _hear(self, *facts: object) -> None:
+        print(facts[0], flush=True)  # noqa: T201 - the test reads it
 
 
 def search(store: Store, each_s: float) -> Campaign:
     return run_campaign(
         QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), benches=Benches(each_s),
-        store=store, listener=Teller(),  # type: ignore[arg-type]
+        store=store, listener=TellingWatcher(),
     )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from watchers import RecordingWatcher
+
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
@@ -232,13 +234,6 @@ class Benches:
             yield sample.model_copy(update={"campaign_id": campaign_id})
 
 
-class Deaf:
-    """Receives everything and prints nothing."""
-
-    def __getattr__(self, name: str):
-        return lambda *facts: None
-
-
 SEARCHED: dict[str, tuple[Campaign, list[Sample]]] = {}
 
 
@@ -276,7 +271,7 @@ def _searched(
             search=Halving(),
             benches=benches,
             store=store,
-            listener=Deaf(),
+            listener=RecordingWatcher(),
         )
         taken = store.samples(campaign_id=kept.id)
     fixed = f"campaign-{workload}"

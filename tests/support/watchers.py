@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dsbisect.rows.row_samples import SamplesListener
+from dsbisect.lab.watcher import SamplesListener
 from dsbisect.search.question import Measure, Question
 from dsharness.model import Boundary, Campaign, Sample
 

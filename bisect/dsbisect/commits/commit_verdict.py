@@ -12,8 +12,9 @@ from dsbisect.commits.commits_request import (
     tree_of,
 )
 from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.lab.laboratory import Laboratory, LabPlan
-from dsbisect.rows.rows_study import Watcher
+from dsbisect.lab.lab_plan import LabPlan
+from dsbisect.lab.laboratory import open_lab
+from dsbisect.lab.watcher import Watcher
 from dsbisect.search.question import Question
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.relevant_files import server_key
@@ -58,17 +59,13 @@ def judge_commit(
         settings_id=ask.settings.id,
         metric=ask.metric,
     )
-    watcher.begin(question.line, 1)
-    if crossing is not None:
-        watcher.preparing(good, crossing)
-    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
-        laboratory.prepare(question.line, watcher)
+    with open_lab(
+        plan, supply, question.line, engine=engine, store=store, watcher=watcher, note=crossing
+    ) as laboratory:
         campaign = run_campaign(
             question,
             ask.workload,
-            search=SearchOptions(paired=plan.seats is not None).search(
-                ask.workload, survey_up_to=3
-            ),
+            search=SearchOptions(paired=laboratory.paired).search(ask.workload, survey_up_to=3),
             benches=laboratory,
             store=store,
             listener=watcher,

@@ -14,8 +14,9 @@ from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.line_queue import hunt
 from dsbisect.commits.proof import Case, judged, prove
 from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
-from dsbisect.lab.laboratory import Laboratory, LabPlan
-from dsbisect.rows.rows_study import Watcher
+from dsbisect.lab.lab_plan import LabPlan
+from dsbisect.lab.laboratory import Laboratory, open_lab
+from dsbisect.lab.watcher import Watcher
 from dsbisect.search.question import Question, Search
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.commit_change import picked
@@ -66,27 +67,25 @@ def run_commits(
         workloads=(ask.workload,),
         keep=ask.keep,
     )
-    watcher.begin(ends, 1)
-    if crossing is not None:
-        watcher.preparing(ends[0], crossing)
-    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
-        chase = _Chase(
+    for end in ends:
+        supply.add(end, scope.tree(end))
+    with open_lab(
+        plan, supply, ends, engine=engine, store=store, watcher=watcher, note=crossing
+    ) as laboratory:
+        study = CommitsStudy(
             ask=ask,
             scope=scope,
             supply=supply,
             laboratory=laboratory,
             store=store,
             watcher=watcher,
-            options=replace(options or SearchOptions(), paired=plan.seats is not None),
+            options=replace(options or SearchOptions(), paired=laboratory.paired),
+            interrupted=_interrupted(scope.name, ask, store),
         )
-        chase.prepare(ends)
-        chase.interrupted = _interrupted(scope.name, ask, store)
-        findings = chase.run()
+        findings = study.run()
         images = {name: golden.image for name, golden in laboratory.goldens.items()}
-        for image in images.values():
-            store.add_image(image)
     samples = tuple(
-        sample for campaign in chase.campaigns for sample in store.samples(campaign_id=campaign.id)
+        sample for campaign in study.campaigns for sample in store.samples(campaign_id=campaign.id)
     )
     findings = findings.model_copy(
         update={
@@ -97,7 +96,7 @@ def run_commits(
         }
     )
     return CommitsResult(
-        findings=findings, campaigns=tuple(chase.campaigns), samples=samples, images=images
+        findings=findings, campaigns=tuple(study.campaigns), samples=samples, images=images
     )
 
 
@@ -112,7 +111,7 @@ def _interrupted(series_id: str, ask: Ask, store: Store) -> Campaign | None:
 
 
 @dataclass(kw_only=True)
-class _Chase:
+class CommitsStudy:
     """One run: what the laboratory is asked for, and the results."""
 
     ask: Ask
@@ -124,12 +123,6 @@ class _Chase:
     options: SearchOptions
     interrupted: Campaign | None = None  # where an earlier run of this was stopped
     campaigns: list[Campaign] = field(default_factory=list)
-
-    def prepare(self, ends: Sequence[str]) -> None:
-        """The load generator and both ends: without them there is nothing to search."""
-        for end in ends:
-            self._add(end)
-        self.laboratory.prepare(ends, self.watcher)
 
     def run(self) -> CommitFindings:
         found = hunt(self.scope.line, self._boundary, self._sides)

@@ -11,12 +11,13 @@ from typing import Any, Literal, Protocol
 
 from dsbisect.lab.repeated_failure import FailureRow
 from dsbisect.lab.search_claim import Claim, claimed
+from dsbisect.lab.watcher import Listener
 from dsbisect.search.question import History, Measure, Question, Search
 from dsbisect.search.search_loop import Turn, run_search
 from dsbisect.search.search_record import PLAIN, as_recorded, recorded
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError
-from dsharness.model import Boundary, Campaign, Sample, Workload
+from dsharness.model import Campaign, Sample, Workload
 from dsresults.store import Store
 
 Kind = Literal["rows", "commits"]
@@ -51,20 +52,6 @@ class SampleSource(Protocol):
     def ahead(self, candidates: Sequence[str]) -> None:
         """These may be needed next."""
         ...
-
-
-class Listener(Protocol):
-    """Receives what happens."""
-
-    def resumed(self, campaign: Campaign, samples: int) -> None: ...
-
-    def step(self, question: Question, step: Measure) -> None: ...
-
-    def sampled(self, sample: Sample) -> None: ...
-
-    def unmeasurable(self, row: str, why: str) -> None: ...
-
-    def answered(self, boundary: Boundary) -> None: ...
 
 
 def run_campaign(

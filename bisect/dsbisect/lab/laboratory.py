@@ -5,91 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.candidates import RowSupply, Supply
+from dsbisect.lab.lab_plan import LabPlan
+from dsbisect.lab.watcher import Preparation, Watcher
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InstanceError, WorkloadError
-from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cpus
+from dsharness.machine.host import machine_now
 from dsharness.machine.machine_lock import measuring_alone
-from dsharness.measure.duet import Seats, duet_seats, sit, take_duet
+from dsharness.measure.duet import Seats, sit, take_duet
 from dsharness.measure.fitness import refuse_unfit
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
-from dsharness.model import Image, Machine, Matrix, Sample, Settings, Workload
+from dsharness.model import Image, Machine, Sample, Workload
 from dsharness.process.command import stop_all
-from dsharness.systems import Seed
 from dsimages.buildah import remove_leftovers
+from dsresults.store import Store
 
 WORKERS = 2
 T = TypeVar("T")
 
 Progress = Callable[[str, str], None]  # (candidate, what is happening)
-
-
-class Preparation(Protocol):
-    """Receives how each candidate's preparation ended."""
-
-    def prepared(self, row: str) -> None: ...
-
-    def failed(self, row: str, why: str) -> None: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabPlan:
-    """What all servers of one laboratory have in common."""
-
-    matrix: Matrix
-    settings: Settings
-    workloads: tuple[Workload, ...]
-    cpus: CpuPlan
-    seats: Seats | None = None  # two candidates are measured at the same time, on these CPUs
-    keep: bool = False
-
-    @classmethod
-    def on(
-        cls,
-        engine: Engine,
-        *,
-        matrix: Matrix,
-        settings: Settings,
-        workloads: Sequence[Workload],
-        duet: bool = True,
-        keep: bool = False,
-    ) -> LabPlan:
-        """For this machine: in duets if there are enough CPUs."""
-        cpus = available_cpus()
-        seats = duet_seats(cpus, can_move=engine.moves_cpus) if duet else None
-        return cls(
-            matrix=matrix,
-            settings=settings,
-            workloads=tuple(workloads),
-            cpus=seats[0] if seats else plan_cpus(cpus, can_pin=engine.pins_cpus),
-            seats=seats,
-            keep=keep,
-        )
-
-    @property
-    def seed(self) -> Seed:
-        entries = max(workload.entries for workload in self.workloads)
-        return Seed(entries=entries, settings=self.settings)
-
-    @property
-    def tool(self) -> str:
-        """What applies the load; one lab has one."""
-        tools = {workload.tool: workload.id for workload in self.workloads}
-        if len(tools) > 1:
-            raise WorkloadError(
-                f"workloads of several load tools: {', '.join(map(': '.join, tools.items()))}",
-                hint="ask for them one after the other",
-            )
-        return next(iter(tools))
 
 
 class Laboratory:
@@ -154,6 +96,15 @@ class Laboratory:
     @property
     def images(self) -> dict[str, Image]:
         return {golden.image.key: golden.image for golden in self.goldens.values()}
+
+    @property
+    def paired(self) -> bool:
+        """Whether two candidates are measured at the same time."""
+        return self._plan.seats is not None
+
+    def store_images(self, store: Store) -> None:
+        for image in self.images.values():
+            store.add_image(image)
 
     def prepare(self, candidates: Iterable[str], told: Preparation) -> None:
         """Build images and golden states, two at a time; a candidate that fails is noted.
@@ -296,6 +247,29 @@ class Laboratory:
                     )
                 )
             return place, self._resources.enter_context(made.pop_all())
+
+
+@contextmanager
+def open_lab(
+    plan: LabPlan,
+    supply: Supply,
+    candidates: Sequence[str],
+    *,
+    engine: Engine,
+    store: Store,
+    watcher: Watcher,
+    questions: int = 1,
+    note: str | None = None,
+) -> Iterator[Laboratory]:
+    """A lab whose candidates are prepared, as far as they can be; it stores their images."""
+    watcher.begin(candidates, questions)
+    if note is not None:
+        watcher.preparing(candidates[0], note)
+    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
+        laboratory.prepare(candidates, watcher)
+        laboratory.store_images(store)
+        yield laboratory
+        laboratory.store_images(store)
 
 
 def retry_if_killed(make: Callable[[], T]) -> T:

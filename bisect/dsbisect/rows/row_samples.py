@@ -5,20 +5,14 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from dsbisect.lab.candidates import RowSupply
-from dsbisect.lab.laboratory import Laboratory, LabPlan
-from dsbisect.rows.rows_study import Watcher
+from dsbisect.lab.lab_plan import LabPlan
+from dsbisect.lab.laboratory import open_lab
+from dsbisect.lab.watcher import SamplesListener
 from dsharness.containers.engine import Engine
 from dsharness.model import Campaign, Matrix, Sample, Settings, Workload
 from dsresults.store import Store
-
-
-class SamplesListener(Watcher, Protocol):
-    """A watcher that also receives how many samples are taken without a search."""
-
-    def expect(self, samples: int) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +42,11 @@ def measure_row(
     )
     supply = RowSupply(engine=engine, matrix=look.matrix, relock=look.relock)
     taken: list[Sample] = []
-    with Laboratory(engine, plan, supply, listener.preparing) as laboratory:
-        listener.begin([look.row], questions=1)
-        laboratory.prepare([look.row], listener)
+    with open_lab(
+        plan, supply, [look.row], engine=engine, store=store, watcher=listener
+    ) as laboratory:
         if look.row in laboratory.failures:
             raise laboratory.failures[look.row]
-        for image in laboratory.images.values():
-            store.add_image(image)
         listener.expect(len(look.workloads) * look.samples)
         for workload in look.workloads:
             campaign = Campaign(

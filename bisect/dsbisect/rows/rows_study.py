@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from dsbisect.lab.campaign_loop import (
-    Listener,
     SampleSource,
     answered_before,
     run_campaign,
     unfinished,
 )
 from dsbisect.lab.candidates import RowSupply
-from dsbisect.lab.laboratory import Laboratory, LabPlan, Preparation
+from dsbisect.lab.lab_plan import LabPlan
+from dsbisect.lab.laboratory import open_lab
+from dsbisect.lab.watcher import Watcher
 from dsbisect.rows.rows_request import Request
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.question import Question, Search
@@ -38,14 +38,6 @@ class Findings:
     images: dict[str, Image]
 
 
-class Watcher(Listener, Preparation, Protocol):
-    """A listener that also receives preparations."""
-
-    def preparing(self, row: str, what: str) -> None: ...
-
-    def begin(self, rows: Sequence[str], questions: int) -> None: ...
-
-
 def run_study(
     request: Request,
     *,
@@ -65,12 +57,11 @@ def run_study(
         keep=request.keep,
     )
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
-    how = replace(options or SearchOptions(), paired=plan.seats is not None)
-    watcher.begin(rows, len(lines) * len(request.workloads))
-    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
-        laboratory.prepare(rows, watcher)
-        for image in laboratory.images.values():
-            store.add_image(image)
+    questions = len(lines) * len(request.workloads)
+    with open_lab(
+        plan, supply, rows, engine=engine, store=store, watcher=watcher, questions=questions
+    ) as laboratory:
+        how = replace(options or SearchOptions(), paired=laboratory.paired)
         campaigns = _answer_all(request, laboratory, store, watcher, how)
         images = laboratory.images
     samples = [

@@ -19,7 +19,8 @@ from benches import DEFAULT, MATRIX, USERS, cpus_of, golden_of, image_of
 from small_disk import small_disk
 
 from dsbisect.lab.candidates import RowSupply
-from dsbisect.lab.laboratory import Laboratory, LabPlan
+from dsbisect.lab.lab_plan import LabPlan
+from dsbisect.lab.laboratory import Laboratory
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import found, remove
 from dsharness.errors import DiskFullError, ExitCode, InstanceError

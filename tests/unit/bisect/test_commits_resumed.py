@@ -9,7 +9,7 @@ import pytest
 from claiming_labs import QUESTION, Benches, search
 from watchers import RecordingWatcher
 
-from dsbisect.commits.commits_study import _Chase, _interrupted
+from dsbisect.commits.commits_study import CommitsStudy, _interrupted
 from dsbisect.search.plain.halving_search import Halving
 from dsharness.model import Campaign, LdcltWorkload, Settings
 from dsresults.store import Store
@@ -29,7 +29,7 @@ def chase(store: Store, heard: RecordingWatcher) -> Any:
         "ask": ASK, "scope": None, "supply": None, "laboratory": Benches(0), "store": store,
         "watcher": heard, "options": None, "interrupted": _interrupted("s", ASK, store),
     }  # fmt: skip
-    return _Chase(**everything)
+    return CommitsStudy(**everything)
 
 
 def proof(started_at: str) -> Campaign:

@@ -11,7 +11,8 @@ import pytest
 from lab import ROOT
 
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.lab.laboratory import Laboratory, LabPlan
+from dsbisect.lab.lab_plan import LabPlan
+from dsbisect.lab.laboratory import Laboratory
 from dsharness.containers.engine import Engine
 from dsharness.machine import host
 from dsharness.machine.host import CpuPlan, machine_id, place_id

@@ -4,6 +4,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.rows.rows_request import Request
@@ -56,6 +57,13 @@ class Laboratory:
     def __exit__(self, *_):
         pass
 
+    @property
+    def paired(self):
+        return False
+
+    def store_images(self, store):
+        pass
+
     def ahead(self, candidates):
         pass
 
@@ -79,23 +87,12 @@ class Laboratory:
             yield self.world.sample(row, turn).model_copy(update=identity)
 
 
-class Ear:
-    def __init__(self):
-        self.heard = []
-
-    def __getattr__(self, name):
-        return lambda *facts: self.heard.append((name, *facts))
-
-    def names(self):
-        return [name for name, *_ in self.heard]
-
-
 @pytest.fixture
 def laboratory(monkeypatch):
     class Fresh(Laboratory):
         pass
 
-    monkeypatch.setattr("dsbisect.rows.rows_study.Laboratory", Fresh)
+    monkeypatch.setattr("dsbisect.lab.laboratory.Laboratory", Fresh)
     return Fresh
 
 
@@ -106,7 +103,7 @@ def store(tmp_path):
 
 
 def study(store, asked=None):
-    ear = Ear()
+    ear = RecordingWatcher()
     return run_study(asked or request(), engine=ENGINE, store=store, watcher=ear), ear
 
 
@@ -116,7 +113,7 @@ def test_one_answer_for_each_workload(laboratory, store):
     assert answers == [("few", "debian-12", "debian-13"), ("many", "debian-12", "debian-13")]
     assert len(findings.samples) == laboratory.taken == len(store.samples())
     assert ear.heard[0] == ("begin", tuple(COSTS), 2)
-    assert ear.names().count("prepared") == 4
+    assert ear.names.count("prepared") == 4
 
 
 def test_every_row_gets_as_many_users_as_the_largest_workload(laboratory, store):
@@ -162,14 +159,14 @@ def test_interrupted_in_the_second_workload_the_first_answer_stands(
         findings, ear = study(again)
         assert laboratory.taken <= whole - first - into_the_second + 1
         assert len(again.campaigns()) == len(findings.campaigns) == 2
-        assert ear.names().count("answered") == 2
-        assert ear.names()[: ear.names().index("answered")].count("resumed") == 1
+        assert ear.names.count("answered") == 2
+        assert ear.names[: ear.names.index("answered")].count("resumed") == 1
 
 
 def test_a_whole_study_is_measured_anew(laboratory, store):
     study(store)
     findings, ear = study(store)
-    assert "resumed" not in ear.names()
+    assert "resumed" not in ear.names
     assert len(store.campaigns()) == 4
     assert {campaign.id for campaign in findings.campaigns} == {
         campaign.id for campaign in store.campaigns()[2:]

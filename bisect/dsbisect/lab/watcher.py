@@ -1,0 +1,45 @@
+"""What a lab and a search say of their progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dsbisect.search.question import Measure, Question
+from dsharness.model import Boundary, Campaign, Sample
+
+
+class Listener(Protocol):
+    """Receives what happens."""
+
+    def resumed(self, campaign: Campaign, samples: int) -> None: ...
+
+    def step(self, question: Question, step: Measure) -> None: ...
+
+    def sampled(self, sample: Sample) -> None: ...
+
+    def unmeasurable(self, row: str, why: str) -> None: ...
+
+    def answered(self, boundary: Boundary) -> None: ...
+
+
+class Preparation(Protocol):
+    """Receives how each candidate's preparation ended."""
+
+    def prepared(self, row: str) -> None: ...
+
+    def failed(self, row: str, why: str) -> None: ...
+
+
+class Watcher(Listener, Preparation, Protocol):
+    """A listener that also receives preparations."""
+
+    def preparing(self, row: str, what: str) -> None: ...
+
+    def begin(self, rows: Sequence[str], questions: int) -> None: ...
+
+
+class SamplesListener(Watcher, Protocol):
+    """A watcher that also receives how many samples are taken without a search."""
+
+    def expect(self, samples: int) -> None: ...
