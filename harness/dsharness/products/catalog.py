@@ -70,13 +70,13 @@ def product_of_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str 
 
 def why_no_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str:
     """What each product's source would have that this one lacks."""
-    said = []
+    reasons = []
     for name in product_ids(folder):
         facts = source_facts(name, folder)
         lacking = [path for path in facts.must_have if not has(path)] if facts else []
         if lacking:
-            said.append(f"no source of {product(name, folder).title}: it lacks {lacking[0]}")
-    return "; ".join(said)
+            reasons.append(f"not a source of {product(name, folder).title}: it lacks {lacking[0]}")
+    return "; ".join(reasons)
 
 
 @cache
@@ -86,7 +86,7 @@ def known_changes(name: str, folder: Path = FOLDER) -> KnownChanges:
 
 
 def build_needs_file(name: str, folder: Path = FOLDER) -> Path | None:
-    """Where it is said what its trees need to be built; dsbuilds reads it."""
+    """The file with what its trees need to be built; dsbuilds reads it."""
     path = folder / name / "build_needs.yaml"
     return path if path.exists() else None
 

@@ -65,7 +65,7 @@ class SourceFacts(Value):
     """What is known of a product's source (source.yaml)."""
 
     must_have: tuple[str, ...] = Field(
-        min_length=1, description="files that every version has: else it is no source of it"
+        min_length=1, description="files that every version has: otherwise it is not a source of it"
     )
     release_tags: str = Field(default="*", description="pattern of the tags that are releases")
     files: dict[str, str] = Field(

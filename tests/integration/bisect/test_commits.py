@@ -208,7 +208,7 @@ def test_a_repository_of_something_else(lab: Path) -> None:
         lab, "bisect", "commits", "--repo", str(other), "--good", "main~1", "--bad", "main"
     )
     assert done.returncode == ExitCode.SOURCE
-    assert "no repository of 389-ds" in done.stderr
+    assert "not a source of 389-ds" in done.stderr
 
 
 def test_a_dry_run_builds_nothing_and_tells_all(lab: Path) -> None:

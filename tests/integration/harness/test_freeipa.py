@@ -90,7 +90,7 @@ def test_an_installation_that_fails_shows_its_last_words(
     build(Workshop(engine=engine, deadline=Deadline.after(120), log=tmp_path / "log"), recipe)
     failing = Image(candidate_id="freeipa-fails", reference=reference, key=reference)
     try:
-        with pytest.raises(InstanceError, match="it said: CA did not start") as caught:
+        with pytest.raises(InstanceError, match="its last output: CA did not start") as caught:
             golden_state(engine, failing, SystemName.FREEIPA, SEED, progress=print)
     finally:
         untag(engine, reference)

@@ -124,7 +124,7 @@ def test_what_is_no_389_ds_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
     past = Past.begin(tmp_path / "repo", {"README.md": "something else\n"})
     past.commit("one")
-    with pytest.raises(SourceError, match="no source of 389-ds"):
+    with pytest.raises(SourceError, match="not a source of 389-ds"):
         survey(ask(past))
 
 

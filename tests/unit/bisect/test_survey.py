@@ -170,7 +170,7 @@ def test_what_no_toolchain_fits_is_a_line_too(world: World, past: Past) -> None:
     past.tag("v11")
     (finding,), _ = run(past, "v11")
     assert finding.toolchain == ""
-    assert "no source of 389-ds" in finding.outcome.why_not
+    assert "not a source of 389-ds" in finding.outcome.why_not
     assert world.tried == []
 
 

@@ -228,7 +228,7 @@ def test_what_is_no_repository(
 def test_a_repository_of_something_else_is_refused(past: Past, tmp_path: Path) -> None:
     other = Past.begin(tmp_path / "other", {"README.md": "a game\n"})
     repository = Repository.open(str(other.folder))
-    with pytest.raises(SourceError, match="no source of 389-ds") as caught:
+    with pytest.raises(SourceError, match="not a source of 389-ds") as caught:
         repository.product(other["begin"])
     assert "configure.ac" in str(caught.value)
     assert Repository.open(str(past.folder)).product(past["one"]) == "389-ds"

@@ -333,7 +333,7 @@ def test_a_tree_brings_its_spec(tmp_path):
 def test_a_tree_without_a_spec_or_version(tmp_path):
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "a").touch()
-    with pytest.raises(SourceError, match="no source of 389-ds: it lacks configure"):
+    with pytest.raises(SourceError, match="not a source of 389-ds: it lacks configure"):
         spec_source(imported(tmp_path / "tree", "elsewhere"), SOON)
     with pytest.raises(SourceError, match="says no version"):
         version_of("VERSION_MAJOR=3\n", "elsewhere", TEMPLATE)
