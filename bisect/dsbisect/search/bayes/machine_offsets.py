@@ -16,7 +16,7 @@ from dsbisect.search.bayes.track import TINY, Flags, Floats, Ints
 
 ROUNDS = 20  # of fitting; outliers count less in each
 OUTLIER = 2.0  # standard deviations from which on a run counts less
-PRIOR_RUNS = 2.0  # the believed noise counts as that many
+PRIOR_RUNS = 2.0  # the prior noise counts as this many
 REACH = 3.5  # standard errors on each side that are weighed
 SPACING = 1.2  # of the offsets that are weighed, in what all samples together could tell apart
 MOST = 20  # offsets on each side of the fitted one
@@ -80,7 +80,7 @@ def _centred(columns: Floats, owner: Ints, weights: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shifts:
-    """What each machine's offset may be besides the fitted one."""
+    """What each machine's offset may be, in addition to the fitted one."""
 
     sizes: Floats  # shift, machine
     log_weights: Floats
@@ -88,7 +88,7 @@ class Shifts:
 
 
 def shifts(machines: Ints, errors: Floats, noise: float) -> Shifts:
-    """One by one for each machine; a single one, of nought, where there is one machine."""
+    """One by one for each machine; a single one, of 0, if there is one machine."""
     count = len(errors)
     doubtful = np.flatnonzero(errors > 0)
     sizes, scales = [np.zeros((1, count))], np.ones(count)
