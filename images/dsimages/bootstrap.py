@@ -19,12 +19,11 @@ from dsharness.containers.container import Options, running
 from dsharness.content_key import content_key
 from dsharness.errors import ImageError, MatrixError
 from dsharness.model import Bootstrap
-from dsharness.model.words import Url
+from dsharness.model.words import Url, checked
 from dsharness.process.command import Completed, run
 from dsimages.build_failure import fault
 from dsimages.buildah import Workshop, labels_of
 from dsimages.keyed_image import keyed_image
-from dsimages.safe_words import checked
 
 FORMAT = 1  # raise when the way of making a base changes what is in it
 

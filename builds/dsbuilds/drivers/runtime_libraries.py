@@ -18,7 +18,7 @@ from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Image
-from dsharness.model.words import PackageName, PackageVersion
+from dsharness.model.words import PackageName, PackageVersion, checked
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages import manifest
@@ -26,7 +26,6 @@ from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.containerfile import LIBEXEC
 from dsimages.image_catalog import Progress
 from dsimages.keyed_image import keyed_image
-from dsimages.safe_words import checked
 
 SCRIPTS = Path(__file__).parents[1] / "libexec"
 INSIDE = "/usr/libexec/dsbisect-build"

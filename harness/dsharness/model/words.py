@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dsharness.errors import MatrixError
 
 URL = r"(https?|file)://[A-Za-z0-9._~:/@%+$?=&,-]+"
 
@@ -28,3 +30,14 @@ AptSource = Annotated[
         description="a one-line apt source: deb [OPTIONS] URL SUITE COMPONENT...",
     ),
 ]
+
+
+def checked(form: TypeAdapter[str], word: str, where: str) -> str:
+    """A word from outside the matrix (of an environment, of a container), if it has the form."""
+    try:
+        return form.validate_python(word)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"]
+        raise MatrixError(
+            f"{where}: {word!r}: {reason}", hint="correct it where it is set"
+        ) from error

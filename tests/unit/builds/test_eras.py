@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from era_trees import ERA_TREES
 from lab import ROOT
+from pydantic import ValidationError
 
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.toolchains.eras import eras
-from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.needs import eras, needs_of
 from dsbuilds.toolchains.toolchain_choice import (
     first_that_works,
     fitting,
@@ -251,7 +251,7 @@ class TestToolchains:
     def test_the_image_is_the_rows_and_its_packages(self):
         assert render(NEW, Family.APT).splitlines()[-1].endswith('install-apt", "gcc"]')
         assert "install-dnf" in render(NEW, Family.DNF)
-        with pytest.raises(ValueError, match="should match"):
+        with pytest.raises(ValidationError, match="should match pattern"):
             toolchain("bad", packages=("gcc; rm -rf /",))
 
 
