@@ -23,7 +23,7 @@ from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.measure.golden_state import golden_state
-from dsharness.model import Build, DistributionSource, DriverName, Image, Settings
+from dsharness.model import Build, DriverName, Image, Settings
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsharness.systems import Seed
@@ -53,7 +53,7 @@ def image(engine) -> Image:
 
 @pytest.fixture(scope="module")
 def source(at, image) -> SourcePackage:
-    return distribution_source(at, image, DistributionSource(), progress=print)
+    return distribution_source(at, image, "389-ds-base", None, progress=print)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_the_source_is_what_the_distribution_offers(source, tree, image):
 
 def test_no_such_version_of_the_source(at, image):
     with pytest.raises(SourceError, match=r"wanted 1\.2\.3; available: 3\.1\.2"):
-        distribution_source(at, image, DistributionSource(version="1.2.3"), progress=print)
+        distribution_source(at, image, "389-ds-base", "1.2.3", progress=print)
 
 
 def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched):

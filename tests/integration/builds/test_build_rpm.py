@@ -23,7 +23,7 @@ from dsharness.content_key import content_key
 from dsharness.errors import EditError, SourceError
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.sample import take_sample
-from dsharness.model import Build, DistributionSource, DriverName, Image, Settings, SrpmSource
+from dsharness.model import Build, DriverName, Image, Settings, SrpmSource
 from dsharness.paths import cache_home, logs_home
 from dsharness.process.deadline import Deadline
 from dsharness.systems import Seed
@@ -47,7 +47,7 @@ def at(engine) -> Workshop:
 def debian(at, engine) -> PackageOrder:
     row = MATRIX.row("debian-13")
     image = image_of(engine, row.id)
-    source = distribution_source(at, image, DistributionSource(), progress=print)
+    source = distribution_source(at, image, "389-ds-base", None, progress=print)
     return PackageOrder(row=row, image=image, source=source)
 
 
