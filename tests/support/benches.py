@@ -52,9 +52,9 @@ def served(engine: Engine, golden: Golden) -> Iterator[Instance]:
 
 
 @contextmanager
-def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
+def benched(engine: Engine, golden: Golden, tool: str = "ldclt") -> Iterator[Bench]:
     cpus = cpus_of(engine)
-    loader = image_of(engine, MATRIX.tools.loads["ldclt"])
+    loader = image_of(engine, MATRIX.tools.loads[tool])
     machine = machine_now(engine, cpus)
     with (
         served(engine, golden) as instance,

@@ -1,0 +1,140 @@
+"""BIND's named of three Debian releases, driven by one dnsperf over UDP and TCP."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benches import benched, golden_of
+from lab import dsbisect, small_matrix
+from matrices import edited
+
+from dsharness.containers.container import Container
+from dsharness.containers.engine import Engine
+from dsharness.errors import ExitCode
+from dsharness.measure.sample import Bench, take_sample
+from dsharness.model import DnsperfWorkload, Settings, Transport
+from dsharness.systems.bind import FOLDER, PORT
+from dsharness.systems.dns_zone import ZONE
+
+NAMES = 300
+VERSIONS = {"debian-11-bind": "9.16.", "debian-12-bind": "9.18.", "debian-13-bind": "9.20."}
+CONTROL = f"rndc -k {FOLDER}/control.key -s 127.0.0.1 -p 9530"
+
+
+def load(transport: Transport = Transport.UDP, **changes: object) -> DnsperfWorkload:
+    shape = {"id": f"dns-{transport}", "title": "queries", "names": NAMES, "duration_s": 0.5}
+    return DnsperfWorkload.model_validate({**shape, "transport": transport, **changes})
+
+
+@pytest.mark.parametrize("row", VERSIONS)
+def test_every_version_is_made_confined_measured_and_read_back(engine: Engine, row: str) -> None:
+    golden = golden_of(engine, row, users=NAMES)
+    assert str(golden.facts["version"]).startswith(VERSIONS[row])
+    assert golden.facts["zone-nodes"] == NAMES + 1
+    assert golden.facts["worker-threads"] == 1
+    with benched(engine, golden, "dnsperf") as at:
+        look(at.instance.container)
+        for transport in Transport:
+            before = at.instance.system.look(at.instance.endpoint).operations
+            sample = take_sample(at, load(transport), campaign_id="test", turn=0)
+            after = at.instance.system.look(at.instance.endpoint).operations
+            assert sample.valid, sample.invalid  # the gate has compared both counts
+            assert sample.facts == golden.facts
+            assert 0 < sample.operations < after - before, "the warm-up's queries come on top"
+            for metric in ("cost", "rate", "cpu", "client-cpu", "latency"):
+                assert (sample.value(metric) or 0) > 0, metric
+
+
+def look(box: Container) -> None:
+    """The server has no privilege, and no way out but loopback."""
+    status = box.must("cat", "/proc/self/status", what="look at the capabilities")
+    assert "CapEff:\t0000000000000000" in status
+    assert "Uid:\t0\t" not in status
+    devices = box.must("cat", "/proc/net/dev", what="look at the network").splitlines()[2:]
+    assert [line.split(":")[0].strip() for line in devices] == ["lo"]
+    refused = box.execute("dig", "@127.0.0.1", "-p", str(PORT), "example.org.", "A").stdout
+    assert "status: REFUSED" in refused, "it asks nobody"
+
+
+def test_worker_threads_are_set_and_read_back(engine: Engine) -> None:
+    settings = Settings(id="two", options={"worker-threads": "2"})
+    golden = golden_of(engine, "debian-13-bind", settings, users=NAMES)
+    assert golden.facts["worker-threads"] == 2
+
+
+@pytest.fixture
+def at(engine: Engine) -> Iterator[Bench]:
+    golden = golden_of(engine, "debian-12-bind", users=NAMES)
+    with benched(engine, golden, "dnsperf") as found:
+        yield found
+
+
+def test_names_that_are_not_in_the_zone_make_a_run_invalid(at: Bench) -> None:
+    sample = take_sample(at, load(names=NAMES + 30), campaign_id="test", turn=0)
+    assert any("the load met error NXDOMAIN" in why for why in sample.invalid)
+    assert not sample.disturbed, "nothing outside explains it"
+
+
+def test_a_zone_that_changed_makes_a_run_invalid(at: Bench) -> None:
+    box = at.instance.container
+    more = f"echo 'late A 10.9.9.9' >>{FOLDER}/{ZONE}.zone"
+    raise_serial = f"sed -i '2s/ root [0-9]* / root 4294967295 /' {FOLDER}/{ZONE}.zone"
+    box.must("sh", "-c", f"{more} && {raise_serial} && {CONTROL} reload {ZONE}", what="change it")
+    time.sleep(1)
+    sample = take_sample(at, load(), campaign_id="test", turn=0)
+    assert f"zone-nodes is {NAMES + 2}, not {NAMES + 1}" in sample.invalid
+    assert any("zone-serial is 4294967295" in why for why in sample.invalid)
+
+
+def test_a_server_that_dies_under_load_is_told_and_never_slow(at: Bench) -> None:
+    take_sample(at, load(), campaign_id="test", turn=0)  # its pace is known from here on
+    box = at.instance.container
+    end = threading.Timer(1.5, lambda: box.execute("sh", "-c", "kill -ABRT $(pidof named)"))
+    end.start()
+    sample = take_sample(at, load(duration_s=4), campaign_id="test", turn=1)
+    end.join()
+    assert "the server died during the load" in sample.invalid
+    assert any("lost query" in why for why in sample.invalid)
+    assert not sample.disturbed
+
+
+def small(tmp_path: Path) -> None:
+    path = small_matrix(tmp_path)
+    with edited(path) as document:
+        for workload in document["workloads"]:
+            if workload["tool"] == "dnsperf":
+                workload.update(names=NAMES, duration_s=0.5, warmup_s=1)
+
+
+def test_the_series_is_searched_and_answered(tmp_path: Path) -> None:
+    small(tmp_path)
+    done = dsbisect(
+        tmp_path, "bisect", "rows", "--series", "bind", "--workload", "dns-udp", "--max-runs", "40",
+        "--json",
+    )  # fmt: skip
+    assert done.returncode in {ExitCode.OK, ExitCode.INCONCLUSIVE}, done.stderr
+    (section,) = json.loads(done.stdout)["sections"]
+    (column,) = section["comparison"]["columns"]
+    boundary = column["boundary"]
+    assert boundary["workload_id"] == "dns-udp"
+    if boundary["found"]:  # a step, or what may hold it
+        assert {*boundary["suspects"], boundary["after"]} & {*VERSIONS}
+    else:
+        assert boundary["smallest_visible_pct"] > 0
+    assert not boundary["unmeasured"], boundary
+    assert {one["candidate"] for one in column["observed"] if one["samples"]} >= {
+        "debian-11-bind", "debian-13-bind",
+    }  # fmt: skip
+
+
+def test_a_workload_for_directories_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    small(tmp_path)
+    done = dsbisect(tmp_path, "measure", "debian-12-bind", "--workload", "bind-one")
+    assert done.returncode == ExitCode.USAGE
+    assert "speaks ldap" in done.stderr
+    assert "dnsperf" in done.stderr
