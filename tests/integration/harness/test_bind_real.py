@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benches import benched, golden_of
-from lab import dsbisect, small_matrix
+from benches import benched, golden_of, image_of
+from lab import ROOT, dsbisect
 from matrices import edited
 
 from dsharness.containers.container import Container
@@ -94,27 +95,32 @@ def test_a_zone_that_changed_makes_a_run_invalid(at: Bench) -> None:
 def test_a_server_that_dies_under_load_is_told_and_never_slow(at: Bench) -> None:
     take_sample(at, load(), campaign_id="test", turn=0)  # its pace is known from here on
     box = at.instance.container
-    end = threading.Timer(1.5, lambda: box.execute("sh", "-c", "kill -ABRT $(pidof named)"))
+    end = threading.Timer(1, lambda: box.execute("sh", "-c", "kill -ABRT $(pidof named)"))
     end.start()
-    sample = take_sample(at, load(duration_s=4), campaign_id="test", turn=1)
+    sample = take_sample(at, load(duration_s=2, most_s=1), campaign_id="test", turn=1)
     end.join()
     assert "the server died during the load" in sample.invalid
     assert any("lost query" in why for why in sample.invalid)
     assert not sample.disturbed
 
 
-def small(tmp_path: Path) -> None:
-    path = small_matrix(tmp_path)
-    with edited(path) as document:
+@pytest.fixture
+def folder(engine: Engine, tmp_path: Path) -> Path:
+    """With a matrix of small zones and short runs, and the lock of the images that are here."""
+    for row in VERSIONS:
+        image_of(engine, row)
+    for name in ("matrix.yaml", "matrix.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    with edited(tmp_path / "matrix.yaml") as document:
         for workload in document["workloads"]:
             if workload["tool"] == "dnsperf":
                 workload.update(names=NAMES, duration_s=0.5, warmup_s=1)
+    return tmp_path
 
 
-def test_the_series_is_searched_and_answered(tmp_path: Path) -> None:
-    small(tmp_path)
+def test_the_series_is_searched_and_answered(folder: Path) -> None:
     done = dsbisect(
-        tmp_path, "bisect", "rows", "--series", "bind", "--workload", "dns-udp", "--max-runs", "40",
+        folder, "bisect", "rows", "--series", "bind", "--workload", "dns-udp", "--max-runs", "40",
         "--json",
     )  # fmt: skip
     assert done.returncode in {ExitCode.OK, ExitCode.INCONCLUSIVE}, done.stderr
@@ -132,9 +138,8 @@ def test_the_series_is_searched_and_answered(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_workload_for_directories_is_refused_before_anything_is_built(tmp_path: Path) -> None:
-    small(tmp_path)
-    done = dsbisect(tmp_path, "measure", "debian-12-bind", "--workload", "bind-one")
+def test_a_workload_for_directories_is_refused_before_anything_is_built(folder: Path) -> None:
+    done = dsbisect(folder, "measure", "debian-12-bind", "--workload", "bind-one")
     assert done.returncode == ExitCode.USAGE
     assert "speaks ldap" in done.stderr
     assert "dnsperf" in done.stderr
