@@ -133,7 +133,7 @@ class ComparisonTable(Value):
     line: tuple[str, ...]
     settings_id: str
     settings_title: str = ""
-    default_scheme: bool = True
+    options: tuple[str, ...] = Field(default=(), description="that the settings set")
     candidates: tuple[Candidate, ...]
     columns: tuple[Column, ...]
     superseded: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsharness.model import Boundary, Value
+from dsharness.model import Boundary, Facts, Value
 from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.observed import Column, ComparisonTable, Estimate, Observed
 
@@ -43,6 +43,14 @@ class StepPlace(Value):
             if change.before.stored and change.after.stored:
                 return change.before.stored, change.after.stored
         return None
+
+    @property
+    def facts(self) -> tuple[Facts, Facts]:
+        """What both say of themselves."""
+        for change in self.changes:
+            if change.before.facts and change.after.facts:
+                return change.before.facts, change.after.facts
+        return {}, {}
 
     def version(self, candidate_id: str) -> str:
         """The product's version."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsharness.products import known_changes
 from dsresults.reasons.cost_steps import StepPlace
 from dsresults.reasons.reason import Confidence, Reason
 
@@ -30,15 +31,18 @@ def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
     names = ", ".join(libraries)
     if place.stored is not None and place.stored[0] != place.stored[1]:
         also = f"In addition to the stored password, {names} changed; this run cannot tell which "
-        "of them is the cause."
-        return also if libraries else ""
-    begin = (
-        "The stored password is the same on both sides"
-        if place.stored
-        else "The stored passwords could not be read back"
-    )
+        return f"{also}of them is the cause." if libraries else ""
+    begin = _of_passwords(place)
     if libraries:
-        return f"{begin}. The cause may be what changed: {names}, or {place.product_title} itself."
+        return f"{begin}The cause may be what changed: {names}, or {place.product_title} itself."
     if server:
-        return f"{begin} and no library changed: look in {place.product_title} itself."
-    return f"{begin} and no recorded version differs: compare the images' full manifests."
+        return f"{begin}No library changed: look in {place.product_title} itself."
+    return f"{begin}No recorded version differs: compare the images' full manifests."
+
+
+def _of_passwords(place: StepPlace) -> str:
+    """Nothing for a product that stores none."""
+    if place.stored:
+        return "The stored password is the same on both sides. "
+    stores = place.product is not None and known_changes(place.product).hashing
+    return "The stored passwords could not be read back. " if stores else ""

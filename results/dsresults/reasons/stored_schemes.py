@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsharness import products
-from dsharness.systems.ldap.stored_password import SCHEME, StoredPassword
+from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.observed import Observed
 from dsresults.number_text import milliseconds, significant, spell, times
 from dsresults.reasons.cost_steps import Change, StepPlace
@@ -36,13 +36,13 @@ def stored_change(place: StepPlace) -> Iterator[Reason]:
 
 def known_changes(place: StepPlace) -> Iterator[Reason]:
     """The known changes of the product that lie just here."""
-    if place.stored is None or place.product is None:
+    if place.product is None:
         return
-    before, after = place.stored
+    before, after = place.facts
     old, new = place.version(place.before), place.version(place.after)
     data, known_of = products.product(place.product), products.known_changes(place.product)
-    for known in known_of.between((old, before.facts), (new, after.facts)):
-        if SCHEME in known.unless_set and not place.comparison.default_scheme:
+    for known in known_of.between((old, before), (new, after)):
+        if set(known.unless_set) & set(place.comparison.options):
             continue
         yield Reason(
             topic=place.name,
@@ -50,10 +50,7 @@ def known_changes(place: StepPlace) -> Iterator[Reason]:
             f"{known.releases}. {old} on {place.before} does not have it, {new} on "
             f"{place.after} has it.",
             confidence=Confidence.LIKELY,
-            evidence=(
-                f"read back on {place.before}: {spell(before)}",
-                f"read back on {place.after}: {spell(after)}",
-            ),
+            evidence=tuple(_read_back(place)),
             links=data.links_of(known.issue),
         )
 
@@ -74,6 +71,12 @@ def _work(before: StoredPassword, after: StoredPassword) -> _Work | None:
         return _Work(factor=rounds)
     # Each round goes over all of the memory once.
     return _Work(factor=rounds * after.memory_kib / before.memory_kib, noun="rounds and memory")
+
+
+def _read_back(place: StepPlace) -> Iterator[str]:
+    if place.stored is not None:
+        for name, stored in zip((place.before, place.after), place.stored, strict=True):
+            yield f"read back on {name}: {spell(stored)}"
 
 
 def _account(

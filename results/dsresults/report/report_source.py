@@ -8,7 +8,6 @@ from typing import Any
 from dsharness.model import Campaign, Image, Matrix, Row, Sample
 from dsharness.products import notable_versions, product, product_of
 from dsharness.products.row_facts import published_suites, suites_of, version_of
-from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME
 from dsresults.compare.observations import column
 from dsresults.compare.observed import Candidate, Column, ComparisonTable
 from dsresults.reasons.explanation import explain
@@ -78,7 +77,7 @@ def _comparison(
         line=line,
         settings_id=settings_id,
         settings_title=settings.title if settings else "",
-        default_scheme=settings is None or PASSWORD_SCHEME not in settings.options,
+        options=tuple(settings.options) if settings else (),
         candidates=tuple(_candidate(matrix, one, measured, images) for one in line),
         columns=tuple(columns),
         superseded=tuple(old.id for group in asked.values() for old in group[:-1]),

@@ -85,7 +85,7 @@ def test_known_changes_are_cited_where_they_lie():
 
 
 def test_a_scheme_that_was_set_is_not_the_new_default():
-    base = comparison(DEBIAN).model_copy(update={"default_scheme": False})
+    base = comparison(DEBIAN).model_copy(update={"options": ("password-scheme",)})
     assert [f.links[0][-4:] for f in explain(base) if f.links] == ["6269"]
 
 
@@ -133,6 +133,29 @@ def test_libraries_are_candidates_where_the_stored_password_is_the_same():
 def test_the_server_itself_is_what_is_left():
     newer = {**LIBRARIES, "389-ds-base": "3.0.5"}
     having(texts(two(truth(15.0), truth(60.0, packages=newer))), "look in 389-ds itself")
+
+
+def test_nothing_is_said_of_passwords_where_a_product_stores_none():
+    newer = packages("3.0.4", "3.98", "3.5.0", "2.6.7", "2.39")
+    base = comparison(two(truth(15.0), truth(60.0, packages=newer)))
+    columns = tuple(
+        column.model_copy(
+            update={
+                "observed": tuple(
+                    one.model_copy(update={"facts": {"version": "9.18"}}) for one in column.observed
+                )
+            }
+        )
+        for column in base.columns
+    )
+    candidates = tuple(
+        each.model_copy(update={"product": "bind", "product_title": "BIND"})
+        for each in base.candidates
+    )
+    changed = base.model_copy(update={"columns": columns, "candidates": candidates})
+    found = [finding.text for finding in explain(changed)]
+    assert not any("password" in text for text in found)
+    assert having(found, "what changed: openssl, or BIND itself.")
 
 
 def test_no_version_differs():
