@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -87,7 +86,7 @@ class SearchOptions:
             budget=Budget(
                 runs=self.max_runs,
                 builds=self.max_builds,
-                seconds=math.inf if self.max_hours is None else 3600 * self.max_hours,
+                seconds=None if self.max_hours is None else 3600 * self.max_hours,
             ),
             prior=prior or {},
             belief=belief or Belief(),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsbuilds.history.culprit import Suspect
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
+from dsresults.compare.observed import NO_DIFFERENCE
 
 MARK = {True: "supports", False: "CONTRADICTS", None: "no evidence"}
 
@@ -78,9 +79,7 @@ def _comparison(each: Comparison) -> Iterator[str]:
         size = f" {each.effect:.2f} times"
         if each.interval is not None:
             size += f" (interval {each.interval[0]:.2f} to {each.interval[1]:.2f})"
-    verdict = {"none": "no difference", "impossible": "not possible"}.get(
-        each.outcome, each.outcome
-    )
+    verdict = {"none": NO_DIFFERENCE, "impossible": "not possible"}.get(each.outcome, each.outcome)
     yield f"    {each.title}: {verdict}{size}; {MARK[each.confirms]}"
     if each.note:
         yield from (f"      {line}" for line in each.note.splitlines())

@@ -14,7 +14,7 @@ from dsbisect.lab.search_claim import Claim, claimed
 from dsbisect.lab.watcher import Listener
 from dsbisect.search.question import History, Measure, Question, Search
 from dsbisect.search.search_loop import Turn, run_search
-from dsbisect.search.search_record import PLAIN, as_recorded, recorded
+from dsbisect.search.search_record import as_recorded, record_of
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.model import Campaign, Sample, Workload
@@ -23,8 +23,6 @@ from dsresults.store import Store
 Kind = Literal["rows", "commits"]
 
 MOST_DISTURBED = 20  # runs in a row
-
-TAKEN_OVER = ("costs", "prior")  # of a search that is resumed, whatever they would be now
 
 
 class SampleSource(Protocol):
@@ -251,17 +249,16 @@ def _environment(
     What was ready or suspected before may have changed when it continues.
     """
     identities = {each: benches.identities.get(each) for each in question.line}
-    inputs = [
+    inputs: list[object] = [
         question.line,
         question.metric,
         workload.model_dump(mode="json"),
         identities,
         benches.environment,
     ]
-    how = recorded(search)
-    if how["name"] != PLAIN:
-        inputs.append({name: value for name, value in how.items() if name not in TAKEN_OVER})
-    return {"fingerprint": content_key(inputs), "search": how}
+    how = record_of(search)
+    inputs += how.inputs
+    return {"fingerprint": content_key(inputs), "search": how.model_dump(mode="json")}
 
 
 def _now() -> str:

@@ -1,10 +1,11 @@
-"""Searches by name, and as a campaign records them: logs replay with the search they had."""
+"""Searches as what a campaign records: old logs replay with the search they had."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty
@@ -13,28 +14,68 @@ from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Search
 from dsharness.errors import StoreError
-from dsharness.model import Campaign
-
-_NEVER = Budget().seconds  # JSON has no infinity
-PLAIN = "plain"
-STATISTICAL = "statistical"
+from dsharness.model import Campaign, Value
 
 
-def recorded(search: Search) -> dict[str, Any]:
-    """Everything needed to repeat this search's decisions."""
-    if isinstance(search, Bayes):
-        costs = asdict(search.costs) | {"ready": sorted(search.costs.ready)}
-        budget = {name: value for name, value in asdict(search.budget).items() if value != _NEVER}
-        return {
-            "name": STATISTICAL,
-            "belief": asdict(search.belief) | {"tails": list(search.belief.tails)},
-            "certainty": asdict(search.certainty),
-            "costs": costs,
-            "budget": budget,
-            "prior": dict(search.prior),
-            "survey_up_to": search.survey_up_to,
-        }
-    return {"name": PLAIN}
+class PlainRecord(Value):
+    """The plain search has nothing that could differ."""
+
+    name: Literal["plain"] = "plain"
+
+    @property
+    def search(self) -> Search:
+        return Halving()
+
+    @property
+    def inputs(self) -> tuple[JsonValue, ...]:
+        """What must be the same for another run to continue with its samples."""
+        return ()
+
+
+class BayesRecord(Value):
+    """What it takes to decide again what a statistical search decided."""
+
+    name: Literal["statistical"] = "statistical"
+    belief: Belief
+    certainty: Certainty
+    costs: Costs
+    budget: Budget
+    prior: Mapping[str, float]
+    survey_up_to: int
+
+    @property
+    def search(self) -> Search:
+        return Bayes(
+            belief=self.belief,
+            certainty=self.certainty,
+            costs=self.costs,
+            budget=self.budget,
+            prior=self.prior,
+            survey_up_to=self.survey_up_to,
+        )
+
+    @property
+    def inputs(self) -> tuple[JsonValue, ...]:
+        """Without what was ready or suspected: a run that continues takes that from the record."""
+        return (self.model_dump(mode="json", exclude={"costs", "prior"}),)
+
+
+SearchRecord = Annotated[PlainRecord | BayesRecord, Field(discriminator="name")]
+_RECORDS: TypeAdapter[PlainRecord | BayesRecord] = TypeAdapter(SearchRecord)
+_NAMES = {"plain", "statistical"}
+
+
+def record_of(search: Search) -> PlainRecord | BayesRecord:
+    if not isinstance(search, Bayes):
+        return PlainRecord()
+    return BayesRecord(
+        belief=search.belief,
+        certainty=search.certainty,
+        costs=search.costs,
+        budget=search.budget,
+        prior=search.prior,
+        survey_up_to=search.survey_up_to,
+    )
 
 
 def as_recorded(search: Search, campaign: Campaign) -> Search:
@@ -44,28 +85,19 @@ def as_recorded(search: Search, campaign: Campaign) -> Search:
 
 def search_of(campaign: Campaign) -> Search:
     """The search that a campaign was run with; those from before there were two were plain."""
-    facts: Mapping[str, Any] = campaign.environment.get("search", {})
-    name = facts.get("name", PLAIN)
-    if name == PLAIN:
-        return Halving()
-    if name != STATISTICAL:
+    told = campaign.environment.get("search", {"name": "plain"})
+    if isinstance(told, dict) and told.get("name") not in _NAMES:
         raise StoreError(
-            f"campaign {campaign.id} was run with a search called {name!r}, unknown here",
+            f"campaign {campaign.id} was run with a search called {told.get('name')!r}, "
+            "unknown here",
             hint="a newer dsbisect wrote it: replay it with that one",
         )
     try:
-        costs: dict[str, Any] = dict(facts["costs"])
-        belief: dict[str, Any] = dict(facts["belief"])
-        return Bayes(
-            belief=Belief(**{**belief, "tails": tuple(belief["tails"])}),
-            certainty=Certainty(**facts["certainty"]),
-            costs=Costs(**{**costs, "ready": frozenset(costs["ready"])}),
-            budget=Budget(**facts["budget"]),
-            prior=facts["prior"],
-            survey_up_to=facts["survey_up_to"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
+        return _RECORDS.validate_python(told).search
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
         raise StoreError(
-            f"campaign {campaign.id}: its record of the search is damaged: {error}",
+            f"campaign {campaign.id}: its record of the search is damaged: {where}: {first['msg']}",
             hint="use a log as `dsbisect log --json` printed it",
         ) from error

@@ -7,8 +7,10 @@ from typing import Any
 from pydantic import Field
 
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
-from dsharness.model import Boundary, Facts, Outcome, Provenance, Published, Value
+from dsharness.model import DECIDER, Boundary, Facts, Outcome, Provenance, Published, Value
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
+
+NO_DIFFERENCE = "no difference"
 
 
 class Estimate(Value):
@@ -113,7 +115,7 @@ class Column(Value):
         if not observed.valid:
             return "not measured"
         if self.boundary is not None and self.boundary.direction == "none":
-            return "no difference"
+            return NO_DIFFERENCE
         return observed.outcome.value
 
     @property
@@ -134,6 +136,7 @@ class ComparisonTable(Value):
     settings_id: str
     settings_title: str = ""
     options: tuple[str, ...] = Field(default=(), description="that the settings set")
+    metric: str = DECIDER
     candidates: tuple[Candidate, ...]
     columns: tuple[Column, ...]
     superseded: tuple[str, ...] = ()

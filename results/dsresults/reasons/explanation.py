@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsharness.measure.metrics import COST, CPU
 from dsresults.compare.observed import ComparisonTable
 from dsresults.reasons.caveats import changed_images, published
 from dsresults.reasons.cost_steps import places
@@ -14,6 +15,8 @@ from dsresults.reasons.rate_and_cpu import witnesses
 from dsresults.reasons.reason import Confidence, Reason
 from dsresults.reasons.stored_schemes import known_changes, stored_change
 
+BY_CPU_TIME = {COST.name, CPU.name}
+
 __all__ = ["Confidence", "Reason", "explain"]
 
 
@@ -23,6 +26,14 @@ def explain(comparison: ComparisonTable) -> list[Reason]:
 
 
 def _all(comparison: ComparisonTable) -> Iterator[Reason]:
+    if comparison.metric in BY_CPU_TIME:
+        yield from _of_cost(comparison)
+    yield from published(comparison)
+    yield from changed_images(comparison)
+
+
+def _of_cost(comparison: ComparisonTable) -> Iterator[Reason]:
+    """What is known about CPU time says nothing of a rate or a latency."""
     yield from disagreement(comparison)
     yield from reuse(comparison)
     found = places(comparison)
@@ -32,5 +43,3 @@ def _all(comparison: ComparisonTable) -> Iterator[Reason]:
     yield from witnesses(comparison)
     for place in found:
         yield from library_changes(place)
-    yield from published(comparison)
-    yield from changed_images(comparison)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from dsresults.compare.observed import Column, ComparisonTable
+from dsresults.compare.observed import NO_DIFFERENCE, Column, ComparisonTable
 from dsresults.number_text import times
 from dsresults.reasons.password_cache import avoids_hashing
 from dsresults.reasons.reason import Confidence, Reason
@@ -41,7 +41,7 @@ def _answer(column: Column) -> str:
     if found is None or found.direction == "unknown":
         return ""
     if not found.found:
-        return "no difference"
+        return NO_DIFFERENCE
     return f"{found.direction} between {found.before} and {found.after}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from dsharness.model import DECIDER
 from dsresults.compare.observed import ComparisonTable
 
 
@@ -14,6 +15,8 @@ def repeat_command(comparison: ComparisonTable) -> str:
     argv = ["dsbisect", "bisect", "rows", "--series", comparison.series_id]
     if comparison.line:
         argv += ["--good", comparison.line[0], "--bad", comparison.line[-1]]
+    if comparison.metric != DECIDER:
+        argv += ["--metric", comparison.metric]
     for column in comparison.columns:
         argv += ["--workload", column.workload_id]
     return shlex.join([*argv, "--settings", comparison.settings_id])

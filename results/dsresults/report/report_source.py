@@ -15,7 +15,7 @@ from dsresults.report.report_data import ReportData, Section
 
 OF_THE_SETUP = ("cpu_meter", "loader")
 
-Place = tuple[str, tuple[str, ...], str]  # series, line, settings
+Place = tuple[str, tuple[str, ...], str, str]  # series, line, settings, metric
 
 
 def report_data(
@@ -28,7 +28,8 @@ def report_data(
     ordered = sorted(campaigns, key=lambda campaign: campaign.started_at)
     places: dict[Place, dict[str, list[Campaign]]] = {}
     for campaign in ordered:
-        place = (campaign.series_id, _line(matrix, campaign, samples), campaign.settings_id)
+        line = _line(matrix, campaign, samples)
+        place = (campaign.series_id, line, campaign.settings_id, campaign.metric)
         places.setdefault(place, {}).setdefault(campaign.workload_id, []).append(campaign)
     comparisons = [
         _comparison(matrix, place, asked, samples, images) for place, asked in places.items()
@@ -65,7 +66,7 @@ def _comparison(
     samples: Sequence[Sample],
     images: Mapping[str, Image],
 ) -> ComparisonTable:
-    series_id, line, settings_id = place
+    series_id, line, settings_id, metric = place
     settings = next((one for one in matrix.settings if one.id == settings_id), None)
     latest = [group[-1] for group in asked.values()]
     ours = {one.id: [s for s in samples if s.campaign_id == one.id] for one in latest}
@@ -78,6 +79,7 @@ def _comparison(
         settings_id=settings_id,
         settings_title=settings.title if settings else "",
         options=tuple(settings.options) if settings else (),
+        metric=metric,
         candidates=tuple(_candidate(matrix, one, measured, images) for one in line),
         columns=tuple(columns),
         superseded=tuple(old.id for group in asked.values() for old in group[:-1]),

@@ -14,7 +14,7 @@ from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty, Lines, believe
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Question
-from dsbisect.search.search_record import recorded, search_of
+from dsbisect.search.search_record import record_of, search_of
 from dsharness.errors import StoreError
 from dsharness.measure.metrics import COST
 from dsharness.model import Campaign
@@ -230,11 +230,11 @@ def test_a_search_is_what_it_was_recorded_as():
     )  # fmt: skip
     campaign = Campaign(
         id="c", series_id="s", workload_id="w", settings_id="a", started_at="",
-        environment={"search": recorded(search)},
+        environment={"search": record_of(search).model_dump(mode="json")},
     )  # fmt: skip
     again = search_of(campaign)
     assert isinstance(again, Bayes)
-    assert recorded(again) == recorded(search)
+    assert record_of(again) == record_of(search)
 
 
 @pytest.mark.parametrize("facts", [{"name": "oracle"}, {"name": "statistical", "costs": 3}])

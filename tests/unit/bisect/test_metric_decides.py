@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from measured import WorldBenches
@@ -17,12 +18,16 @@ from dsbisect.search.question import Question, Search
 from dsbisect.search.replay import replay
 from dsbisect.search.search_record import search_of
 from dsharness.errors import UsageError
+from dsharness.matrix import load_matrix
 from dsharness.measure.metrics import LATENCY, METRICS, RATE, find_metric
 from dsharness.model import DECIDER, Boundary, LdcltWorkload, Sample
+from dsresults.report import report_data
+from dsresults.report.repeat_commands import repeat_command
 from dsresults.store import Store
 
 NAMES = tuple(f"c{number}" for number in range(12))
 STEP = 7
+MATRIX = load_matrix(Path(__file__).resolve().parents[3] / "matrix.yaml")
 WORKLOAD = LdcltWorkload(id="w", title="binds")
 
 
@@ -121,3 +126,17 @@ def test_the_command_line_and_the_model_agree() -> None:
     assert DEFAULT_METRIC == DECIDER
     told = MetricName.__metadata__[0].help
     assert all(name in told for name in METRICS)
+
+
+def test_a_report_keeps_answers_by_several_metrics_apart(tmp_path) -> None:
+    with Store.open(tmp_path / "results.db") as store:
+        for metric in ("cost", "latency"):
+            campaign_of(store, metric, WorldBenches(world()))
+        campaigns = store.campaigns()
+        data = report_data(MATRIX, campaigns, store.samples(), {})
+    tables = {section.comparison.metric: section.comparison for section in data.sections}
+    assert set(tables) == {"cost", "latency"}
+    assert "--metric latency" in repeat_command(tables["latency"])
+    assert "--metric" not in repeat_command(tables["cost"])
+    by_latency = next(one for one in data.sections if one.comparison.metric == "latency")
+    assert not any("CPU time" in each.text for each in by_latency.findings)

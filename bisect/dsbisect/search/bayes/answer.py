@@ -7,13 +7,20 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dsbisect.search.answer_text import (
+    FIRST_END_SLOW,
+    by_metric,
+    none_text,
+    too_few_text,
+    with_suspects,
+)
 from dsbisect.search.bayes.answer_figures import steps, unsteady, verdicts, visible_pct
 from dsbisect.search.bayes.belief import Beliefs, Certainty, fewest
 from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.rate_witness import CLEAR, Word, difference, word
 from dsbisect.search.bayes.track import Ints
 from dsbisect.search.question import Question
-from dsharness.model import DECIDER, Boundary
+from dsharness.model import Boundary
 
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
 DOUBTLESS = 4.0  # standard errors of it
@@ -33,8 +40,7 @@ def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str =
 
 def hopeless(question: Question, failed: Mapping[str, str]) -> Boundary:
     """Fewer than two candidates can be measured."""
-    reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
-    summary = f"fewer than two candidates can be measured: {reasons}"
+    summary = too_few_text(failed)
     return question.boundary(
         unmeasured=dict(failed), found=False, direction="unknown", summary=summary
     )
@@ -52,15 +58,14 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     if not slower:
         size, least, most = 1 / size, 1 / most, 1 / least
     summary = (
-        f"{after} is the first {word} one: {_times(size)} {word} than {before}{_by(beliefs)} "
+        f"{after} is the first {word} one: {_times(size)} {word} than {before}"
+        f"{by_metric(beliefs.decider)} "
         f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%})"
     )
     suspects = beliefs.names(top)
-    if len(suspects) > 1:
-        skipped = ", ".join(suspects[:-1])
-        summary = f"between {before} and {after}: {summary}, but {skipped} could not be judged"
+    summary = with_suspects(summary, before, after, suspects)
     if not slower:
-        summary += "; the first end is the slow one"
+        summary += FIRST_END_SLOW
     also = _also(beliefs, certainty)
     if also:
         summary += second_step(beliefs.second, also)
@@ -139,9 +144,13 @@ def _none(beliefs: Beliefs) -> Boundary:
         direction="none",
         effect=1.0,
         smallest_visible_pct=visible,
-        summary=f"no difference found between {names[beliefs.low]} and {names[beliefs.high]} with "
-        f"{beliefs.question.workload_id}{_by(beliefs)} (chance {chance:.1%}); "
-        f"smallest drop this run could have seen: {visible:.0f} %"
+        summary=none_text(
+            beliefs.question,
+            names[beliefs.low],
+            names[beliefs.high],
+            by=f"{by_metric(beliefs.decider)} (chance {chance:.1%})",
+            visible_pct=visible,
+        )
         + _elsewhere(beliefs)
         + _notes(beliefs),
         verdicts=verdicts(beliefs, Certainty(), slower=None),
@@ -205,11 +214,6 @@ def second_step(chance: float, names: tuple[str, ...]) -> str:
     if f"{chance:.0%}" == "100%":
         return f"; a second step: {_listed(names)} (100%)"
     return f"; a second step is possible ({chance:.0%}): {_listed(names)}"
-
-
-def _by(beliefs: Beliefs) -> str:
-    """By which metric, unless it is the usual one."""
-    return "" if beliefs.decider.name == DECIDER else f" by {beliefs.decider.label}"
 
 
 def _bound(beliefs: Beliefs) -> str:

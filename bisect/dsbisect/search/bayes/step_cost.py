@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from dsbisect.search.question import History
 
@@ -15,7 +17,7 @@ class Costs:
     run_s: float = 15.0
     start_s: float = 2.0  # a server of a candidate that was not measured yet
     prepare_s: float = 40.0  # and its build, image and directory, unless they are ready
-    ready: frozenset[str] = frozenset()
+    ready: Annotated[frozenset[str], PlainSerializer(sorted)] = frozenset()
     paired: bool = False  # two candidates run at the same time, for the price of one
 
     def first_s(self, candidate: str) -> float:
@@ -29,14 +31,14 @@ class Budget:
 
     runs: int = 2000
     builds: int | None = None  # different candidates
-    seconds: float = math.inf
+    seconds: float | None = None
 
     def spent(self, history: History, costs: Costs) -> str | None:
         """Which part is used up, in words; None while all go on."""
         runs = sum(len(group) for group in history.samples.values())
         if runs >= self.runs:
             return f"the budget of {self.runs} runs is spent"
-        if self.used_s(history, costs) >= self.seconds:
+        if self.seconds is not None and self.used_s(history, costs) >= self.seconds:
             return f"the budget of {self.seconds:.0f} seconds is spent"
         return None
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from dsbisect.search.answer_text import (
+    FIRST_END_SLOW,
+    by_metric,
+    none_text,
+    too_few_text,
+    with_suspects,
+)
 from dsbisect.search.plain.verdicts import CandidateView, Side
 from dsharness.model import Boundary, CostStep, Verdict
 from dsresults.compare.cost_ratio import Ratio, compare_by
@@ -18,14 +25,14 @@ def found(view: CandidateView, before: str, after: str) -> Boundary:
     word = "slower" if view.slower else "faster"
     effect = _oriented(ratio, view) if ratio else None
     size = f"{_times(effect.value)} {word}" if effect else word
-    summary = f"{after} is the first {word} one: {size} than {before}"
+    summary = (
+        f"{after} is the first {word} one: {size} than {before}{by_metric(view.question.decider)}"
+    )
     if effect and effect.pairs > 1:
         summary += f" (99 % interval {_times(effect.low)} to {_times(effect.high)})"
-    if len(suspects) > 1:
-        skipped = ", ".join(suspects[:-1])
-        summary = f"between {before} and {after}: {summary}, but {skipped} could not be judged"
+    summary = with_suspects(summary, before, after, suspects)
     if not view.slower:
-        summary += "; the first end is the slow one"
+        summary += FIRST_END_SLOW
     return _boundary(
         view,
         before=before,
@@ -57,19 +64,19 @@ def no_difference(view: CandidateView) -> Boundary:
         effect=ratio.value,
         effect_interval=ratio.interval,
         smallest_visible_pct=visible,
-        summary=f"no difference found between {first} and {last} with "
-        f"{view.question.workload_id}; smallest drop this run could have seen: {visible:.0f} %",
+        summary=none_text(
+            view.question, first, last, by=by_metric(view.question.decider), visible_pct=visible
+        ),
     )
 
 
 def hopeless(view: CandidateView) -> Boundary:
     """Fewer than two candidates can be measured."""
-    reasons = "; ".join(f"{name}: {why}" for name, why in _unmeasured(view).items())
     return _boundary(
         view,
         found=False,
         direction="unknown",
-        summary=f"fewer than two candidates can be measured: {reasons}",
+        summary=too_few_text(_unmeasured(view)),
     )
 
 
