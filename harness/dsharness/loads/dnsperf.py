@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from dsharness.errors import WorkloadError
 from dsharness.loads.contract import Extent, LoadReport, Operations
+from dsharness.loads.shell_times import children_s
 from dsharness.model import DnsperfWorkload, Workload
 from dsharness.systems.contract import Endpoint
 from dsharness.systems.dns_zone import DnsEndpoint
@@ -46,7 +47,6 @@ _NUMBER = {
 _CODES = re.compile(r"^ +Response codes: +(.*)$", re.MULTILINE)
 _CODE = re.compile(r"(\S+) (\d+) \([\d.]+%\)")
 _COMPLAINT = re.compile(r"^(?:Warning|Error): (.*)$", re.MULTILINE)
-_TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
 
 
 class Dnsperf:
@@ -128,14 +128,9 @@ def _complaints(text: str) -> dict[str, int]:
 
 
 def _client_cpu_us(text: str) -> float | None:
-    """The shell's own time and its children's, twice: before and after the run."""
-    times = [_seconds(fields) for fields in _TIMES.findall(text)]
-    return (times[3] - times[1]) * 1e6 if len(times) == 4 else None
-
-
-def _seconds(fields: tuple[str, str, str, str]) -> float:
-    user_minutes, user_seconds, system_minutes, system_seconds = map(float, fields)
-    return 60 * (user_minutes + system_minutes) + user_seconds + system_seconds
+    """Asked before the run and after it: what made the queries' file is no part of the load."""
+    cpu_s = children_s(text)
+    return (cpu_s[1] - cpu_s[0]) * 1e6 if len(cpu_s) == 2 else None
 
 
 def _whole(number: float | None) -> int | None:

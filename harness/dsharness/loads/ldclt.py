@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from dsharness.errors import WorkloadError
 from dsharness.loads.contract import Extent, LoadReport, Operations
+from dsharness.loads.shell_times import children_s
 from dsharness.model import LdcltWorkload, UserOrder, Workload
 from dsharness.systems.contract import Endpoint
 from dsharness.systems.ldap.directory import Users
@@ -83,7 +84,7 @@ class Ldclt:
     def parse(self, text: str) -> LoadReport:
         """What ldclt did not print stays None and fails the gate."""
         total, status = _last(_GLOBAL, text), _last(_STATUS, text)
-        times = _TIMES.findall(text)
+        cpu_s = children_s(text)
         active = [float(moment) for moment in _ACTIVE.findall(text)]
         return LoadReport(
             active_s=active[1] - active[0] if len(active) == 2 else None,
@@ -94,7 +95,7 @@ class Ldclt:
                 for code, words, count in _ERROR.findall(text)
             },
             exit_status=int(status) if status else None,
-            client_cpu_us=_seconds(times[-1]) * 1e6 if len(times) >= 2 else None,
+            client_cpu_us=cpu_s[-1] * 1e6 if cpu_s else None,
         )
 
     def objections(self, report: LoadReport) -> Iterator[str]:
@@ -140,15 +141,9 @@ _GLOBAL = re.compile(r"Global average rate:.*, total:\s*(\d+)")
 _ERROR = re.compile(r"Global (?:illegal )?errors?\s+(-?\d*)\s*\((.*)\) occurs\s+(\d+) times")
 _STATUS = re.compile(r"Exit status (\d+) - ")
 _ACTIVE = re.compile(r"^load (?:begun|finished) at ([\d.]+)$", re.MULTILINE)
-_TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> str | None:
     """The last of several: ldclt prints a summary at every signal and error limit."""
     found: list[str] = pattern.findall(text)
     return found[-1] if found else None
-
-
-def _seconds(fields: tuple[str, str, str, str]) -> float:
-    user_minutes, user_seconds, system_minutes, system_seconds = map(float, fields)
-    return 60 * (user_minutes + system_minutes) + user_seconds + system_seconds
