@@ -173,23 +173,23 @@ def measure(  # noqa: PLR0913 - each is an option
 
 
 def _table(samples: Sequence[Sample]) -> Table:
+    from rich.markup import escape
     from rich.table import Table
 
     from dsharness.measure.metrics import COST, CPU, RATE
-    from dsharness.systems.ldap.stored_password import stored_in
 
-    table = Table("workload", "usable", "binds/s", "CPU ms/bind", "÷ calibrator", "stored as")
+    table = Table("workload", "usable", "operations/s", "CPU ms each", "÷ calibrator", "it says")
     for workload in dict.fromkeys(sample.workload_id for sample in samples):
         group = [sample for sample in samples if sample.workload_id == workload]
         valid = [sample for sample in group if sample.valid]
-        stored = stored_in(valid[0].facts) if valid else None
+        facts = valid[0].facts if valid else {}
         table.add_row(
             workload,
             f"{len(valid)} of {len(group)}",
             _middle([sample.value(RATE.name) or 0 for sample in valid], "{:.0f}"),
             _middle([(sample.value(CPU.name) or 0) / 1000 for sample in valid], "{:.3g}"),
             _middle([sample.value(COST.name) or 0 for sample in valid], "{:.3g}"),
-            f"{stored.scheme} {stored.rounds or ''}" if stored else "",
+            escape(", ".join(f"{name} {said}" for name, said in facts.items())),
         )
     return table
 
