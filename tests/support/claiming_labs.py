@@ -59,7 +59,7 @@ class TellingWatcher(RecordingWatcher):
 
 def search(store: Store, each_s: float) -> Campaign:
     return run_campaign(
-        QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), benches=Benches(each_s),
+        QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), lab=Benches(each_s),
         store=store, listener=TellingWatcher(),
     )  # fmt: skip
 

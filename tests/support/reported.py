@@ -269,7 +269,7 @@ def _searched(
             question,
             next(each for each in known.workloads if each.id == workload),
             search=Halving(),
-            benches=benches,
+            lab=benches,
             store=store,
             listener=RecordingWatcher(),
         )

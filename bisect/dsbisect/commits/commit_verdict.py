@@ -66,7 +66,7 @@ def judge_commit(
             question,
             ask.workload,
             search=SearchOptions(paired=laboratory.paired).search(ask.workload, survey_up_to=3),
-            benches=laboratory,
+            lab=laboratory,
             store=store,
             listener=watcher,
             kind="commits",

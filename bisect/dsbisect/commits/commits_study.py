@@ -153,7 +153,7 @@ class CommitsStudy:
         )
         search = self._search(line)
         campaign = self._stands(question, search) or run_campaign(
-            question, self.ask.workload, search=search, benches=self.laboratory,
+            question, self.ask.workload, search=search, lab=self.laboratory,
             store=self.store, listener=self.watcher, kind="commits",
         )  # fmt: skip
         for candidate in line:

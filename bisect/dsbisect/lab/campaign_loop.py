@@ -57,7 +57,7 @@ def run_campaign(
     workload: Workload,
     *,
     search: Search,
-    benches: SampleSource,
+    lab: SampleSource,
     store: Store,
     listener: Listener,
     kind: Kind = "rows",
@@ -66,34 +66,34 @@ def run_campaign(
 
     BusyError when another process has the same question in the same environment.
     """
-    fingerprint = _environment(question, workload, search, benches)["fingerprint"]
+    fingerprint = _environment(question, workload, search, lab)["fingerprint"]
     asked = [kind, question.series_id, question.workload_id, question.settings_id, fingerprint]
     what = f"{question.workload_id} on {question.line[0]} to {question.line[-1]}"
     with claimed(store, content_key(asked), what) as claim:
-        return _run(question, workload, search, benches, store, listener, kind, claim)
+        return _run(question, workload, search, lab, store, listener, kind, claim)
 
 
 def _run(
     question: Question,
     workload: Workload,
     search: Search,
-    benches: SampleSource,
+    lab: SampleSource,
     store: Store,
     listener: Listener,
     kind: Kind,
     claim: Claim,
 ) -> Campaign:
-    campaign, samples = _open_campaign(question, workload, search, benches, store, kind)
+    campaign, samples = _open_campaign(question, workload, search, lab, store, kind)
     if samples:
         listener.resumed(campaign, len(samples))
         search = as_recorded(search, campaign)
-    history = History.of_samples(samples, benches.unmeasurable)
+    history = History.of_samples(samples, lab.unmeasurable)
     known = history.unmeasurable.items() if kind == "commits" else ()
     source = _Measured(
         question=question,
         workload=workload,
         campaign_id=campaign.id,
-        benches=benches,
+        lab=lab,
         store=store,
         listener=listener,
         claim=claim,
@@ -117,7 +117,7 @@ class _Measured:
     question: Question
     workload: Workload
     campaign_id: str
-    benches: SampleSource
+    lab: SampleSource
     store: Store
     listener: Listener
     claim: Claim
@@ -127,7 +127,7 @@ class _Measured:
 
     def turn(self, step: Measure) -> Turn:
         self.listener.step(self.question, step)
-        self.benches.ahead(step.likely)
+        self.lab.ahead(step.likely)
         refused = self._refused(step)
         if refused is not None:
             return Turn(unmeasurable=refused)
@@ -142,7 +142,7 @@ class _Measured:
         """The first candidate that cannot be served, and why."""
         for candidate in step.candidates:
             try:
-                self.benches.ready(candidate)
+                self.lab.ready(candidate)
             except CandidateError as error:
                 self.listener.unmeasurable(candidate, str(error))
                 self.failures.failed(candidate, error)
@@ -150,7 +150,7 @@ class _Measured:
         return None
 
     def _samples(self, step: Measure) -> Iterator[Sample]:
-        for sample in self.benches.samples(
+        for sample in self.lab.samples(
             step.candidates, self.workload, campaign_id=self.campaign_id, turn=step.turn
         ):
             self.claim.check()
@@ -175,7 +175,7 @@ def unfinished(
     question: Question,
     workload: Workload,
     search: Search,
-    benches: SampleSource,
+    lab: SampleSource,
     store: Store,
     kind: Kind = "rows",
 ) -> Campaign | None:
@@ -185,7 +185,7 @@ def unfinished(
         series_id=question.series_id,
         workload_id=question.workload_id,
         settings_id=question.settings_id,
-        fingerprint=_environment(question, workload, search, benches)["fingerprint"],
+        fingerprint=_environment(question, workload, search, lab)["fingerprint"],
     )
 
 
@@ -194,11 +194,11 @@ def answered_before(
     question: Question,
     workload: Workload,
     search: Search,
-    benches: SampleSource,
+    lab: SampleSource,
     store: Store,
 ) -> Campaign | None:
     """The newest answer to this that existed at that moment, from the same environment."""
-    environment = _environment(question, workload, search, benches)
+    environment = _environment(question, workload, search, lab)
     finished = store.campaigns(
         series_id=question.series_id,
         workload_id=question.workload_id,
@@ -218,43 +218,43 @@ def _open_campaign(
     question: Question,
     workload: Workload,
     search: Search,
-    benches: SampleSource,
+    lab: SampleSource,
     store: Store,
     kind: Kind,
 ) -> tuple[Campaign, list[Sample]]:
-    known = unfinished(question, workload, search, benches, store, kind)
+    known = unfinished(question, workload, search, lab, store, kind)
     if known is not None:
         return known, store.samples(campaign_id=known.id)
     campaign = Campaign(
         id=str(uuid.uuid4()),
         kind=kind,
         line=question.line,
-        unmeasured=dict(benches.unmeasurable),
+        unmeasured=dict(lab.unmeasurable),
         series_id=question.series_id,
         workload_id=question.workload_id,
         settings_id=question.settings_id,
         metric=question.metric,
         started_at=_now(),
-        environment=_environment(question, workload, search, benches),
+        environment=_environment(question, workload, search, lab),
     )
     store.add_campaign(campaign)
     return campaign, []
 
 
 def _environment(
-    question: Question, workload: Workload, search: Search, benches: SampleSource
+    question: Question, workload: Workload, search: Search, lab: SampleSource
 ) -> dict[str, Any]:
     """Everything that must be the same for old samples to count, and how they were searched.
 
     What was ready or suspected before may have changed when it continues.
     """
-    identities = {each: benches.identities.get(each) for each in question.line}
+    identities = {each: lab.identities.get(each) for each in question.line}
     inputs: list[object] = [
         question.line,
         question.metric,
         workload.model_dump(mode="json"),
         identities,
-        benches.environment,
+        lab.environment,
     ]
     how = record_of(search)
     inputs += how.inputs

@@ -71,7 +71,7 @@ def run_study(
 
 
 def _answer_all(
-    request: Request, benches: SampleSource, store: Store, watcher: Watcher, options: SearchOptions
+    request: Request, lab: SampleSource, store: Store, watcher: Watcher, options: SearchOptions
 ) -> list[Campaign]:
     """One campaign for each question; answers of an interrupted run are kept."""
     asked: list[tuple[Question, Workload]] = [
@@ -91,20 +91,16 @@ def _answer_all(
     campaigns: list[Campaign] = []
     for number, (question, workload) in enumerate(asked):
         search = _search(options, workload, campaigns)
-        later = (unfinished(*one, search, benches, store) for one in asked[number + 1 :])
+        later = (unfinished(*one, search, lab, store) for one in asked[number + 1 :])
         left = next((campaign for campaign in later if campaign is not None), None)
-        known = left and answered_before(
-            left.started_at, question, workload, search, benches, store
-        )
-        if known and known.boundary and not unfinished(question, workload, search, benches, store):
+        known = left and answered_before(left.started_at, question, workload, search, lab, store)
+        if known and known.boundary and not unfinished(question, workload, search, lab, store):
             watcher.resumed(known, len(store.samples(campaign_id=known.id)))
             watcher.answered(known.boundary)
             campaigns.append(known)
             continue
         campaigns.append(
-            run_campaign(
-                question, workload, search=search, benches=benches, store=store, listener=watcher
-            )
+            run_campaign(question, workload, search=search, lab=lab, store=store, listener=watcher)
         )
     return campaigns
 

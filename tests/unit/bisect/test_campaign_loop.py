@@ -31,7 +31,7 @@ def store(tmp_path):
 
 def run(store, benches, ear=None, search=None):
     return run_campaign(
-        QUESTION, WORKLOAD, search=search or Halving(), benches=benches, store=store,
+        QUESTION, WORKLOAD, search=search or Halving(), lab=benches, store=store,
         listener=ear or RecordingWatcher(),
     )  # fmt: skip
 
@@ -120,7 +120,7 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
     with pytest.raises(SystematicError, match="did not become ready") as caught:
         run_campaign(
             Question(series_id="s", line=line, workload_id="w", settings_id="default"), WORKLOAD,
-            search=Halving(), benches=benches, store=store, listener=RecordingWatcher(), kind=kind,
+            search=Halving(), lab=benches, store=store, listener=RecordingWatcher(), kind=kind,
         )  # fmt: skip
     assert caught.value.exit_code == ExitCode.INSTANCE
     assert len([row for row in asked if row in benches.refuses]) == taken

@@ -92,7 +92,7 @@ def test_a_rate_of_a_load_without_a_cpu_left_gets_a_word() -> None:
 
 def campaign_of(store: Store, metric: str, benches: WorldBenches) -> tuple[Boundary | None, str]:
     done = run_campaign(
-        question(metric), WORKLOAD, search=Bayes(), benches=benches, store=store,
+        question(metric), WORKLOAD, search=Bayes(), lab=benches, store=store,
         listener=RecordingWatcher(),
     )  # fmt: skip
     again = replay(done, store.samples(campaign_id=done.id), search_of(done))

@@ -34,7 +34,7 @@ def world(step):
 def run(store, benches, search=None):
     workload = LdcltWorkload(id="w", title="binds")
     return run_campaign(
-        QUESTION, workload, search=search or Halving(), benches=benches, store=store,
+        QUESTION, workload, search=search or Halving(), lab=benches, store=store,
         listener=RecordingWatcher(), kind="commits",
     )  # fmt: skip
 

@@ -118,7 +118,7 @@ def test_an_interrupted_search_lets_go(place: Path) -> None:
             with pytest.raises(KeyboardInterrupt):
                 run_campaign(
                     QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(),
-                    benches=Stopped(0), store=store, listener=RecordingWatcher(),
+                    lab=Stopped(0), store=store, listener=RecordingWatcher(),
                 )  # fmt: skip
         assert search(store, 0).boundary is not None
     assert [each.name for each in threading.enumerate() if each.name == "claim"] == []
@@ -145,7 +145,7 @@ def test_samples_of_an_earlier_image_do_not_count_any_more(place: Path) -> None:
                 heard.append(sum(len(verdict.samples) for verdict in boundary.verdicts))
 
         run_campaign(
-            QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), benches=benches,
+            QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), lab=benches,
             store=store, listener=Ear(),
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.track import TINY, Flags, Floats
 
 PACES = np.geomspace(0.003, 1.0, 8)  # variance of the speed's steps, in variances of the noise
-BELIEVED = 2.0  # by so many nats a changing speed must explain the values better
+CLEAR_NATS = 2.0  # by so many nats a changing speed must explain the values better
 FREE = 4  # runs more than candidates, before anything can be told
 FAR = 4.0  # an outlier says nothing of the speed
 
@@ -48,7 +48,7 @@ def steadied(seen: Evidence) -> Evidence:
     best = min(
         (_fit(values, own, begins, float(pace)) for pace in PACES), key=lambda fit: fit.surprise
     )
-    if best.surprise + BELIEVED > still.surprise:
+    if best.surprise + CLEAR_NATS > still.surprise:
         return seen
     speed = np.empty_like(best.speed)
     speed[order] = best.speed
