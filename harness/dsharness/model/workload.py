@@ -1,5 +1,8 @@
 """Workloads: one class for each load tool, every parameter pinned."""
 
+# Every value is frozen, which pyright does not read off the model's configuration.
+# pyright: reportIncompatibleVariableOverride=false
+
 from __future__ import annotations
 
 from enum import StrEnum
