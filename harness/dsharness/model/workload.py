@@ -48,8 +48,8 @@ class UserOrder(StrEnum):
 class LdcltWorkload(Workload):
     """Simple binds by ldclt."""
 
-    tool: Literal["ldclt"] = "ldclt"
-    operation: Literal["bind"] = "bind"
+    tool: Literal["ldclt"] = "ldclt"  # pyright: ignore[reportIncompatibleVariableOverride]
+    operation: Literal["bind"] = "bind"  # pyright: ignore[reportIncompatibleVariableOverride]
     users: PositiveInt = Field(default=1000, description="users that the directory holds")
     distinct_users: PositiveInt = Field(default=1000, description="users the load binds as")
     order: UserOrder = UserOrder.RANDOM
@@ -69,8 +69,8 @@ class Transport(StrEnum):
 class DnsperfWorkload(Workload):
     """Queries for the addresses of a zone's names, by dnsperf."""
 
-    tool: Literal["dnsperf"] = "dnsperf"
-    operation: Literal["query"] = "query"
+    tool: Literal["dnsperf"] = "dnsperf"  # pyright: ignore[reportIncompatibleVariableOverride]
+    operation: Literal["query"] = "query"  # pyright: ignore[reportIncompatibleVariableOverride]
     threads: PositiveInt = 1
     transport: Transport = Transport.UDP
     names: PositiveInt = Field(
