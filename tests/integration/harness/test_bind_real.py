@@ -28,7 +28,13 @@ CONTROL = f"rndc -k {FOLDER}/control.key -s 127.0.0.1 -p 9530"
 
 
 def load(transport: Transport = Transport.UDP, **changes: object) -> DnsperfWorkload:
-    shape = {"id": f"dns-{transport}", "title": "queries", "names": NAMES, "duration_s": 0.5}
+    shape: dict[str, object] = {
+        "id": f"dns-{transport}",
+        "title": "queries",
+        "names": NAMES,
+        "duration_s": 0.5,
+    }
+    shape["warmup_s"] = 3 if transport is Transport.TCP else 1  # the first one may go by connecting
     return DnsperfWorkload.model_validate({**shape, "transport": transport, **changes})
 
 
