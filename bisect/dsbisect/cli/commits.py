@@ -117,10 +117,9 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     from dsbisect.cli.progress_terminal import Watch
     from dsbisect.commits.commit_range import survey
     from dsbisect.commits.commits_forecast import expected, expected_text
-    from dsbisect.commits.commits_report import write_findings
     from dsbisect.commits.commits_request import Ask
     from dsbisect.commits.commits_study import run_commits
-    from dsbisect.commits.commits_text import answer_text
+    from dsbisect.commits.commits_text import answer_text, write_findings
     from dsbisect.commits.file_prior import prior_table
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_settings, find_workload, load_matrix

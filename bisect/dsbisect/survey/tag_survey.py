@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Protocol
 
 from dsbisect.commits.commits_request import SHORT, tree_of
-from dsbisect.survey import survey_cache
-from dsbisect.survey.build_result import BuildResult, TagResult
+from dsbisect.survey.build_result import BuildResult, TagResult, keep, outcome_key, recall
 from dsbisect.survey.probe import Probe
-from dsbisect.survey.tags import PREFIX, tags_of
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_choice import ways_of
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
-from dsharness.errors import BuildError
+from dsharness.errors import BuildError, SourceError
 from dsharness.model import Matrix, Toolchain
 from dsharness.products import source_facts
 
@@ -91,7 +90,7 @@ def _tasks(survey: Survey, engine: Engine, repository: Repository, tag: str) -> 
         return
     for toolchain in fitting:
         probe = Probe(engine=engine, matrix=survey.matrix, name=tag, tree=tree, toolchain=toolchain)
-        known = survey_cache.recall(survey_cache.outcome_key(probe.identity))
+        known = recall(outcome_key(probe.identity))
         yield _Task(tag=tag, commit=commit, probe=probe, outcome=known)
 
 
@@ -104,7 +103,7 @@ def _known(task: _Task) -> TagResult | None:
     """Equal sources of two tags are one: the first result counts for both."""
     outcome = task.outcome
     if outcome is None and task.probe is not None:
-        outcome = survey_cache.recall(survey_cache.outcome_key(task.probe.identity))
+        outcome = recall(outcome_key(task.probe.identity))
     return None if outcome is None else task.finding(outcome, known=True)
 
 
@@ -114,5 +113,29 @@ def _tried(task: _Task, listener: SurveyListener) -> TagResult:
         raise AssertionError("a task without a probe has its outcome")
     outcome, lasting = probe.run(lambda what: listener.trying(task.tag, probe.toolchain.id, what))
     if lasting:
-        survey_cache.keep(survey_cache.outcome_key(probe.identity), outcome)
+        keep(outcome_key(probe.identity), outcome)
     return task.finding(outcome, known=False)
+
+
+PREFIX = "refs/tags/"
+
+
+def tags_of(repository: Repository, pattern: str) -> tuple[str, ...]:
+    """Those that match the pattern, the newest version first."""
+    listed = repository.git.must(
+        "for-each-ref", "--sort=-version:refname", "--format=%(refname)", PREFIX,
+        what=f"list the tags of {repository.source}",
+    )  # fmt: skip
+    known = [line.removeprefix(PREFIX) for line in listed.splitlines()]
+    return chosen(known, pattern, repository.source)
+
+
+def chosen(known: Sequence[str], pattern: str, source: str) -> tuple[str, ...]:
+    found = tuple(tag for tag in known if fnmatchcase(tag, pattern))
+    if not found:
+        some = ", ".join(known[:3])
+        raise SourceError(
+            f"{source}: none of its {len(known)} tags matches {pattern!r}",
+            hint=f"there are {some} …" if some else "fetch its tags: git fetch --tags",
+        )
+    return found

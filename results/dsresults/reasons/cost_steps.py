@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsharness.model import Boundary, Facts, Value
 from dsharness.systems.ldap.stored_password import StoredPassword
-from dsresults.compare.observed import Column, ComparisonTable, Estimate, Observed
+from dsresults.compare.comparison_table import Column, ComparisonTable, Estimate, Observed
 
 
 class Change(Value):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsharness.measure.metrics import COST, CPU
-from dsresults.compare.observed import ComparisonTable
-from dsresults.reasons.caveats import changed_images, published
+from dsresults.compare.comparison_table import ComparisonTable
+from dsresults.reasons.caveats import changed_images, published, witnesses
 from dsresults.reasons.cost_steps import places
 from dsresults.reasons.libraries import library_changes
 from dsresults.reasons.load_dependence import disagreement
 from dsresults.reasons.password_cache import reuse
-from dsresults.reasons.rate_and_cpu import witnesses
 from dsresults.reasons.reason import Confidence, Reason
 from dsresults.reasons.stored_schemes import known_changes, stored_change
 

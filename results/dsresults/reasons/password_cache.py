@@ -12,7 +12,7 @@ from itertools import permutations
 from dsharness.model import Value
 from dsharness.products import known_changes
 from dsharness.products.known_changes import Hashing
-from dsresults.compare.observed import Candidate, Column, ComparisonTable, Observed
+from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, Observed
 from dsresults.number_text import milliseconds, spell, times, whole
 from dsresults.reasons.reason import Confidence, Reason
 

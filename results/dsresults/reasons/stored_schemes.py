@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dsharness import products
 from dsharness.systems.ldap.stored_password import StoredPassword
-from dsresults.compare.observed import Observed
+from dsresults.compare.comparison_table import Observed
 from dsresults.number_text import milliseconds, significant, spell, times
 from dsresults.reasons.cost_steps import Change, StepPlace
 from dsresults.reasons.password_cache import avoids_hashing

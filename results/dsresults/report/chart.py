@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsharness.measure.metrics import COST
 from dsharness.model import Boundary, Outcome, Sample, Value
-from dsresults.compare.observed import Column, ComparisonTable, Observed
+from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.number_text import milliseconds
-from dsresults.report.log_axis import Scale, Tick
 
 WIDTH = 480
 TOP, ROW, BOTTOM = 10, 60, 30
@@ -135,3 +135,33 @@ def _mark(
             "label": milliseconds(base * ratio.value),
         }
     )
+
+
+LEFT, RIGHT = 12, 468
+
+
+class Tick(Value):
+    x: float
+    label: str
+
+
+class Scale(Value):
+    low: float
+    high: float
+
+    def x(self, value: float) -> float:
+        span = math.log(self.high / self.low) or 1.0
+        share = math.log(value / self.low) / span
+        return round(LEFT + (RIGHT - LEFT) * min(max(share, 0.0), 1.0), 1)
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """1, 2 and 5 of each decade, or only the decades if that would be too many."""
+        decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        fine = self.high / self.low < 60
+        steps = (1, 2, 5) if fine else (1,)
+        values = [step * 10.0**power for power in decades for step in steps]
+        return tuple(
+            Tick(x=self.x(value), label=f"{value / 1000:g} ms")
+            for value in values
+            if self.low <= value <= self.high
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from dsharness.model import DECIDER
-from dsresults.compare.observed import ComparisonTable
+from dsresults.compare.comparison_table import ComparisonTable
 
 
 def repeat_command(comparison: ComparisonTable) -> str:

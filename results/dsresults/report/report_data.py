@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from dsharness.model import Sample, Value
 from dsresults.commits_result import CommitFindings
-from dsresults.compare.observed import ComparisonTable
+from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.reasons.reason import Reason
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from dsharness.model import Campaign, Image, Matrix, Row, Sample
 from dsharness.products import notable_versions, product, product_of
 from dsharness.products.row_facts import published_suites, suites_of, version_of
-from dsresults.compare.observations import column
-from dsresults.compare.observed import Candidate, Column, ComparisonTable
+from dsresults.compare.campaign_column import column
+from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
 from dsresults.reasons.explanation import explain
 from dsresults.report.report_data import ReportData, Section
 

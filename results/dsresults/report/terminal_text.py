@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from dsresults.compare.observed import Candidate, Column, ComparisonTable, Observed
+from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, Observed
 from dsresults.number_text import NARROW, milliseconds, significant, spell
 from dsresults.reasons.reason import Reason
 from dsresults.report.repeat_commands import repeat_command

@@ -9,9 +9,8 @@ from goldens import assert_golden
 from lab import ROOT
 from worlds import World
 
-from dsbisect.commits.commits_report import write_findings
 from dsbisect.commits.commits_study import CommitsResult
-from dsbisect.commits.commits_text import answer_text
+from dsbisect.commits.commits_text import answer_text, write_findings
 from dsbisect.search.plain.halving_search import Halving
 from dsbuilds.history.culprit import Suspect
 from dsharness.matrix import load_matrix

@@ -11,8 +11,7 @@ from histories import Past
 from dsbisect.survey import probe, tag_survey
 from dsbisect.survey.build_result import BuildResult, TagResult
 from dsbisect.survey.survey_table import summary_of, table_of
-from dsbisect.survey.tag_survey import Survey, run_survey
-from dsbisect.survey.tags import chosen
+from dsbisect.survey.tag_survey import Survey, chosen, run_survey
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.containers.engine import Engine
 from dsharness.errors import (

@@ -3,7 +3,7 @@ from __future__ import annotations
 from reported import DEBIAN, RUST_10K, Truth, packages, reported, with_gaps
 
 from dsharness.systems.ldap.stored_password import StoredPassword
-from dsresults.compare.observed import ComparisonTable
+from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.reasons.explanation import Confidence, explain
 
 LIBRARIES = packages("3.0.4", "3.98", "3.2.1", "2.6.7", "2.39")

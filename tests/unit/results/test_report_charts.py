@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from reported import DEBIAN, reported, with_gaps, without_difference
 
-from dsresults.report.chart import charts
-from dsresults.report.log_axis import LEFT, RIGHT
+from dsresults.report.chart import LEFT, RIGHT, charts
 from dsresults.report.sparkline import spark
 
 CASES = [lambda: reported(DEBIAN), with_gaps, without_difference]

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dsbisect.search.bayes.answer import conclude, hopeless
-from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe
-from dsbisect.search.bayes.final_runs import left_to_measure
+from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe, outlook
 from dsbisect.search.bayes.line_ends import ends, moved
-from dsbisect.search.bayes.next_run import NextRun, canary_due, choose
-from dsbisect.search.bayes.outlook import outlook
+from dsbisect.search.bayes.next_run import NextRun, canary_due, choose, left_to_measure
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Measure, Outlook, Question

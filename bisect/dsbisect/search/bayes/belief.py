@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from dsbisect.search.bayes.line_ends import ends
 from dsbisect.search.bayes.posterior import SLOPE, Posterior, weigh
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.track import Floats, Track, track
-from dsbisect.search.question import History, Question
+from dsbisect.search.question import History, Outlook, Question, Share
 from dsharness.measure.metrics import Metric
 from dsharness.model import Boundary
 
@@ -196,4 +197,27 @@ def believe(
         high=bounds[1],
         failed={name: why for name, why in failed.items() if name in line.index},
         posterior=weigh(seen, line, belief),
+    )
+
+
+SHOWN = 6
+
+
+def outlook(beliefs: Beliefs) -> Outlook:
+    """The likeliest gaps with their chances."""
+    found, names = beliefs.posterior, beliefs.line.names
+    order = np.argsort(-found.stepped, kind="stable")[:SHOWN]
+    shares = []
+    for gap in order:
+        low, high = found.ends(int(gap))
+        chance = float(found.stepped[gap])
+        shares.append(
+            Share(after=names[low], last=names[high], candidates=high - low, chance=chance)
+        )
+    return Outlook(
+        shares=tuple(share for share in shares if share.chance >= 0.005),
+        none=found.none,
+        drift=found.drift,
+        two=beliefs.pair,
+        noise_pct=100 * math.expm1(found.noise),
     )

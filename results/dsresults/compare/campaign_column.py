@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from dsharness.measure.metrics import COST, RATE
 from dsharness.model import Boundary, Campaign, Matrix, Outcome, Sample, Verdict, Workload
+from dsresults.compare.comparison_table import Column, Estimate, Observed
 from dsresults.compare.cost_ratio import Ratio, compare_by, grouped
-from dsresults.compare.observed import Column, Estimate, Observed
 
 
 def column(
