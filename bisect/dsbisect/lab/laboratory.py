@@ -79,9 +79,13 @@ class Laboratory:
     @property
     def environment(self) -> dict[str, Any]:
         """What samples must share to be compared, and to resume a search from them."""
+        return {"machine": self.machine.model_dump(mode="json"), **self._procedure}
+
+    @property
+    def _procedure(self) -> dict[str, Any]:
+        """The same without the machine, which each sample carries itself."""
         settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
         return {
-            "machine": self.machine.model_dump(mode="json"),
             "way": "duet" if self._plan.seats else "in turn",
             "procedure": PROCEDURE,
             "settings": content_key(settings),
@@ -242,7 +246,7 @@ class Laboratory:
                         loader,
                         cpus,
                         self.machine,
-                        self.environment,
+                        self._procedure,
                         keep=keep,
                     )
                 )
