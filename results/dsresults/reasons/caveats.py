@@ -1,4 +1,4 @@
-"""What speaks against taking the figures at face value."""
+"""Reasons not to take the figures at face value."""
 
 from __future__ import annotations
 
