@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -19,3 +20,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A busy machine makes no law untrue. Every run draws other examples: fewer in each, more in all.
 settings.register_profile("lab", deadline=None, max_examples=40)
 settings.load_profile("lab")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: not looking through it again saves a tenth of the CPU time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
