@@ -85,7 +85,7 @@ def test_the_right_culprit_is_found(
 ) -> None:
     costs = stepped(place, size)
     right = 0
-    for seed in range(2):
+    for seed in range(3):
         world = TwoMachines(
             costs, noise=0.03, seed=seed, rate=rate, cost=cost, one_side=one_side
         )  # fmt: skip
