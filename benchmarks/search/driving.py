@@ -40,7 +40,8 @@ class Timed:
 def drive(search: Search, machine: Machine, step_s: list[float]) -> Finding:
     """Adds the seconds that the search thought for each step to ``step_s``."""
     timed = Timed(search=search, step_s=step_s)
-    boundary, _ = walk(timed, line_of(machine.world.n), lambda name: machine.run(place(name)))
+    line = line_of(machine.world.n)
+    boundary, _ = walk(timed, line, lambda name, turn: machine.measure(place(name), turn))
     return read(boundary)
 
 

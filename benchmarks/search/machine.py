@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from benchmarks.search.worlds import Noise, World
+from dsbisect.search.simulation import SimulatedRun
 
 WANDER = 0.15  # on both sides: 30 % in all
 PERIOD = 120  # runs
@@ -45,6 +46,11 @@ class Machine:
         self.runs += 1
         noise = world.sigma * unit_noise(self._rng, world.kind.noise)
         return float(world.levels[at]) + noise + self._speed()
+
+    def measure(self, at: int, _turn: int) -> SimulatedRun | None:
+        """Cost and rate of one run; None when the candidate cannot be built."""
+        cost = self.run(at)
+        return None if cost is None else SimulatedRun(cost=cost, rate=-cost)
 
     def _speed(self) -> float:
         if not self.world.kind.wanders:

@@ -18,6 +18,19 @@ MACHINE = Machine(id="made up")
 
 
 @dataclass(frozen=True, kw_only=True)
+class SimulatedRun:
+    """What one run gives; both values are logs."""
+
+    cost: float
+    rate: float
+    machine: Machine = MACHINE
+
+
+# Of a candidate in a turn; None: it cannot be built.
+Simulated = Callable[[str, int], SimulatedRun | None]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rehearsed:
     """How one search went."""
 
@@ -38,8 +51,9 @@ def rehearse(search: Search, candidates: int, drop: float, noise: float, seed: i
     step = int(chance.integers(1, candidates))
     index = {name: at for at, name in enumerate(line)}
 
-    def run(name: str) -> float:
-        return drop * (index[name] >= step) + noise * float(chance.normal())
+    def run(name: str, _: int) -> SimulatedRun:
+        cost = drop * (index[name] >= step) + noise * float(chance.normal())
+        return SimulatedRun(cost=cost, rate=-cost)
 
     boundary, taken = walk(search, line, run)
     named = boundary.found and boundary.after is not None
@@ -52,9 +66,9 @@ def rehearse(search: Search, candidates: int, drop: float, noise: float, seed: i
 
 
 def walk(
-    search: Search, line: tuple[str, ...], run: Callable[[str], float | None]
+    search: Search, line: tuple[str, ...], run: Simulated
 ) -> tuple[Boundary, Mapping[str, tuple[Sample, ...]]]:
-    """Run a search to its end; ``run`` gives the log of a cost, or None: it cannot be built."""
+    """Run a search to its end."""
     question = Question(series_id="made up", line=line, workload_id=WORKLOAD, settings_id="default")
     end = run_search(question, search, _MadeUp(run=run), History())
     assert end.boundary is not None  # noqa: S101 - a made-up world has always more to measure
@@ -65,24 +79,24 @@ def walk(
 class _MadeUp:
     """A ``TurnSource`` without a lab."""
 
-    run: Callable[[str], float | None]
+    run: Simulated
     serial: Iterator[int] = field(default_factory=count)
 
     def turn(self, step: Measure) -> Turn:
         taken: list[Sample] = []
         for name in step.candidates:
-            value = self.run(name)
-            if value is None:
+            run = self.run(name, step.turn)
+            if run is None:
                 return Turn(samples=tuple(taken), unmeasurable={name: "does not build"})
-            taken.append(_sample(name, math.exp(value), step.turn, next(self.serial)))
+            taken.append(_sample(name, run, step.turn, next(self.serial)))
         return Turn(samples=tuple(taken))
 
 
-def _measured(value: float) -> Measurement:
-    return Measurement.model_construct(value=value, unit="")
+def _measured(log: float) -> Measurement:
+    return Measurement.model_construct(value=math.exp(log), unit="")
 
 
-def _sample(name: str, value: float, turn: int, number: int) -> Sample:
+def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
     """Made without validation: a simulation takes thousands."""
     return Sample.model_construct(
         id=f"{name}/{number}",
@@ -94,8 +108,8 @@ def _sample(name: str, value: float, turn: int, number: int) -> Sample:
         started_at=f"{number:06}",
         duration_s=1.0,
         operations=1,
-        metrics={"cost": _measured(value), "rate": _measured(1 / value)},
-        machine=MACHINE,
+        metrics={"cost": _measured(run.cost), "rate": _measured(run.rate)},
+        machine=run.machine,
         facts={},
         calibrator_us=1.0,
         steal_pct=0.0,
