@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from dsbuilds.history.culprit import Suspect
-from dsharness.model import Boundary, Provenance, Shown, Value
+from dsharness.model import NO_DIFFERENCE, Boundary, Provenance, Shown, Value
 
 
 class Comparison(Value):
@@ -24,6 +24,11 @@ class Comparison(Value):
         default=None, description="whether it supports the culprit; None: no evidence"
     )
     builds: tuple[Provenance, ...] = ()
+
+    @property
+    def outcome_text(self) -> str:
+        """The outcome for readers."""
+        return {"none": NO_DIFFERENCE, "impossible": "not possible"}.get(self.outcome, self.outcome)
 
 
 class EqualCommits(Value):

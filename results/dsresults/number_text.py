@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from dsharness.measure.metrics import Metric
 from dsharness.systems.ldap.stored_password import StoredPassword
 
 NARROW = "\u202f"  # no-break, so that a number never spans two lines
@@ -32,6 +33,18 @@ def times(value: float) -> str:
 
 def milliseconds(us: float) -> str:
     return f"{significant(us / 1000)} ms"
+
+
+def figure(metric: Metric, value: float) -> str:
+    """A value of this metric with its unit."""
+    if metric.unit == "µs":
+        return milliseconds(value)
+    unit = "/s" if metric.unit == "1/s" else f" {metric.unit}"
+    return significant(value) + unit
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def percent(value: float) -> str:

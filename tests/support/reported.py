@@ -14,7 +14,7 @@ from watchers import RecordingWatcher
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
-from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE
 from dsharness.model import Campaign, Image, Machine, Matrix, Sample, Workload
 from dsharness.products import notable_versions
 from dsharness.systems.ldap.stored_password import StoredPassword
@@ -179,6 +179,7 @@ def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -
         turn=turn,
         metrics={
             "rate": RATE.measured(sum(seconds[1:]) / 3),
+            "latency": LATENCY.measured(4e6 / rate),
             "cpu": CPU.measured(cost_us),
             "cost": COST.measured(cost_us / (2900 * speed)),
             "client-cpu": CLIENT_CPU.measured(110.0),
@@ -242,22 +243,31 @@ def searched(
     workload: str,
     *,
     unmeasurable: Mapping[str, str] | None = None,
+    metric: str = COST.name,
     begin: datetime = datetime(2026, 11, 21, 9, 0, tzinfo=UTC),
 ) -> tuple[Campaign, list[Sample]]:
     """Let the real campaign ask and keep, and a known truth answer; once for equal questions."""
-    asked = repr((rows, workload, unmeasurable, begin))
+    asked = repr((rows, workload, unmeasurable, metric, begin))
     if asked not in SEARCHED:
-        SEARCHED[asked] = _searched(rows, workload, unmeasurable or {}, begin)
+        SEARCHED[asked] = _searched(rows, workload, unmeasurable or {}, metric, begin)
     campaign, samples = SEARCHED[asked]
     return campaign, list(samples)
 
 
 def _searched(
-    rows: Mapping[str, Truth], workload: str, unmeasurable: Mapping[str, str], begin: datetime
+    rows: Mapping[str, Truth],
+    workload: str,
+    unmeasurable: Mapping[str, str],
+    metric: str,
+    begin: datetime,
 ) -> tuple[Campaign, list[Sample]]:
     """With names and times that are always the same."""
     question = Question(
-        series_id="debian", line=tuple(rows), workload_id=workload, settings_id="default"
+        series_id="debian",
+        line=tuple(rows),
+        workload_id=workload,
+        settings_id="default",
+        metric=metric,
     )
     known = matrix_of(rows, (workload,))
     benches = Benches(rows=rows, unmeasurable=unmeasurable, begin=begin)
@@ -290,12 +300,15 @@ def reported(
     workloads: tuple[str, ...] = ("bind-random", "bind-one"),
     *,
     unmeasurable: Mapping[str, str] | None = None,
+    metric: str = COST.name,
 ) -> ReportData:
     """The report on these rows under these loads."""
     campaigns, samples = [], []
     for number, workload in enumerate(workloads):
         begin = datetime(2026, 11, 21, 9 + number, 0, tzinfo=UTC)
-        campaign, taken = searched(rows, workload, unmeasurable=unmeasurable, begin=begin)
+        campaign, taken = searched(
+            rows, workload, unmeasurable=unmeasurable, metric=metric, begin=begin
+        )
         campaigns.append(campaign)
         samples += taken
     images = {name: image_of(name, truth) for name, truth in rows.items()}
@@ -319,3 +332,14 @@ def with_gaps() -> ReportData:
 def without_difference() -> ReportData:
     """Two rows that store the same thing."""
     return reported({name: DEBIAN[name] for name in ("debian-13", "debian-sid")})
+
+
+def waits() -> dict[str, Truth]:
+    """Two rows that cost the same, but an operation of the second one takes longer."""
+    slow = replace(DEBIAN["debian-13"], waiting=1.6)
+    return {"debian-13": DEBIAN["debian-13"], "debian-sid": slow}
+
+
+def decided_by(metric: str) -> ReportData:
+    """The report on such rows by this metric."""
+    return reported(waits(), ("bind-random",), metric=metric)

@@ -10,7 +10,6 @@ from dsbisect.commits.commits_study import CommitsResult
 from dsbuilds.history.culprit import Suspect
 from dsharness.model import Matrix
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
-from dsresults.compare.comparison_table import NO_DIFFERENCE
 from dsresults.report import default_folder, report_data, write_report
 
 MARK = {True: "supports", False: "CONTRADICTS", None: "no evidence"}
@@ -84,8 +83,7 @@ def _comparison(each: Comparison) -> Iterator[str]:
         size = f" {each.effect:.2f} times"
         if each.interval is not None:
             size += f" (interval {each.interval[0]:.2f} to {each.interval[1]:.2f})"
-    verdict = {"none": NO_DIFFERENCE, "impossible": "not possible"}.get(each.outcome, each.outcome)
-    yield f"    {each.title}: {verdict}{size}; {MARK[each.confirms]}"
+    yield f"    {each.title}: {each.outcome_text}{size}; {MARK[each.confirms]}"
     if each.note:
         yield from (f"      {line}" for line in each.note.splitlines())
 

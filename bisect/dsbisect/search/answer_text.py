@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dsbisect.search.question import Question
 from dsharness.measure.metrics import Metric
-from dsharness.model import DECIDER
+from dsharness.model import DECIDER, NO_DIFFERENCE
 
 FIRST_END_SLOW = "; the first end is the slow one"
 
@@ -19,7 +19,7 @@ def by_metric(decider: Metric) -> str:
 def none_text(question: Question, first: str, last: str, *, by: str, visible_pct: float) -> str:
     """The ends agree as far as these runs could show; no culprit is named."""
     return (
-        f"no difference found between {first} and {last} with {question.workload_id}{by}; "
+        f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}; "
         f"smallest drop this run could have seen: {visible_pct:.0f} %"
     )
 

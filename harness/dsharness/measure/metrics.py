@@ -16,6 +16,7 @@ class Metric:
 
     name: str
     label: str  # in a sentence: "by CPU time"
+    heading: str  # of a column of its values
     title: str
     unit: str
     smaller_is_better: bool = True
@@ -30,6 +31,10 @@ class Metric:
             return None
         return value if self.smaller_is_better else 1 / value
 
+    def at_slowness(self, value: float, times_slower: float) -> float:
+        """The value of what is so many times slower than what has ``value``."""
+        return value * times_slower if self.smaller_is_better else value / times_slower
+
     def telling(self, samples: Iterable[Sample]) -> tuple[Sample, ...]:
         """The samples that this metric can use."""
         return tuple(s for s in samples if not (self.of_load and s.load_bound))
@@ -41,6 +46,7 @@ class Metric:
 COST = Metric(
     name=DECIDER,
     label="CPU time",
+    heading="cost",
     title="server CPU per operation, in units of the calibrator",
     unit="calibrator runs",
     witness="rate",
@@ -48,6 +54,7 @@ COST = Metric(
 RATE = Metric(
     name="rate",
     label="the rate",
+    heading="rate",
     title="operations a second",
     unit="1/s",
     smaller_is_better=False,
@@ -56,6 +63,7 @@ RATE = Metric(
 LATENCY = Metric(
     name="latency",
     label="latency",
+    heading="latency",
     title="mean time of one operation",
     unit="µs",
     of_load=True,
@@ -63,6 +71,7 @@ LATENCY = Metric(
 CPU = Metric(
     name="cpu",
     label="CPU time",
+    heading="CPU/op",
     title="server CPU per operation",
     unit="µs",
     witness="rate",
@@ -70,6 +79,7 @@ CPU = Metric(
 CLIENT_CPU = Metric(
     name="client-cpu",
     label="CPU time of the load",
+    heading="load CPU/op",
     title="CPU of the load per operation",
     unit="µs",
 )

@@ -29,6 +29,7 @@ from dsharness.model.matrix import (
 )
 from dsharness.model.measured import (
     DECIDER,
+    NO_DIFFERENCE,
     Boundary,
     Campaign,
     CostStep,
@@ -72,6 +73,7 @@ from dsharness.model.workload import (
 
 __all__ = [
     "DECIDER",
+    "NO_DIFFERENCE",
     "AppliedPatch",
     "AptPackages",
     "Base",

@@ -118,6 +118,7 @@ class CostStep(Value):
 
 
 DECIDER = "cost"  # the metric that decides a search unless another is asked for
+NO_DIFFERENCE = "no difference"  # what the direction "none" is called everywhere
 
 
 class Boundary(Value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from dsharness.measure.metrics import COST, RATE
+from dsharness.measure.metrics import COST, RATE, find_metric
 from dsharness.model import Boundary, Campaign, Matrix, Outcome, Sample, Verdict, Workload
 from dsresults.compare.comparison_table import Column, Estimate, Observed
 from dsresults.compare.cost_ratio import Ratio, compare_by, grouped
@@ -35,7 +35,7 @@ def column(
                 groups.get(candidate, ()),
                 groups.get(reference or "", ()),
                 verdicts.get(candidate),
-                campaign.boundary,
+                campaign,
             )
             for candidate in line
         ),
@@ -47,29 +47,38 @@ def _observed(
     samples: Sequence[Sample],
     references: Sequence[Sample],
     verdict: Verdict | None,
-    boundary: Boundary | None,
+    campaign: Campaign,
 ) -> Observed:
     valid = [sample for sample in samples if sample.valid]
-    judged = {boundary.metric: _judged(verdict)} if boundary else {}
+    boundary = campaign.boundary
     return Observed(
         candidate=candidate,
         valid=len(valid),
         invalid=len(samples) - len(valid),
         unmeasured=boundary.unmeasured.get(candidate) if boundary else None,
         metrics=_medians(valid),
-        cost_ratio=judged.get(COST.name) or _estimate(compare_by(COST, valid, references)),
-        slowness_ratio=judged.get(RATE.name) or _estimate(compare_by(RATE, valid, references)),
+        ratios=_ratios(campaign.metric, valid, references) | _judged(boundary, verdict),
         facts=next((sample.facts for sample in reversed(valid) if sample.facts), {}),
         outcome=verdict.outcome if verdict else Outcome.INCONCLUSIVE,
         why=verdict.why if verdict else "not judged by the search",
     )
 
 
-def _judged(verdict: Verdict | None) -> Estimate | None:
-    """The figures behind the verdict, if there are any."""
-    if verdict is None or verdict.ratio_to_first is None:
-        return None
-    return Estimate(value=verdict.ratio_to_first, interval=verdict.interval)
+def _ratios(
+    decider: str, samples: Sequence[Sample], references: Sequence[Sample]
+) -> dict[str, Estimate]:
+    """By the metric that decides, and by those that reasons are given from."""
+    metrics = dict.fromkeys((find_metric(decider), COST, RATE))
+    found = {each.name: _estimate(compare_by(each, samples, references)) for each in metrics}
+    return {name: estimate for name, estimate in found.items() if estimate}
+
+
+def _judged(boundary: Boundary | None, verdict: Verdict | None) -> dict[str, Estimate]:
+    """The figure behind the verdict, if there is one."""
+    if boundary is None or verdict is None or verdict.ratio_to_first is None:
+        return {}
+    estimate = Estimate(value=verdict.ratio_to_first, interval=verdict.interval)
+    return {boundary.metric: estimate}
 
 
 def _estimate(ratio: Ratio | None) -> Estimate | None:

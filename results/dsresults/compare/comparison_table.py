@@ -6,11 +6,18 @@ from typing import Any
 
 from pydantic import Field
 
-from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
-from dsharness.model import DECIDER, Boundary, Facts, Outcome, Provenance, Published, Value
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric, find_metric
+from dsharness.model import (
+    DECIDER,
+    NO_DIFFERENCE,
+    Boundary,
+    Facts,
+    Outcome,
+    Provenance,
+    Published,
+    Value,
+)
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
-
-NO_DIFFERENCE = "no difference"
 
 
 class Estimate(Value):
@@ -54,11 +61,20 @@ class Observed(Value):
     invalid: int = 0
     unmeasured: str | None = None
     metrics: dict[str, float] = Field(default_factory=dict)
-    cost_ratio: Estimate | None = None
-    slowness_ratio: Estimate | None = None
+    ratios: dict[str, Estimate] = Field(
+        default_factory=dict, description="by metric: how many times slower than the reference"
+    )
     facts: Facts = Field(default_factory=dict)
     outcome: Outcome = Outcome.INCONCLUSIVE
     why: str = ""
+
+    @property
+    def cost_ratio(self) -> Estimate | None:
+        return self.ratios.get(COST.name)
+
+    @property
+    def slowness_ratio(self) -> Estimate | None:
+        return self.ratios.get(RATE.name)
 
     @property
     def rate_per_s(self) -> float | None:
@@ -105,6 +121,9 @@ class Column(Value):
     def of(self, candidate: str) -> Observed | None:
         return next((one for one in self.observed if one.candidate == candidate), None)
 
+    def observed_of(self, candidate: str) -> Observed:
+        return self.of(candidate) or Observed(candidate=candidate)
+
     def only(self, candidates: tuple[str, ...]) -> Column:
         """The column without the other candidates."""
         kept = tuple(one for one in self.observed if one.candidate in candidates)
@@ -142,6 +161,15 @@ class ComparisonTable(Value):
     superseded: tuple[str, ...] = ()
     command: str = Field(default="", description="repeats the question; default: bisect rows")
     unseen: int = Field(default=0, description="candidates left out: never measured")
+
+    @property
+    def decider(self) -> Metric:
+        return find_metric(self.metric)
+
+    @property
+    def value_shown(self) -> Metric | None:
+        """The deciding metric, unless its values are shown for every comparison or mean nothing."""
+        return None if self.decider in {COST, CPU, RATE} else self.decider
 
     @property
     def stores_passwords(self) -> bool:

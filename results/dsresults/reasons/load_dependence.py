@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from dsresults.compare.comparison_table import NO_DIFFERENCE, Column, ComparisonTable
+from dsharness.model import NO_DIFFERENCE
+from dsresults.compare.comparison_table import Column, ComparisonTable
 from dsresults.number_text import times
 from dsresults.reasons.password_cache import avoids_hashing
 from dsresults.reasons.reason import Confidence, Reason

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from dsharness.measure.metrics import COST
+from dsharness.measure.metrics import COST, CPU, Metric
 from dsharness.model import Boundary, Outcome, Sample, Value
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
-from dsresults.number_text import milliseconds
+from dsresults.number_text import capital, figure
 
 WIDTH = 480
 TOP, ROW, BOTTOM = 10, 60, 30
@@ -30,7 +31,7 @@ class Mark(Value):
 
 
 class Chart(Value):
-    """Cost on a log axis over the candidates of a line, for one workload."""
+    """What decided, on a log axis over the candidates of a line, for one workload."""
 
     workload_id: str
     title: str
@@ -50,44 +51,59 @@ def charts(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Char
         column.campaign_id: [s for s in samples if s.campaign_id == column.campaign_id and s.valid]
         for column in comparison.columns
     }
-    speeds = [s.calibrator_us for group in ours.values() for s in group if s.calibrator_us]
-    if not speeds:
+    measure = _measure(comparison.decider, [s for group in ours.values() for s in group])
+    if measure is None:
         return ()
-    unit_us = statistics.median(speeds)  # calibrated cost as time on this machine's usual speed
-    costs = {
+    values = {
         (column.campaign_id, candidate): [
-            value * unit_us
+            value * measure.factor
             for sample in ours[column.campaign_id]
-            if sample.candidate_id == candidate and (value := sample.value(COST.name))
+            if sample.candidate_id == candidate and (value := sample.value(comparison.metric))
         ]
         for column in comparison.columns
         for candidate in comparison.line
     }
-    values = [value for group in costs.values() for value in group]
-    if not values:
+    known = [value for group in values.values() for value in group]
+    if not known:
         return ()
-    scale = Scale(low=min(values) / 1.5, high=max(values) * 1.5)
-    return tuple(_chart(comparison, column, costs, scale) for column in comparison.columns)
+    scale = Scale(low=min(known) / 1.5, high=max(known) * 1.5, shown=measure.shown)
+    return tuple(_chart(comparison, column, values, scale) for column in comparison.columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """How values are shown: in which metric's unit, and times what."""
+
+    shown: Metric
+    factor: float = 1.0
+
+
+def _measure(decider: Metric, samples: Sequence[Sample]) -> Measure | None:
+    """Calibrated cost is shown as time at this machine's usual speed, if that is known."""
+    if decider is not COST:
+        return Measure(shown=decider)
+    speeds = [sample.calibrator_us for sample in samples if sample.calibrator_us]
+    return Measure(shown=CPU, factor=statistics.median(speeds)) if speeds else None
 
 
 def _chart(
     comparison: ComparisonTable,
     column: Column,
-    costs: Mapping[tuple[str, str], list[float]],
+    values: Mapping[tuple[str, str], list[float]],
     scale: Scale,
 ) -> Chart:
-    of = {one: costs[column.campaign_id, one] for one in comparison.line}
+    of = {one: values[column.campaign_id, one] for one in comparison.line}
     reference = of.get(column.reference or "") or []
     base = statistics.geometric_mean(reference) if reference else None
     marks = tuple(
-        _mark(column.of(candidate) or Observed(candidate=candidate), of[candidate], base, scale, y)
+        _mark(column.observed_of(candidate), comparison.metric, of[candidate], base, scale, y)
         for y, candidate in ((TOP + ROW * (i + 0.5), c) for i, c in enumerate(comparison.line))
     )
     axis_y = TOP + ROW * len(comparison.line)
     found = column.boundary if column.boundary and column.boundary.found else None
     return Chart(
         workload_id=column.workload_id,
-        title=f"Cost of one operation, {column.workload_id}",
+        title=f"{capital(scale.shown.title)}, {column.workload_id}",
         description="; ".join(
             f"{one.candidate}: {column.verdict_word(one)}, {mark.label}"
             for one, mark in zip(column.observed, marks, strict=True)
@@ -114,25 +130,27 @@ def _boundary(line: tuple[str, ...], found: Boundary | None) -> dict[str, Any]:
 
 
 def _mark(
-    observed: Observed, dots: list[float], base: float | None, scale: Scale, y: float
+    observed: Observed, metric: str, dots: list[float], base: float | None, scale: Scale, y: float
 ) -> Mark:
+    shown = scale.shown
     mark = Mark(
         candidate=observed.candidate,
         outcome=observed.outcome,
         y=y,
         dots=tuple(scale.x(value) for value in dots),
-        label="not measured" if not dots else milliseconds(statistics.geometric_mean(dots)),
+        label="not measured" if not dots else figure(shown, statistics.geometric_mean(dots)),
     )
-    ratio = observed.cost_ratio
+    ratio = observed.ratios.get(metric)
     if not dots or ratio is None or base is None:
         return mark
-    low, high = ratio.interval or (ratio.value, ratio.value)
+    value = shown.at_slowness(base, ratio.value)
+    ends = [shown.at_slowness(base, end) for end in ratio.interval or ()] or [value]
     return mark.model_copy(
         update={
-            "x": scale.x(base * ratio.value),
-            "low": scale.x(max(base * low, scale.low)),
-            "high": scale.x(base * high),
-            "label": milliseconds(base * ratio.value),
+            "x": scale.x(value),
+            "low": scale.x(min(ends)),
+            "high": scale.x(max(ends)),
+            "label": figure(shown, value),
         }
     )
 
@@ -145,23 +163,28 @@ class Tick(Value):
     label: str
 
 
-class Scale(Value):
+@dataclass(frozen=True, kw_only=True)
+class Scale:
     low: float
     high: float
+    shown: Metric
 
     def x(self, value: float) -> float:
         span = math.log(self.high / self.low) or 1.0
-        share = math.log(value / self.low) / span
-        return round(LEFT + (RIGHT - LEFT) * min(max(share, 0.0), 1.0), 1)
+        share = math.log(max(value, self.low) / self.low) / span
+        return round(LEFT + (RIGHT - LEFT) * min(share, 1.0), 1)
 
     def ticks(self) -> tuple[Tick, ...]:
-        """1, 2 and 5 of each decade, or only the decades if that would be too many."""
+        """So few that they can be read, and at least two."""
         decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        fine = self.high / self.low < 60
-        steps = (1, 2, 5) if fine else (1,)
+        span = self.high / self.low
+        steps = (1, 1.5, 2, 3, 4, 5, 7) if span < 6 else (1, 2, 5) if span < 60 else (1,)
         values = [step * 10.0**power for power in decades for step in steps]
         return tuple(
-            Tick(x=self.x(value), label=f"{value / 1000:g} ms")
+            Tick(x=self.x(value), label=self._label(value))
             for value in values
             if self.low <= value <= self.high
         )
+
+    def _label(self, value: float) -> str:
+        return f"{value / 1000:g} ms" if self.shown.unit == "µs" else f"{value:g}/s"

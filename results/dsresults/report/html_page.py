@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from dsharness.model import NO_DIFFERENCE
 from dsresults import number_text
 from dsresults.report.chart import WIDTH, charts
 from dsresults.report.repeat_commands import repeat_command
@@ -42,12 +43,15 @@ def _environment() -> Environment:
     environment.filters.update(
         significant=number_text.significant,
         whole=number_text.whole,
+        capital=number_text.capital,
+        figure=number_text.figure,
         ms=number_text.milliseconds,
         spell=number_text.spell,
         utc=utc,
     )
     environment.globals.update(
         charts=charts,
+        no_difference=NO_DIFFERENCE,
         spark=spark,
         repeat_command=repeat_command,
         chart_width=WIDTH,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from dsharness.measure.metrics import Metric
 from dsharness.model import Sample, Value
 from dsresults.commits_result import CommitFindings
 from dsresults.compare.comparison_table import ComparisonTable
@@ -29,6 +30,11 @@ class ReportData(Value):
     environments: tuple[dict[str, Any], ...] = ()
     samples: tuple[Sample, ...] = ()
     commits: CommitFindings | None = None
+
+    @property
+    def deciders(self) -> tuple[Metric, ...]:
+        """What candidates were judged by, each once."""
+        return tuple(dict.fromkeys(section.comparison.decider for section in self.sections))
 
     def asked_by(self, command: str) -> ReportData:
         """The report of a command that is not `bisect rows`, so that it can be repeated."""

@@ -6,16 +6,15 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, Observed
-from dsresults.number_text import NARROW, milliseconds, significant, spell
+from dsharness.measure.metrics import COST, CPU, RATE, Metric
+from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
+from dsresults.number_text import NARROW, figure, significant, spell
 from dsresults.reasons.reason import Reason
 from dsresults.report.repeat_commands import repeat_command
 from dsresults.report.report_data import ReportData, Section
 
 WIDTH = 100
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # a matrix must not control the terminal
-HEADINGS = ("candidate", "verdict", "cost", "99 % interval", "rate", "CPU/op")
-STORED = "stored password"
 
 
 def render_text(data: ReportData) -> str:
@@ -30,7 +29,8 @@ def render_text(data: ReportData) -> str:
 def _section(section: Section) -> Iterator[str]:
     comparison = section.comparison
     settings = f" ({comparison.settings_title})" if comparison.settings_title else ""
-    yield f"Series {comparison.series_id}, settings {comparison.settings_id}{settings}"
+    by = "" if comparison.decider is COST else f", compared by {comparison.decider.label}"
+    yield f"Series {comparison.series_id}, settings {comparison.settings_id}{settings}{by}"
     for column in comparison.columns:
         yield ""
         yield from _column(comparison, column)
@@ -53,30 +53,44 @@ def _column(comparison: ComparisonTable, column: Column) -> Iterator[str]:
     yield from _wrapped(summary, "  => ")
     if column.boundary and len(column.boundary.suspects) > 1:
         yield f"  suspects: {', '.join(column.boundary.suspects)}"
-    rows = [_cells(comparison.candidate(one.candidate), one, column) for one in column.observed]
-    headings = (*HEADINGS, STORED) if comparison.stores_passwords else HEADINGS
-    yield from _table([headings, *(cells[: len(headings)] for cells in rows)])
+    rows = (_cells(comparison, one, column) for one in column.observed)
+    yield from _table([_headings(comparison), *rows])
     for one in column.observed:
         if one.unmeasured:
             yield from _wrapped(f"{one.candidate}: {one.unmeasured}", "  not measured: ")
 
 
-def _cells(candidate: Candidate, observed: Observed, column: Column) -> tuple[str, ...]:
-    rate, cpu_us = observed.rate_per_s, observed.server_cpu_us_per_op
+def _values(comparison: ComparisonTable) -> tuple[Metric, ...]:
+    return (*filter(None, [comparison.value_shown]), RATE, CPU)
+
+
+def _headings(comparison: ComparisonTable) -> tuple[str, ...]:
+    ratio = COST.heading if comparison.decider is COST else "times slower"
+    values = (metric.heading for metric in _values(comparison))
+    stored = ["stored password"] if comparison.stores_passwords else []
+    return ("candidate", "verdict", ratio, "99 % interval", *values, *stored)
+
+
+def _cells(comparison: ComparisonTable, observed: Observed, column: Column) -> tuple[str, ...]:
+    candidate = comparison.candidate(observed.candidate)
     published = f" (published {candidate.published.verdict})" if candidate.published else ""
     return (
         f"{candidate.id} {candidate.product_version}".rstrip(),
         column.verdict_word(observed) + published,
-        *_ratio(observed, reference=column.reference),
-        f"{significant(rate)}/s" if rate is not None else "-",
-        milliseconds(cpu_us) if cpu_us is not None else "-",
-        spell(observed.stored) if observed.stored else "-",
+        *_ratio(observed, comparison.metric, reference=column.reference),
+        *(_value(observed, metric) for metric in _values(comparison)),
+        *([spell(observed.stored) if observed.stored else "-"] * comparison.stores_passwords),
     )
 
 
-def _ratio(observed: Observed, *, reference: str | None) -> tuple[str, str]:
-    """Cost over the first end's, and its interval."""
-    found = observed.cost_ratio
+def _value(observed: Observed, metric: Metric) -> str:
+    value = observed.metrics.get(metric.name)
+    return "-" if value is None else figure(metric, value)
+
+
+def _ratio(observed: Observed, metric: str, *, reference: str | None) -> tuple[str, str]:
+    """How many times slower than the first end, and the interval."""
+    found = observed.ratios.get(metric)
     if found is None:
         return "-", "-"
     if observed.candidate == reference:

@@ -10,6 +10,7 @@ from reported import (
     DEBIAN,
     MACHINE,
     Truth,
+    decided_by,
     matrix_of,
     reported,
     searched,
@@ -32,6 +33,7 @@ CASES = {
     "debian": lambda: reported(DEBIAN),
     "no-difference": without_difference,
     "gaps": with_gaps,
+    "latency": lambda: decided_by("latency"),
 }
 
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>\x1b[31m"
@@ -106,6 +108,28 @@ def test_what_the_matrix_says_is_never_markup():
 
 def test_what_the_matrix_says_never_drives_the_terminal():
     assert "\x1b" not in render_text(hostile())
+
+
+@pytest.mark.parametrize(
+    ("metric", "heading", "value"),
+    [("latency", "latency", "951 ms"), ("client-cpu", "load CPU/op", "0.110 ms")],
+)
+def test_the_table_shows_what_decided(metric, heading, value):
+    text, html = render_text(decided_by(metric)), render_html(decided_by(metric))
+    (headings,) = [line for line in text.splitlines() if "verdict" in line]
+    assert re.split(r" {2,}", headings.strip())[2:5] == ["times slower", "99 % interval", heading]
+    assert value in text
+    assert f'<span class="quiet">{heading} {value}</span>' in html
+    assert "cost" not in text
+
+
+def test_a_rate_that_decided_is_shown_once():
+    data = decided_by("rate")
+    (headings,) = [line for line in render_text(data).splitlines() if "verdict" in line]
+    assert headings.split("interval")[1].split() == ["rate", "CPU/op", "stored", "password"]
+    slow = data.sections[0].comparison.columns[0].observed[1]
+    assert 1.5 < slow.ratios["rate"].value < 1.7
+    assert slow.ratios["cost"].value < 1.1
 
 
 def test_a_search_that_has_not_ended_is_shown_as_such():

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from reported import DEBIAN, reported, with_gaps, without_difference
+from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
 from dsresults.report.chart import LEFT, RIGHT, charts
 from dsresults.report.sparkline import spark
 
 CASES = [lambda: reported(DEBIAN), with_gaps, without_difference]
+CASES += [lambda metric=metric: decided_by(metric) for metric in ("latency", "rate", "client-cpu")]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -27,6 +28,17 @@ def test_dearer_is_further_right_and_both_loads_share_the_axis():
     assert xs["debian-12"] < xs["debian-11"] < xs["debian-13"]
     assert random.ticks == one.ticks
     assert abs(xs["debian-13"] - one.marks[2].x) < 5
+
+
+@pytest.mark.parametrize(("metric", "unit", "right"), [("latency", " ms", 1), ("rate", "/s", 0)])
+def test_what_decided_is_drawn_in_its_unit(metric, unit, right):
+    data = decided_by(metric)
+    (chart,) = charts(data.sections[0].comparison, data.samples)
+    assert chart.title.endswith("one operation, bind-random" if right else "second, bind-random")
+    assert all(tick.label.endswith(unit) for tick in chart.ticks)
+    assert all(mark.label.endswith(unit) for mark in chart.marks)
+    xs = [mark.x for mark in chart.marks]
+    assert xs.index(max(xs)) == right
 
 
 def test_the_boundary_is_an_edge_or_a_band():
