@@ -1,8 +1,14 @@
 """How well the search finds steps in noise, compared with its peers, in histories of known truth.
 
-make bench-search                    all, and docs/search-benchmark.md and .svg (ten minutes)
-make bench-search BENCH=--quick      few histories, nothing written (two minutes)
+make bench-search                    all, and docs/search-benchmark.md and .svg (a quarter hour)
+make bench-search BENCH=--quick      few histories, nothing written (three minutes)
 make bench-search BENCH='--worlds 600 --json plays.json'
+
+These print their tables and write no page:
+
+make bench-search BENCH="--only 'two machines' --worlds 40 --tuning"
+make bench-search BENCH='--long --json before.json'       the main cells, 400 histories each
+make bench-search BENCH='--long --against before.json'    the same, and the paired differences
 """
 
 from __future__ import annotations
@@ -10,35 +16,54 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from benchmarks.search.cell import LAST_SEED, Cell
+from benchmarks.search.comparison import HEAD as COMPARISON_HEAD
+from benchmarks.search.comparison import differences, read_old
 from benchmarks.search.large import Large, measure_apart
 from benchmarks.search.plot import draw_to
 from benchmarks.search.running import Plays, play_all
-from benchmarks.search.scenarios import LAST_SEED, QUICK_WORLDS, WORLDS, cells
-from benchmarks.search.table import report
-from benchmarks.search.targets import Target, targets
+from benchmarks.search.scenarios import LONG_WORLDS, QUICK_WORLDS, WORLDS, cells, long, only
+from benchmarks.search.table import report, rows, tables
+from benchmarks.search.target import Target
+from benchmarks.search.targets import targets
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def main() -> None:
-    asked = _parser().parse_args()
-    worlds = asked.worlds or (QUICK_WORLDS if asked.quick else WORLDS)
-    large = measure_apart()  # before the pool: it is timed
-    plays = play_all(cells(), worlds, asked.jobs)
+    parser = _parser()
+    asked = parser.parse_args()
+    played = _cells(asked)
+    if not played:
+        parser.error(f"--only {asked.only}: no table and no line has this in its title")
+    worlds = asked.worlds or _usual_worlds(asked)
+    whole = not (asked.only or asked.long or asked.tuning)
+    old = read_old(asked.against) if asked.against else {}
+    large = measure_apart() if whole else None  # before the pool: it is timed
+    plays = play_all(played, worlds, asked.jobs)
     found = targets(plays, large)
-    text = report(plays, found, large, _command(worlds))
     if asked.json:
         asked.json.write_text(json.dumps(_facts(plays, found, large), indent=1) + "\n")
-    if asked.quick:
-        print(text)
+    if large is None:
+        print(tables(plays))
     else:
-        (DOCS / "search-benchmark.md").write_text(text)
-        draw_to(DOCS / "search-benchmark.svg", plays)
+        text = report(plays, found, large, _command(worlds))
+        _print_or_write(text, plays, printed=asked.quick)
+    if old:
+        print(rows(COMPARISON_HEAD, differences(plays, old)))
     for each in found:
         print(f"{each.verdict}: {each.what}: wanted {each.wanted}; measured {each.measured}")
+
+
+def _print_or_write(text: str, plays: Plays, *, printed: bool) -> None:
+    if printed:
+        print(text)
+        return
+    (DOCS / "search-benchmark.md").write_text(text)
+    draw_to(DOCS / "search-benchmark.svg", plays)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,10 +73,35 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true", help="few histories; the report is printed")
+    parser.add_argument("--long", action="store_true", help="the main cells, by dsbisect alone")
+    parser.add_argument("--only", metavar="TEXT", help="tables and lines with this in their title")
+    parser.add_argument("--search", metavar="NAME", help="of these, what this search plays")
+    parser.add_argument("--tuning", action="store_true", help="histories that no page shows")
     parser.add_argument("--worlds", type=_worlds, help=f"histories of a whole cell [{WORLDS}]")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every play and target")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="compare with such plays")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes [cores]")
     return parser
+
+
+def _cells(asked: argparse.Namespace) -> tuple[Cell, ...]:
+    found = long() if asked.long else cells()
+    if asked.only:
+        # a part of the tables: each cell gets as many worlds as were asked for
+        found = tuple(replace(cell, share=1.0) for cell in only(found, asked.only))
+    if asked.search:
+        found = tuple(
+            replace(cell, methods=(asked.search,)) for cell in found if asked.search in cell.methods
+        )
+    if asked.tuning:
+        found = tuple(replace(cell, first_seed=LAST_SEED) for cell in found)
+    return found
+
+
+def _usual_worlds(asked: argparse.Namespace) -> int:
+    if asked.quick:
+        return QUICK_WORLDS
+    return LONG_WORLDS if asked.long else WORLDS
 
 
 def _worlds(text: str) -> int:
@@ -65,10 +115,10 @@ def _command(worlds: int) -> str:
     return "make bench-search" + ("" if worlds == WORLDS else f" BENCH='--worlds {worlds}'")
 
 
-def _facts(plays: Plays, found: list[Target], large: Large) -> dict[str, object]:
+def _facts(plays: Plays, found: list[Target], large: Large | None) -> dict[str, object]:
     return {
         "targets": [asdict(each) for each in found],
-        "large": asdict(large),
+        "large": asdict(large) if large else None,
         "cells": [
             {
                 "group": cell.group,

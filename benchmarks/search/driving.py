@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import assert_never
 
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
@@ -48,18 +50,44 @@ def drive(search: Search, machine: Machine, step_s: list[float]) -> Finding:
 def read(boundary: Boundary) -> Finding:
     """A boundary in the words of the benchmark."""
     suspects, also = _places(boundary.suspects), _places(boundary.also)
-    for each in boundary.steps:
-        also |= frozenset(range(place(each.before) + 1, place(each.after) + 1))
-    said = {"none": Said.NONE, "unknown": Said.UNDECIDED}.get(boundary.direction, Said.DRIFT)
-    if boundary.found:
-        said = Said.STEP
+    every = tuple(
+        frozenset(range(place(each.before) + 1, place(each.after) + 1)) for each in boundary.steps
+    )
     return Finding(
-        said=said,
+        said=_said(boundary),
         named=suspects if boundary.found else frozenset(),
-        also=also - suspects,
+        also=also.union(*every) - suspects,
+        every=every,
         suspects=suspects,
+        effect=_effect(boundary),
         confidence=boundary.confidence,
     )
+
+
+def _said(boundary: Boundary) -> Said:
+    if boundary.found:
+        return Said.STEP
+    match boundary.shape:
+        case "ramp":
+            return Said.RAMP
+        case "drift":
+            return Said.DRIFT
+        case "ends":
+            return Said.ENDS
+        case "builds":
+            return Said.BUILDS
+        case "step" | None:
+            found = {"none": Said.NONE, "unknown": Said.UNDECIDED}
+            return found.get(boundary.direction, Said.DRIFT)
+    assert_never(boundary.shape)
+
+
+def _effect(boundary: Boundary) -> tuple[float, float] | None:
+    """Above 0 is slower."""
+    if boundary.effect_interval is None or boundary.direction not in {"slower", "faster"}:
+        return None
+    low, high = (math.log(each) for each in boundary.effect_interval)
+    return (low, high) if boundary.direction == "slower" else (-high, -low)
 
 
 def _places(names: Iterable[str]) -> frozenset[int]:

@@ -15,8 +15,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.search.driving import drive, line_of
+from benchmarks.search.kinds import Kind
 from benchmarks.search.machine import Machine
-from benchmarks.search.worlds import Kind, draw
+from benchmarks.search.worlds import draw
 
 N = 100_000
 D = 2.0

@@ -7,13 +7,19 @@ import math
 import numpy as np
 from numpy.random import Generator
 
-from benchmarks.search.worlds import Noise, World
-from dsbisect.search.simulation import SimulatedRun
+from benchmarks.search.kinds import Noise
+from benchmarks.search.worlds import World
+from dsbisect.search.simulation import MACHINE, SimulatedRun
+from dsharness.model import Machine as MachineId
 
 WANDER = 0.15  # on both sides: 30 % in all
 PERIOD = 120  # runs
 MOST_RUNS = 3000
 SLOW_SHARE, SLOW_BY = 0.1, 3.0  # bimodal: so many runs are slower by so many sigmas
+MODE_SHARE, MODE_BY = 0.3, math.log(1.25)  # slow runs: so many by so much, whatever the noise
+SECOND = MachineId(id="made up, faster")
+SECOND_SPEED, SECOND_CV = math.log(1.7), 0.08
+COSTS, RATES = 1, 2  # streams of chance of one seed; the world has others
 
 
 class Spent(Exception):  # noqa: N818 - no error: the search had its chance
@@ -21,21 +27,30 @@ class Spent(Exception):  # noqa: N818 - no error: the search had its chance
 
 
 class Machine:
-    """Every search gets one of its own, with the same noise in the same order."""
+    """Every search gets one of its own; the runs of a candidate are the same for all of them.
+
+    Cost and rate have the level of the build in common, the machine's speed, and that a run is a
+    slow one. The noise of each is its own.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.runs = 0
         self.built: set[int] = set()  # with those that failed: they were paid for too
         self._tries = 0  # with those that did not build
-        self._rng = np.random.default_rng([world.seed, 1])
+        self._chances: dict[tuple[int, int], Generator] = {}
 
     @property
     def builds(self) -> int:
         return len(self.built)
 
     def run(self, at: int) -> float | None:
-        """The log of the cost of one run; None when the candidate cannot be built."""
+        """The log of the cost alone; each run is a turn of its own."""
+        found = self.measure(at, self._tries)
+        return None if found is None else found.cost
+
+    def measure(self, at: int, turn: int) -> SimulatedRun | None:
+        """None when the candidate cannot be built."""
         self._tries += 1
         if self._tries > MOST_RUNS:
             raise Spent
@@ -44,17 +59,38 @@ class Machine:
         if at in world.broken:
             return None
         self.runs += 1
-        noise = world.sigma * unit_noise(self._rng, world.kind.noise)
-        return float(world.levels[at]) + noise + self._speed()
+        second = world.kind.second_machine and turn % 2 == 1
+        shared = world.built(at) + self._speed() + self._slow(at) - SECOND_SPEED * second
+        sigma = SECOND_CV if second else world.sigma
+        noise = sigma * unit_noise(self._chance(COSTS, at), world.kind.noise)
+        return SimulatedRun(
+            cost=shared + noise,
+            rate=self._rate_noise(at) - shared,
+            machine=SECOND if second else MACHINE,
+        )
 
-    def measure(self, at: int, _turn: int) -> SimulatedRun | None:
-        """Cost and rate of one run; None when the candidate cannot be built."""
-        cost = self.run(at)
-        return None if cost is None else SimulatedRun(cost=cost, rate=-cost)
+    def _chance(self, stream: int, at: int) -> Generator:
+        key = (stream, at)
+        if key not in self._chances:
+            self._chances[key] = np.random.default_rng([self.world.seed, stream, at])
+        return self._chances[key]
+
+    def _slow(self, at: int) -> float:
+        if not self.world.kind.slow_runs:
+            return 0.0
+        return MODE_BY * (self._chance(COSTS, at).random() < MODE_SHARE)
 
     def _speed(self) -> float:
-        if not self.world.kind.wanders:
+        return self._wave() if self.world.kind.wanders else 0.0
+
+    def _rate_noise(self, at: int) -> float:
+        kind = self.world.kind
+        if kind.noise is Noise.NIL:
             return 0.0
+        noise = kind.rate_cv_pct / 100 * float(self._chance(RATES, at).normal())
+        return noise + (self._wave() if kind.rate_wanders else 0.0)
+
+    def _wave(self) -> float:
         return WANDER * math.sin(2 * math.pi * self.runs / PERIOD + self.world.phase)
 
 

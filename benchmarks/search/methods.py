@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from benchmarks.search import oracle, peers_halving, peers_pinpoint, peers_votes
+from benchmarks.search import clairvoyant, oracle, peers_halving, peers_pinpoint, peers_votes
 from benchmarks.search.driving import drive, line_of
 from benchmarks.search.findings import Finding
 from benchmarks.search.machine import Machine
@@ -21,11 +21,13 @@ from dsbisect.search.plain.halving_search import Halving
 COSTS = Costs(run_s=15.0, start_s=0.0, prepare_s=40.0)
 
 OURS, OUR_PLAIN = "dsbisect", "dsbisect --search plain"
+OURS_ALL = "dsbisect --all"  # goes on after the first step
 OURS_TOLD = "dsbisect, told noise and d"
 PLAIN, FIXED, ASV = "plain bisection", "fixed k", "asv find"
 PINPOINT, PINPOINT_TOLD = "Pinpoint", "Pinpoint, told d"
 FACF, GIT_BAYESECT = "FACF", "git_bayesect"
 ORACLE, ORACLE_FRUGAL = "oracle", "oracle, 9 builds"
+CLAIRVOYANT = "clairvoyant, only proving it"
 
 
 @dataclass(kw_only=True)
@@ -80,4 +82,5 @@ METHODS: dict[str, Method] = {
     GIT_BAYESECT: _untimed(peers_votes.git_bayesect),
     ORACLE: _untimed(oracle.free),
     ORACLE_FRUGAL: _untimed(oracle.frugal),
+    CLAIRVOYANT: _untimed(clairvoyant.prove),
 }

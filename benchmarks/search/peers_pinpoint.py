@@ -70,7 +70,7 @@ def by_default(world: World, machine: Machine) -> Finding:
 
 
 def told_the_size(world: World, machine: Machine) -> Finding:
-    return _run(world, Job(machine=machine, size=world.kind.d))
+    return _run(world, Job(machine=machine, size=world.d))
 
 
 def _run(world: World, job: Job) -> Finding:

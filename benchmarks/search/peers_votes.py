@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from benchmarks.search.findings import Finding, Said, step_at
+from benchmarks.search.kinds import Noise
 from benchmarks.search.machine import Machine
-from benchmarks.search.worlds import Floats, Noise, World
+from benchmarks.search.worlds import Floats, World
 
 LEVEL = 0.95
 NO_CULPRIT = 0.3  # FACF: the chance at the start, the same as this project's own
@@ -107,6 +108,6 @@ def _vote(world: World, machine: Machine, at: int) -> bool:
 
 def _flakes(world: World) -> tuple[float, float]:
     """How often a good candidate fails, and how often a bad one."""
-    wrong = 0.0 if world.kind.noise is Noise.NIL else float(ndtr(-world.kind.d / 2))
+    wrong = 0.0 if world.kind.noise is Noise.NIL else float(ndtr(-world.d / 2))
     wrong = max(wrong, LEAST_FLAKES)
     return wrong, 1 - wrong

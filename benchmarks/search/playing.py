@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.search.findings import Finding, Said, covers, names_one, right
+from benchmarks.search.findings import Finding, Said
+from benchmarks.search.judgement import covers, effect_holds, fair, names_every, names_one, right
+from benchmarks.search.kinds import Kind
 from benchmarks.search.machine import Machine, Spent
 from benchmarks.search.methods import METHODS, Stopwatch
-from benchmarks.search.worlds import Kind, draw
+from benchmarks.search.worlds import draw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,8 +19,11 @@ class Play:
     seed: int
     said: Said
     right: bool
+    fair: bool  # right, or an honest "cannot tell"
     one: bool  # one of the steps is named
+    every: bool  # all of them are
     covers: bool | None  # the step is among the suspects
+    effect_holds: bool | None  # its size is in the interval
     named: int  # so many candidates
     also: int
     confidence: float | None
@@ -27,6 +32,11 @@ class Play:
     steps: int
     seconds: float  # of thought
 
+    @property
+    def true(self) -> bool:
+        """What the stated confidence is about: of two steps, it is one that is named."""
+        return self.right or self.one
+
 
 def play(method: str, kind: Kind, seed: int) -> Play:
     world = draw(kind, seed)
@@ -34,13 +44,16 @@ def play(method: str, kind: Kind, seed: int) -> Play:
     try:
         finding = METHODS[method](world, machine, watch)
     except Spent:
-        finding = Finding(said=Said.UNDECIDED)
+        finding = Finding(said=Said.STOPPED)
     return Play(
         seed=seed,
         said=finding.said,
         right=right(world, finding),
+        fair=fair(world, finding),
         one=names_one(world, finding),
+        every=names_every(world, finding),
         covers=covers(world, finding),
+        effect_holds=effect_holds(world, finding),
         named=len(finding.named),
         also=len(finding.also),
         confidence=finding.confidence,

@@ -9,9 +9,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from benchmarks.search.methods import METHODS, OURS
+from benchmarks.search.peer_scenarios import MAIN
 from benchmarks.search.playing import Play
 from benchmarks.search.running import Plays
-from benchmarks.search.scenarios import MAIN
 from benchmarks.search.scoring import calibration, score
 
 MARKERS = {0.5: "v", 1.0: "o", 2.0: "s", 4.0: "^"}

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from random import Random
 
+from benchmarks.search.cell import Cell
+from benchmarks.search.kinds import Kind
+from benchmarks.search.methods import OURS
 from benchmarks.search.playing import Play, play
-from benchmarks.search.scenarios import Cell
-from benchmarks.search.worlds import Kind
 
 CHUNK = 8  # worlds in one job
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -58,6 +59,13 @@ def play_all(cells: Sequence[Cell], worlds: int, workers: int) -> Plays:
         for cell in cells
         for method in cell.methods
     }
+
+
+def find(plays: Plays, kind: Kind, method: str = OURS) -> list[Play] | None:
+    """None where that was not played."""
+    return next(
+        (made for (cell, name), made in plays.items() if name == method and cell.kind == kind), None
+    )
 
 
 def _play(method: str, kind: Kind, seeds: range) -> list[Play]:

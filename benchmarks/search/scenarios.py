@@ -2,153 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
-from benchmarks.search.methods import (
-    ASV,
-    FACF,
-    FIXED,
-    GIT_BAYESECT,
-    ORACLE,
-    ORACLE_FRUGAL,
-    OUR_PLAIN,
-    OURS,
-    OURS_TOLD,
-    PINPOINT,
-    PINPOINT_TOLD,
-    PLAIN,
-)
-from benchmarks.search.worlds import Hint, Kind, Noise, Truth
+from benchmarks.search.cell import Cell
+from benchmarks.search.methods import OURS
+from benchmarks.search.peer_scenarios import MAIN, peer_cells
+from benchmarks.search.targets import SIZES
+from benchmarks.search.world_scenarios import STRAYS, world_cells
 
-LAST_SEED = 1000  # from here on, seeds were used while the search was tuned
 WORLDS = 80
 QUICK_WORLDS = 12
-
-PEERS = (PLAIN, FIXED, ASV, PINPOINT, PINPOINT_TOLD, FACF, GIT_BAYESECT)
-BOUNDS = (OURS_TOLD, ORACLE, ORACLE_FRUGAL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One kind of world, and the searches that play it."""
-
-    group: str  # a table of the report
-    kind: Kind
-    methods: tuple[str, ...]
-    share: float = 1.0  # of the worlds that were asked for
-    least: int = 4
-
-    def seeds(self, worlds: int) -> range:
-        return range(min(LAST_SEED, max(self.least, round(self.share * worlds))))
-
-    @property
-    def label(self) -> str:
-        kind = self.kind
-        said = [f"n={kind.n}", f"d={kind.d:g}", str(kind.truth)]
-        if kind.noise is not Noise.GAUSSIAN:
-            said.append(f"noise {kind.noise}")
-        if kind.wanders:
-            said.append("speed wanders 30 %")
-        if kind.gaps:
-            said.append("unbuildable stretches")
-        if kind.hint is not Hint.NOTHING:
-            said.append(f"prior {kind.hint}")
-        return ", ".join(said)
-
-
-MAIN, NOISES, TROUBLES = "One step, n = 128", "Other noise, n = 128", "Trouble, n = 128"
-TRUTHS, SIZES, SILENCE = "None, two, drift", "Other lengths", "No noise at all"
+LONG_WORLDS = 400
 
 
 def cells() -> tuple[Cell, ...]:
-    return (*_main(), *_noises(), *_troubles(), *_truths(), *_sizes(), *_silence())
+    return (*peer_cells(), *world_cells())
 
 
-def _main() -> Sequence[Cell]:
-    every = (OURS, *PEERS, *BOUNDS)
-    return [
-        Cell(group=MAIN, kind=Kind(d=0.5), methods=every, share=0.1),
-        *(Cell(group=MAIN, kind=Kind(d=d), methods=every) for d in (1.0, 2.0, 4.0)),
-    ]
+def only(every: Iterable[Cell], part: str) -> tuple[Cell, ...]:
+    """Those whose table or line has this in its title."""
+    return tuple(cell for cell in every if part.lower() in f"{cell.group}: {cell.label}".lower())
 
 
-def _noises() -> Sequence[Cell]:
-    methods = (OURS, FIXED, ASV, PINPOINT, FACF, GIT_BAYESECT)
-    return [
-        Cell(group=NOISES, kind=Kind(d=d, noise=noise), methods=methods, share=0.2)
-        for noise in (Noise.HEAVY, Noise.BIMODAL)
-        for d in (1.0, 2.0, 4.0)
-    ]
-
-
-def _troubles() -> Sequence[Cell]:
-    wandering = (OURS, PLAIN, FIXED, ASV, PINPOINT, FACF, GIT_BAYESECT)
-    hinted = [Kind(hint=Hint.NOTHING), Kind(hint=Hint.RIGHT), Kind(hint=Hint.WRONG)]
-    return [
-        *(
-            Cell(group=TROUBLES, kind=Kind(d=d, wanders=True), methods=wandering, share=0.15)
-            for d in (1.0, 2.0, 4.0)
-        ),
-        Cell(
-            group=TROUBLES,
-            kind=Kind(gaps=True),
-            methods=(OURS, PLAIN, FIXED, GIT_BAYESECT),
-            share=0.25,
-        ),
-        *(
-            Cell(group=TROUBLES, kind=kind, methods=(OURS, GIT_BAYESECT, ORACLE), share=0.25)
-            for kind in hinted
-        ),
-    ]
-
-
-def _truths() -> Sequence[Cell]:
-    whole = Cell(
-        group=TRUTHS,
-        kind=Kind(truth=Truth.NONE),
-        methods=(OURS, PLAIN, PINPOINT, PINPOINT_TOLD, FACF, GIT_BAYESECT),
-        share=1.0,
+def long() -> tuple[Cell, ...]:
+    """What two variants of the search are compared by."""
+    return tuple(
+        replace(cell, methods=(OURS,), share=1.0)
+        for cell in cells()
+        if cell.group in {MAIN, STRAYS} and cell.kind.d in SIZES
     )
-    some = replace(whole, methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT), share=0.3)
-    return [
-        whole,
-        *(
-            replace(
-                some, kind=Kind(truth=Truth.TWO, d=d), methods=(OURS, OURS_TOLD, *some.methods[1:])
-            )
-            for d in (1.0, 2.0, 4.0)
-        ),
-        replace(some, kind=Kind(truth=Truth.BACK, d=4.0), share=0.2),
-        *(replace(some, kind=Kind(truth=Truth.DRIFT, d=d), share=0.1) for d in (2.0, 4.0)),
-    ]
-
-
-def _sizes() -> Sequence[Cell]:
-    methods = (OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT, ORACLE)
-    return [
-        *(
-            Cell(group=SIZES, kind=Kind(n=n, d=d), methods=methods, share=0.15)
-            for n in (16, 1024)
-            for d in (1.0, 2.0, 4.0)
-        ),
-        *(
-            Cell(group=SIZES, kind=Kind(n=100_000, d=d), methods=methods, share=0.02)
-            for d in (2.0, 4.0)
-        ),
-    ]
-
-
-def _silence() -> Sequence[Cell]:
-    methods = (OURS, OUR_PLAIN, PLAIN, GIT_BAYESECT)
-    return [
-        Cell(group=SILENCE, kind=Kind(n=16, d=4.0, noise=Noise.NIL), methods=methods, share=0.2),
-        Cell(group=SILENCE, kind=Kind(n=128, d=4.0, noise=Noise.NIL), methods=methods, share=0.4),
-        Cell(group=SILENCE, kind=Kind(n=1024, d=4.0, noise=Noise.NIL), methods=methods, share=0.2),
-        Cell(
-            group=SILENCE,
-            kind=Kind(n=100_000, d=4.0, noise=Noise.NIL),
-            methods=(OURS, PLAIN),
-            share=0.02,
-        ),
-    ]

@@ -12,6 +12,7 @@ from benchmarks.search.findings import Said
 from benchmarks.search.playing import Play
 
 BINS = (0.0, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0 + 1e-9)
+CLAIMS = frozenset(Said) - {Said.UNDECIDED, Said.STOPPED}
 ROOM = 0.5  # added to both counts, so that 100 % of a few worlds has an error too
 
 
@@ -22,7 +23,10 @@ class Score:
     worlds: int
     right: float
     right_error: float
+    fair: float  # right, or an honest "cannot tell"
+    fair_error: float
     one: float  # one of the steps was named
+    every: float  # all of them were
     runs: float
     runs_error: float
     builds: float
@@ -53,6 +57,9 @@ def score(plays: Sequence[Play]) -> Score:
         worlds=len(plays),
         right=fmean(each.right for each in plays),
         right_error=_error([each.right for each in plays]),
+        fair=fmean(each.fair for each in plays),
+        fair_error=_error([each.fair for each in plays]),
+        every=fmean(each.every for each in plays),
         one=fmean(each.one for each in plays),
         runs=fmean(runs),
         runs_error=_spread(runs) / math.sqrt(len(runs)),
@@ -64,17 +71,19 @@ def score(plays: Sequence[Play]) -> Score:
     )
 
 
-def stated(plays: Iterable[Play]) -> Stated | None:
-    """Of the plays that name a step; None when none does."""
-    sure = [(each.confidence, each.one) for each in plays if each.said is Said.STEP]
-    known = [(confidence, one) for confidence, one in sure if confidence is not None]
+def stated(
+    plays: Iterable[Play], claims: frozenset[Said] = frozenset({Said.STEP})
+) -> Stated | None:
+    """Of the plays that name a step, or claim something else; None when none does."""
+    sure = [(each.confidence, each.true) for each in plays if each.said in claims]
+    known = [(confidence, true) for confidence, true in sure if confidence is not None]
     if not known:
         return None
     return Stated(
         plays=len(known),
         stated=fmean(confidence for confidence, _ in known),
-        true=fmean(one for _, one in known),
-        error=_error([one for _, one in known]),
+        true=fmean(true for _, true in known),
+        error=_error([true for _, true in known]),
     )
 
 
@@ -89,14 +98,18 @@ def calibration(plays: Sequence[Play]) -> list[tuple[float, float, Stated]]:
     return made
 
 
-def coverage(plays: Iterable[Play]) -> tuple[int, float, float] | None:
-    """How often the suspects hold the step: how many claims, the share, its error."""
-    known = [each.covers for each in plays if each.covers is not None]
-    return (len(known), fmean(known), _error(known)) if known else None
+def coverage(held: Iterable[bool | None]) -> tuple[int, float, float] | None:
+    """How often a set or an interval holds the truth: how many claims, the share, its error."""
+    known = [each for each in held if each is not None]
+    return (len(known), *share_of(known)) if known else None
+
+
+def share_of(hits: Sequence[bool]) -> tuple[float, float]:
+    """With its standard error."""
+    return fmean(hits), _error(hits)
 
 
 def _error(hits: Sequence[bool]) -> float:
-    """One standard error of a share."""
     share = (sum(hits) + ROOM) / (len(hits) + 2 * ROOM)
     return math.sqrt(share * (1 - share) / len(hits))
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from benchmarks.search.cell import Cell
+from benchmarks.search.kinds import Truth
 from benchmarks.search.large import Large
 from benchmarks.search.limits import bits_per_run, bits_per_vote, expected_runs, fewest_runs
 from benchmarks.search.machine import MOST_RUNS
 from benchmarks.search.methods import COSTS, OURS
+from benchmarks.search.playing import Play
 from benchmarks.search.running import Plays
-from benchmarks.search.scenarios import Cell
 from benchmarks.search.scoring import Score, calibration, coverage, score
-from benchmarks.search.targets import Target
-from benchmarks.search.worlds import Truth
+from benchmarks.search.target import Target
+from benchmarks.search.world_scenarios import WORLD_GROUPS
+from benchmarks.search.world_table import HEAD as WORLD_HEAD
+from benchmarks.search.world_table import said_text, world_rows
 
 WRONG = 0.05
 LENGTHS = (16, 128, 1024, 100_000)
@@ -52,12 +56,16 @@ def report(plays: Plays, found: Sequence[Target], large: Large, command: str) ->
     parts = [
         head,
         _targets(found),
-        *_groups(plays),
+        tables(plays),
         _calibration(plays),
         _limits(),
         _large(large),
     ]
     return "\n".join(parts)
+
+
+def tables(plays: Plays) -> str:
+    return "\n".join(_groups(plays))
 
 
 def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
@@ -79,24 +87,26 @@ def _groups(plays: Plays) -> Iterator[str]:
     for group, cells in groupby(dict.fromkeys(cell for cell, _ in plays), lambda c: c.group):
         parts = [f"## {group}\n"]
         for cell in cells:
-            methods = [method for known, method in plays if known == cell]
-            scores = {method: score(plays[cell, method]) for method in methods}
-            worlds = next(iter(scores.values())).worlds
+            made = {method: found for (known, method), found in plays.items() if known == cell}
+            worlds = len(next(iter(made.values())))
             parts.append(f"{cell.label} ({worlds} histories)\n")
-            parts.append(_cell(cell, scores))
+            parts.append(_cell(cell, made))
         yield "\n".join(parts)
 
 
-def _cell(cell: Cell, scores: Mapping[str, Score]) -> str:
+def _cell(cell: Cell, plays: Mapping[str, Sequence[Play]]) -> str:
+    if cell.group in WORLD_GROUPS:
+        return rows(WORLD_HEAD, world_rows(plays))
+    scores = {method: score(found) for method, found in plays.items()}
     if cell.kind.truth in {Truth.TWO, Truth.BACK}:
-        head = [*COMMON, "one named", "others suspected"]
-        body = [[n, *_common(s), f"{s.one:.3f}", f"{s.also:.1f}"] for n, s in scores.items()]
-    else:
-        head = [*COMMON, "said: step / none / drift / undecided"]
+        head = [*COMMON, "one named", "all named", "others suspected", "said"]
         body = [
-            [n, *_common(s), " / ".join(f"{share:.2f}" for share in s.said.values())]
+            [n, *_common(s), f"{s.one:.3f}", f"{s.every:.3f}", f"{s.also:.1f}", said_text(s.said)]
             for n, s in scores.items()
         ]
+    else:
+        head = [*COMMON, "said"]
+        body = [[n, *_common(s), said_text(s.said)] for n, s in scores.items()]
     return rows(head, body)
 
 
@@ -120,11 +130,11 @@ def _calibration(plays: Plays) -> str:
     ]
     text.append("All histories above in which it names a step, whatever their truth and noise:\n")
     text.append(rows(["stated", "answers", "stated, mean", "true"], body))
-    known = coverage(every)
+    known = coverage(each.covers for each in every)
     if known is not None:
         count, share, error = known
         text.append(
-            "Where there is one step, it is among the suspects of a step or of an undecided "
+            "Where there is a step, one is among the suspects of a step, a ramp or an undecided "
             f"answer in {share:.2%} ± {error:.2%} of {count} answers.\n"
         )
     return "\n".join(text)

@@ -4,53 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from benchmarks.search.kinds import RAMP, Hint, Kind, Truth
+
 Floats = NDArray[np.float64]
 
-QUIET, LOUD = 0.05, 0.2  # the noise of one run on shared machines (docs/verdicts.md)
 LIKELY, UNLIKELY = 3.0, 0.5  # the weights that `commits` gives to hot paths and to all others
 STRETCHES = 3
-
-
-class Truth(StrEnum):
-    STEP = "one step"
-    NONE = "no step"
-    TWO = "two steps"
-    BACK = "a step and back"
-    DRIFT = "drift"
-
-
-class Noise(StrEnum):
-    GAUSSIAN = "Gaussian"
-    HEAVY = "heavy tails"
-    BIMODAL = "bimodal"
-    NIL = "nil"
-
-
-class Hint(StrEnum):
-    """What a prior says about the culprit."""
-
-    NOTHING = "none"
-    RIGHT = "right"
-    WRONG = "wrong"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """Which worlds are drawn; a step is ``d`` times the noise of one run."""
-
-    n: int = 128
-    d: float = 2.0
-    truth: Truth = Truth.STEP
-    noise: Noise = Noise.GAUSSIAN
-    wanders: bool = False  # the machine's speed, by 30 %
-    gaps: bool = False  # stretches that cannot be built
-    hint: Hint = Hint.NOTHING
+DRAWN, SCATTER = 0, 3  # streams of chance of one seed; the machine has two others
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,10 +25,11 @@ class World:
     kind: Kind
     seed: int
     sigma: float
-    levels: Floats
-    steps: tuple[int, ...]  # each is the first candidate of a new level
+    levels: Floats  # of the source
+    steps: tuple[int, ...]  # each is the first candidate of a new level; all of a ramp
     broken: frozenset[int]
     phase: float
+    scatter: Floats | None = field(default=None)  # what each build adds to the level of its source
     prior: Floats | None = field(default=None)
 
     @property
@@ -73,12 +39,23 @@ class World:
     @property
     def size(self) -> float:
         """Of one step; where there is none, of the step that someone would look for."""
-        return self.kind.d * self.sigma
+        return step_size(self.kind, self.sigma)
+
+    @property
+    def d(self) -> float:
+        return abs(self.size) / self.sigma
 
     @property
     def threshold(self) -> float:
         """Half-way up the first step: what a search by votes has to be told."""
         return self.size / 2
+
+    def built(self, at: int) -> float:
+        """The level of a candidate's build."""
+        return float(self.levels[at]) + (0.0 if self.scatter is None else float(self.scatter[at]))
+
+    def jump(self, step: int) -> float:
+        return float(self.levels[step] - self.levels[step - 1])
 
     def answer(self, step: int) -> frozenset[int]:
         """The fewest candidates to which measuring can narrow this step down."""
@@ -90,43 +67,66 @@ class World:
         return frozenset(range(low + 1, high + 1))
 
 
+def step_size(kind: Kind, sigma: float) -> float:
+    return kind.d * sigma if kind.step_pct is None else math.log1p(kind.step_pct / 100)
+
+
 def draw(kind: Kind, seed: int) -> World:
     """Worlds of one seed share their noise and, for equal n, their places."""
-    rng = np.random.default_rng([seed, 0])
-    sigma = math.exp(rng.uniform(math.log(QUIET), math.log(LOUD)))
+    rng = np.random.default_rng([seed, DRAWN])
+    quiet, loud = (math.log(pct / 100) for pct in kind.cv_pct)
+    sigma = math.exp(rng.uniform(quiet, loud))
     phase = rng.uniform(0.0, 2 * math.pi)
     places = rng.choice(kind.n - 1, size=2, replace=False) + 1
-    steps = _steps(kind.truth, int(places[0]), int(places[1]))
+    steps = _steps(kind, int(places[0]), int(places[1]))
     broken = _broken(rng, kind.n, int(places[0])) if kind.gaps else frozenset[int]()
     return World(
         kind=kind,
         seed=seed,
         sigma=sigma,
-        levels=_levels(kind, steps, kind.d * sigma),
+        levels=_levels(kind, steps, step_size(kind, sigma)),
         steps=steps,
         broken=broken,
         phase=phase,
+        scatter=_scatter(kind, seed),
         prior=_prior(rng, kind, int(places[0])),
     )
 
 
-def _steps(truth: Truth, one: int, other: int) -> tuple[int, ...]:
-    match truth:
+def _steps(kind: Kind, one: int, other: int) -> tuple[int, ...]:
+    match kind.truth:
         case Truth.STEP:
             return (one,)
         case Truth.TWO | Truth.BACK:
             return (min(one, other), max(one, other))
+        case Truth.RAMP:
+            first = 1 + one % (kind.n - RAMP)
+            return tuple(range(first, first + RAMP))
         case Truth.NONE | Truth.DRIFT:
             return ()
 
 
 def _levels(kind: Kind, steps: tuple[int, ...], size: float) -> Floats:
-    levels = np.zeros(kind.n)
     if kind.truth is Truth.DRIFT:
         return np.linspace(0.0, size, kind.n)
+    levels = np.zeros(kind.n)
     for at, step in enumerate(steps):
-        levels[step:] += -size if at and kind.truth is Truth.BACK else size
+        levels[step:] += _jump(kind, at, size)
     return levels
+
+
+def _jump(kind: Kind, at: int, size: float) -> float:
+    if kind.truth is Truth.RAMP:
+        return size / RAMP
+    if at and kind.truth is Truth.BACK:
+        return -size if kind.then_pct is None else math.log1p(kind.then_pct / 100)
+    return size
+
+
+def _scatter(kind: Kind, seed: int) -> Floats | None:
+    if not kind.scatter_pct:
+        return None
+    return np.random.default_rng([seed, SCATTER]).normal(0.0, kind.scatter_pct / 100, kind.n)
 
 
 def _broken(rng: Generator, n: int, step: int) -> frozenset[int]:

@@ -8,7 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from benchmarks.search.findings import Finding, Said, covers, right, step_at
+from benchmarks.search.cell import LAST_SEED
+from benchmarks.search.findings import Finding, Said, step_at
+from benchmarks.search.judgement import covers, right
+from benchmarks.search.kinds import Hint, Kind, Noise, Truth
 from benchmarks.search.limits import bits_per_run, bits_per_vote, expected_runs, fewest_runs
 from benchmarks.search.machine import MOST_RUNS, Machine, Spent, unit_noise
 from benchmarks.search.methods import (
@@ -25,9 +28,9 @@ from benchmarks.search.methods import (
 )
 from benchmarks.search.playing import Play, play
 from benchmarks.search.running import CHUNK, jobs_of
-from benchmarks.search.scenarios import LAST_SEED, cells
+from benchmarks.search.scenarios import cells
 from benchmarks.search.scoring import calibration, coverage, score, stated
-from benchmarks.search.worlds import Hint, Kind, Noise, Truth, World, draw
+from benchmarks.search.worlds import World, draw
 
 SILENT = Kind(n=40, d=4.0, noise=Noise.NIL)
 WITHOUT_A_PACKAGE = (OURS, PLAIN, FIXED, ASV, PINPOINT, PINPOINT_TOLD, FACF, ORACLE, ORACLE_FRUGAL)
@@ -192,7 +195,8 @@ def test_proving_costs_more_than_finding() -> None:
 
 def made_play(*, correct: bool, confidence: float) -> Play:
     return Play(
-        seed=0, said=Said.STEP, right=correct, one=correct, covers=correct, named=1, also=0,
+        seed=0, said=Said.STEP, right=correct, fair=correct, one=correct, every=correct,
+        covers=correct, effect_holds=correct, named=1, also=0,
         confidence=confidence, runs=10 if correct else 30, builds=9, steps=2, seconds=0.01,
     )  # fmt: skip
 
@@ -206,6 +210,6 @@ def test_scores_are_shares_and_means() -> None:
     assert sure is not None
     assert (sure.stated, sure.true) == (pytest.approx(0.969), 0.75)
     assert [(low, each.true) for low, _, each in calibration(plays)] == [(0.95, 1.0), (0.995, 0.0)]
-    claimed = coverage(plays)
+    claimed = coverage(each.covers for each in plays)
     assert claimed is not None
     assert claimed[:2] == (4, 0.75)

@@ -1,0 +1,27 @@
+"""One cell of a table: a kind of world, and the searches that play it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.search.kinds import Kind
+
+LAST_SEED = 1000  # from here on, seeds are for tuning the search
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    group: str  # a table of the report
+    kind: Kind
+    methods: tuple[str, ...]
+    share: float = 1.0  # of the worlds that were asked for
+    least: int = 4
+    first_seed: int = 0
+
+    def seeds(self, worlds: int) -> range:
+        count = min(LAST_SEED, max(self.least, round(self.share * worlds)))
+        return range(self.first_seed, self.first_seed + count)
+
+    @property
+    def label(self) -> str:
+        return self.kind.label

@@ -1,0 +1,95 @@
+"""The bound on proof: told the culprit, it runs only that and the one before, until it is proved.
+
+As the search, it knows neither the noise nor the size, gives "no step" the same chance before any
+run, and each place the same part of the rest. It takes builds of one source for equal, and what is
+as noisy as it is for Gaussian: with unknown noise, its test is that of t.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import logsumexp
+
+from benchmarks.search.findings import Finding, Said
+from benchmarks.search.machine import Machine
+from benchmarks.search.worlds import Floats, World
+from dsbisect.search.bayes.prior import Belief
+
+LEVEL = 0.95
+BELIEF = Belief()
+NOISES = np.geomspace(0.002, 1.0, 60)  # each as likely as the next
+POINTS = 60  # sizes of a step, on each side
+
+
+def _sizes() -> Floats:
+    """Noise, size: alike likely on a log scale, from the least that is looked for."""
+    low = np.maximum(BELIEF.least_log, BELIEF.least_in_noise * NOISES)
+    rises = np.geomspace(low, BELIEF.most_log, POINTS, axis=1)
+    return np.concatenate([rises, -rises], axis=1)
+
+
+SIZES = _sizes()
+NONE: Floats = np.zeros((len(NOISES), 1))
+
+
+def prove(world: World, machine: Machine) -> Finding:
+    """In turns, one run of each side."""
+    step = world.steps[0]
+    proof = Proof(places=world.n - 1)
+    while proof.chance < LEVEL:
+        side, at = (
+            (proof.after, step)
+            if proof.before.count > proof.after.count
+            else (proof.before, step - 1)
+        )
+        value = machine.run(at)
+        if value is None:
+            raise ValueError(f"candidate {at} must be buildable here")
+        side.add(value)
+    return Finding(said=Said.STEP, named=frozenset({step}), confidence=proof.chance)
+
+
+@dataclass(kw_only=True)
+class Side:
+    """The runs of one candidate."""
+
+    count: int = 0
+    mean: float = 0.0
+    square: float = 0.0  # sum of the squared distances from the mean
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        away = value - self.mean
+        self.mean += away / self.count
+        self.square += away * (value - self.mean)
+
+
+@dataclass(kw_only=True)
+class Proof:
+    """That the step is between two neighbours, and not elsewhere or nowhere."""
+
+    places: int
+    before: Side = field(default_factory=Side)
+    after: Side = field(default_factory=Side)
+
+    @property
+    def chance(self) -> float:
+        if not (self.before.count and self.after.count):
+            return 0.0
+        here = (1 - BELIEF.none) / self.places
+        odds = (
+            self._log_likelihood(SIZES) - self._log_likelihood(NONE) + math.log(here / (1 - here))
+        )
+        return 1 / (1 + math.exp(min(700.0, -odds)))
+
+    def _log_likelihood(self, sizes: Floats) -> float:
+        """The mean over every noise and size; the level is integrated out."""
+        runs = self.before.count + self.after.count
+        square = self.before.square + self.after.square
+        spread = NOISES**2 * (1 / self.before.count + 1 / self.after.count)
+        away = self.after.mean - self.before.mean - sizes
+        fits = logsumexp(-(away**2) / (2 * spread[:, None]), axis=1) - math.log(sizes.shape[1])
+        return float(logsumexp(fits - (runs - 1) * np.log(NOISES) - square / (2 * NOISES**2)))

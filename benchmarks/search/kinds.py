@@ -1,0 +1,95 @@
+"""Which worlds are drawn: what is true in them, and what makes it hard to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+RAMP = 10  # candidates over which a ramp rises
+
+
+class Truth(StrEnum):
+    STEP = "one step"
+    NONE = "no step"
+    TWO = "two steps"
+    BACK = "a step and back"
+    DRIFT = "drift"
+    RAMP = "a ramp"
+
+
+class Noise(StrEnum):
+    GAUSSIAN = "Gaussian"
+    HEAVY = "heavy tails"
+    BIMODAL = "bimodal"
+    NIL = "nil"
+
+
+class Hint(StrEnum):
+    """What a prior says about the culprit."""
+
+    NOTHING = "none"
+    RIGHT = "right"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A step is ``d`` times the noise of one run, unless its size is given."""
+
+    n: int = 128
+    d: float = 2.0
+    step_pct: float | None = None  # of the first step, or of a whole ramp
+    then_pct: float | None = None  # of the second step of "a step and back"; None: all the way
+    cv_pct: tuple[float, float] = (5.0, 20.0)  # of the cost of one run, drawn between these
+    truth: Truth = Truth.STEP
+    noise: Noise = Noise.GAUSSIAN
+    slow_runs: bool = False  # 30 % of the runs are 25 % slower
+    wanders: bool = False  # the machine's speed, by 30 %
+    rate_cv_pct: float = 13.0  # of the rate of one run (docs/verdicts.md: 13 to 26 %)
+    rate_wanders: bool = False  # by 15 % to both sides, and the cost does not
+    scatter_pct: float = 0.0  # by which each build is faster or slower, whatever its source
+    second_machine: bool = False  # turns alternate between two machines
+    gaps: bool = False  # stretches that cannot be built
+    hint: Hint = Hint.NOTHING
+
+    @property
+    def label(self) -> str:
+        return ", ".join(_words(self))
+
+
+def _words(kind: Kind) -> Iterator[str]:
+    yield f"n={kind.n}"
+    if kind.step_pct is None:
+        yield f"d={kind.d:g}"
+    yield _history(kind)
+    if kind.cv_pct[0] == kind.cv_pct[1]:
+        yield f"CV {kind.cv_pct[0]:g} %"
+    elif kind.cv_pct != Kind.cv_pct:
+        yield f"CV {kind.cv_pct[0]:g} to {kind.cv_pct[1]:g} %"
+    if kind.noise is not Noise.GAUSSIAN:
+        yield f"noise {kind.noise}"
+    flags = {
+        "30 % of the runs 25 % slower": kind.slow_runs,
+        "speed wanders 30 %": kind.wanders,
+        f"rate CV {kind.rate_cv_pct:g} %": kind.rate_cv_pct != Kind.rate_cv_pct,
+        "rate wanders 15 %": kind.rate_wanders,
+        f"builds differ by {kind.scatter_pct:g} %": kind.scatter_pct > 0,
+        "two machines": kind.second_machine,
+        "unbuildable stretches": kind.gaps,
+        f"prior {kind.hint}": kind.hint is not Hint.NOTHING,
+    }
+    yield from (word for word, said in flags.items() if said)
+
+
+def _history(kind: Kind) -> str:
+    if kind.step_pct is None or kind.truth is Truth.NONE:
+        return str(kind.truth)
+    size = f"{kind.step_pct:+g} %"
+    match kind.truth:
+        case Truth.BACK:
+            return f"{size} and back" if kind.then_pct is None else f"{size}, {kind.then_pct:+g} %"
+        case Truth.RAMP:
+            return f"a ramp of {size} over {RAMP} candidates"
+        case _:
+            return f"{kind.truth} of {size}"

@@ -1,0 +1,131 @@
+"""The benchmark's worlds are what their names say: rates, builds, modes, ramps, machines."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+
+from benchmarks.search.cell import LAST_SEED
+from benchmarks.search.clairvoyant import Proof
+from benchmarks.search.kinds import RAMP, Kind, Noise, Truth
+from benchmarks.search.machine import MACHINE, SECOND, Machine
+from benchmarks.search.methods import CLAIRVOYANT
+from benchmarks.search.playing import play
+from benchmarks.search.scenarios import cells, long, only
+from benchmarks.search.worlds import draw
+from dsbisect.search.simulation import SimulatedRun
+
+STEADY = (5.0, 5.0)
+
+
+def runs(kind: Kind, at: int, count: int, turn: int = 0, seed: int = 1) -> list[SimulatedRun]:
+    machine = Machine(draw(kind, seed))
+    made = [machine.measure(at, turn) for _ in range(count)]
+    return [each for each in made if each is not None]
+
+
+@pytest.mark.parametrize("pct", [13.0, 26.0])
+def test_a_rate_has_noise_of_its_own_and_follows_the_level(pct: float) -> None:
+    kind = Kind(step_pct=10.0, cv_pct=STEADY, rate_cv_pct=pct)
+    made = runs(kind, kind.n - 1, 2000)
+    rates, costs = [each.rate for each in made], [each.cost for each in made]
+    assert fmean(rates) == pytest.approx(-math.log(1.1), abs=0.03)
+    assert stdev(rates) == pytest.approx(pct / 100, rel=0.1)
+    assert stdev(costs) == pytest.approx(0.05, rel=0.1)
+    assert abs(float(np.corrcoef(rates, costs)[0, 1])) < 0.1
+
+
+def test_a_rate_may_wander_while_the_cost_does_not() -> None:
+    steady, wandering = (
+        runs(Kind(cv_pct=STEADY, rate_wanders=wanders), 0, 120) for wanders in (False, True)
+    )
+    apart = [other.rate - one.rate for one, other in zip(steady, wandering, strict=True)]
+    assert [max(apart), min(apart)] == pytest.approx([0.15, -0.15], abs=0.001)
+    assert [each.cost for each in steady] == [each.cost for each in wandering]
+
+
+def test_without_noise_the_rate_has_none_either() -> None:
+    (one,) = runs(Kind(noise=Noise.NIL), 0, 1)
+    assert (one.cost, one.rate) == (0.0, 0.0)
+
+
+def test_a_build_keeps_its_own_offset_whatever_its_runs() -> None:
+    world = draw(Kind(truth=Truth.NONE, scatter_pct=3.0, noise=Noise.NIL), 4)
+    levels = [world.built(at) for at in range(world.n)]
+    assert stdev(levels) == pytest.approx(0.03, rel=0.25)
+    machine = Machine(world)
+    assert machine.run(7) == machine.run(7) == levels[7]
+    assert not world.levels.any()
+
+
+def test_slow_runs_are_a_second_mode() -> None:
+    kind = Kind(truth=Truth.NONE, cv_pct=(1.0, 1.0), slow_runs=True)
+    slow = [each.cost > 0.1 for each in runs(kind, 0, 2000)]
+    assert fmean(slow) == pytest.approx(0.3, abs=0.04)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_ramp_rises_over_ten_neighbours(seed: int) -> None:
+    world = draw(Kind(truth=Truth.RAMP, step_pct=50.0), seed)
+    rises = np.flatnonzero(np.diff(world.levels) > 0) + 1
+    assert tuple(rises) == world.steps
+    assert (len(rises), rises[-1] - rises[0]) == (RAMP, RAMP - 1)
+    assert world.levels[-1] == pytest.approx(math.log(1.5))
+
+
+def test_there_and_back_ends_where_it_began_or_where_it_was_told() -> None:
+    back = draw(Kind(truth=Truth.BACK, step_pct=30.0), 3)
+    over = draw(Kind(truth=Truth.BACK, step_pct=-20.0, then_pct=30.0), 3)
+    assert back.levels[-1] == pytest.approx(0.0)
+    assert back.levels.max() == pytest.approx(math.log(1.3))
+    assert over.levels.min() == pytest.approx(math.log(0.8))
+    assert over.levels[-1] == pytest.approx(math.log(0.8 * 1.3))
+
+
+def test_a_turn_is_all_on_one_machine() -> None:
+    kind = Kind(truth=Truth.NONE, cv_pct=STEADY, second_machine=True)
+    slow, fast = (runs(kind, 0, 1000, turn) for turn in (0, 1))
+    assert {each.machine.id for each in slow} == {MACHINE.id}
+    assert {each.machine.id for each in fast} == {SECOND.id}
+    faster = fmean(each.cost for each in slow) - fmean(each.cost for each in fast)
+    assert faster == pytest.approx(math.log(1.7), abs=0.02)
+    assert stdev(each.cost for each in fast) == pytest.approx(0.08, rel=0.1)
+
+
+def test_the_runs_of_a_candidate_are_the_same_whatever_ran_before() -> None:
+    one, other = (Machine(draw(Kind(), 9)) for _ in range(2))
+    other.run(3)
+    assert one.run(5) == other.run(5)
+
+
+def test_every_line_of_the_report_has_its_own_words() -> None:
+    labels = [(cell.group, cell.label) for cell in cells()]
+    assert len(set(labels)) == len(labels)
+
+
+def test_one_table_or_line_can_be_played_alone() -> None:
+    assert {cell.kind.second_machine for cell in only(cells(), "TWO MACHINES, n")} == {True, False}
+    assert len(only(cells(), "rate wanders")) == 1
+    assert not only(cells(), "nothing of the kind")
+
+
+def test_the_long_comparison_is_of_the_search_alone() -> None:
+    assert len({cell.kind for cell in long()}) == len(long()) == 6
+    assert {cell.methods for cell in long()} == {("dsbisect",)}
+
+
+@pytest.mark.parametrize(("d", "known"), [(1.0, 100.0), (2.0, 32.1), (4.0, 14.0)])
+def test_proving_a_culprit_takes_what_an_independent_check_found(d: float, known: float) -> None:
+    made = [play(CLAIRVOYANT, Kind(d=d), LAST_SEED + seed) for seed in range(30)]
+    assert fmean(each.runs for each in made) == pytest.approx(known, rel=0.15)
+
+
+def test_equal_neighbours_prove_nothing() -> None:
+    proof = Proof(places=127)
+    for value in (0.0, 0.02, -0.02, 0.01) * 5:
+        proof.before.add(value)
+        proof.after.add(value)
+    assert proof.chance < 1 / 127
