@@ -23,10 +23,11 @@ from benchmarks.search.cell import LAST_SEED, Cell
 from benchmarks.search.comparison import HEAD as COMPARISON_HEAD
 from benchmarks.search.comparison import differences, read_old
 from benchmarks.search.large import Large, measure_apart
+from benchmarks.search.markdown import rows
 from benchmarks.search.plot import draw_to
 from benchmarks.search.running import Plays, play_all
 from benchmarks.search.scenarios import LONG_WORLDS, QUICK_WORLDS, WORLDS, cells, long, only
-from benchmarks.search.table import report, rows, tables
+from benchmarks.search.table import report, tables
 from benchmarks.search.target import Target
 from benchmarks.search.targets import targets
 
@@ -38,7 +39,7 @@ def main() -> None:
     asked = parser.parse_args()
     played = _cells(asked)
     if not played:
-        parser.error(f"--only {asked.only}: no table and no line has this in its title")
+        parser.error("--only, --search: no table and no line has this in its title")
     worlds = asked.worlds or _usual_worlds(asked)
     whole = not (asked.only or asked.long or asked.tuning)
     old = read_old(asked.against) if asked.against else {}
@@ -74,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="few histories; the report is printed")
     parser.add_argument("--long", action="store_true", help="the main cells, by dsbisect alone")
-    parser.add_argument("--only", metavar="TEXT", help="tables and lines with this in their title")
+    parser.add_argument(
+        "--only", metavar="TEXT", action="append", help="tables and lines with this in their title"
+    )
     parser.add_argument("--search", metavar="NAME", help="of these, what this search plays")
     parser.add_argument("--tuning", action="store_true", help="histories that no page shows")
     parser.add_argument("--worlds", type=_worlds, help=f"histories of a whole cell [{WORLDS}]")

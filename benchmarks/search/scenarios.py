@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from benchmarks.search.cell import Cell
@@ -20,9 +20,13 @@ def cells() -> tuple[Cell, ...]:
     return (*peer_cells(), *world_cells())
 
 
-def only(every: Iterable[Cell], part: str) -> tuple[Cell, ...]:
-    """Those whose table or line has this in its title."""
-    return tuple(cell for cell in every if part.lower() in f"{cell.group}: {cell.label}".lower())
+def only(every: Iterable[Cell], parts: Sequence[str]) -> tuple[Cell, ...]:
+    """Those whose table or line has one of these in its title."""
+    return tuple(
+        cell
+        for cell in every
+        if any(part.lower() in f"{cell.group}: {cell.label}".lower() for part in parts)
+    )
 
 
 def long() -> tuple[Cell, ...]:

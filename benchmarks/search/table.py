@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from benchmarks.search.cell import Cell
 from benchmarks.search.kinds import Truth
 from benchmarks.search.large import Large
-from benchmarks.search.limits import bits_per_run, bits_per_vote, expected_runs, fewest_runs
+from benchmarks.search.limits_table import large_text, limits_text
 from benchmarks.search.machine import MOST_RUNS
+from benchmarks.search.markdown import rows
 from benchmarks.search.methods import COSTS, OURS
 from benchmarks.search.playing import Play
 from benchmarks.search.running import Plays
@@ -19,8 +20,6 @@ from benchmarks.search.world_scenarios import WORLD_GROUPS
 from benchmarks.search.world_table import HEAD as WORLD_HEAD
 from benchmarks.search.world_table import said_text, world_rows
 
-WRONG = 0.05
-LENGTHS = (16, 128, 1024, 100_000)
 COMMON = ("search", "right", "runs", "builds")
 HEAD = """\
 # The search against its peers
@@ -31,21 +30,31 @@ used while the search was tuned.
 
 ![Accuracy and builds against runs, and stated confidence against truth](search-benchmark.svg)
 
-- *d* is the size of a step over the noise of one run. The noise is drawn for each history, from
-  5 to 20 %. A step is anywhere among *n* candidates.
+- *d* is the size of a step over the noise of one run. The noise (*CV*) is drawn for each history,
+  from 5 to 20 % where nothing else is said. A step is anywhere among *n* candidates. The rate is a
+  series of its own: it follows the level, and one run of it varies by 13 %.
 - *right* is the share of histories with the right answer, with one standard error. The right
   answer is the step itself, or the fewest candidates that measuring can tell apart where some
-  cannot be built; "none" where there is none; any answer but a candidate for a drift; and for two
-  steps, one named and the other suspected.
+  cannot be built; "none" where there is none; any answer but a candidate for a drift; for two
+  steps, one named and the other suspected; for a step and back, either of them, or that the ends
+  agree and nothing is said of what lies between; for a ramp, a range that shares half of its own
+  length and half of the ramp's with it, and never one candidate.
+- *cannot tell* is honest unless it excludes the step; where it may count as right, its share is
+  shown. In these tables *stated: true* compares the confidence of all other answers with how many
+  of them are right; *suspects hold it* is the share of answers whose suspects hold a step, or half
+  of a ramp; *effect holds it* the share of rightly named steps whose interval holds their size.
 - *runs* and *builds* are means of one history. A build is a candidate that was tried at all.
-- A search that has not answered after {most_runs} runs is stopped, as undecided.
+- A search that has not answered after {most_runs} runs is stopped.
 - Costs as given to dsbisect, the same for all: {run_s:.0f} s a run, {prepare_s:.0f} s a build.
 - Peers are given what dsbisect has to find out: *fixed k* its k for each d, *FACF* and
   *git_bayesect* the true threshold half-way up, FACF the true flake rates as well, and
   *Pinpoint, told d* the size of the step. *dsbisect, told noise and d* is the search if it knew
   these, but not the level nor whether there is a step. The oracles know both levels, the noise,
-  and that there is one step. git_bayesect is the package from PyPI; the others are written after
-  what is published, one run at a time, without the runs ahead that some of them spend on speed.
+  and that there is one step. The clairvoyant knows the culprit, and only proves it: it runs that
+  and the one before in turns, until, with unknown noise and with the chances that dsbisect starts
+  from, the step is there with 95 %; it takes builds of one source for equal.
+  git_bayesect is the package from PyPI; the others are written after what is published, one run at
+  a time, without the runs ahead that some of them spend on speed.
 """
 
 
@@ -58,19 +67,14 @@ def report(plays: Plays, found: Sequence[Target], large: Large, command: str) ->
         _targets(found),
         tables(plays),
         _calibration(plays),
-        _limits(),
-        _large(large),
+        limits_text(),
+        large_text(large),
     ]
     return "\n".join(parts)
 
 
 def tables(plays: Plays) -> str:
     return "\n".join(_groups(plays))
-
-
-def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *body]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _targets(found: Sequence[Target]) -> str:
@@ -138,37 +142,3 @@ def _calibration(plays: Plays) -> str:
             f"answer in {share:.2%} ± {error:.2%} of {count} answers.\n"
         )
     return "\n".join(text)
-
-
-def _limits() -> str:
-    """The bounds, without which a target that is not met says little."""
-    sizes = (0.5, 1.0, 2.0, 4.0)
-    body = [
-        [
-            f"{d:g}",
-            f"{bits_per_run(d):.3f}",
-            f"{bits_per_vote(d):.3f}",
-            *(
-                f"{fewest_runs(n, d, WRONG):.0f} / {expected_runs(n, d, WRONG):.0f}"
-                for n in LENGTHS
-            ),
-        ]
-        for d in sizes
-    ]
-    head = ["d", "bits per value", "bits per vote", *(f"runs, n = {n:,}" for n in LENGTHS)]
-    return (
-        "## What no search can do better\n\n"
-        "Gaussian noise, both levels known, every build for nothing, wrong in 5 %. The first "
-        "figure is Fano's bound; the second adds the proof that the place is the right one, which "
-        "is what good searches come to.\n\n" + rows(head, body)
-    )
-
-
-def _large(large: Large) -> str:
-    return (
-        "## 100,000 candidates\n\n"
-        f"The next step takes {large.median_ms:.1f} ms in the median, {large.slowest_ms:.1f} ms at "
-        f"most, and {large.first_ms:.1f} ms when the line is laid out. The process takes "
-        f"{large.resident_mb:.0f} MB at its peak, {large.empty_mb:.0f} MB of it before it "
-        f"searches; a search allocates {large.traced_mb:.0f} MB.\n"
-    )

@@ -107,9 +107,12 @@ def test_every_line_of_the_report_has_its_own_words() -> None:
 
 
 def test_one_table_or_line_can_be_played_alone() -> None:
-    assert {cell.kind.second_machine for cell in only(cells(), "TWO MACHINES, n")} == {True, False}
-    assert len(only(cells(), "rate wanders")) == 1
-    assert not only(cells(), "nothing of the kind")
+    assert {cell.kind.second_machine for cell in only(cells(), ["TWO MACHINES, n"])} == {
+        True,
+        False,
+    }
+    assert len(only(cells(), ["rate wanders"])) == 1
+    assert not only(cells(), ["nothing of the kind"])
 
 
 def test_the_long_comparison_is_of_the_search_alone() -> None:

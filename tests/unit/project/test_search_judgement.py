@@ -1,0 +1,186 @@
+"""What counts as a right answer in the benchmark's worlds, and what its targets make of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.search.cell import Cell
+from benchmarks.search.comparison import differences, read_old
+from benchmarks.search.driving import read
+from benchmarks.search.findings import Finding, Said, step_at
+from benchmarks.search.judgement import covers, effect_holds, fair, names_every, right
+from benchmarks.search.kinds import Kind, Truth
+from benchmarks.search.methods import CLAIRVOYANT, OURS
+from benchmarks.search.playing import Play
+from benchmarks.search.target import Target
+from benchmarks.search.world_scenarios import MACHINES, RAMPS, STRAYS
+from benchmarks.search.world_table import world_rows
+from benchmarks.search.world_targets import world_targets
+from benchmarks.search.worlds import World, draw
+from dsharness.model import Boundary
+
+RAMP = draw(Kind(truth=Truth.RAMP, step_pct=50.0), 1)
+BACK = draw(Kind(truth=Truth.BACK, step_pct=30.0), 1)
+TWO = draw(Kind(truth=Truth.TWO, d=4.0), 1)
+STEP = draw(Kind(step_pct=10.0), 1)
+NONE = draw(Kind(truth=Truth.NONE, scatter_pct=2.0), 1)
+
+
+def around(world: World, before: int, after: int) -> frozenset[int]:
+    return frozenset(range(world.steps[0] - before, world.steps[-1] + 1 + after))
+
+
+@pytest.mark.parametrize(
+    ("world", "finding", "expected"),
+    [
+        (RAMP, Finding(said=Said.RAMP, suspects=frozenset(RAMP.steps)), True),
+        (RAMP, Finding(said=Said.RAMP, suspects=around(RAMP, 3, 3)), True),
+        (RAMP, Finding(said=Said.RAMP, suspects=around(RAMP, 8, 8)), False),
+        (RAMP, Finding(said=Said.RAMP, suspects=around(RAMP, 20, -10)), False),
+        (RAMP, Finding(said=Said.RAMP, suspects=frozenset(RAMP.steps[:3])), False),
+        (RAMP, Finding(said=Said.DRIFT), False),
+        (RAMP, step_at(RAMP.steps[4]), False),
+        (BACK, step_at(BACK.steps[1]), True),
+        (BACK, Finding(said=Said.ENDS), True),
+        (BACK, Finding(said=Said.NONE), False),
+        (NONE, Finding(said=Said.BUILDS), True),
+        (NONE, step_at(5), False),
+        (STEP, Finding(said=Said.BUILDS), False),
+    ],
+)
+def test_what_is_right_in_other_worlds(world: World, finding: Finding, expected: object) -> None:
+    assert right(world, finding) is fair(world, finding) is expected
+
+
+@pytest.mark.parametrize(
+    ("world", "suspects", "honest"),
+    [
+        (STEP, around(STEP, 2, 2), True),
+        (STEP, None, True),
+        (STEP, frozenset({STEP.steps[0] + 1}), False),
+        (RAMP, around(RAMP, 0, -5), True),
+        (RAMP, around(RAMP, 0, -6), False),
+        (BACK, frozenset({BACK.steps[1]}), True),
+        (NONE, frozenset({7}), True),
+    ],
+)
+def test_cannot_tell_is_honest_unless_it_excludes_the_step(
+    world: World, suspects: frozenset[int] | None, honest: object
+) -> None:
+    finding = Finding(said=Said.UNDECIDED, suspects=suspects)
+    assert fair(world, finding) is honest
+    assert right(world, finding) is False
+
+
+def test_what_was_stopped_is_not_honest() -> None:
+    assert not fair(STEP, Finding(said=Said.STOPPED))
+
+
+def test_one_commit_of_a_ramp_does_not_hold_it() -> None:
+    assert covers(RAMP, step_at(RAMP.steps[0])) is False
+
+
+def test_two_steps_are_both_named_or_not() -> None:
+    one, other = (frozenset({step}) for step in TWO.steps)
+    both = replace(step_at(*one), every=(one, other))
+    assert names_every(TWO, both)
+    assert not names_every(TWO, replace(both, every=(one,)))
+    assert not names_every(TWO, replace(both, every=(one, other, frozenset({0}))))
+    assert not names_every(TWO, replace(both, every=(one, other | one)))
+
+
+def test_the_interval_of_an_effect_holds_the_size_of_what_is_rightly_named() -> None:
+    named = replace(step_at(STEP.steps[0]), effect=(math.log(1.05), math.log(1.2)))
+    assert effect_holds(STEP, named) is True
+    assert effect_holds(STEP, replace(named, effect=(0.0, math.log(1.09)))) is False
+    assert effect_holds(STEP, replace(named, named=frozenset({STEP.steps[0] + 1}))) is None
+
+
+def boundary(**facts: object) -> Boundary:
+    usual = {
+        "series_id": "", "workload_id": "", "settings_id": "", "before": None, "after": None,
+        "found": False, "direction": "unknown", "summary": "",
+    }  # fmt: skip
+    return Boundary.model_validate({**usual, **facts})
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({}, Said.UNDECIDED),
+        ({"direction": "none"}, Said.NONE),
+        ({"direction": "none", "shape": "ends"}, Said.ENDS),
+        ({"direction": "none", "shape": "builds"}, Said.BUILDS),
+        ({"direction": "slower"}, Said.DRIFT),
+        ({"direction": "slower", "shape": "ramp", "suspects": ["c4", "c5"]}, Said.RAMP),
+        ({"direction": "slower", "found": True, "suspects": ["c4"]}, Said.STEP),
+    ],
+)
+def test_a_boundary_is_read_as_what_it_claims(facts: dict[str, object], said: Said) -> None:
+    assert read(boundary(**facts)).said is said
+
+
+def test_the_effect_of_a_faster_step_is_below_zero() -> None:
+    found = read(boundary(found=True, direction="faster", effect_interval=(1.1, 1.3)))
+    assert found.effect == pytest.approx((-math.log(1.3), -math.log(1.1)))
+
+
+def made(*, fair: bool = True, said: Said = Said.STEP, runs: int = 10, seed: int = 0) -> Play:
+    return Play(
+        seed=seed, said=said, right=fair, fair=fair, one=fair, every=fair, covers=fair,
+        effect_holds=None, named=1, also=0, confidence=0.96, runs=runs, builds=9, steps=2,
+        seconds=0.01,
+    )  # fmt: skip
+
+
+def by_name(found: list[Target]) -> dict[str, Target]:
+    return {each.what.rpartition(": ")[2]: each for each in found}
+
+
+def test_a_world_wants_true_answers_and_few_that_cannot_tell() -> None:
+    cell = Cell(group=RAMPS, kind=RAMP.kind, methods=(OURS,))
+    unsure = [made(said=Said.UNDECIDED)] * 3 + [made()] * 7
+    found = by_name(list(world_targets({(cell, OURS): unsure})))
+    assert found["right, or cannot tell"].met
+    assert not found["cannot tell"].met
+    wrong = by_name(list(world_targets({(cell, OURS): [made(fair=False), made()]})))
+    assert not wrong["right, or cannot tell"].met
+
+
+@pytest.mark.parametrize(("runs", "met"), [(114, True), (116, False)])
+def test_runs_are_held_to_the_clairvoyant(runs: int, met: object) -> None:
+    cell = Cell(group=STRAYS, kind=Kind(scatter_pct=1.0), methods=(OURS, CLAIRVOYANT))
+    plays = {(cell, OURS): [made(runs=runs)], (cell, CLAIRVOYANT): [made(runs=100)]}
+    (found,) = (each for each in world_targets(plays) if "clairvoyant" in each.what)
+    assert found.met is met
+
+
+def test_two_machines_are_held_to_the_better_one() -> None:
+    alone = Cell(group=MACHINES, kind=Kind(step_pct=10.0), methods=(OURS,))
+    both = replace(alone, kind=Kind(step_pct=10.0, second_machine=True))
+    plays = {(alone, OURS): [made(runs=100)], (both, OURS): [made(runs=145)]}
+    (found,) = (each for each in world_targets(plays) if "better one" in each.what)
+    assert not found.met
+
+
+def test_a_row_shows_what_was_stated_and_what_was_true() -> None:
+    ((name, *row),) = world_rows({OURS: [made(), made(), made(fair=False)]})
+    assert name == OURS
+    assert row[2].startswith("0.960: 0.667")
+    assert row[-1] == "step 1.00"
+
+
+def test_two_variants_are_compared_history_by_history(tmp_path: Path) -> None:
+    cell = Cell(group=STRAYS, kind=Kind(), methods=(OURS,))
+    before = [made(runs=10 + seed, seed=seed) for seed in range(4)]
+    stored = {"kind": asdict(cell.kind), "search": OURS, "plays": [asdict(e) for e in before]}
+    path = tmp_path / "before.json"
+    path.write_text(json.dumps({"cells": [stored]}))
+    after = [made(runs=9 + seed, seed=seed) for seed in range(1, 6)]
+    (row,) = differences({(cell, OURS): after}, read_old(path))
+    assert row[2:5] == ["3", "12.0 to 11.0", "+1.00 ± 0.00"]
