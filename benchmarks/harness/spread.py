@@ -17,8 +17,8 @@ from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cp
 from dsharness.measure.duet import duet_seats, take_duet
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
-from dsharness.measure.sample import LOAD_FOLDER, Bench, bench, take_sample, write_files
-from dsharness.model import Matrix, Sample, Settings, Workload
+from dsharness.measure.sample import LOAD_FOLDER, PROCEDURE, Bench, bench, take_sample, write_files
+from dsharness.model import Matrix, Procedure, Sample, Settings, Workload
 from dsharness.systems import Seed
 
 SECONDS = 2  # of a run in the old way, after one that is not counted
@@ -72,7 +72,7 @@ def two_benches(engine: Engine, matrix: Matrix, row: str) -> Iterator[tuple[Benc
                     loader,
                     cpus,
                     machine,
-                    {},
+                    Procedure(version=PROCEDURE),
                 )
             )
             for _ in range(2)

@@ -12,8 +12,8 @@ from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cp
 from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
-from dsharness.measure.sample import Bench, bench
-from dsharness.model import Image, Settings
+from dsharness.measure.sample import PROCEDURE, Bench, bench
+from dsharness.model import Image, Procedure, Settings
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import Directory, connect
 from dsharness.systems.ldap.directory_system import OwnDirectory
@@ -58,6 +58,6 @@ def benched(engine: Engine, golden: Golden, tool: str = "ldclt") -> Iterator[Ben
     machine = machine_now(engine, cpus)
     with (
         served(engine, golden) as instance,
-        bench(engine, instance, loader, cpus, machine, {}) as at,
+        bench(engine, instance, loader, cpus, machine, Procedure(version=PROCEDURE)) as at,
     ):
         yield at

@@ -18,7 +18,16 @@ from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
 from dsharness.errors import BusyError, StoreError
-from dsharness.model import Boundary, Campaign, LdcltWorkload, Sample, Workload
+from dsharness.model import (
+    Boundary,
+    Campaign,
+    LdcltWorkload,
+    Machine,
+    Procedure,
+    Sample,
+    Setup,
+    Workload,
+)
 from dsresults.store import Store
 
 QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", settings_id="default")
@@ -32,7 +41,7 @@ class Benches:
         self.each_s = each_s
         self.identities: Mapping[str, str] = {}
         self.unmeasurable: Mapping[str, str] = {}
-        self.environment: dict[str, object] = {"machine": "one"}
+        self.setup = Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
 
     def ahead(self, candidates: Sequence[str]) -> None:
         """Nothing is built here."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from worlds import World
 
 from dsharness.errors import InstanceError
-from dsharness.model import Sample, Workload
+from dsharness.measure.sample import PROCEDURE
+from dsharness.model import Machine, Procedure, Sample, Setup, Workload
 
 
 @dataclass
@@ -25,8 +26,8 @@ class WorldBenches:
     taken: int = 0
 
     @property
-    def environment(self) -> dict[str, object]:
-        return {"machine": self.machine}
+    def setup(self) -> Setup:
+        return Setup(machine=Machine(id=self.machine), procedure=Procedure(version=PROCEDURE))
 
     def ahead(self, candidates: Sequence[str]) -> None:
         pass

@@ -15,7 +15,19 @@ from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE
-from dsharness.model import Campaign, Image, Machine, Matrix, Sample, Workload
+from dsharness.model import (
+    BenchFacts,
+    Campaign,
+    Image,
+    LdcltWorkload,
+    Machine,
+    Matrix,
+    Procedure,
+    Sample,
+    Setup,
+    UserOrder,
+    Workload,
+)
 from dsharness.products import notable_versions
 from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.report import ReportData, report_data
@@ -39,6 +51,23 @@ MACHINE = {
     "runtime": "crun",
     "podman": "5.2.0",
 }
+
+
+HERE = Machine(id="0123456789abcdef", facts=MACHINE)
+
+WORKLOADS = (
+    LdcltWorkload(id="bind-random", title="binds of 1,000 users at random"),
+    LdcltWorkload(
+        id="bind-one",
+        title="binds of one user again and again",
+        distinct_users=1,
+        order=UserOrder.REPEAT,
+    ),
+)
+
+
+def workload_of(name: str) -> LdcltWorkload:
+    return next(each for each in WORKLOADS if each.id == name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,20 +144,7 @@ def matrix_of(rows: Mapping[str, Truth], workloads: tuple[str, ...]) -> Matrix:
                 for name, truth in rows.items()
             ],
             "series": [{"id": "debian", "title": "Debian releases", "rows": tuple(rows)}],
-            "workloads": [
-                {
-                    "id": "bind-random",
-                    "title": "binds of 1,000 users at random",
-                    "tool": "ldclt",
-                },
-                {
-                    "id": "bind-one",
-                    "title": "binds of one user again and again",
-                    "tool": "ldclt",
-                    "distinct_users": 1,
-                    "order": "repeat",
-                },
-            ],
+            "workloads": WORKLOADS,
             "settings": [{"id": "default", "title": "what the package sets"}],
         }
     )
@@ -144,19 +160,16 @@ def image_of(name: str, truth: Truth) -> Image:
     )
 
 
-def environment_of(name: str, truth: Truth) -> dict[str, object]:
-    """What a bench writes into each of its samples; an integration test holds them together."""
-    return {
-        "way": "in turn",
-        "procedure": 3,
-        "settings": "key-default",
-        "runtimes": {},
-        "image": f"key-{name}",
-        "golden": f"golden-{name}",
-        "loader": "key-loader",
-        "notable": notable_versions(image_of(name, truth)),
-        "cpu_meter": "cgroup-v2",
-    }
+PROCEDURE = Procedure(version=3, settings="key-default", loader="key-loader")
+
+
+def bench_of(name: str, truth: Truth) -> BenchFacts:
+    return BenchFacts(
+        procedure=PROCEDURE,
+        golden=f"golden-{name}",
+        notable=notable_versions(image_of(name, truth)),
+        cpu_meter="cgroup-v2",
+    )
 
 
 def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -> Sample:
@@ -184,7 +197,7 @@ def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -
             "cost": COST.measured(cost_us / (2900 * speed)),
             "client-cpu": CLIENT_CPU.measured(110.0),
         },
-        machine=Machine(id="0123456789abcdef", facts=MACHINE),
+        machine=HERE,
         calibrator_us=2900 * speed,
         steal_pct=0.1,
         errors=0,
@@ -194,13 +207,8 @@ def sample_of(name: str, truth: Truth, workload: str, turn: int, at: datetime) -
             "version": f"389-Directory/{truth.dirsrv} B2026.001.0000",
             **truth.stored.facts,
         },
-        workload={
-            "operation": "bind",
-            "threads": 4,
-            "warmup_s": 1,
-            "duration_s": 1.5,
-        },
-        environment=environment_of(name, truth),
+        workload=workload_of(workload).model_copy(update={"duration_s": 1.5}),
+        bench=bench_of(name, truth),
         log=f"/cache/logs/{name}.log",
     )
 
@@ -213,7 +221,10 @@ class Benches:
     unmeasurable: Mapping[str, str]
     begin: datetime
     taken: int = 0
-    environment: dict[str, object] = field(default_factory=lambda: dict(MACHINE))
+
+    @property
+    def setup(self) -> Setup:
+        return Setup(machine=HERE, procedure=PROCEDURE)
 
     @property
     def identities(self) -> Mapping[str, str]:
@@ -269,7 +280,6 @@ def _searched(
         settings_id="default",
         metric=metric,
     )
-    known = matrix_of(rows, (workload,))
     benches = Benches(rows=rows, unmeasurable=unmeasurable, begin=begin)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -277,7 +287,7 @@ def _searched(
     ):
         kept = run_campaign(
             question,
-            next(each for each in known.workloads if each.id == workload),
+            workload_of(workload),
             search=Halving(),
             lab=benches,
             store=store,

@@ -6,7 +6,15 @@ from datetime import timedelta, timezone
 
 from hypothesis import strategies as st
 
-from dsharness.model import Machine, Measurement, Sample
+from dsharness.model import (
+    BenchFacts,
+    DnsperfWorkload,
+    LdcltWorkload,
+    Machine,
+    Measurement,
+    Procedure,
+    Sample,
+)
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -14,13 +22,16 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 COUNTS = st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1)
 ZONES = st.sampled_from([timezone.utc, timezone(timedelta(hours=5, minutes=30)), None])  # noqa: UP017
 TIMES = st.datetimes(timezones=ZONES).map(lambda moment: moment.isoformat())
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | NUMBERS | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
-    max_leaves=6,
-)
 MEASUREMENTS = st.builds(Measurement, value=NUMBERS, unit=TEXTS)
 FACTS = TEXTS | st.integers() | st.booleans() | st.lists(st.integers(), max_size=2).map(tuple)
+WORKLOADS = st.builds(
+    LdcltWorkload, id=st.just("w"), title=TEXTS, duration_s=st.floats(1e-9, 1e9)
+) | st.builds(DnsperfWorkload, id=st.just("d"), title=TEXTS, names=st.integers(1, 1 << 24))
+KEYS = st.dictionaries(TEXTS, TEXTS, max_size=3)
+PROCEDURES = st.builds(
+    Procedure, version=COUNTS, settings=TEXTS, loader=st.none() | TEXTS, runtimes=KEYS
+)
+BENCHES = st.builds(BenchFacts, procedure=PROCEDURES, golden=TEXTS, notable=KEYS, cpu_meter=TEXTS)
 
 ANY_SAMPLE = st.builds(
     Sample,
@@ -42,7 +53,7 @@ ANY_SAMPLE = st.builds(
     per_second=st.lists(NUMBERS, max_size=5).map(tuple),
     invalid=st.lists(TEXTS, max_size=2).map(tuple),
     facts=st.dictionaries(TEXTS, TEXTS | st.integers(), max_size=3),
-    workload=st.dictionaries(TEXTS, JSON, max_size=3),
-    environment=st.dictionaries(TEXTS, JSON, max_size=3),
+    workload=st.none() | WORKLOADS,
+    bench=st.none() | BENCHES,
     log=TEXTS,
 )

@@ -7,17 +7,17 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from dsbisect.lab.repeated_failure import FailureRow
 from dsbisect.lab.search_claim import Claim, claimed
 from dsbisect.lab.watcher import Listener
 from dsbisect.search.question import History, Measure, Question, Search
 from dsbisect.search.search_loop import Turn, run_search
-from dsbisect.search.search_record import as_recorded, record_of
+from dsbisect.search.search_record import as_recorded, choice_of, record_of
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError
-from dsharness.model import Campaign, Sample, Workload
+from dsharness.model import Campaign, Sample, Setup, Workload
 from dsresults.store import Store
 
 Kind = Literal["rows", "commits"]
@@ -35,7 +35,7 @@ class SampleSource(Protocol):
     def unmeasurable(self) -> Mapping[str, str]: ...
 
     @property
-    def environment(self) -> dict[str, object]: ...
+    def setup(self) -> Setup: ...
 
     def ready(self, candidate: str) -> None:
         """Its server runs; CandidateError when it cannot."""
@@ -66,7 +66,7 @@ def run_campaign(
 
     BusyError when another process has the same question in the same environment.
     """
-    fingerprint = _environment(question, workload, search, lab)["fingerprint"]
+    fingerprint = _fingerprint(question, workload, search, lab)
     asked = [kind, question.series_id, question.workload_id, question.settings_id, fingerprint]
     what = f"{question.workload_id} on {question.line[0]} to {question.line[-1]}"
     with claimed(store, content_key(asked), what) as claim:
@@ -185,7 +185,7 @@ def unfinished(
         series_id=question.series_id,
         workload_id=question.workload_id,
         settings_id=question.settings_id,
-        fingerprint=_environment(question, workload, search, lab)["fingerprint"],
+        fingerprint=_fingerprint(question, workload, search, lab),
     )
 
 
@@ -198,7 +198,7 @@ def answered_before(
     store: Store,
 ) -> Campaign | None:
     """The newest answer to this that existed at that moment, from the same environment."""
-    environment = _environment(question, workload, search, lab)
+    fingerprint = _fingerprint(question, workload, search, lab)
     finished = store.campaigns(
         series_id=question.series_id,
         workload_id=question.workload_id,
@@ -208,8 +208,7 @@ def answered_before(
     fitting = [
         campaign
         for campaign in finished
-        if campaign.environment.get("fingerprint") == environment["fingerprint"]
-        and (campaign.finished_at or "") <= moment
+        if campaign.fingerprint == fingerprint and (campaign.finished_at or "") <= moment
     ]
     return max(fitting, key=lambda campaign: campaign.finished_at or "", default=None)
 
@@ -235,16 +234,15 @@ def _open_campaign(
         settings_id=question.settings_id,
         metric=question.metric,
         started_at=_now(),
-        environment=_environment(question, workload, search, lab),
+        fingerprint=_fingerprint(question, workload, search, lab),
+        search=choice_of(search),
     )
     store.add_campaign(campaign)
     return campaign, []
 
 
-def _environment(
-    question: Question, workload: Workload, search: Search, lab: SampleSource
-) -> dict[str, Any]:
-    """Everything that must be the same for old samples to count, and how they were searched.
+def _fingerprint(question: Question, workload: Workload, search: Search, lab: SampleSource) -> str:
+    """Of everything that must be the same for old samples to count.
 
     What was ready or suspected before may have changed when it continues.
     """
@@ -254,11 +252,10 @@ def _environment(
         question.metric,
         workload.model_dump(mode="json"),
         identities,
-        lab.environment,
+        lab.setup.model_dump(mode="json"),
+        *record_of(search).inputs,
     ]
-    how = record_of(search)
-    inputs += how.inputs
-    return {"fingerprint": content_key(inputs), "search": how.model_dump(mode="json")}
+    return content_key(inputs)
 
 
 def _now() -> str:

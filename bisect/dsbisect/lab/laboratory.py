@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.candidates import RowSupply, Supply
@@ -23,7 +23,7 @@ from dsharness.measure.fitness import refuse_unfit
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
-from dsharness.model import Image, Machine, Sample, Workload
+from dsharness.model import Image, Machine, Procedure, Sample, Setup, Workload
 from dsharness.process.command import stop_all
 from dsimages.buildah import remove_leftovers
 from dsresults.store import Store
@@ -77,21 +77,20 @@ class Laboratory:
         return {row: str(error) for row, error in self.failures.items()}
 
     @property
-    def environment(self) -> dict[str, Any]:
+    def setup(self) -> Setup:
         """What samples must share to be compared, and to resume a search from them."""
-        return {"machine": self.machine.model_dump(mode="json"), **self._procedure}
+        return Setup(machine=self.machine, procedure=self._procedure)
 
     @property
-    def _procedure(self) -> dict[str, Any]:
-        """The same without the machine, which each sample carries itself."""
+    def _procedure(self) -> Procedure:
         settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
-        return {
-            "way": "duet" if self._plan.seats else "in turn",
-            "procedure": PROCEDURE,
-            "settings": content_key(settings),
-            "loader": self._loader.key if self._loader else None,
-            "runtimes": dict(self._runtimes),
-        }
+        return Procedure(
+            version=PROCEDURE,
+            way="duet" if self._plan.seats else "in turn",
+            settings=content_key(settings),
+            loader=self._loader.key if self._loader else None,
+            runtimes=dict(self._runtimes),
+        )
 
     @property
     def machine(self) -> Machine:

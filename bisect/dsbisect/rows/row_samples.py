@@ -11,6 +11,7 @@ from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import open_lab
 from dsbisect.lab.watcher import SamplesListener
 from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key
 from dsharness.model import Campaign, Matrix, Sample, Settings, Workload
 from dsresults.store import Store
 
@@ -56,7 +57,7 @@ def measure_row(
                 workload_id=workload.id,
                 settings_id=look.settings.id,
                 started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-                environment=laboratory.environment,
+                fingerprint=content_key(laboratory.setup.model_dump(mode="json")),
             )
             store.add_campaign(campaign)
             laboratory.ready(look.row)

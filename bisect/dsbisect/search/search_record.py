@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty
@@ -14,13 +13,11 @@ from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Search
 from dsharness.errors import StoreError
-from dsharness.model import Campaign, Value
+from dsharness.model import Campaign, SearchChoice, Value
 
 
 class PlainRecord(Value):
     """The plain search has nothing that could differ."""
-
-    name: Literal["plain"] = "plain"
 
     @property
     def search(self) -> Search:
@@ -35,7 +32,6 @@ class PlainRecord(Value):
 class BayesRecord(Value):
     """What it takes to decide again what a statistical search decided."""
 
-    name: Literal["statistical"] = "statistical"
     belief: Belief
     certainty: Certainty
     costs: Costs
@@ -60,12 +56,18 @@ class BayesRecord(Value):
         return (self.model_dump(mode="json", exclude={"costs", "prior"}),)
 
 
-SearchRecord = Annotated[PlainRecord | BayesRecord, Field(discriminator="name")]
-_RECORDS: TypeAdapter[PlainRecord | BayesRecord] = TypeAdapter(SearchRecord)
-_NAMES = {"plain", "statistical"}
+SearchRecord = PlainRecord | BayesRecord
+_RECORDS: dict[str, type[SearchRecord]] = {"plain": PlainRecord, "statistical": BayesRecord}
 
 
-def record_of(search: Search) -> PlainRecord | BayesRecord:
+def choice_of(search: Search) -> SearchChoice:
+    """A search as a campaign keeps it."""
+    record = record_of(search)
+    name = next(name for name, kind in _RECORDS.items() if isinstance(record, kind))
+    return SearchChoice(name=name, options=record.model_dump(mode="json"))
+
+
+def record_of(search: Search) -> SearchRecord:
     if not isinstance(search, Bayes):
         return PlainRecord()
     return BayesRecord(
@@ -84,16 +86,15 @@ def as_recorded(search: Search, campaign: Campaign) -> Search:
 
 
 def search_of(campaign: Campaign) -> Search:
-    """The search that a campaign was run with; those from before there were two were plain."""
-    told = campaign.environment.get("search", {"name": "plain"})
-    if isinstance(told, dict) and told.get("name") not in _NAMES:
+    """The search that a campaign was run with."""
+    name = campaign.search.name
+    if name not in _RECORDS:
         raise StoreError(
-            f"campaign {campaign.id} was run with a search called {told.get('name')!r}, "
-            "unknown here",
+            f"campaign {campaign.id} was run with a search called {name!r}, unknown here",
             hint="a newer dsbisect wrote it: replay it with that one",
         )
     try:
-        return _RECORDS.validate_python(told).search
+        return _RECORDS[name].model_validate(campaign.search.options).search
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -117,6 +117,6 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         per_second=(),
         invalid=(),
         turn=turn,
-        workload={},
+        workload=None,
         log="",
     )

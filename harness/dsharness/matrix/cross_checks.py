@@ -17,13 +17,12 @@ from pydantic import TypeAdapter
 from dsharness.matrix.pin_conflicts import row_contradictions, workload_contradictions
 from dsharness.matrix.series_order import order_findings
 from dsharness.model import Defaults, Row, Series, Toolchain, Tools, Value, Workload
-from dsharness.model.workload import AnyWorkload
 from dsharness.yaml_files.problems import KeyPath, Problem, suggestion
 
 V = TypeVar("V", bound=Value)
 SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains")
 
-ANY_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(AnyWorkload)
+ANY_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
@@ -22,7 +22,7 @@ from dsharness.machine.host import Clocks, CpuPlan, read_ticks
 from dsharness.measure.gate import Conditions, RunEvidence, disturbances, load_bound, objections
 from dsharness.measure.instance import Instance
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE, Metric
-from dsharness.model import Image, Machine, Measurement, Sample, Workload
+from dsharness.model import BenchFacts, Image, Machine, Measurement, Procedure, Sample, Workload
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.products import notable_versions
@@ -42,7 +42,7 @@ class Bench:
     folder: Path
     cpus: CpuPlan
     machine: Machine
-    environment: dict[str, Any]
+    facts: BenchFacts
     pause_files: tuple[Path, ...] = ()
     pace: dict[str, float] = field(default_factory=dict)  # workload -> operations a second so far
 
@@ -63,7 +63,7 @@ def bench(
     loader: Image,
     cpus: CpuPlan,
     machine: Machine,
-    environment: dict[str, Any],
+    procedure: Procedure,
     *,
     keep: bool = False,
 ) -> Iterator[Bench]:
@@ -85,20 +85,19 @@ def bench(
             options=options,
             keep=keep,
         ) as load:
-            versions = {
-                "image": golden.image.key,
-                "golden": golden.key,
-                "loader": loader.key,
-                "notable": notable_versions(golden.image),
-                "cpu_meter": instance.meter.source,
-            }
+            facts = BenchFacts(
+                procedure=procedure,
+                golden=golden.key,
+                notable=notable_versions(golden.image),
+                cpu_meter=instance.meter.source,
+            )
             yield Bench(
                 instance=instance,
                 load=load,
                 folder=folder,
                 cpus=cpus,
                 machine=machine,
-                environment={**environment, **versions},
+                facts=facts,
                 pause_files=_pause_files(instance.container, load),
             )
 
@@ -233,8 +232,8 @@ def sample_of(
         invalid=_once(why for run in runs for why in objections(run.evidence)),
         disturbed=_excuses(runs),
         facts=look.facts if look else {},
-        workload=workload.model_dump(mode="json"),
-        environment=at.environment,
+        workload=workload,
+        bench=at.facts,
         log=str(at.load.log if alive else at.instance.container.log),
     )
 

@@ -11,7 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 from dsharness.model.built import Toolchain
 from dsharness.model.rows import Row, Series
 from dsharness.model.value import Identifier, Value
-from dsharness.model.workload import AnyWorkload
+from dsharness.model.workload import Workload
 
 
 class Settings(Value):
@@ -65,7 +65,7 @@ class Matrix(Value):
     )
     rows: tuple[Row, ...] = Field(min_length=1)
     series: tuple[Series, ...] = Field(min_length=1)
-    workloads: tuple[AnyWorkload, ...] = Field(min_length=1)
+    workloads: tuple[Workload, ...] = Field(min_length=1)
     settings: tuple[Settings, ...] = Field(min_length=1)
 
     def row(self, row_id: str) -> Row:

@@ -1,22 +1,14 @@
-"""What building and measuring leave behind: images, samples, verdicts, boundaries."""
+"""What building and measuring leave behind: images and samples."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from dsharness.model.built import Promise, Provenance
 from dsharness.model.value import Value
-
-
-class Outcome(StrEnum):
-    """An infrastructure failure is never FAST or SLOW."""
-
-    FAST = "fast"
-    SLOW = "slow"
-    INCONCLUSIVE = "inconclusive"
+from dsharness.model.workload import Workload
 
 
 class Image(Value):
@@ -44,11 +36,42 @@ class Measurement(Value):
     unit: str
 
 
+Fact = str | int | bool | tuple[int, ...]  # about a machine
+
+
 class Machine(Value):
     """What a sample was taken on; samples of one id may be paired."""
 
     id: str
-    facts: dict[str, str | int | bool | tuple[int, ...]] = Field(default_factory=dict)
+    facts: dict[str, Fact] = Field(default_factory=dict)
+
+
+class Procedure(Value):
+    """How samples are taken; those of different procedures are not mixed."""
+
+    version: int = Field(description="of the way of measuring")
+    way: Literal["duet", "in turn"] = "in turn"
+    settings: str = Field(default="", description="hash of what the settings set")
+    loader: str | None = Field(default=None, description="key of the load generator's image")
+    runtimes: dict[str, str] = Field(
+        default_factory=dict, description="key of the image that each toolchain's builds run in"
+    )
+
+
+class Setup(Value):
+    """What samples must share to be compared, and for a search to continue from them."""
+
+    machine: Machine
+    procedure: Procedure
+
+
+class BenchFacts(Value):
+    """What a sample was taken with, apart from its machine and its image."""
+
+    procedure: Procedure
+    golden: str = Field(description="key of the golden state")
+    notable: dict[str, str] = Field(description="versions of the product and its libraries")
+    cpu_meter: str = Field(description="where the server's CPU time was read")
 
 
 class Sample(Value):
@@ -81,8 +104,8 @@ class Sample(Value):
     invalid: tuple[str, ...] = ()
     disturbed: tuple[str, ...] = ()
     facts: Facts = Field(default_factory=dict, description="what the system said of itself")
-    workload: dict[str, Any] = Field(default_factory=dict)
-    environment: dict[str, Any] = Field(default_factory=dict)
+    workload: Workload | None = None
+    bench: BenchFacts | None = None
     log: str = ""
 
     @property
@@ -93,91 +116,3 @@ class Sample(Value):
         """None where it was not measured."""
         found = self.metrics.get(metric)
         return found.value if found else None
-
-
-class Verdict(Value):
-    """What one candidate turned out to be, with its evidence."""
-
-    candidate: str
-    outcome: Outcome
-    why: str
-    ratio_to_first: float | None = Field(
-        default=None, description="by the deciding metric, over the first end; above 1 is slower"
-    )
-    interval: tuple[float, float] | None = None
-    samples: tuple[str, ...] = Field(default=(), description="sample ids")
-
-
-class CostStep(Value):
-    """A difference between two neighbours in a line."""
-
-    before: str
-    after: str
-    ratio: float
-    interval: tuple[float, float]
-
-
-DECIDER = "cost"  # the metric that decides a search unless another is asked for
-NO_DIFFERENCE = "no difference"  # what the direction "none" is called everywhere
-
-
-class Boundary(Value):
-    """The answer for one line of a series and one workload."""
-
-    series_id: str
-    line: tuple[str, ...] = Field(default=(), description="the candidates, in order")
-    workload_id: str
-    settings_id: str
-    metric: str = Field(default=DECIDER, description="the one that decided")
-    before: str | None = Field(description="the last candidate that is like the line's first")
-    after: str | None = Field(description="the first candidate that is like the line's last")
-    suspects: tuple[str, ...] = Field(
-        default=(),
-        description="all that may be the first changed one: `after`, and before it what could not "
-        "be measured",
-    )
-    found: bool
-    direction: Literal["slower", "faster", "none", "unknown"]
-    effect: float | None = None
-    effect_interval: tuple[float, float] | None = None
-    effect_level: float = Field(default=0.99, description="of that interval")
-    smallest_visible_pct: float | None = None
-    summary: str
-    unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")
-    steps: tuple[CostStep, ...] = Field(
-        default=(), description="every difference between neighbours, the boundary's among them"
-    )
-    verdicts: tuple[Verdict, ...] = ()
-    confidence: float | None = Field(
-        default=None, description="chance that what is said is so; None from the plain search"
-    )
-    chances: dict[str, float] = Field(default_factory=dict, description="of each suspect")
-    also: tuple[str, ...] = Field(default=(), description="suspects of a second step")
-    shape: Literal["step", "ramp", "drift", "ends", "builds"] | None = Field(
-        default=None,
-        description='what a difference looks like: of a "ramp", `suspects` is the range; "ends": '
-        'the ends agree, and nothing is said of what lies between them; "builds": no more than '
-        "builds of one source differ by",
-    )
-    witness: Literal["agrees", "cannot tell", "contradicts"] | None = Field(
-        default=None, description="what its witness says of a step that the deciding metric shows"
-    )
-
-
-class Campaign(Value):
-    """One search: what was asked, and in the end what was answered."""
-
-    id: str
-    kind: Literal["rows", "measure", "commits"] = "rows"
-    series_id: str
-    line: tuple[str, ...] = Field(default=(), description="the candidates asked about, in order")
-    unmeasured: dict[str, str] = Field(
-        default_factory=dict, description="what was known not to be measurable at the start"
-    )
-    workload_id: str
-    settings_id: str
-    metric: str = Field(default=DECIDER, description="the one that is to decide")
-    started_at: str
-    finished_at: str | None = None
-    boundary: Boundary | None = None
-    environment: dict[str, Any] = Field(default_factory=dict)

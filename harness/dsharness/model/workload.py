@@ -13,13 +13,11 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from dsharness.model.value import Identifier, Value
 
 
-class Workload(Value):
-    """A fixed load; none of its parameters is left to the tool's default."""
+class WorkloadBase(Value):
+    """What every tool's workload says; none of its parameters is left to the tool's default."""
 
     id: Identifier
     title: str
-    tool: str
-    operation: str
     threads: PositiveInt = 4
     warmup_s: PositiveInt = Field(
         default=1, description="seconds before a server's first run, which also tell its speed"
@@ -37,6 +35,11 @@ class Workload(Value):
         """How many entries the system must hold."""
         raise NotImplementedError
 
+    @property
+    def users_bound(self) -> int | None:
+        """How many different users it binds as; None where it binds as none."""
+        return None
+
 
 class UserOrder(StrEnum):
     """How a load walks over its users."""
@@ -45,11 +48,11 @@ class UserOrder(StrEnum):
     REPEAT = "repeat"  # one user again and again
 
 
-class LdcltWorkload(Workload):
+class LdcltWorkload(WorkloadBase):
     """Simple binds by ldclt."""
 
-    tool: Literal["ldclt"] = "ldclt"  # pyright: ignore[reportIncompatibleVariableOverride]
-    operation: Literal["bind"] = "bind"  # pyright: ignore[reportIncompatibleVariableOverride]
+    tool: Literal["ldclt"] = "ldclt"
+    operation: Literal["bind"] = "bind"
     users: PositiveInt = Field(default=1000, description="users that the directory holds")
     distinct_users: PositiveInt = Field(default=1000, description="users the load binds as")
     order: UserOrder = UserOrder.RANDOM
@@ -57,6 +60,10 @@ class LdcltWorkload(Workload):
     @property
     def entries(self) -> int:
         return self.users
+
+    @property
+    def users_bound(self) -> int:
+        return 1 if self.order is UserOrder.REPEAT else self.distinct_users
 
 
 class Transport(StrEnum):
@@ -66,11 +73,11 @@ class Transport(StrEnum):
     TCP = "tcp"
 
 
-class DnsperfWorkload(Workload):
+class DnsperfWorkload(WorkloadBase):
     """Queries for the addresses of a zone's names, by dnsperf."""
 
-    tool: Literal["dnsperf"] = "dnsperf"  # pyright: ignore[reportIncompatibleVariableOverride]
-    operation: Literal["query"] = "query"  # pyright: ignore[reportIncompatibleVariableOverride]
+    tool: Literal["dnsperf"] = "dnsperf"
+    operation: Literal["query"] = "query"
     threads: PositiveInt = 1
     transport: Transport = Transport.UDP
     names: PositiveInt = Field(
@@ -86,5 +93,5 @@ class DnsperfWorkload(Workload):
         return self.names
 
 
-# Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
-AnyWorkload = Annotated[LdcltWorkload | DnsperfWorkload, Field(discriminator="tool")]
+# A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
+Workload = Annotated[LdcltWorkload | DnsperfWorkload, Field(discriminator="tool")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dsharness.measure.metrics import COST, RATE, find_metric
-from dsharness.model import Boundary, Campaign, Matrix, Outcome, Sample, Verdict, Workload
+from dsharness.model import Boundary, Campaign, Matrix, Outcome, Sample, Verdict
 from dsresults.compare.comparison_table import Column, Estimate, Observed
 from dsresults.compare.cost_ratio import Ratio, compare_by, grouped
 
@@ -23,7 +23,7 @@ def column(
         campaign_id=campaign.id,
         workload_id=campaign.workload_id,
         title=workload.title if workload else "",
-        parameters=_parameters(workload, samples),
+        workload=next((s.workload for s in samples if s.workload), workload),
         started_at=campaign.started_at,
         finished_at=campaign.finished_at,
         boundary=campaign.boundary,
@@ -94,13 +94,6 @@ def _medians(samples: Sequence[Sample]) -> dict[str, float]:
         name: statistics.median(s.metrics[name].value for s in samples if name in s.metrics)
         for name in names
     }
-
-
-def _parameters(workload: Workload | None, samples: Sequence[Sample]) -> dict[str, object]:
-    """As recorded with the samples, since the matrix may have changed since."""
-    recorded: Mapping[str, object] = next((s.workload for s in samples if s.workload), {})
-    known = workload.model_dump(mode="json") if workload else {}
-    return {**known, **recorded}
 
 
 def _server_cpus(samples: Sequence[Sample]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from dsharness.model import (
     Provenance,
     Published,
     Value,
+    Workload,
 )
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 
@@ -110,7 +111,7 @@ class Column(Value):
     campaign_id: str
     workload_id: str
     title: str = ""
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    workload: Workload | None = Field(default=None, description="as it was when measured")
     started_at: str
     finished_at: str | None = None
     boundary: Boundary | None = None
@@ -138,12 +139,17 @@ class Column(Value):
         return observed.outcome.value
 
     @property
+    def parameters(self) -> Mapping[str, object]:
+        """Of the load, by name."""
+        if self.workload is None:
+            return {}
+        known = self.workload.model_dump(mode="json", exclude={"id", "title"})
+        return {"tool": self.workload.tool, "operation": self.workload.operation, **known}
+
+    @property
     def users(self) -> int | None:
         """How many different users the load really binds as."""
-        if self.parameters.get("order") == "repeat":
-            return 1
-        users: int | None = self.parameters.get("distinct_users")
-        return users
+        return self.workload.users_bound if self.workload else None
 
 
 class ComparisonTable(Value):

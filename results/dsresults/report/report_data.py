@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from dsharness.measure.metrics import Metric
-from dsharness.model import Sample, Value
+from dsharness.model import Fact, Machine, Sample, Value
 from dsresults.commits_result import CommitFindings
 from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.reasons.reason import Reason
@@ -18,6 +19,21 @@ class Section(Value):
     findings: tuple[Reason, ...] = ()
 
 
+class MeasuredWith(Value):
+    """A machine, and what else of a set-up differs between machines."""
+
+    machine: Machine
+    cpu_meter: str | None = None
+    loader: str | None = None
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What is known of it, by name."""
+        facts: dict[str, Fact] = {"machine": self.machine.id, **self.machine.facts}
+        facts |= {"cpu_meter": self.cpu_meter or "", "loader": self.loader or ""}
+        return {name: _spelled(value) for name, value in facts.items() if value != ""}
+
+
 class ReportData(Value):
     """The whole report."""
 
@@ -27,7 +43,7 @@ class ReportData(Value):
     measured_from: str = ""
     measured_until: str = ""
     sections: tuple[Section, ...] = ()
-    environments: tuple[dict[str, Any], ...] = ()
+    setups: tuple[MeasuredWith, ...] = ()
     samples: tuple[Sample, ...] = ()
     commits: CommitFindings | None = None
 
@@ -45,3 +61,7 @@ class ReportData(Value):
             for section in self.sections
         )
         return self.model_copy(update={"sections": sections})
+
+
+def _spelled(fact: Fact) -> str:
+    return ", ".join(map(str, fact)) if isinstance(fact, tuple) else str(fact)

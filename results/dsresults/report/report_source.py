@@ -11,9 +11,7 @@ from dsharness.products.row_facts import published_suites, suites_of, version_of
 from dsresults.compare.campaign_column import column
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
 from dsresults.reasons.explanation import explain
-from dsresults.report.report_data import ReportData, Section
-
-OF_THE_SETUP = ("cpu_meter", "loader")
+from dsresults.report.report_data import MeasuredWith, ReportData, Section
 
 Place = tuple[str, tuple[str, ...], str, str]  # series, line, settings, metric
 
@@ -44,7 +42,7 @@ def report_data(
         measured_from=min((c.started_at for c in ordered), default=""),
         measured_until=max((c.finished_at or c.started_at for c in ordered), default=""),
         sections=tuple(Section(comparison=c, findings=tuple(explain(c))) for c in comparisons),
-        environments=_environments(used),
+        setups=_setups(used),
         samples=tuple(used),
     )
 
@@ -91,7 +89,7 @@ def _candidate(
 ) -> Candidate:
     """Installed versions come from the samples, and from the image only without samples."""
     ours = [sample for sample in samples if sample.candidate_id == candidate]
-    recorded = next((s.environment["notable"] for s in ours if s.environment.get("notable")), None)
+    recorded = next((s.bench.notable for s in ours if s.bench and s.bench.notable), None)
     keys = tuple(dict.fromkeys(sample.image_key for sample in ours))
     built = [image for image in images.values() if image.candidate_id == candidate]
     image = next((image for image in built if image.key in keys), next(iter(built), None))
@@ -121,16 +119,18 @@ def _of_row(matrix: Matrix, row: Row) -> dict[str, Any]:
     }
 
 
-def _environments(samples: Sequence[Sample]) -> tuple[dict[str, Any], ...]:
+def _measured_with(sample: Sample) -> MeasuredWith:
+    return MeasuredWith(
+        machine=sample.machine,
+        cpu_meter=sample.bench.cpu_meter if sample.bench else None,
+        loader=sample.bench.procedure.loader if sample.bench else None,
+    )
+
+
+def _setups(samples: Sequence[Sample]) -> tuple[MeasuredWith, ...]:
     """The different machines and set-ups that were measured on; normally one."""
-    found: list[dict[str, Any]] = []
-    for sample in samples:
-        environment = sample.environment
-        setup = {
-            "machine": sample.machine.id,
-            **sample.machine.model_dump(mode="json")["facts"],
-            **{fact: environment[fact] for fact in OF_THE_SETUP if fact in environment},
-        }
-        if setup not in found:
-            found.append(setup)
+    found: list[MeasuredWith] = []
+    for each in map(_measured_with, samples):
+        if each not in found:
+            found.append(each)
     return tuple(found)

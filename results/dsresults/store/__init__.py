@@ -2,7 +2,6 @@
 
 from dsresults.store.json_lines import Imported
 from dsresults.store.location import default_location
-from dsresults.store.records import fingerprint
 from dsresults.store.store import Store
 
-__all__ = ["Imported", "Store", "default_location", "fingerprint"]
+__all__ = ["Imported", "Store", "default_location"]

@@ -30,7 +30,7 @@ def put_image(database: Database, connection: Connection, image: Image, *, added
 
 def put_campaign(database: Database, connection: Connection, campaign: Campaign) -> bool:
     """False if it exists already; an answer is added to a campaign that had none."""
-    row = encode(campaign, CAMPAIGNS, fingerprint=fingerprint(campaign.environment))
+    row = encode(campaign, CAMPAIGNS)
     if database.insert_new(connection, CAMPAIGNS, row):
         return True
     there = _there(connection, CAMPAIGNS, row["id"])
@@ -67,12 +67,6 @@ def answer_campaign(
             f"campaign {campaign_id!r} was already answered at {known['finished_at']}",
             hint="start a new campaign: an answer is never changed",
         )
-
-
-def fingerprint(environment: dict[str, Any]) -> str:
-    """What a campaign must share to be resumed: its ``fingerprint``, or everything without one."""
-    given = environment.get("fingerprint")
-    return given if isinstance(given, str) else content_key(environment)
 
 
 def _put(database: Database, connection: Connection, table: Table, row: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from lab import USERS, dsbisect, small_matrix, start
-from reported import DEBIAN, MACHINE, environment_of
+from reported import DEBIAN, MACHINE, bench_of
 
 from dsharness.containers.engine_probe import detect
 from dsharness.containers.ownership import found
@@ -57,11 +57,11 @@ def test_reproduce_finds_both_boundaries_and_says_why_they_differ(folder: Path) 
     }
     told = " ".join(finding["text"] for finding in section["findings"])
     assert "NSS" in told
-    (machine,) = report["environments"]  # both workloads ran on one
-    assert {*machine} >= {*MACHINE}
+    (setup,) = report["setups"]  # both workloads ran on one
+    assert {*setup["machine"]["facts"]} == {*MACHINE}
     # The unit tests' campaigns carry what real ones do, so that their golden files are true.
-    like = environment_of("debian-12", DEBIAN["debian-12"])
-    assert all({*sample["environment"]} == {*like} for sample in report["samples"])
+    notable = bench_of("debian-12", DEBIAN["debian-12"]).notable
+    assert all({*sample["bench"]["notable"]} == {*notable} for sample in report["samples"])
     html = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "debian-12" in html
     again = dsbisect(folder, "report", "--output", str(folder / "again"))

@@ -19,8 +19,8 @@ from dsharness.errors import InstanceError
 from dsharness.machine.host import available_cpus, machine_now, plan_cpus
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
-from dsharness.measure.sample import bench, take_sample
-from dsharness.model import Image, LdcltWorkload, Settings, SystemName
+from dsharness.measure.sample import PROCEDURE, bench, take_sample
+from dsharness.model import Image, LdcltWorkload, Procedure, Settings, SystemName
 from dsharness.process.deadline import Deadline
 from dsharness.systems import Seed
 from dsimages.buildah import Recipe, Workshop, build, labels_of, untag
@@ -66,7 +66,14 @@ def test_what_was_installed_is_measured_alone(engine: Engine, plain: Image, stan
                 directory.check_user(59)
             first = instance.container.must("cat", "/proc/1/cmdline", what="see process 1")
             user = instance.container.must("id", "-un", what="see the server's user").strip()
-            with bench(engine, instance, plain, cpus, machine_now(engine, cpus), {}) as at:
+            with bench(
+                engine,
+                instance,
+                plain,
+                cpus,
+                machine_now(engine, cpus),
+                Procedure(version=PROCEDURE),
+            ) as at:
                 sample = take_sample(at, workload, campaign_id="c", turn=0)
     finally:
         untag(engine, golden.reference)

@@ -24,8 +24,8 @@ from dsharness.machine.host import available_cpus, machine_now, plan_cpus
 from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
-from dsharness.measure.sample import Bench, bench, take_sample
-from dsharness.model import Image, LdcltWorkload, Settings, UserOrder
+from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
+from dsharness.model import Image, LdcltWorkload, Procedure, Settings, UserOrder
 from dsharness.process.command import run
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.readiness import shared_folder, wait_until_ready
@@ -69,7 +69,9 @@ def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
     with ExitStack() as resources:
         instance = resources.enter_context(serve(engine, golden, cpus))
         loader = image_of(engine, MATRIX.tools.loads["ldclt"])
-        yield resources.enter_context(bench(engine, instance, loader, cpus, machine, {}))
+        yield resources.enter_context(
+            bench(engine, instance, loader, cpus, machine, Procedure(version=PROCEDURE))
+        )
 
 
 def sampled(at: Bench, workload: LdcltWorkload):
@@ -131,7 +133,7 @@ def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) ->
         many, one = sampled(new, RANDOM), sampled(new, REPEAT)
     assert 0.4 < many.value("cpu") / one.value("cpu") < 2.5
     assert many.calibrator_us
-    assert many.environment["notable"]["nss"]
+    assert many.bench.notable["nss"]
     assert many.operations == pytest.approx(many.value("rate") * many.duration_s)
 
 

@@ -94,7 +94,7 @@ def test_a_row_is_measured_without_any_privilege(owner: Owner) -> None:
         assert sample.facts["password-scheme"] == "PBKDF2-SHA512"
         assert sample.machine.facts["rootless"] is True
         assert sample.machine.facts["pinned"] is engine["pins_cpus"]
-        assert sample.environment["cpu_meter"] in {"proc", "cgroup-v1", "cgroup-v2"}
+        assert sample.bench.cpu_meter in {"proc", "cgroup-v1", "cgroup-v2"}
         assert sample.valid, sample.invalid
 
 

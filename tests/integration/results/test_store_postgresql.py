@@ -152,7 +152,7 @@ def test_a_campaign_from_its_start_to_its_answer(url: str) -> None:
     question = {
         name: getattr(UNFINISHED, name) for name in ("series_id", "workload_id", "settings_id")
     }
-    mark = str(UNFINISHED.environment["fingerprint"])
+    mark = UNFINISHED.fingerprint
     with Store.open(url) as store:
         assert store.add_campaign(UNFINISHED)
         assert store.add_sample(sample("a", campaign_id=UNFINISHED.id))

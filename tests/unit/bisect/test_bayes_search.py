@@ -14,10 +14,10 @@ from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty, Lines, believe
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Question
-from dsbisect.search.search_record import record_of, search_of
+from dsbisect.search.search_record import choice_of, record_of, search_of
 from dsharness.errors import StoreError
 from dsharness.measure.metrics import COST
-from dsharness.model import Campaign
+from dsharness.model import Campaign, SearchChoice
 
 NAMES = [f"c{number:02}" for number in range(24)]
 
@@ -230,18 +230,20 @@ def test_a_search_is_what_it_was_recorded_as():
     )  # fmt: skip
     campaign = Campaign(
         id="c", series_id="s", workload_id="w", settings_id="a", started_at="",
-        environment={"search": record_of(search).model_dump(mode="json")},
+        search=choice_of(search),
     )  # fmt: skip
     again = search_of(campaign)
     assert isinstance(again, Bayes)
     assert record_of(again) == record_of(search)
 
 
-@pytest.mark.parametrize("facts", [{"name": "oracle"}, {"name": "statistical", "costs": 3}])
+@pytest.mark.parametrize(
+    "facts", [{"name": "oracle"}, {"name": "statistical", "options": {"costs": 3}}]
+)
 def test_a_search_that_nobody_knows_is_told(facts):
     campaign = Campaign(
         id="c", series_id="s", workload_id="w", settings_id="a", started_at="",
-        environment={"search": facts},
+        search=SearchChoice.model_validate(facts),
     )  # fmt: skip
     with pytest.raises(StoreError):
         search_of(campaign)

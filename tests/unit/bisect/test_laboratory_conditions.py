@@ -55,31 +55,31 @@ CHANGES: dict[str, Callable[[], Laboratory]] = {
 
 @pytest.mark.parametrize("what", list(CHANGES))
 def test_each_of_these_makes_another_search(what: str) -> None:
-    assert CHANGES[what]().environment != lab().environment
-    assert CHANGES[what]().environment == CHANGES[what]().environment
+    assert CHANGES[what]().setup != lab().setup
+    assert CHANGES[what]().setup == CHANGES[what]().setup
 
 
 def test_a_title_of_settings_changes_nothing() -> None:
     titled = Settings(id="default", title="as it is")
-    assert lab(replace(PLAN, settings=titled)).environment == lab().environment
+    assert lab(replace(PLAN, settings=titled)).setup == lab().setup
 
 
 def test_another_way_of_sampling_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = lab().environment
+    before = lab().setup
     monkeypatch.setattr("dsbisect.lab.laboratory.PROCEDURE", 1000)
-    assert lab().environment != before
+    assert lab().setup != before
 
 
 def test_another_machine_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, machine, place = lab().environment, machine_id(), place_id()
+    before, machine, place = lab().setup, machine_id(), place_id()
     texts: dict[str, Any] = {"/etc/machine-id": "another"}
     real = host._text
     monkeypatch.setattr(host, "_text", lambda path: texts.get(str(path)) or real(path))
     assert machine_id() != machine
     assert place_id() != place
-    assert lab().environment != before
+    assert lab().setup != before
     texts.clear()
     texts["/proc/sys/kernel/random/boot_id"] = "after a reboot"
     assert machine_id() == machine
     assert place_id() != place  # process ids mean others now
-    assert lab().environment == before
+    assert lab().setup == before

@@ -14,7 +14,7 @@ from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
 from dsbisect.search.replay import replay
 from dsbisect.search.search_record import search_of
-from dsharness.model import LdcltWorkload
+from dsharness.model import LdcltWorkload, SearchChoice
 from dsresults.store import Store
 
 LINE = ("a", "b", "c", "d", "e", "f", "g", "h")
@@ -90,8 +90,7 @@ def test_an_interrupted_search_that_went_on_gives_its_answer_again(store, stop_a
     assert again.same is True
 
 
-def test_a_log_from_before_there_were_two_searches_replays_with_the_plain_one(store):
+def test_a_log_that_names_no_search_replays_with_the_plain_one(store):
     done = run(store, Benches(world(4)))
-    environment = {"fingerprint": done.environment["fingerprint"]}
-    old = done.model_copy(update={"environment": environment})
+    old = done.model_copy(update={"search": SearchChoice()})
     assert replay(old, store.samples(campaign_id=done.id), search_of(old)).same is True

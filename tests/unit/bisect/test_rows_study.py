@@ -12,7 +12,7 @@ from dsbisect.rows.rows_study import run_study
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.matrix import find_series, find_settings, load_matrix
-from dsharness.model import LdcltWorkload
+from dsharness.model import LdcltWorkload, Machine, Procedure, Setup
 from dsresults.store import Store
 
 MATRIX = load_matrix(Path(__file__).parents[3] / "matrix.yaml")
@@ -49,7 +49,7 @@ class Laboratory:
     def __init__(self, engine, plan, supply, progress):
         type(self).plans += (plan,)
         self.images, self.identities, self.unmeasurable = {}, {}, {}
-        self.environment = {"machine": "one"}
+        self.setup = Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
 
     def __enter__(self):
         return self

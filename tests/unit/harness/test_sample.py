@@ -17,7 +17,7 @@ from dsharness.loads import ldclt
 from dsharness.machine.cgroups import CpuMeter
 from dsharness.machine.host import CpuPlan
 from dsharness.measure.sample import Bench, take_sample
-from dsharness.model import Image, LdcltWorkload, Machine, Settings
+from dsharness.model import BenchFacts, Image, LdcltWorkload, Machine, Procedure, Settings
 from dsharness.process.command import Completed
 from dsharness.systems import Seed
 from dsharness.systems.ldap import directory_system
@@ -31,6 +31,7 @@ SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
 WORKLOAD = LdcltWorkload(
     id="bind-random", title="binds", warmup_s=1, duration_s=4, distinct_users=10
 )
+FACTS = BenchFacts(procedure=Procedure(version=1), golden="g", notable={}, cpu_meter="cgroup-v2")
 RATE = 190
 TOTAL = 4 * RATE
 
@@ -123,7 +124,7 @@ class World:
         return Bench(
             instance=instance, load=load, folder=self.folder, cpus=plan,
             machine=Machine(id="one"),
-            environment={"kernel": "6"}, pause_files=(self.folder / "freezer.state",),
+            facts=FACTS, pause_files=(self.folder / "freezer.state",),
         )  # fmt: skip
 
 
@@ -160,7 +161,8 @@ def test_a_good_run_becomes_a_valid_sample(world: World) -> None:
     assert sample.calibrator_us is not None
     assert stored_in(sample.facts) == STORED
     assert sample.turn == 3
-    assert sample.environment == {"kernel": "6"}
+    assert sample.bench == FACTS
+    assert sample.workload == WORKLOAD
     assert sample.log == "load.log"
 
 

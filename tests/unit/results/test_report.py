@@ -195,9 +195,10 @@ def test_a_product_without_passwords_has_no_column_for_them():
 
 def test_two_machines_are_told():
     campaign, samples = searched(DEBIAN, "bind-one")
-    moved = [s.model_copy(update={"environment": {"kernel": "5.10"}}) for s in samples[:2]]
+    elsewhere = samples[0].machine.model_copy(update={"facts": {"kernel": "5.10"}})
+    moved = [s.model_copy(update={"machine": elsewhere}) for s in samples[:2]]
     data = report_data(matrix_of(DEBIAN, ("bind-one",)), [campaign], [*moved, *samples[2:]], {})
-    assert len(data.environments) == 2
+    assert len(data.setups) == 2
     assert "figures of different machines are mixed here" in render_html(data)
 
 
@@ -206,7 +207,7 @@ MIXED = "figures of different machines are mixed here"
 
 def test_one_machine_is_one_machine_whatever_was_asked_of_it():
     data = reported(DEBIAN)
-    assert len(data.environments) == 1
+    assert len(data.setups) == 1
     assert MIXED not in render_html(data)
 
 
@@ -226,7 +227,7 @@ def test_another_machine_is_told(fact):
     campaigns = [searched(DEBIAN, load)[0] for load in ("bind-random", "bind-one")]
     matrix = matrix_of(DEBIAN, ("bind-random", "bind-one"))
     mixed = report_data(matrix, campaigns, [*other, *data.samples[3:]], {})
-    assert len(mixed.environments) == 2
+    assert len(mixed.setups) == 2
     assert MIXED in render_html(mixed)
 
 
@@ -234,7 +235,7 @@ def test_the_reported_machine_carries_what_a_real_one_does():
     told = machine_now(ENGINE, plan_cpus((0, 1), can_pin=True)).facts
     assert tuple(told) == tuple(MACHINE)
     campaign, samples = searched(DEBIAN, "bind-one")
-    assert "fingerprint" in campaign.environment
+    assert campaign.fingerprint
     assert samples[0].machine.facts == MACHINE
 
 

@@ -17,7 +17,7 @@ from storing import (
 
 from dsharness.errors import StoreError
 from dsharness.model import Campaign
-from dsresults.store import Store, fingerprint
+from dsresults.store import Store
 
 
 @pytest.fixture
@@ -86,28 +86,23 @@ def unfinished(identity: str, **changes: object) -> Campaign:
     return UNFINISHED.model_copy(update={"id": identity, **changes})
 
 
-def resumable(store: Store, fingerprint_: str) -> Campaign | None:
+def resumable(store: Store, fingerprint: str) -> Campaign | None:
     question = {name: getattr(UNFINISHED, name) for name in ("kind", "series_id", "workload_id")}
-    return store.unfinished_campaign(**question, settings_id="default", fingerprint=fingerprint_)
+    return store.unfinished_campaign(**question, settings_id="default", fingerprint=fingerprint)
 
 
-def test_the_newest_unfinished_campaign_of_the_same_question_and_environment_is_resumed(
+def test_the_newest_unfinished_campaign_of_the_same_question_and_setup_is_resumed(
     store: Store,
 ) -> None:
-    mark = str(UNFINISHED.environment["fingerprint"])
+    mark = UNFINISHED.fingerprint
     store.add_campaign(unfinished("new", started_at="2026-11-21T12:00:00Z"))
     store.add_campaign(unfinished("old"))
-    store.add_campaign(unfinished("elsewhere", environment={"fingerprint": "x"}))
+    store.add_campaign(unfinished("elsewhere", fingerprint="x"))
     store.add_campaign(unfinished("other", workload_id="bind-one"))
     assert getattr(resumable(store, mark), "id", None) == "new"
     store.finish_campaign("new", BOUNDARY, "2026-11-21T13:00:00Z")
     assert getattr(resumable(store, mark), "id", None) == "old"
     assert resumable(store, "y") is None
-
-
-def test_a_campaign_without_a_fingerprint_is_known_by_its_whole_environment() -> None:
-    assert fingerprint({"fingerprint": "x", "cpus": 2}) == "x"
-    assert fingerprint({"cpus": 2}) == fingerprint({"cpus": 2}) != fingerprint({"cpus": 4})
 
 
 def test_a_campaign_is_answered_once(store: Store) -> None:

@@ -38,9 +38,7 @@ def test_any_sample_survives_the_store_and_an_export(some: list[Sample]) -> None
     [
         ({"duration_s": float("nan")}, "sample 'x' cannot be written as JSON"),
         ({"per_second": (1.0, float("inf"))}, "sample 'x' cannot be written as JSON"),
-        ({"environment": {"load": [float("nan")]}}, "sample 'x' cannot be written as JSON"),
-        ({"environment": {"host": "\udc80"}}, "sample 'x' cannot be written as JSON"),
-        ({"environment": {"lock": object()}}, "sample 'x' cannot be written as JSON"),
+        ({"log": "\udc80"}, "sample 'x' cannot be written as JSON"),
         ({"operations": 2**63}, "operations of sample 'x' is out of range: 9223372036854775808"),
         ({"candidate_id": "a\0b"}, r"candidate_id of sample 'x' holds a NUL character: 'a\\x00b'"),
         ({"started_at": "at noon"}, "started_at of sample 'x' is not a time .*: 'at noon'"),

@@ -1,0 +1,116 @@
+"""What a search was asked and what it answered: verdicts, boundaries, campaigns."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from dsharness.model.value import Value
+
+
+class Outcome(StrEnum):
+    """An infrastructure failure is never FAST or SLOW."""
+
+    FAST = "fast"
+    SLOW = "slow"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Verdict(Value):
+    """What one candidate turned out to be, with its evidence."""
+
+    candidate: str
+    outcome: Outcome
+    why: str
+    ratio_to_first: float | None = Field(
+        default=None, description="by the deciding metric, over the first end; above 1 is slower"
+    )
+    interval: tuple[float, float] | None = None
+    samples: tuple[str, ...] = Field(default=(), description="sample ids")
+
+
+class CostStep(Value):
+    """A difference between two neighbours in a line."""
+
+    before: str
+    after: str
+    ratio: float
+    interval: tuple[float, float]
+
+
+DECIDER = "cost"  # the metric that decides a search unless another is asked for
+NO_DIFFERENCE = "no difference"  # what the direction "none" is called everywhere
+
+
+class Boundary(Value):
+    """The answer for one line of a series and one workload."""
+
+    series_id: str
+    line: tuple[str, ...] = Field(default=(), description="the candidates, in order")
+    workload_id: str
+    settings_id: str
+    metric: str = Field(default=DECIDER, description="the one that decided")
+    before: str | None = Field(description="the last candidate that is like the line's first")
+    after: str | None = Field(description="the first candidate that is like the line's last")
+    suspects: tuple[str, ...] = Field(
+        default=(),
+        description="all that may be the first changed one: `after`, and before it what could not "
+        "be measured",
+    )
+    found: bool
+    direction: Literal["slower", "faster", "none", "unknown"]
+    effect: float | None = None
+    effect_interval: tuple[float, float] | None = None
+    effect_level: float = Field(default=0.99, description="of that interval")
+    smallest_visible_pct: float | None = None
+    summary: str
+    unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")
+    steps: tuple[CostStep, ...] = Field(
+        default=(), description="every difference between neighbours, the boundary's among them"
+    )
+    verdicts: tuple[Verdict, ...] = ()
+    confidence: float | None = Field(
+        default=None, description="chance that what is said is so; None from the plain search"
+    )
+    chances: dict[str, float] = Field(default_factory=dict, description="of each suspect")
+    also: tuple[str, ...] = Field(default=(), description="suspects of a second step")
+    shape: Literal["step", "ramp", "drift", "ends", "builds"] | None = Field(
+        default=None,
+        description='what a difference looks like: of a "ramp", `suspects` is the range; "ends": '
+        'the ends agree, and nothing is said of what lies between them; "builds": no more than '
+        "builds of one source differ by",
+    )
+    witness: Literal["agrees", "cannot tell", "contradicts"] | None = Field(
+        default=None, description="what its witness says of a step that the deciding metric shows"
+    )
+
+
+class SearchChoice(Value):
+    """Which search, and its options as that search writes and reads them."""
+
+    name: str = "plain"
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Campaign(Value):
+    """One search: what was asked, and in the end what was answered."""
+
+    id: str
+    kind: Literal["rows", "measure", "commits"] = "rows"
+    series_id: str
+    line: tuple[str, ...] = Field(default=(), description="the candidates asked about, in order")
+    unmeasured: dict[str, str] = Field(
+        default_factory=dict, description="what was known not to be measurable at the start"
+    )
+    workload_id: str
+    settings_id: str
+    metric: str = Field(default=DECIDER, description="the one that is to decide")
+    started_at: str
+    finished_at: str | None = None
+    boundary: Boundary | None = None
+    fingerprint: str = Field(
+        default="", description="hash of all that must be the same for its samples to count"
+    )
+    search: SearchChoice = SearchChoice()
