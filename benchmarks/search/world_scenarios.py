@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from benchmarks.search.cell import Cell
 from benchmarks.search.kinds import Kind, Truth
@@ -22,6 +23,9 @@ WORLD_GROUPS = frozenset({STRAYS, RATES, BUILDS, MODES, RAMPS, BACKS, SMALL, MAC
 STEADY = (5.0, 5.0)
 PEERS = (OURS, FIXED, PINPOINT)
 MACHINE_STEP = Kind(step_pct=10.0, cv_pct=STEADY)  # on the better machine alone
+TWO_MACHINES = replace(MACHINE_STEP, second_machine=True)
+MODES_STEP = Kind(step_pct=15.0, cv_pct=(3.0, 5.0), slow_runs=True)
+SMALL_STEPS = tuple(Kind(step_pct=pct, cv_pct=(1.0, 1.0)) for pct in (3.0, 4.0))
 NEAR_LIMIT = tuple(Kind(d=d, scatter_pct=1.0) for d in (1.0, 2.0, 4.0))
 
 
@@ -30,12 +34,20 @@ def world_cells() -> tuple[Cell, ...]:
         *_cells(STRAYS, NEAR_LIMIT, (OURS, CLAIRVOYANT), 1.0),
         *_cells(RATES, _rates(), (OURS,)),
         *_cells(BUILDS, _builds(), PEERS),
-        *_cells(MODES, [Kind(step_pct=15.0, cv_pct=(3.0, 5.0), slow_runs=True)], PEERS),
+        *_cells(MODES, [MODES_STEP], PEERS),
+        *_cells(MODES, [without_step(MODES_STEP)], PEERS, 0.25),
         *_cells(RAMPS, _ramps(), PEERS),
         *_cells(BACKS, _backs(), PEERS),
-        *_cells(SMALL, [Kind(step_pct=pct, cv_pct=(1.0, 1.0)) for pct in (3.0, 4.0)], PEERS),
-        *_cells(MACHINES, _machines(), (OURS,)),
+        *_cells(SMALL, SMALL_STEPS, PEERS),
+        *_cells(SMALL, [without_step(SMALL_STEPS[0])], PEERS, 0.25),
+        *_cells(MACHINES, [MACHINE_STEP, TWO_MACHINES], (OURS,)),
+        *_cells(MACHINES, [without_step(TWO_MACHINES)], (OURS,), 0.25),
     )
+
+
+def without_step(kind: Kind) -> Kind:
+    """The same noise, and nothing to find in it."""
+    return replace(kind, truth=Truth.NONE)
 
 
 def _cells(
@@ -69,7 +81,3 @@ def _backs() -> Sequence[Kind]:
         Kind(truth=Truth.BACK, step_pct=30.0, cv_pct=STEADY),
         Kind(truth=Truth.BACK, step_pct=-20.0, then_pct=30.0, cv_pct=STEADY),
     ]
-
-
-def _machines() -> Sequence[Kind]:
-    return [MACHINE_STEP, Kind(step_pct=10.0, cv_pct=STEADY, second_machine=True)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.search.cell import Cell
 from benchmarks.search.findings import Said
+from benchmarks.search.kinds import Truth
 from benchmarks.search.methods import CLAIRVOYANT, OURS
 from benchmarks.search.playing import Play
 from benchmarks.search.running import Plays, find
@@ -39,10 +40,15 @@ def _true(cell: Cell, plays: Sequence[Play]) -> Iterator[Target]:
         measured=f"{unsure:.1%}",
         met=unsure <= MOST_UNDECIDED,
     )
-    held = coverage(each.covers for each in plays)
-    if held is not None:
-        count, share, error = held
-        yield at_least(f"{cell.label}: suspects hold it ({count} answers)", share, error, LEVEL)
+    claims = {
+        "suspects hold it": [each.covers for each in plays],
+        "the effect's interval holds it": [each.effect_holds for each in plays],
+    }
+    for claim, each in claims.items():
+        held = coverage(each)
+        if held is not None:
+            count, share, error = held
+            yield at_least(f"{cell.label}: {claim} ({count} answers)", share, error, LEVEL)
 
 
 def _near_limit(cell: Cell, plays: Sequence[Play], limit: Sequence[Play]) -> Target:
@@ -56,7 +62,7 @@ def _machines(plays: Plays) -> Iterator[Target]:
     found = {
         cell.kind.second_machine: score(made)
         for (cell, method), made in plays.items()
-        if method == OURS and cell.group == MACHINES
+        if method == OURS and cell.group == MACHINES and cell.kind.truth is Truth.STEP
     }
     if len(found) < 2:
         return
