@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.search.kinds import Kind
+from benchmarks.search.machine import MOST_RUNS
 
 LAST_SEED = 1000  # from here on, seeds are for tuning the search
 
@@ -17,6 +18,7 @@ class Cell:
     share: float = 1.0  # of the worlds that were asked for
     least: int = 4
     first_seed: int = 0
+    most_runs: int = MOST_RUNS  # of one history
 
     def seeds(self, worlds: int) -> range:
         count = min(LAST_SEED, max(self.least, round(self.share * worlds)))

@@ -33,8 +33,9 @@ class Machine:
     slow one. The noise of each is its own.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, most_runs: int = MOST_RUNS) -> None:
         self.world = world
+        self.most_runs = most_runs
         self.runs = 0
         self.built: set[int] = set()  # with those that failed: they were paid for too
         self._tries = 0  # with those that did not build
@@ -52,7 +53,7 @@ class Machine:
     def measure(self, at: int, turn: int) -> SimulatedRun | None:
         """None when the candidate cannot be built."""
         self._tries += 1
-        if self._tries > MOST_RUNS:
+        if self._tries > self.most_runs:
             raise Spent
         world = self.world
         self.built.add(at)

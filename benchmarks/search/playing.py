@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.judgement import covers, effect_holds, fair, names_every, names_one, right
 from benchmarks.search.kinds import Kind
-from benchmarks.search.machine import Machine, Spent
+from benchmarks.search.machine import MOST_RUNS, Machine, Spent
 from benchmarks.search.methods import METHODS, Stopwatch
 from benchmarks.search.worlds import draw
 
@@ -38,9 +38,9 @@ class Play:
         return self.right or self.one
 
 
-def play(method: str, kind: Kind, seed: int) -> Play:
+def play(method: str, kind: Kind, seed: int, most_runs: int = MOST_RUNS) -> Play:
     world = draw(kind, seed)
-    machine, watch = Machine(world), Stopwatch()
+    machine, watch = Machine(world, most_runs), Stopwatch()
     try:
         finding = METHODS[method](world, machine, watch)
     except Spent:

@@ -48,7 +48,7 @@ def play_all(cells: Sequence[Cell], worlds: int, workers: int) -> Plays:
     jobs = jobs_of(cells, worlds)
     found: Plays = {}
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(_play, job.method, job.cell.kind, job.seeds): job for job in jobs}
+        waiting = {pool.submit(_play, job): job for job in jobs}
         started = time.monotonic()
         for done, future in enumerate(as_completed(waiting), 1):
             job = waiting[future]
@@ -68,8 +68,8 @@ def find(plays: Plays, kind: Kind, method: str = OURS) -> list[Play] | None:
     )
 
 
-def _play(method: str, kind: Kind, seeds: range) -> list[Play]:
-    return [play(method, kind, seed) for seed in seeds]
+def _play(job: Job) -> list[Play]:
+    return [play(job.method, job.cell.kind, seed, job.cell.most_runs) for seed in job.seeds]
 
 
 def _parts(seeds: range) -> Iterator[range]:

@@ -20,6 +20,7 @@ MACHINES = "Two machines, n = 128"
 
 WORLD_GROUPS = frozenset({STRAYS, RATES, BUILDS, MODES, RAMPS, BACKS, SMALL, MACHINES})
 
+MOST_RUNS = 800  # eight times what proving a step of d = 1 takes
 STEADY = (5.0, 5.0)
 PEERS = (OURS, FIXED, PINPOINT)
 MACHINE_STEP = Kind(step_pct=10.0, cv_pct=STEADY)  # on the better machine alone
@@ -53,7 +54,10 @@ def without_step(kind: Kind) -> Kind:
 def _cells(
     group: str, kinds: Sequence[Kind], methods: tuple[str, ...], share: float = 0.5
 ) -> list[Cell]:
-    return [Cell(group=group, kind=kind, methods=methods, share=share) for kind in kinds]
+    return [
+        Cell(group=group, kind=kind, methods=methods, share=share, most_runs=MOST_RUNS)
+        for kind in kinds
+    ]
 
 
 def _rates() -> Sequence[Kind]:
