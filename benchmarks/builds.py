@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
@@ -56,7 +55,7 @@ def main() -> None:
         if source is None:
             print("\n".join(ahead.lines(ahead.compare(asked.ahead))))
             return
-        figures: dict[str, Any] = {"builds": single_builds(source)}
+        figures: dict[str, object] = {"builds": single_builds(source)}
         if asked.bisection:
             clean_s = figures["builds"]["clean build"]
             figures["bisection"] = bisection(Path(folder), source, clean_s)
@@ -182,7 +181,7 @@ def _quiet(what: str) -> None:
     print(what, file=sys.stderr)
 
 
-def _lines(figures: dict[str, Any]) -> list[str]:
+def _lines(figures: dict[str, object]) -> list[str]:
     builds = figures["builds"]
     lines = ["built                     seconds   of a clean build"]
     lines += [

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -214,7 +214,7 @@ def _export(made: Build, folder: Path) -> None:
         raise _unwritable(folder, error) from error
 
 
-def _facts(made: Build) -> dict[str, Any]:
+def _facts(made: Build) -> dict[str, object]:
     return {
         "key": made.key,
         "folder": made.folder,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -43,7 +43,7 @@ def doctor(*, fresh: Fresh = False, as_json: AsJson = False) -> None:
         raise typer.Exit(diagnosis.exit_code)
 
 
-def document(diagnosis: Diagnosis) -> dict[str, Any]:
+def document(diagnosis: Diagnosis) -> dict[str, object]:
     """The findings, for programs."""
     engine = diagnosis.engine
     known = {**asdict(engine), "configuration": str(engine.configuration or "")} if engine else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -121,7 +121,7 @@ def _rows(matrix: Matrix, names: list[str] | None) -> list[Row]:
     return [find_row(matrix, name) for name in dict.fromkeys(asked)]
 
 
-def _facts(row_id: str, result: Image | DsbisectError) -> dict[str, Any]:
+def _facts(row_id: str, result: Image | DsbisectError) -> dict[str, object]:
     from dsharness.products import notable_versions
 
     if isinstance(result, DsbisectError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -157,5 +157,5 @@ def _rows(matrix: Matrix, series_id: str | None) -> Drawing:
     )
 
 
-def _print_json(data: Any) -> None:  # noqa: ANN401 - anything JSON can spell
+def _print_json(data: object) -> None:
     typer.echo(json.dumps(data, indent=2, ensure_ascii=False))

@@ -6,7 +6,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -194,5 +194,5 @@ def _table(samples: Sequence[Sample]) -> Table:
     return table
 
 
-def _middle(values: Sequence[Any], form: str) -> str:
+def _middle(values: Sequence[float], form: str) -> str:
     return form.format(statistics.median(values)) if values else "-"

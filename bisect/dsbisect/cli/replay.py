@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -118,7 +118,7 @@ def _measured(sample: Sample, decider: Metric) -> str:
     return f"{sample.candidate_id}: {', '.join(figures)}" if figures else sample.candidate_id
 
 
-def _facts(done: Replay) -> dict[str, Any]:
+def _facts(done: Replay) -> dict[str, object]:
     return {
         "campaign": done.campaign.id,
         "series": done.campaign.series_id,

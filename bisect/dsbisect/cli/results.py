@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -62,7 +62,7 @@ def show(
     with Store.open(store, create=False) as opened:
         found = _find(opened, identity)
         samples = opened.samples(campaign_id=identity) if isinstance(found, Campaign) else []
-    document: dict[str, Any] = {type(found).__name__.lower(): found.model_dump(mode="json")}
+    document: dict[str, object] = {type(found).__name__.lower(): found.model_dump(mode="json")}
     if isinstance(found, Campaign):
         document["samples"] = [sample.model_dump(mode="json") for sample in samples]
     if as_json:
@@ -156,7 +156,7 @@ def _find(opened: Store, identity: str) -> Campaign | Sample | Image:
     return found
 
 
-def _line(campaign: Campaign, counts: Mapping[str, int]) -> dict[str, Any]:
+def _line(campaign: Campaign, counts: Mapping[str, int]) -> dict[str, object]:
     boundary = campaign.boundary
     return {
         "id": campaign.id,
@@ -170,7 +170,7 @@ def _line(campaign: Campaign, counts: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _sample_line(sample: Sample) -> dict[str, Any]:
+def _sample_line(sample: Sample) -> dict[str, object]:
     from dsharness.measure.metrics import CPU, RATE
 
     cost = sample.value(CPU.name)
@@ -188,13 +188,13 @@ def _print_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2))
 
 
-def _print_fields(document: Mapping[str, Any]) -> None:
+def _print_fields(document: Mapping[str, object]) -> None:
     for name, value in document.items():
         shown = json.dumps(value, indent=2) if isinstance(value, dict | list) else value
         typer.echo(f"{name}: {'-' if shown is None else shown}")
 
 
-def _print_table(lines: list[dict[str, Any]]) -> None:
+def _print_table(lines: list[dict[str, object]]) -> None:
     if not lines:
         typer.echo("no campaign yet: `dsbisect reproduce` runs the default ones")
         return

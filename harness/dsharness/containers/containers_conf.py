@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 
@@ -37,9 +37,9 @@ def write_own(path: Path, text: str) -> None:
         ) from error
 
 
-def merge_settings(layers: list[dict[str, Any]], plan: EngineConfig) -> dict[str, Any]:
+def merge_settings(layers: Sequence[Mapping[str, object]], plan: EngineConfig) -> dict[str, object]:
     """Later layers win, key by key in each table, as podman itself merges them."""
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     for layer in [*layers, plan.settings]:
         for table, values in layer.items():
             known = merged.get(table)
@@ -62,7 +62,7 @@ def _settings_files() -> list[Path]:
     return files
 
 
-def _read_settings(path: Path) -> dict[str, Any]:
+def _read_settings(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dsharness.containers.engine import AS_IT_IS
 
@@ -20,11 +19,14 @@ class EngineConfig:
     cgroups: str | None = None
 
     @property
-    def settings(self) -> dict[str, dict[str, Any]]:
+    def settings(self) -> dict[str, dict[str, object]]:
         """What the plan changes of containers.conf, without empty tables."""
-        engine = {"runtime": self.runtime, "cgroup_manager": self.cgroup_manager}
-        containers = {"default_ulimits": list(self.ulimits), "cgroups": self.cgroups}
-        tables: dict[str, dict[str, Any]] = {"engine": engine, "containers": containers}
+        engine: dict[str, object] = {"runtime": self.runtime, "cgroup_manager": self.cgroup_manager}
+        containers: dict[str, object] = {
+            "default_ulimits": list(self.ulimits),
+            "cgroups": self.cgroups,
+        }
+        tables = {"engine": engine, "containers": containers}
         return {
             name: kept
             for name, table in tables.items()

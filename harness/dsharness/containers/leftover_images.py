@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Required, TypedDict
 
 from dsharness.containers.engine import LABEL, Engine
 
@@ -33,6 +33,14 @@ class Layers:
     stack: tuple[str, ...]
 
 
+class ListedImage(TypedDict, total=False):
+    """What is read of one entry of ``podman images --format json``."""
+
+    Id: Required[str]
+    Names: list[str] | None
+    Labels: dict[str, str] | None
+
+
 def lab_images(engine: Engine) -> list[LabImage]:
     """The lab's images, the ones that stand on others first."""
     listed = _listed(engine, "--filter", f"label={LABEL}")
@@ -44,7 +52,7 @@ def lab_images(engine: Engine) -> list[LabImage]:
     return sorted(mine, key=lambda image: (_KINDS.index(image.kind), image.names, image.id))
 
 
-def lab_image(entry: Mapping[str, Any], sizes: Mapping[str, int]) -> LabImage | None:
+def lab_image(entry: ListedImage, sizes: Mapping[str, int]) -> LabImage | None:
     """None for an image that inherits the label only: a user's own, made from one of the lab's."""
     names = tuple(sorted(entry.get("Names") or ()))
     mine = tuple(name for name in names if name.startswith(NAMESPACE))
@@ -80,8 +88,6 @@ def _layers(engine: Engine) -> list[Layers]:
     ]
 
 
-def _listed(engine: Engine, *flags: str) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] | None = json.loads(
-        engine.images(*flags, "--format", "json") or "[]"
-    )
+def _listed(engine: Engine, *flags: str) -> list[ListedImage]:
+    listed: list[ListedImage] | None = json.loads(engine.images(*flags, "--format", "json") or "[]")
     return listed or []

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
@@ -124,7 +123,7 @@ def _metering(engine: Engine) -> engine_checks.Metering:
 
 def _storage(engine: Engine) -> tuple[str, Path]:
     """The storage driver, and the folder where images are kept."""
-    store: dict[str, Any] = json.loads(engine.must("info", "--format", "json"))["store"]
+    store: dict[str, str] = json.loads(engine.must("info", "--format", "json"))["store"]
     return store["graphDriverName"], Path(store["graphRoot"])
 
 

@@ -9,7 +9,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pydantic
 from pydantic import TypeAdapter
@@ -41,7 +41,7 @@ class Draft:
         return tuple(name for _, name in self.ids[section])
 
 
-def draft_of(data: Mapping[str, Any]) -> Draft:
+def draft_of(data: Mapping[str, object]) -> Draft:
     """What can be read of the data, however wrong the rest is."""
     return Draft(
         ids={section: tuple(_ids(_items(data, section))) for section in SECTIONS},
@@ -79,23 +79,23 @@ def contradiction_findings(draft: Draft) -> list[Problem]:
     ]
 
 
-def _items(data: Mapping[str, Any], section: str) -> list[Any]:
+def _items(data: Mapping[str, object], section: str) -> list[object]:
     items = data.get(section)
     return items if isinstance(items, list) else []
 
 
-def _ids(items: Iterable[Any]) -> Iterator[tuple[int, str]]:
+def _ids(items: Iterable[object]) -> Iterator[tuple[int, str]]:
     for index, item in enumerate(items):
         if isinstance(item, dict) and isinstance(item.get("id"), str):
             yield index, item["id"]
 
 
-def _readable(kind: type[V], data: Mapping[str, Any], section: str) -> dict[int, V]:
+def _readable(kind: type[V], data: Mapping[str, object], section: str) -> dict[int, V]:
     read = {i: _readable_or_none(kind, item) for i, item in enumerate(_items(data, section))}
     return {index: value for index, value in read.items() if value is not None}
 
 
-def _readable_workloads(data: Mapping[str, Any]) -> dict[int, Workload]:
+def _readable_workloads(data: Mapping[str, object]) -> dict[int, Workload]:
     read = {}
     for index, item in enumerate(_items(data, "workloads")):
         with contextlib.suppress(pydantic.ValidationError):  # as in ``_readable_or_none``

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from dsharness.matrix.series_graph import Chain, Graph, chains_of, children_of, topological
 
@@ -63,7 +62,7 @@ def as_dot(drawing: Drawing) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def as_data(drawing: Drawing) -> dict[str, Any]:
+def as_data(drawing: Drawing) -> dict[str, object]:
     """Every node with its parents, and the lines along which a boundary is searched."""
     return {
         "series": drawing.id,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import pydantic
 from pydantic_core import ErrorDetails
@@ -16,7 +15,7 @@ from dsharness.yaml_files.problems import KeyPath, KeyPlace, Problem, suggestion
 
 
 def shape_findings(
-    model: type[Value], data: Mapping[str, Any], places: Mapping[KeyPath, KeyPlace]
+    model: type[Value], data: Mapping[str, object], places: Mapping[KeyPath, KeyPlace]
 ) -> list[Problem]:
     """Everything in the data that the model does not allow."""
     try:
@@ -36,12 +35,12 @@ def _echo(detail: ErrorDetails) -> bool:
     return detail["type"] == "too_short" and bool(detail["input"])
 
 
-def key_path(location: tuple[int | str, ...], data: Any) -> KeyPath:  # noqa: ANN401 - any YAML
+def key_path(location: tuple[int | str, ...], data: object) -> KeyPath:
     """The model's location without what is not in the file: the names of union variants."""
     path: list[str | int] = []
     for index, part in enumerate(location):
-        inside: Any = dict(enumerate(data)) if isinstance(data, list) else data
-        if isinstance(inside, dict) and part in inside:
+        inside = _entries(data)
+        if part in inside:
             data = inside[part]
         elif index < len(location) - 1 or part == "[key]":
             continue
@@ -49,10 +48,16 @@ def key_path(location: tuple[int | str, ...], data: Any) -> KeyPath:  # noqa: AN
     return tuple(path)
 
 
+def _entries(data: object) -> dict[int | str, object]:
+    if isinstance(data, list):
+        return dict(enumerate(data))
+    return data if isinstance(data, dict) else {}
+
+
 def _finding(
     model: type[Value],
     detail: ErrorDetails,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     places: Mapping[KeyPath, KeyPlace],
 ) -> Problem:
     path = key_path(detail["loc"], data)

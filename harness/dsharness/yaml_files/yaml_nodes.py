@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -38,7 +37,13 @@ class NodeReader:
         self.findings: list[Problem] = []
         self._nodes = 0
 
-    def read(self, node: Node, at: KeyPath, line: int) -> Any:  # noqa: ANN401 - YAML is anything
+    def document(self, root: MappingNode) -> dict[str, object]:
+        """All of a file; what is wrong with it is in ``findings``."""
+        self._nodes = 1
+        self.places[()] = KeyPlace(line=0, text=None)
+        return self._mapping(root, ())
+
+    def _read(self, node: Node, at: KeyPath, line: int) -> object:
         self._nodes += 1
         check_bounds(f"{self.path}:{line}", len(at), self._nodes)
         text = node.value if isinstance(node, ScalarNode) else None
@@ -47,13 +52,13 @@ class NodeReader:
             return self._mapping(node, at)
         if isinstance(node, SequenceNode):
             return [
-                self.read(item, (*at, index), item.start_mark.line + 1)
+                self._read(item, (*at, index), item.start_mark.line + 1)
                 for index, item in enumerate(node.value)
             ]
         return self._scalar(node, at, line)
 
-    def _mapping(self, node: MappingNode, at: KeyPath) -> dict[str, Any]:
-        data: dict[str, Any] = {}
+    def _mapping(self, node: MappingNode, at: KeyPath) -> dict[str, object]:
+        data: dict[str, object] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, ScalarNode):
@@ -62,7 +67,7 @@ class NodeReader:
                 first = self.places[(*at, key.value)].line
                 self._find((*at, key.value), line, None, f"a second time; first in line {first}")
             else:
-                data[key.value] = self.read(value, (*at, key.value), line)
+                data[key.value] = self._read(value, (*at, key.value), line)
         return data
 
     def _scalar(self, node: Node, at: KeyPath, line: int) -> str | float | bool | None:

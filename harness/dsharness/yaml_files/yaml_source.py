@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -35,7 +34,7 @@ class Document:
     """Plain data, the place of each key path, and what was wrong with the text itself."""
 
     path: Path
-    data: dict[str, Any]
+    data: dict[str, object]
     places: dict[KeyPath, KeyPlace] = field(default_factory=dict)
     findings: tuple[Problem, ...] = ()
 
@@ -64,7 +63,7 @@ def read_document(path: Path) -> Document:
             hint="`dsbisect matrix schema` prints what a matrix may say",
         )
     reader = NodeReader(path)
-    data = reader.read(root, (), 0)
+    data = reader.document(root)
     return Document(path=path, data=data, places=reader.places, findings=tuple(reader.findings))
 
 

@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dsharness.measure.metrics import COST, CPU, Metric
 from dsharness.model import Boundary, Outcome, Sample, Value
@@ -30,6 +29,14 @@ class Mark(Value):
     label: str = ""
 
 
+class Edge(Value):
+    """Where it changes: above the first changed candidate, or a band over all that may be it."""
+
+    y: float
+    end_y: float  # differs where several candidates are suspected
+    label: str
+
+
 class Chart(Value):
     """What decided, on a log axis over the candidates of a line, for one workload."""
 
@@ -40,9 +47,7 @@ class Chart(Value):
     axis_y: float
     ticks: tuple[Tick, ...]
     marks: tuple[Mark, ...]
-    boundary_y: float | None = None
-    boundary_end_y: float | None = None  # differs where several candidates are suspected
-    boundary_label: str = ""
+    edge: Edge | None = None
 
 
 def charts(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Chart, ...]:
@@ -112,21 +117,16 @@ def _chart(
         axis_y=axis_y,
         ticks=scale.ticks(),
         marks=marks,
-        **_boundary(comparison.line, found),
+        edge=_edge(comparison.line, found),
     )
 
 
-def _boundary(line: tuple[str, ...], found: Boundary | None) -> dict[str, Any]:
-    """One edge above the first changed candidate, or a band over all that may be the first."""
+def _edge(line: tuple[str, ...], found: Boundary | None) -> Edge | None:
     if found is None or found.before not in line or found.after not in line:
-        return {}
+        return None
     begin, end = line.index(found.before) + 1, line.index(found.after)
     where = "from here on" if begin == end else "from somewhere here on"
-    return {
-        "boundary_y": TOP + ROW * begin,
-        "boundary_end_y": TOP + ROW * end,
-        "boundary_label": f"{found.direction} {where}",
-    }
+    return Edge(y=TOP + ROW * begin, end_y=TOP + ROW * end, label=f"{found.direction} {where}")
 
 
 def _mark(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dsharness.model import Campaign, Image, Matrix, Row, Sample
 from dsharness.products import notable_versions, product, product_of
@@ -95,7 +94,7 @@ def _candidate(
     image = next((image for image in built if image.key in keys), next(iter(built), None))
     row = next((row for row in matrix.rows if row.id == candidate), None)
     name = product_of(row) if row else (image.product if image else None)
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "id": candidate,
         "product": name,
         **({"product_title": product(name).title} if name else {}),
@@ -106,7 +105,7 @@ def _candidate(
     return Candidate.model_validate({**facts, **(_of_row(matrix, row) if row else {})})
 
 
-def _of_row(matrix: Matrix, row: Row) -> dict[str, Any]:
+def _of_row(matrix: Matrix, row: Row) -> dict[str, object]:
     source = row.published.source if row.published else ""
     suites = suites_of(row) or published_suites(row)
     return {

@@ -7,9 +7,8 @@ import platform
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-from sqlalchemy import Connection, delete, select, text, update
+from sqlalchemy import ColumnElement, Connection, delete, select, text, update
 
 from dsharness.containers.ownership import lives, owner_tag
 from dsharness.machine.host import place_id
@@ -74,7 +73,7 @@ def release(connection: Connection, key: str, me: Holder) -> None:
     connection.execute(delete(CLAIMS).where(*_ours(key, me)))
 
 
-def _ours(key: str, me: Holder) -> tuple[Any, ...]:
+def _ours(key: str, me: Holder) -> tuple[ColumnElement[bool], ...]:
     return (CLAIMS.c.id == key, CLAIMS.c.place == me.place, CLAIMS.c.owner == me.owner)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from sqlalchemy import Connection, Engine, NullPool, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
@@ -51,7 +50,7 @@ class Database:
                     connection.execute(text(f"SET LOCAL lock_timeout = {wait_ms}"))
                 yield connection
 
-    def insert_new(self, connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    def insert_new(self, connection: Connection, table: Table, row: Mapping[str, object]) -> bool:
         """Insert; False, and nothing is done, if the id exists."""
         insert = sqlite.insert if self.embedded else postgresql.insert
         statement = insert(table).values(row).on_conflict_do_nothing(index_elements=["id"])
@@ -63,7 +62,7 @@ class Database:
 def _engine(location: Location, lock_wait_s: float) -> Engine:
     if location.file is not None:
         # isolation_level None: the driver leaves BEGIN to us, so DDL is transactional too.
-        arguments: dict[str, Any] = {"timeout": lock_wait_s, "isolation_level": None}
+        arguments: dict[str, object] = {"timeout": lock_wait_s, "isolation_level": None}
     else:
         arguments = {"connect_timeout": CONNECT_WAIT_S}
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Table, func, select
 
@@ -51,5 +51,5 @@ def _find(
     wanted = [table.c[name] == value for name, value in given.items() if value is not None]
     query = select(table).where(*wanted, *further).order_by(table.c[order], table.c.id)
     with database.reading() as connection:
-        rows: list[dict[str, Any]] = [dict(row) for row in connection.execute(query).mappings()]
+        rows: list[dict[str, object]] = [dict(row) for row in connection.execute(query).mappings()]
     return [decode(kind, row) for row in rows]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import Connection, Table, select, update
 
 from dsharness.content_key import content_key
 from dsharness.errors import StoreError
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.store.database import Database
-from dsresults.store.row_encoding import encode, microseconds
+from dsresults.store.row_encoding import RowValues, encode, microseconds
 from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES
 
 ANSWER = ("finished_at", "finished_us", "boundary")
@@ -69,7 +67,7 @@ def answer_campaign(
         )
 
 
-def _put(database: Database, connection: Connection, table: Table, row: dict[str, Any]) -> bool:
+def _put(database: Database, connection: Connection, table: Table, row: RowValues) -> bool:
     if database.insert_new(connection, table, row):
         return True
     there = _there(connection, table, row["id"])
@@ -78,25 +76,25 @@ def _put(database: Database, connection: Connection, table: Table, row: dict[str
     return False
 
 
-def _there(connection: Connection, table: Table, identity: str) -> dict[str, Any]:
+def _there(connection: Connection, table: Table, identity: str) -> RowValues:
     return dict(connection.execute(select(table).where(table.c.id == identity)).mappings().one())
 
 
-def _write_answer(connection: Connection, campaign_id: str, answer: dict[str, Any]) -> bool:
+def _write_answer(connection: Connection, campaign_id: str, answer: RowValues) -> bool:
     """False if it has an answer: one statement checks and writes, since others may do the same."""
     unanswered = (CAMPAIGNS.c.id == campaign_id, CAMPAIGNS.c.finished_at.is_(None))
     return connection.execute(update(CAMPAIGNS).where(*unanswered).values(answer)).rowcount == 1
 
 
-def _answer(row: dict[str, Any]) -> dict[str, Any]:
+def _answer(row: RowValues) -> RowValues:
     return {name: row[name] for name in ANSWER}
 
 
-def _without_answer(row: dict[str, Any]) -> dict[str, Any]:
+def _without_answer(row: RowValues) -> RowValues:
     return {name: row[name] for name in row if name not in ANSWER}
 
 
-def _conflict(table: Table, row: dict[str, Any], there: dict[str, Any]) -> StoreError:
+def _conflict(table: Table, row: RowValues, there: RowValues) -> StoreError:
     differing = sorted(name for name in row if row[name] != there[name])
     name = differing[0]
     return StoreError(

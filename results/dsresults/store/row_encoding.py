@@ -15,27 +15,27 @@ from dsharness.errors import StoreError
 from dsharness.model import Value
 
 V = TypeVar("V", bound=Value)
+RowValues = Mapping[str, Any]  # by column; what a database gives and takes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = 2**63 - 1
 TIMES = {"started_at": "started_us", "finished_at": "finished_us", "added_at": "added_us"}
 
 
-def encode(value: Value, table: Table, **further: str) -> dict[str, Any]:
+def encode(value: Value, table: Table, **further: str) -> RowValues:
     """The row of a value, with ``further`` columns that are not fields of it."""
     rest = _document(value)
-    columns: dict[str, Any] = {name: rest.pop(name) for name in list(rest) if name in table.c}
-    columns |= further
+    columns = {name: cell for name, cell in rest.items() if name in table.c} | further
     for name, number in TIMES.items():
         if number in table.c:
             text = columns[name]
             columns[number] = None if text is None else microseconds(text, _named(value, name))
     for name, cell in columns.items():
         _check_cell(cell, _named(value, name))
-    return {**columns, "rest": rest}
+    return {**columns, "rest": {name: rest[name] for name in rest if name not in table.c}}
 
 
-def decode(kind: type[V], row: Mapping[str, Any]) -> V:
+def decode(kind: type[V], row: RowValues) -> V:
     """The value of a row; StoreError when this version cannot read it."""
     fields = {name: row[name] for name in kind.model_fields if name in row}
     try:
@@ -70,7 +70,7 @@ def explain(error: ValidationError) -> str:
     )
 
 
-def _document(value: Value) -> dict[str, Any]:
+def _document(value: Value) -> RowValues:
     try:
         # Strict first: JSON would silently turn a NaN of a nested dict into null.
         json.dumps(value.model_dump(), allow_nan=False, default=str)
@@ -84,7 +84,7 @@ def _document(value: Value) -> dict[str, Any]:
     return document
 
 
-def _check_cell(cell: Any, what: str) -> None:  # noqa: ANN401 - any cell of a row
+def _check_cell(cell: object, what: str) -> None:
     """SQLite and PostgreSQL differ in what they accept; a store must fit both."""
     if isinstance(cell, str) and "\0" in cell:
         raise StoreError(f"{what} holds a NUL character: {cell!r}", hint="remove it")

@@ -44,17 +44,17 @@ def test_what_decided_is_drawn_in_its_unit(metric, unit, right):
 def test_the_boundary_is_an_edge_or_a_band():
     data = reported(DEBIAN)
     edge = charts(data.sections[0].comparison, data.samples)[0]
-    assert edge.boundary_y == edge.boundary_end_y
-    assert edge.marks[1].y < edge.boundary_y < edge.marks[2].y
+    assert edge.edge.y == edge.edge.end_y
+    assert edge.marks[1].y < edge.edge.y < edge.marks[2].y
     data = with_gaps()
     band = charts(data.sections[0].comparison, data.samples)[0]
-    assert band.marks[0].y < band.boundary_y < band.marks[1].y
-    assert band.marks[2].y < band.boundary_end_y < band.marks[3].y
+    assert band.marks[0].y < band.edge.y < band.marks[1].y
+    assert band.marks[2].y < band.edge.end_y < band.marks[3].y
 
 
 def test_no_boundary_is_drawn_where_none_was_found():
     data = without_difference()
-    assert all(c.boundary_y is None for c in charts(data.sections[0].comparison, data.samples))
+    assert all(c.edge is None for c in charts(data.sections[0].comparison, data.samples))
 
 
 def test_no_chart_without_a_calibrator():
