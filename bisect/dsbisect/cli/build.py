@@ -82,6 +82,11 @@ def make(  # noqa: PLR0913 - each is an option
     """
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
 
+    if measure and export is not None:
+        raise UsageError(
+            "--export and --measure are two commands",
+            hint="give it with --export afterwards: the build that was measured is kept",
+        )
     checked = load_matrix(matrix)
     known = find_row(checked, row)
     workloads = [workload] if workload else list(checked.defaults.workloads)
@@ -89,18 +94,20 @@ def make(  # noqa: PLR0913 - each is an option
     settings = find_settings(checked, settings_id)
     spec = _spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
     built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
-    if export is not None:
-        _make_folder(export)
 
     from dsbisect.cli.rows import study
+    from dsbuilds.build_request import check_rows
     from dsbuilds.built_row import BuiltRowMaker
     from dsharness.containers.engine_probe import detect
     from dsimages.image_set import build_image
 
-    if measure:
+    if measure:  # this checks the build, as it does with every row
         request = _comparison(checked, known, built, load, settings, relock=relock)
         study(request, store, output, as_json=as_json, command=_again())
         return
+    check_rows(checked, (built,))
+    if export is not None:
+        _make_folder(export)
     engine = detect()
     base = build_image(
         engine, checked, known, relock=relock, on_progress=lambda what: typer.echo(what, err=True)
@@ -146,8 +153,7 @@ def _spec(
     edits: tuple[str, ...],
     patches: tuple[Path, ...],
 ) -> BuildSpec:
-    """What to build, with every part checked that can be checked now."""
-    from dsbuilds.build_request import check_build, source_named
+    from dsbuilds.build_request import source_named
     from dsharness.model import BuildSpec, DriverName, Family
 
     named = source_named(source)
@@ -155,9 +161,7 @@ def _spec(
     fitting = DriverName.TREE if named.kind in {"git", "tarball"} else usual
     chosen = DriverName(driver) if driver else fitting
     files = tuple(str(path.absolute()) for path in patches)
-    spec = BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
-    check_build(spec, row.id, folder=Path.cwd())
-    return spec
+    return BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
 
 
 def _comparison(

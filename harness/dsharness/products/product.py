@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from fnmatch import translate
 from functools import cached_property
+from string import Formatter
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, PositiveFloat
@@ -111,6 +112,43 @@ class SourceFacts(Value):
         return tuple(sorted({self.kind_of(path) for path in paths}))
 
 
+def _template(text: str) -> str:
+    """Text with one column of a table in it, like ``{rounds:,} rounds``."""
+    try:
+        columns = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+    except ValueError as error:
+        raise ValueError(f"not a text with a column's name: {error}") from error
+    if len(columns) != 1 or not columns[0].isidentifier():
+        raise ValueError("needs one column's name in braces")
+    return text
+
+
+Template = Annotated[str, AfterValidator(_template)]
+
+
+class ReleaseFacts(Value):
+    """How a product's tagged releases (releases.csv) are read and shown."""
+
+    branch: Regex = Field(default=r"\d+\.\d+", description="what of a version names its branch")
+    title: str = Field(default="", description="what of a release is shown")
+    shown: tuple[Template, ...] = Field(
+        default=(), description="with a column's name; left out where that column is empty"
+    )
+
+    def branch_of(self, version: str) -> str:
+        found = re.match(self.branch, version)
+        return found[0] if found else version
+
+    def text_of(self, columns: Mapping[str, str]) -> str:
+        """What is shown of a release; KeyError for a column that the table does not have."""
+        parts = []
+        for template in self.shown:
+            name = next(name for _, name, _, _ in Formatter().parse(template) if name)
+            if value := columns[name]:
+                parts.append(template.format(**{name: int(value) if value.isdigit() else value}))
+        return ", ".join(parts)
+
+
 class Product(Value):
     """What is known of a product (product.yaml); the folder's name is its id."""
 
@@ -123,6 +161,7 @@ class Product(Value):
         default_factory=dict,
         description="library whose version matters -> its packages; the first installed counts",
     )
+    releases: ReleaseFacts = ReleaseFacts()
     issues: str | None = Field(default=None, description="address of an issue; {issue} is its id")
 
     @property

@@ -80,7 +80,6 @@ _ANSWERED = re.compile(r"^ *(\d+) queries resulted in successful answer$", re.MU
 class Bind:
     """The driver of BIND's named, from 9.16 on."""
 
-    product: ClassVar[str] = "bind"
     protocol: ClassVar[str] = "dns"
     port: ClassVar[int] = PORT
     grave: ClassVar[re.Pattern[str]] = GRAVE

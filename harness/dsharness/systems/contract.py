@@ -53,7 +53,6 @@ class System(Protocol):
     What goes wrong is raised as an InstanceError that says what and why.
     """
 
-    product: ClassVar[str]  # of products/
     protocol: ClassVar[str]  # that a load must speak: "ldap", "dns"
     port: ClassVar[int]  # inside the container
     grave: ClassVar[re.Pattern[str]]  # a line of its log that says why it could not start

@@ -45,7 +45,6 @@ OF_BUILDS = (
     (("--source", "ftp://host/389"), "no repository is fetched by ftp"),
     (("--source", "https://host/389", "--driver", "deb"), "the deb driver builds source packages"),
     (("--source", "https://host/x.tar.gz", "--driver", "rpm"), "builds source packages"),
-    (("--export", "notes.txt/out"), "--export notes.txt/out"),
 )
 BY_ADDRESS = ("measure", "--address", "ldap://127.0.0.1:3389")
 OF_ADDRESSES = (
@@ -82,6 +81,8 @@ CASES = (
     (MEASURE, ("--users", "notes.txt"), "--users needs --address"),
     (MEASURE, ("--network", "host"), "--network needs --address"),
     (("build", "make", "debain-13"), (), "no row 'debain-13'"),
+    (BUILD, ("--export", "notes.txt/out"), "--export notes.txt/out"),
+    (BUILD, ("--measure", "--export", "here"), "--export and --measure are two commands"),
     (("measure", "debain-13"), (), "no row 'debain-13'"),
 )
 
@@ -129,6 +130,18 @@ def test_it_is_said_before_anything_is_started(command, wrong, said, monkeypatch
         ExitCode.USAGE, ExitCode.MATRIX, ExitCode.EDIT, ExitCode.SOURCE,
     }  # fmt: skip
     assert judged(left.value.code) == SKIP
+
+
+@pytest.mark.parametrize("further", [(), ("--measure",)])
+def test_a_build_is_checked_once(further, monkeypatch):
+    checked = []
+    monkeypatch.setattr(
+        "dsbuilds.build_request.check_build", lambda spec, row, folder: checked.append(row)
+    )
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *BUILD, *further])
+    with pytest.raises(SystemExit):
+        run(root.app)
+    assert checked == ["debian-13-built"]
 
 
 def test_a_row_of_the_matrix_that_can_never_be_built(tmp_path, monkeypatch, capfd):

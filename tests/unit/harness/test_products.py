@@ -9,7 +9,6 @@ from dsharness.model import SystemName
 from dsharness.products import build_needs_file, known_changes, product, product_ids, source_facts
 from dsharness.products.catalog import product_of_system
 from dsharness.products.known_changes import KnownChange
-from dsharness.systems import SYSTEMS
 
 MINIMAL = """title: Toy
 systems: [toy]
@@ -95,8 +94,3 @@ def test_a_change_without_facts_asks_for_versions_only():
     assert change.fits({}, {})
     assert change.is_in((2, 1, 3))
     assert not change.is_in((2, 0, 9))
-
-
-def test_a_driver_says_the_same_product_as_the_data():
-    said = {name: system.product for name, system in SYSTEMS.items()}
-    assert said == {name: product_of_system(name) for name in SYSTEMS}

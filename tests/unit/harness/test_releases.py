@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 
 from dsharness.errors import MatrixError
-from dsharness.matrix.releases import known_releases, load_releases, parents_of
+from dsharness.matrix.releases import known_releases, parents_of
 from dsharness.matrix.series_graph import chains, find_cycle, graph_of
+from dsharness.products.product import ReleaseFacts
+from dsharness.products.release_table import load_releases
 
-HEADER = (
-    "version,date,commit,default_scheme,scheme_without_rust,rust_rounds,rust_mandatory,fedora,nvr\n"
-)
+HEADER = "version,date,commit,scheme,rounds\n"
+FACTS = ReleaseFacts(shown=("{scheme}", "{rounds:,} rounds"))
 SERIES, RELEASES = known_releases()
 BY_VERSION = {release.version: release for release in RELEASES}
 
@@ -58,7 +59,7 @@ def test_the_branch_is_in_the_version(version, branch):
 )
 def test_the_default_changes_where_upstream_changed_it(before, after):
     assert parents_of(RELEASES)[after] == (before,)
-    assert BY_VERSION[before].default != BY_VERSION[after].default
+    assert BY_VERSION[before].shown != BY_VERSION[after].shown
 
 
 def test_and_nowhere_else():
@@ -66,7 +67,7 @@ def test_and_nowhere_else():
     changes = [
         version
         for version, above in parents.items()
-        if above and BY_VERSION[above[0]].default != BY_VERSION[version].default
+        if above and BY_VERSION[above[0]].shown != BY_VERSION[version].shown
     ]
     assert len(changes) == 9
 
@@ -89,14 +90,13 @@ def test_dates_never_fall_along_a_branch():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (HEADER + "2.0.1,soon,abc,X,,,no,,\n", ":2: date"),
-        (HEADER + "2.0.1,2020-11-03,abc,,,,no,,\n", ":2: default_scheme"),
-        (HEADER + "2.0.1,2020-11-03,abc,X,,many,no,,\n", ":2: rust_rounds"),
-        (HEADER + "2.0.1,2020-11-03,abc,PBKDF2-SHA512,,,no,,\n", ":2: Value error, rust_rounds"),
-        (HEADER + "two,2020-11-03,abc,X,,,no,,\n", ":2: version"),
-        (HEADER + "2.0.1,2020-11-03,abc,X,,,no,,,extra\n", ":2: "),
-        (HEADER + "2.0.1,2020-11-03,abc,X,,,no,,\n" * 2, "more than once: 2.0.1"),
-        ("version;date\n2.0.1;2020-11-03\n", ":2: "),
+        (HEADER + "2.0.1,soon,abc,X,\n", ":2: date"),
+        (HEADER + "two,2020-11-03,abc,X,\n", ":2: version"),
+        (HEADER + "2.0.1,2020-11-03,abc,X,,extra\n", ":2: not as many cells as columns"),
+        (HEADER + "2.0.1,2020-11-03,abc\n", ":2: not as many cells as columns"),
+        (HEADER + "2.0.1,2020-11-03,abc,X,\n" * 2, "more than once: 2.0.1"),
+        ("version,date,commit,rounds\n2.0.1,2020-11-03,abc,9\n", ":2: no column 'scheme'"),
+        ("version,scheme,rounds\n2.0.1,X,9\n", ":2: no column 'date'"),
         (HEADER, "no release"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_wrong_table_is_refused_with_its_line(tmp_path, text, said):
     table = tmp_path / "releases.csv"
     table.write_text(text, encoding="utf-8")
     with pytest.raises(MatrixError) as caught:
-        load_releases(table)
+        load_releases(table, FACTS)
     assert str(table) in str(caught.value)
     assert said in str(caught.value)
 
@@ -114,9 +114,23 @@ def test_a_table_that_is_no_text_is_refused(tmp_path, raw):
     table = tmp_path / "releases.csv"
     table.write_bytes(raw)
     with pytest.raises(MatrixError):
-        load_releases(table)
+        load_releases(table, FACTS)
+
+
+def test_what_is_shown_leaves_out_empty_columns(tmp_path):
+    table = tmp_path / "releases.csv"
+    table.write_text(HEADER + "2.0.1,2020-11-03,abc,X,10000\n2.0.2,2020-11-04,abd,Y,\n")
+    one, other = load_releases(table, FACTS)
+    assert (one.shown, other.shown) == ("X, 10,000 rounds", "Y")
+    assert (one.branch, one.numbers) == ("2.0", (2, 0, 1))
+
+
+@pytest.mark.parametrize("text", ["rounds", "{rounds", "{a} {b}", "{}", "{a.b}"])
+def test_what_is_shown_names_one_column(text):
+    with pytest.raises(ValueError, match=r"column's name"):
+        ReleaseFacts(shown=(text,))
 
 
 def test_a_missing_table_is_named(tmp_path):
     with pytest.raises(MatrixError, match=r"nowhere\.csv: cannot be read"):
-        load_releases(tmp_path / "nowhere.csv")
+        load_releases(tmp_path / "nowhere.csv", FACTS)

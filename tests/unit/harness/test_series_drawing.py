@@ -49,7 +49,7 @@ def test_draws_branches_as_columns(graph, kinds, lines):
 
 def releases() -> Drawing:
     series, table = known_releases()
-    said = {release.version: release.default for release in table}
+    said = {release.version: release.shown for release in table}
     return Drawing(id=series.id, title="t", graph=graph_of(series), labels=said, kinds=said)
 
 

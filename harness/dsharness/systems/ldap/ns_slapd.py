@@ -67,7 +67,6 @@ def settle(directory: Directory, settings: Settings) -> None:
 class NsSlapd(DirectorySystem):
     """What every 389-ds answers, however it was made."""
 
-    product: ClassVar[str] = "389-ds"
     grave: ClassVar[re.Pattern[str]] = re.compile(r" - (EMERG|ALERT|CRIT) - ")
 
     def version(self, directory: Directory) -> str:

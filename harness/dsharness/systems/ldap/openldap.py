@@ -40,7 +40,6 @@ SERVE = 'ulimit -n 1024 && exec "$@"'
 class OpenLdap(DirectorySystem):
     """The driver of OpenLDAP's slapd."""
 
-    product: ClassVar[str] = "openldap"
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "writing the configuration"
     port: ClassVar[int] = 3389
