@@ -33,6 +33,8 @@ class Specimen:
 
     tree: Tree
     clean: bool = False
+    layout: int = 0
+    coverage: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class _Source:
     tree: Tree
     patches: tuple[AppliedPatch, ...]
     promise: Promise
-    clean: bool
+    specimen: Specimen
 
     def order(self, way: Way, toolset: ToolchainImage) -> TreeOrder:
         return TreeOrder(
@@ -51,7 +53,9 @@ class _Source:
             toolset=toolset,
             patches=self.patches,
             promise=self.promise,
-            clean=self.clean,
+            clean=self.specimen.clean,
+            layout=self.specimen.layout,
+            coverage=self.specimen.coverage,
         )
 
 
@@ -75,8 +79,18 @@ class SourceSupply:
     _shops: dict[str, ToolchainImage] = field(default_factory=dict)
     _identities: dict[str, str] = field(default_factory=dict)
 
-    def add(self, candidate: str, tree: Tree, *, clean: bool = False) -> str:
-        self.specimens[candidate] = Specimen(tree=tree, clean=clean)
+    def add(
+        self,
+        candidate: str,
+        tree: Tree,
+        *,
+        clean: bool = False,
+        layout: int = 0,
+        coverage: tuple[str, ...] = (),
+    ) -> str:
+        self.specimens[candidate] = Specimen(
+            tree=tree, clean=clean, layout=layout, coverage=coverage
+        )
         return candidate
 
     @property
@@ -184,9 +198,7 @@ class SourceSupply:
         for patch in patches:
             tree = tree.patched(patch.name, patch.text)
         applied += tuple(patch.applied for patch in patches)
-        return _Source(
-            tree=tree, patches=applied, promise=promise_of(patches), clean=specimen.clean
-        )
+        return _Source(tree=tree, patches=applied, promise=promise_of(patches), specimen=specimen)
 
     def _repaired(self, tree: Tree) -> tuple[Tree, tuple[AppliedPatch, ...]]:
         applied: list[AppliedPatch] = []
@@ -217,4 +229,5 @@ class SourceSupply:
             made_of = server_key(specimen.tree.listing())
         except BuildError:  # raised when it is built
             made_of = specimen.tree.id
-        return content_key([made_of, specimen.clean, toolchains, patches])
+        variant = [specimen.clean, specimen.layout, specimen.coverage]
+        return content_key([made_of, variant, toolchains, patches])

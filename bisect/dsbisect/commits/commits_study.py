@@ -10,6 +10,7 @@ from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commit_range import Range
 from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
 from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of, toolchains_of
+from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.line_queue import hunt
 from dsbisect.commits.proof import Case, judged, prove
@@ -24,7 +25,7 @@ from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Image, Sample
-from dsresults.commits_result import CommitFindings, Comparison, Culprit
+from dsresults.commits_result import CommitFindings, Comparison, Culprit, ExecutedCode
 from dsresults.store import Store
 
 LOOKED_AT = 200  # candidates: beyond this their files are not listed
@@ -213,6 +214,7 @@ class CommitsStudy:
             boundary=boundary,
             suspects=told,
             proof=self._proof(boundary),
+            executed=self._executed(boundary),
             backports=tuple(self._backports(boundary, told)),
         )
 
@@ -233,6 +235,15 @@ class CommitsStudy:
                 f"its backport {after} against its parent", before, after, self.supply,
                 self._compare, expected=boundary.direction,
             )  # fmt: skip
+
+    def _executed(self, boundary: Boundary) -> ExecutedCode | None:
+        if not self.ask.proof or boundary.after is None or boundary.before is None:
+            return None
+        return executed_code(
+            boundary.before, boundary.after,
+            supply=self.supply, lab=self.laboratory, workload=self.ask.workload,
+            progress=self.watcher.preparing,
+        )  # fmt: skip
 
     def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:
         if not self.ask.proof or boundary.after is None or boundary.before is None:

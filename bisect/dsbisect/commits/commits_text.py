@@ -45,6 +45,8 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     boundary = culprit.boundary
     if culprit.proved is False:
         yield "NOT PROVED: the comparisons at the end contradict the search"
+    if culprit.executed is not None and culprit.executed.only_layout:
+        yield f"NEVER RAN: {culprit.executed_text}"
     if len(culprit.suspects) > 1:
         yield (
             f"one of {len(culprit.suspects)} commits made it {boundary.direction}; "
@@ -56,6 +58,8 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     if culprit.proof:
         yield "  proof:"
         yield from (line for each in culprit.proof for line in _comparison(each))
+    if culprit.executed is not None:
+        yield f"  executed: {culprit.executed_text}"
     if culprit.backports:
         yield "  backports:"
         yield from (line for each in culprit.backports for line in _comparison(each))

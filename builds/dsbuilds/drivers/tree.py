@@ -36,6 +36,7 @@ from dsimages.file_lock import exclusive
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
 SCRIPT_NAME = "build-tree"  # in a folder of the product's name
+COVERAGE_FOLDER = "opt/dsbisect-coverage"  # of what is installed: how to read the counts
 REVISION = 1  # raise when a build of the same source comes out differently
 SERVER = "opt/*/sbin"
 SLOT_WAIT_S = 7200.0
@@ -53,6 +54,8 @@ class TreeOrder:
     patches: tuple[AppliedPatch, ...] = ()
     promise: Promise = field(default_factory=Promise)
     clean: bool = False  # from nothing, without any cache but that of downloads
+    layout: int = 0  # another number links the same objects in another order; 0: as make does
+    coverage: tuple[str, ...] = ()  # C files whose functions count how often they run
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -66,9 +69,15 @@ class TreeOrder:
         return content_key(
             [
                 REVISION, self.script.read_text(encoding="utf-8"), server_key(self.tree.listing()),
-                self.toolset.key, self.needs.flags, self.needs.settings, self.clean,
+                self.toolset.key, self.needs.flags, self.needs.settings, self.clean, self.variant,
             ]
         )  # fmt: skip
+
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """The script's settings that change what is linked, and no object of the source."""
+        layout = (f"LAYOUT={self.layout}",) if self.layout else ()
+        return (*layout, *(f"COVERAGE={path}" for path in self.coverage))
 
 
 def scripts() -> str:
@@ -147,7 +156,7 @@ class _Making:
         return confined_run(
             at, order.toolset.reference, order.script,
             _configure_key(order), str(len(available_cpus())),
-            *order.needs.settings, "--", *order.needs.flags,
+            *order.needs.settings, *order.variant, "--", *order.needs.flags,
             build=build, source=source, cache=cache, volumes=tuple(volumes), limits=order.limits,
         )  # fmt: skip
 
@@ -187,7 +196,7 @@ def _provenance(order: TreeOrder, log: Path, seconds: float) -> Provenance:
         patches=order.patches,
         toolchain=order.toolset.reference,
         tools=order.toolset.tools,
-        flags=(*order.needs.flags, *order.needs.settings),
+        flags=(*order.needs.flags, *order.needs.settings, *order.variant),
         notes=order.needs.notes,
         clean=order.clean,
         seconds=round(seconds, 1),

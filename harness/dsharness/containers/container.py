@@ -180,6 +180,13 @@ class Container:
                 text = plain(stream.read().decode(errors="replace"))
         return "\n".join(text.splitlines()[-lines:])
 
+    def copy_out(self, folder: str, target: Path) -> bool:
+        """Copy a folder's content, also when the container has ended; False if it is not there.
+
+        The measured program wrote it. Links stay links: follow none of them.
+        """
+        return self.engine.podman("cp", f"{self.name}:{folder}/.", str(target)).ok
+
     def commit(self, reference: str, labels: dict[str, str]) -> None:
         """Keep the container's file system as an image."""
         changes = [

@@ -15,7 +15,14 @@ from dsbisect.search.plain.halving_search import Halving
 from dsbuilds.history.culprit import Suspect
 from dsharness.matrix import load_matrix
 from dsharness.model import AppliedPatch, Campaign, DriverName, Image, Provenance
-from dsresults.commits_result import CommitFindings, Comparison, Culprit, EqualCommits
+from dsresults.commits_result import (
+    CommitFindings,
+    Comparison,
+    Culprit,
+    EqualCommits,
+    ExecutedCode,
+    FunctionRuns,
+)
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
 LINE = tuple(f"{number:012x}" for number in range(16))
@@ -59,9 +66,20 @@ PROOF = (
         note="no difference found",
     ),
 )  # fmt: skip
+EXECUTED = ExecutedCode(
+    outcome="ran", operations=600,
+    functions=(
+        FunctionRuns(file="one.c", name="one", calls=1210, loaded=1200),
+        FunctionRuns(file="one.c", name="two", calls=3, loaded=0),
+    ),
+)  # fmt: skip
+NEVER_RAN = ExecutedCode(
+    outcome="never ran", operations=600,
+    functions=(FunctionRuns(file="one.c", name="<one>", calls=0, loaded=0),),
+)  # fmt: skip
 
 
-def outcome(step, broken=(), proof=PROOF):
+def outcome(step, broken=(), proof=PROOF, executed=EXECUTED):
     costs = {
         name: 1.0 if step is None or number < step else 9.0 for number, name in enumerate(LINE)
     }
@@ -82,7 +100,9 @@ def outcome(step, broken=(), proof=PROOF):
         for s in boundary.suspects
     )
     culprits = (
-        (Culprit(boundary=boundary, suspects=told_of, proof=proof),) if boundary.found else ()
+        (Culprit(boundary=boundary, suspects=told_of, proof=proof, executed=executed),)
+        if boundary.found
+        else ()
     )
     findings = CommitFindings(
         repository="/src/389-ds-base", good=HASH, bad="f" * 40, workload="bind-one",
@@ -98,7 +118,10 @@ def outcome(step, broken=(), proof=PROOF):
     return CommitsResult(findings=findings, campaigns=(campaign,), samples=samples, images=images)
 
 
-CASES = {"found": outcome(9), "gap": outcome(9, broken=(7, 8)), "none": outcome(None)}
+CASES = {
+    "found": outcome(9), "never-ran": outcome(9, executed=NEVER_RAN),
+    "gap": outcome(9, broken=(7, 8)), "none": outcome(None),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -119,6 +142,16 @@ def test_the_page_and_its_json(case, tmp_path):
     if case != "none":
         assert "more &lt;rounds&gt; &amp; more" in page
         assert data["commits"]["culprits"][0]["proof"][0]["builds"][0]["clean"] is True
+
+
+def test_code_that_never_ran_is_flagged_in_text_and_page(tmp_path):
+    found = CASES["never-ran"]
+    flagged = "none of the changed functions ran during the workload: most likely an effect of"
+    assert answer_text(found.findings).count(f"NEVER RAN: {flagged} code layout") == 1
+    assert "NEVER RAN" not in answer_text(CASES["found"].findings)
+    page = write_findings(MATRIX, found, tmp_path).read_text(encoding="utf-8")
+    assert f"<strong>Its code never ran:</strong> {flagged}" in page
+    assert "&lt;one&gt;" in page
 
 
 def test_a_proof_speaks_with_one_voice_or_not_at_all():

@@ -1,0 +1,83 @@
+"""Variants of a build from the same objects: another layout, and functions that count."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from benches import MATRIX
+from era_trees import era_tree
+
+from dsbuilds.drivers.function_counts import COUNTS_FOLDER, function_counts
+from dsbuilds.drivers.tree import TreeOrder, build_tree
+from dsbuilds.drivers.tree_image import layered
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.toolchain_choice import ways_of
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsharness.containers.container import running
+from dsharness.containers.engine import Engine
+from dsharness.model import Build
+
+SLAPD, DBSCAN = "ldap/servers/slapd/slapd.c", "ldap/servers/slapd/dbscan.c"
+
+
+@pytest.fixture(autouse=True)
+def builds_of_its_own(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was built before is found again; images are."""
+    cache = tmp_path_factory.getbasetemp() / "variant-builds"
+    for module in ("dsbuilds.build_cache", "dsbuilds.sources.source_tree"):
+        monkeypatch.setattr(f"{module}.cache_home", lambda: cache)
+
+
+def built(
+    engine: Engine, tree: Tree, *, layout: int = 0, coverage: tuple[str, ...] = ()
+) -> tuple[Build, ToolchainImage]:
+    way = ways_of(tree.read, MATRIX.toolchains)[0]
+    toolset = toolset_of(engine, MATRIX, way.toolchain, progress=print)
+    order = TreeOrder(tree=tree, needs=way.needs, toolset=toolset, layout=layout, coverage=coverage)
+    return build_tree(engine, order, progress=print), toolset
+
+
+def ran(engine: Engine, made: Build, toolset: ToolchainImage, folder: Path, counts: Path) -> str:
+    """What its server says; what it counted is copied."""
+    image = layered(engine, made, toolset, "variant", serves="389-ds", progress=print)
+    with running(
+        engine, image.reference, "sleep", "infinity", purpose="variant", log=folder / "log"
+    ) as box:
+        said = box.must("/opt/dirsrv/sbin/ns-slapd", what="start it")
+        box.copy_out(COUNTS_FOLDER, counts)
+    return said
+
+
+def library(made: Build) -> bytes:
+    return (Path(made.folder) / "install/opt/dirsrv/lib/libslapd.so.0.1.0").read_bytes()
+
+
+@pytest.mark.parametrize("era", ["2.0.5", "2.2.1", "3.2"])  # of three toolchains
+def test_functions_count_and_the_next_build_does_not(
+    engine: Engine, tmp_path: Path, era: str
+) -> None:
+    tree = era_tree(era, tmp_path / "source")
+    made, toolset = built(engine, tree, coverage=(SLAPD, DBSCAN))
+    with tempfile.TemporaryDirectory() as left:
+        assert ran(engine, made, toolset, tmp_path, Path(left)) == "rust 1\n"
+        found = function_counts(engine, made, toolset, Path(left))
+    calls = {(each.file, each.name): each.calls for each in found}
+    assert calls[SLAPD, "slapi_ch_free"] == 1
+    assert calls[DBSCAN, "main"] == 0  # a program that was not run
+    plain, _ = built(engine, tree)
+    assert b"dsbisect-coverage" in library(made)
+    assert b"dsbisect-coverage" not in library(plain)
+
+
+def test_a_layout_is_the_same_server_in_another_order(engine: Engine, tmp_path: Path) -> None:
+    tree = era_tree("3.2", tmp_path / "source")
+    made = [built(engine, tree, layout=layout) for layout in (0, 1, 2)]
+    assert len({library(build) for build, _ in made}) == 3
+    for build, toolset in made:
+        assert ran(engine, build, toolset, tmp_path, tmp_path / "none") == "rust 1\n"
+    again = tree.with_files({"README.md": "the same server"})
+    assert built(engine, again, layout=2)[0].key == made[2][0].key
