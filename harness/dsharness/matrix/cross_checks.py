@@ -14,8 +14,9 @@ from typing import TypeVar
 import pydantic
 from pydantic import TypeAdapter
 
-from dsharness.matrix.pin_conflicts import row_contradictions, workload_contradictions
+from dsharness.matrix.pin_conflicts import row_contradictions
 from dsharness.matrix.series_order import order_findings
+from dsharness.matrix.workload_conflicts import workload_contradictions
 from dsharness.model import Defaults, Row, Series, Toolchain, Tools, Value, Workload
 from dsharness.yaml_files.problems import KeyPath, Problem, suggestion
 

@@ -10,13 +10,10 @@ from dsharness.model import (
     Bootstrap,
     Family,
     KojiPackages,
-    LdcltWorkload,
     PreinstalledPackages,
     Registry,
     Row,
     SystemName,
-    UserOrder,
-    Workload,
 )
 from dsharness.package_version import upstream
 from dsharness.products import product_of
@@ -41,25 +38,6 @@ def row_contradictions(index: int, row: Row) -> Iterator[Problem]:
     for checks in (_sources, _bootstrap, untrusted, _versions, _version_pins):
         for path, value, allowed in checks(row):
             yield Problem(path=("rows", index, *path), value=value, allowed=allowed)
-
-
-def workload_contradictions(index: int, load: Workload) -> Iterator[Problem]:
-    """A load that binds as users it does not have, or walks over one user at random."""
-    if not isinstance(load, LdcltWorkload):
-        return
-    at = ("workloads", index, "distinct_users")
-    if load.distinct_users > load.users:
-        yield Problem(
-            path=at,
-            value=str(load.distinct_users),
-            allowed=f"at most the {load.users} users that are seeded (`users`)",
-        )
-    if load.order is UserOrder.REPEAT and load.distinct_users > 1:
-        yield Problem(
-            path=at,
-            value=str(load.distinct_users),
-            allowed="1 with `order: repeat`, which binds one user again and again",
-        )
 
 
 def _sources(row: Row) -> Iterator[Contradiction]:

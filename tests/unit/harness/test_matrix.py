@@ -153,6 +153,16 @@ def test_the_sound_one_is_sound(tmp_path):
         ("family: dnf", "family: freeipa", "rows[1].system: value 'dirsrv': freeipa with"),
         ("distinct_users: 10", "distinct_users: 11", "value '11': at most the 10 users"),
         ("distinct_users: 10", "distinct_users: 2, order: repeat", "value '2': 1 with `order: rep"),
+        (
+            "tool: ldclt, users: 10, distinct_users: 10",
+            "tool: dnsperf, clients: 8, outstanding: 7",
+            "workloads[0].outstanding: value '7': at least the 8 sockets",
+        ),
+        (
+            "tool: ldclt, users: 10, distinct_users: 10",
+            "tool: dnsperf, clients: 101",
+            "workloads[0].outstanding: value '100': at least the 101 sockets",
+        ),
     ],
 )
 def test_says_what_is_wrong_and_where(tmp_path, was, becomes, said):
