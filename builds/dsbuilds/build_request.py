@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dsbuilds.drivers.mock import refuse_missing_tools
-from dsbuilds.edits.catalog import parse
+from dsbuilds.edits.known_edits import parse
 from dsbuilds.edits.user_patch import user_patch
 from dsbuilds.history.clone import origin_of
 from dsbuilds.sources.download import here

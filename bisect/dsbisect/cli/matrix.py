@@ -111,7 +111,7 @@ def schema(
 
     Example: dsbisect matrix schema --output matrix.schema.json
     """
-    from dsharness.matrix.json_schema import matrix_schema, schema_text
+    from dsharness.matrix.loader import matrix_schema, schema_text
     from dsharness.process.command import atomic_write
 
     if output is not None:

@@ -142,7 +142,7 @@ def measure(  # noqa: PLR0913 - each is an option
         )
 
     from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.rows.row_samples import Look, measure_row
+    from dsbisect.rows.row_samples import SamplesRequest, measure_row
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
@@ -151,7 +151,7 @@ def measure(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     known = find_row(checked, row)
     workloads = [find_workload(checked, name) for name in workload or checked.defaults.workloads]
-    look = Look(
+    look = SamplesRequest(
         matrix=checked,
         row=row,
         workloads=tuple(workloads),

@@ -64,7 +64,7 @@ def plan(  # noqa: PLR0913 - each is an option
     """
     from dsbisect.cli.progress_terminal import Watch
     from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
-    from dsbisect.rows.row_samples import Look, measure_row
+    from dsbisect.rows.row_samples import SamplesRequest, measure_row
     from dsbisect.search.bayes.bayes_search import Bayes
     from dsbisect.search.forecast import (
         Noise,
@@ -99,7 +99,7 @@ def plan(  # noqa: PLR0913 - each is an option
                 hint="`dsbisect plan debian-13 --drop 10`, or --noise 5",
             )
         find_row(checked, row)
-        look = Look(
+        look = SamplesRequest(
             matrix=checked, row=row, workloads=(driven,), settings=settings, samples=samples
         )
         engine = detect()

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from dsbisect.survey.build_result import TagResult
 
 
+HEAD = ("tag", "toolchain", "built", "starts", "binds", "minutes", "why not")
+
+
 class Progress:
     """Prints on standard error what is tried, and how long the rest will take."""
 
@@ -78,9 +81,34 @@ def survey(
 
 
 def _print(findings: Sequence[TagResult], *, as_json: bool) -> None:
-    from dsbisect.survey.survey_table import summary_of, table_of
-
     if as_json:
         typer.echo(json.dumps([each.model_dump(mode="json") for each in findings], indent=2))
     elif findings:
         typer.echo(f"{table_of(findings)}\n{summary_of(findings)}")
+
+
+def table_of(findings: Sequence[TagResult]) -> str:
+    """One line for each tag and toolchain, with the reason if it failed."""
+    lines = [HEAD, *(_line(each) for each in findings)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(HEAD))]
+    return "\n".join(
+        "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def summary_of(findings: Sequence[TagResult]) -> str:
+    """How many tags can be searched, and from which to which."""
+    tags = list(dict.fromkeys(each.tag for each in findings))
+    good = {each.tag for each in findings if each.outcome.binds}
+    usable = [tag for tag in tags if tag in good]
+    if not usable:
+        return f"none of {len(tags)} tags can be measured"
+    return f"{len(usable)} of {len(tags)} tags can be measured: {usable[-1]} to {usable[0]}"
+
+
+def _line(each: TagResult) -> tuple[str, ...]:
+    came = each.outcome
+    stages = ("yes" if reached else "no" for reached in (came.built, came.starts, came.binds))
+    minutes = f"{came.seconds / 60:.1f}" + (" (before)" if each.known and came.seconds else "")
+    return (each.tag, each.toolchain or "none fits", *stages, minutes, came.why_not)

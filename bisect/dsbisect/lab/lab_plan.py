@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dsharness.containers.engine import Engine
-from dsharness.errors import WorkloadError
+from dsharness.errors import UsageError, WorkloadError
+from dsharness.loads import LOADS
 from dsharness.machine.host import CpuPlan, available_cpus, plan_cpus
 from dsharness.measure.duet import Seats, duet_seats
-from dsharness.model import Matrix, Settings, Workload
-from dsharness.systems import Seed
+from dsharness.model import Matrix, Settings, SystemName, Workload
+from dsharness.systems import SYSTEMS, Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,3 +63,29 @@ class LabPlan:
                 hint="ask for them one after the other",
             )
         return next(iter(tools))
+
+    def refuse_unfit(self, candidate: str, system: SystemName) -> None:
+        """UsageError that says which workload or settings such a server cannot take, and why."""
+        for workload in self.workloads:
+            for why, hint in _misfits(candidate, system, workload, self.settings):
+                raise UsageError(why, hint=hint)
+
+
+def _misfits(
+    candidate: str, system: SystemName, workload: Workload, settings: Settings
+) -> Iterator[tuple[str, str]]:
+    driver, load = SYSTEMS[system], LOADS[workload.tool]
+    if driver.protocol != load.protocol:
+        tools = [name for name, each in LOADS.items() if each.protocol == driver.protocol]
+        yield (
+            (
+                f"workload {workload.id!r} uses {load.protocol}, but {candidate!r} "
+                f"({system}) answers {driver.protocol}"
+            ),
+            f"choose a workload of {' or '.join(tools) or 'another tool'} with --workload",
+        )
+    for name in sorted(settings.options.keys() - driver.options):
+        yield (
+            f"settings {settings.id!r} set {name!r}, which {candidate!r} ({system}) does not know",
+            f"it knows {', '.join(sorted(driver.options)) or 'none'}",
+        )

@@ -21,7 +21,6 @@ from dsharness.errors import CandidateError, DeadlineError, InstanceError, Workl
 from dsharness.machine.host import machine_now
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.duet import Seats, sit, take_duet
-from dsharness.measure.fitness import refuse_unfit
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
@@ -120,7 +119,7 @@ class Laboratory:
         """
         candidates = tuple(candidates)
         for candidate in candidates:
-            self._refuse_unfit(candidate)
+            self._plan.refuse_unfit(candidate, self._supply.system(candidate))
         pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="prepare")
         try:
             # The load generator's image comes first: no row can be measured without it.
@@ -142,11 +141,6 @@ class Laboratory:
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def _refuse_unfit(self, candidate: str) -> None:
-        system = self._supply.system(candidate)
-        for workload in self._plan.workloads:
-            refuse_unfit(candidate, system, workload, self._plan.settings)
 
     def ready(self, candidate: str) -> None:
         """A candidate's server runs; CandidateError when it cannot."""

@@ -17,7 +17,7 @@ from dsresults.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class SamplesRequest:
     """What to measure, and how often."""
 
     matrix: Matrix
@@ -30,39 +30,41 @@ class Look:
 
 
 def measure_row(
-    look: Look, engine: Engine, store: Store, listener: SamplesListener
+    request: SamplesRequest, engine: Engine, store: Store, listener: SamplesListener
 ) -> list[Sample]:
     """Prepare the row and measure it; each sample is stored at once."""
     plan = LabPlan.on(
         engine,
-        matrix=look.matrix,
-        settings=look.settings,
-        workloads=look.workloads,
+        matrix=request.matrix,
+        settings=request.settings,
+        workloads=request.workloads,
         duet=False,
-        keep=look.keep,
+        keep=request.keep,
     )
-    supply = RowSupply(engine=engine, matrix=look.matrix, relock=look.relock)
+    supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     taken: list[Sample] = []
     with open_lab(
-        plan, supply, [look.row], engine=engine, store=store, watcher=listener
+        plan, supply, [request.row], engine=engine, store=store, watcher=listener
     ) as laboratory:
-        if look.row in laboratory.failures:
-            raise laboratory.failures[look.row]
-        listener.expect(len(look.workloads) * look.samples)
-        for workload in look.workloads:
+        if request.row in laboratory.failures:
+            raise laboratory.failures[request.row]
+        listener.expect(len(request.workloads) * request.samples)
+        for workload in request.workloads:
             campaign = Campaign(
                 id=str(uuid.uuid4()),
                 kind="measure",
-                series_id=look.row,
+                series_id=request.row,
                 workload_id=workload.id,
-                settings_id=look.settings.id,
+                settings_id=request.settings.id,
                 started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
                 fingerprint=content_key(laboratory.setup.model_dump(mode="json")),
             )
             store.add_campaign(campaign)
-            laboratory.ready(look.row)
-            for turn in range(look.samples):
-                runs = laboratory.samples([look.row], workload, campaign_id=campaign.id, turn=turn)
+            laboratory.ready(request.row)
+            for turn in range(request.samples):
+                runs = laboratory.samples(
+                    [request.row], workload, campaign_id=campaign.id, turn=turn
+                )
                 for sample in runs:
                     store.add_sample(sample)
                     taken.append(sample)

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from dsharness.errors import MatrixError
 from dsharness.matrix.cross_checks import contradiction_findings, draft_of, reference_findings
 from dsharness.model import Matrix, Row, Series, Settings, Workload
+from dsharness.yaml_files.model_keys import Schema, schema_of
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
 from dsharness.yaml_files.shape import shape_findings
 from dsharness.yaml_files.yaml_source import read_document
@@ -89,3 +90,13 @@ def _find(noun: str, things: Sequence[T], wanted: str) -> T:
         f"no {noun} {wanted!r} in the matrix.{suggestion(wanted, known)}",
         hint=f"there are: {', '.join(known)}",
     )
+
+
+def matrix_schema() -> Schema:
+    """What a matrix may say, as JSON Schema 2020-12."""
+    return schema_of(Matrix)
+
+
+def schema_text() -> str:
+    """The whole text of matrix.schema.json."""
+    return json.dumps(matrix_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsharness.products.catalog import (
     build_needs_file,
     known_changes,
+    notable_versions,
     product,
     product_ids,
     product_of,
@@ -13,7 +14,6 @@ from dsharness.products.catalog import (
     source_facts,
     why_no_source,
 )
-from dsharness.products.notable import notable_versions
 from dsharness.products.product import Product, ProductPackages, SourceFacts, Suite
 
 __all__ = [

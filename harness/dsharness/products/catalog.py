@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from dsharness.errors import MatrixError
-from dsharness.model import Row, Value
+from dsharness.model import Image, Row, Value
 from dsharness.products.known_changes import KnownChanges
-from dsharness.products.product import Product, SourceFacts
+from dsharness.products.product import Product, SourceFacts, first_of
 from dsharness.yaml_files.checked_file import read_checked
 from dsharness.yaml_files.problems import suggestion
 
@@ -94,6 +94,19 @@ def build_needs_file(name: str, folder: Path = FOLDER) -> Path | None:
 def release_files(folder: Path = FOLDER) -> dict[str, Path]:
     """The products whose tagged releases are known, and the table of each."""
     return {path.parent.name: path for path in sorted(folder.glob("*/releases.csv"))}
+
+
+def notable_versions(image: Image) -> dict[str, str]:
+    """What decides how fast an image's product is: its version, and those of its libraries.
+
+    Nothing where no product is served.
+    """
+    if image.product is None:
+        return {}
+    known = product(image.product)
+    names = {image.product: known.servers, **known.libraries}
+    found = {noun: first_of(packages, image.packages) for noun, packages in names.items()}
+    return {noun: version for noun, version in found.items() if version is not None}
 
 
 def _read(name: str, folder: Path, file: str, model: type[V]) -> V | None:

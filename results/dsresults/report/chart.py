@@ -56,12 +56,12 @@ def charts(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Char
         column.campaign_id: [s for s in samples if s.campaign_id == column.campaign_id and s.valid]
         for column in comparison.columns
     }
-    measure = _measure(comparison.decider, [s for group in ours.values() for s in group])
-    if measure is None:
+    unit = _axis_unit(comparison.decider, [s for group in ours.values() for s in group])
+    if unit is None:
         return ()
     values = {
         (column.campaign_id, candidate): [
-            value * measure.factor
+            value * unit.factor
             for sample in ours[column.campaign_id]
             if sample.candidate_id == candidate and (value := sample.value(comparison.metric))
         ]
@@ -71,24 +71,24 @@ def charts(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Char
     known = [value for group in values.values() for value in group]
     if not known:
         return ()
-    scale = Scale(low=min(known) / 1.5, high=max(known) * 1.5, shown=measure.shown)
+    scale = Scale(low=min(known) / 1.5, high=max(known) * 1.5, shown=unit.shown)
     return tuple(_chart(comparison, column, values, scale) for column in comparison.columns)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measure:
+class AxisUnit:
     """How values are shown: in which metric's unit, and times what."""
 
     shown: Metric
     factor: float = 1.0
 
 
-def _measure(decider: Metric, samples: Sequence[Sample]) -> Measure | None:
+def _axis_unit(decider: Metric, samples: Sequence[Sample]) -> AxisUnit | None:
     """Calibrated cost is shown as time at this machine's usual speed, if that is known."""
     if decider is not COST:
-        return Measure(shown=decider)
+        return AxisUnit(shown=decider)
     speeds = [sample.calibrator_us for sample in samples if sample.calibrator_us]
-    return Measure(shown=CPU, factor=statistics.median(speeds)) if speeds else None
+    return AxisUnit(shown=CPU, factor=statistics.median(speeds)) if speeds else None
 
 
 def _chart(

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dsharness.model import NO_DIFFERENCE
+from dsharness.model import NO_DIFFERENCE, Sample, Value
 from dsresults import number_text
+from dsresults.number_text import significant
 from dsresults.report.chart import WIDTH, charts
-from dsresults.report.repeat_commands import repeat_command
-from dsresults.report.report_data import ReportData
-from dsresults.report.sparkline import SPARK_HEIGHT, SPARK_WIDTH, spark
+from dsresults.report.report_data import ReportData, repeat_command
+
+SPARK_WIDTH, SPARK_HEIGHT = 90, 22
 
 
 def render_html(data: ReportData) -> str:
@@ -30,6 +31,29 @@ def utc(moment: str | None) -> str:
     except (ValueError, OverflowError):
         return moment
     return f"{shown.replace(tzinfo=None).isoformat(sep=' ', timespec='seconds')} UTC"
+
+
+class Spark(Value):
+    """The one-second rates of a sample."""
+
+    points: str
+    description: str
+
+
+def spark(sample: Sample) -> Spark | None:
+    """A line from the first second to the last, from zero up."""
+    rates = sample.per_second
+    if len(rates) < 2 or max(rates) <= 0:
+        return None
+    step = SPARK_WIDTH / (len(rates) - 1)
+    points = [
+        f"{i * step:.1f},{SPARK_HEIGHT - 2 - (SPARK_HEIGHT - 4) * rate / max(rates):.1f}"
+        for i, rate in enumerate(rates)
+    ]
+    return Spark(
+        points=" ".join(points),
+        description="operations each second: " + ", ".join(significant(rate) for rate in rates),
+    )
 
 
 def _environment() -> Environment:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Literal
 
 from dsharness.measure.metrics import Metric
-from dsharness.model import Fact, Machine, Sample, Value
+from dsharness.model import DECIDER, Fact, Machine, Sample, Value
 from dsresults.commits_result import CommitFindings
 from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.reasons.reason import Reason
@@ -65,3 +66,17 @@ class ReportData(Value):
 
 def _spelled(fact: Fact) -> str:
     return ", ".join(map(str, fact)) if isinstance(fact, tuple) else str(fact)
+
+
+def repeat_command(comparison: ComparisonTable) -> str:
+    """The command line that measures a line again under the same loads."""
+    if comparison.command:
+        return comparison.command
+    argv = ["dsbisect", "bisect", "rows", "--series", comparison.series_id]
+    if comparison.line:
+        argv += ["--good", comparison.line[0], "--bad", comparison.line[-1]]
+    if comparison.metric != DECIDER:
+        argv += ["--metric", comparison.metric]
+    for column in comparison.columns:
+        argv += ["--workload", column.workload_id]
+    return shlex.join([*argv, "--settings", comparison.settings_id])

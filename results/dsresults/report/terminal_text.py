@@ -10,8 +10,7 @@ from dsharness.measure.metrics import COST, CPU, RATE, Metric
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.number_text import NARROW, figure, significant, spell
 from dsresults.reasons.reason import Reason
-from dsresults.report.repeat_commands import repeat_command
-from dsresults.report.report_data import ReportData, Section
+from dsresults.report.report_data import ReportData, Section, repeat_command
 
 WIDTH = 100
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # a matrix must not control the terminal

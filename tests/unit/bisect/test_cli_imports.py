@@ -15,7 +15,7 @@ from dsbisect.cli.root import COMMANDS
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.step_cost import Budget
 from dsbisect.search_options import SearchOptions
-from dsbuilds.edits.catalog import EDITS
+from dsbuilds.edits.known_edits import EDITS
 from dsharness.model import DriverName
 
 HEAVY = {

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from dsbisect.cli.matrix import app
 from dsharness.errors import MatrixError
-from dsharness.matrix.json_schema import schema_text
+from dsharness.matrix.loader import schema_text
 
 MATRIX = str(Path(__file__).resolve().parents[3] / "matrix.yaml")
 

@@ -23,7 +23,7 @@ from dsharness.matrix import load_matrix
 from dsharness.measure.metrics import LATENCY, METRICS, RATE, find_metric
 from dsharness.model import DECIDER, Boundary, LdcltWorkload, Sample
 from dsresults.report import report_data
-from dsresults.report.repeat_commands import repeat_command
+from dsresults.report.report_data import repeat_command
 from dsresults.store import Store
 
 NAMES = tuple(f"c{number}" for number in range(12))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from histories import Past
 
+from dsbisect.cli.survey import summary_of, table_of
 from dsbisect.survey import probe, tag_survey
 from dsbisect.survey.build_result import BuildResult, TagResult
-from dsbisect.survey.survey_table import summary_of, table_of
 from dsbisect.survey.tag_survey import Survey, chosen, run_survey
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.containers.engine import Engine

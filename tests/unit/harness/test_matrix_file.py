@@ -8,7 +8,7 @@ import pytest
 from goldens import assert_golden
 
 from dsharness.matrix import load_matrix
-from dsharness.matrix.json_schema import matrix_schema, schema_text
+from dsharness.matrix.loader import matrix_schema, schema_text
 from dsharness.matrix.releases import known_releases
 from dsharness.matrix.row_text import told_row, told_rows
 from dsharness.matrix.series_graph import chains

@@ -28,7 +28,7 @@ OWN = (
 LISTS = {
     "harness/dsharness/model/rows.py": "the values of a row's `system`",
     "harness/dsharness/systems/__init__.py": "the drivers",
-    "builds/dsbuilds/edits/catalog.py": "the edits",
+    "builds/dsbuilds/edits/known_edits.py": "the edits",
 }
 ORDINARY = {"bind"}  # also what a client of LDAP does
 MORE = ("389ds", "dirsrv", "slapd", "lib389")

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import pytest
+from lab import ROOT
 
+from dsbisect.lab.lab_plan import LabPlan
 from dsharness.errors import UsageError
 from dsharness.loads import LOADS
-from dsharness.measure.fitness import refuse_unfit
+from dsharness.machine.host import CpuPlan
+from dsharness.matrix import load_matrix
 from dsharness.model import LdcltWorkload, Settings, SystemName
 
 BINDS = LdcltWorkload(id="bind-one", title="binds")
 DEFAULT = Settings(id="default")
+MATRIX = load_matrix(ROOT / "matrix.yaml")
+
+
+def refuse_unfit(workload: LdcltWorkload, settings: Settings) -> None:
+    cpus = CpuPlan(server=(0,), load=(0,), pinned=False)
+    plan = LabPlan(matrix=MATRIX, settings=settings, workloads=(BINDS, workload), cpus=cpus)
+    plan.refuse_unfit("debian-12", SystemName.DIRSRV)
 
 
 def test_what_fits_is_let_pass():
     scheme = Settings(id="ssha", options={"password-scheme": "SSHA512"})
     for settings in (DEFAULT, scheme):
-        refuse_unfit("debian-12", SystemName.DIRSRV, BINDS, settings)
+        refuse_unfit(BINDS, settings)
 
 
 def test_an_option_that_the_server_does_not_know_is_named_with_those_it_knows():
     wrong = Settings(id="fast", options={"password-schema": "SSHA512"})
     with pytest.raises(UsageError, match=r"'fast' set 'password-schema'.*'debian-12'") as caught:
-        refuse_unfit("debian-12", SystemName.DIRSRV, BINDS, wrong)
+        refuse_unfit(BINDS, wrong)
     assert "password-scheme" in caught.value.hint
 
 
@@ -31,5 +41,5 @@ def test_a_load_of_another_protocol_is_refused_with_the_tools_that_would_do(monk
     monkeypatch.setitem(LOADS, "other", other())
     odd = BINDS.model_copy(update={"tool": "other"})
     with pytest.raises(UsageError, match=r"'bind-one' uses dns, but 'debian-12'") as caught:
-        refuse_unfit("debian-12", SystemName.DIRSRV, odd, DEFAULT)
+        refuse_unfit(odd, DEFAULT)
     assert "ldclt" in caught.value.hint
