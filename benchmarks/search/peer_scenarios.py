@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.search.cell import Cell
+from benchmarks.search.cell import FEWER_RUNS, Cell
 from benchmarks.search.kinds import Hint, Kind, Noise, Truth
 from benchmarks.search.methods import (
     ASV,
@@ -78,6 +78,7 @@ def _truths() -> Sequence[Cell]:
         kind=Kind(truth=Truth.NONE),
         methods=(OURS, PLAIN, PINPOINT, PINPOINT_TOLD, FACF, GIT_BAYESECT),
         share=1.0,
+        most_runs=FEWER_RUNS,  # one of them never says "none"
     )
     some = replace(whole, methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT), share=0.3)
     return [
@@ -112,7 +113,7 @@ def _silence() -> Sequence[Cell]:
     methods = (OURS, OUR_PLAIN, PLAIN, GIT_BAYESECT)
     return [
         Cell(group=SILENCE, kind=Kind(n=16, d=4.0, noise=Noise.NIL), methods=methods, share=0.2),
-        Cell(group=SILENCE, kind=Kind(n=128, d=4.0, noise=Noise.NIL), methods=methods, share=0.4),
+        Cell(group=SILENCE, kind=Kind(n=128, d=4.0, noise=Noise.NIL), methods=methods, share=0.2),
         Cell(group=SILENCE, kind=Kind(n=1024, d=4.0, noise=Noise.NIL), methods=methods, share=0.2),
         Cell(
             group=SILENCE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from benchmarks.search.cell import Cell
+from benchmarks.search.cell import FEWER_RUNS, Cell
 from benchmarks.search.kinds import Truth
 from benchmarks.search.large import Large
 from benchmarks.search.limits_table import large_text, limits_text
@@ -16,7 +16,6 @@ from benchmarks.search.playing import Play
 from benchmarks.search.running import Plays
 from benchmarks.search.scoring import Score, calibration, coverage, score
 from benchmarks.search.target import Target
-from benchmarks.search.world_scenarios import MOST_RUNS as WORLD_RUNS
 from benchmarks.search.world_scenarios import WORLD_GROUPS
 from benchmarks.search.world_table import HEAD as WORLD_HEAD
 from benchmarks.search.world_table import said_text, world_rows
@@ -45,8 +44,8 @@ used while the search was tuned.
   of them are right; *suspects hold it* is the share of answers whose suspects hold a step, or half
   of a ramp; *effect holds it* the share of rightly named steps whose interval holds their size.
 - *runs* and *builds* are means of one history. A build is a candidate that was tried at all.
-- A search that has not answered after {most_runs} runs is stopped, in the tables with *cannot tell*
-  after {world_runs}.
+- A search that has not answered after {most_runs} runs is stopped; after {fewer_runs} in the tables
+  with *cannot tell*, and in that of no step, two and drift.
 - Costs as given to dsbisect, the same for all: {run_s:.0f} s a run, {prepare_s:.0f} s a build.
 - Peers are given what dsbisect has to find out: *fixed k* its k for each d, *FACF* and
   *git_bayesect* the true threshold half-way up, FACF the true flake rates as well, and
@@ -64,7 +63,7 @@ def report(plays: Plays, found: Sequence[Target], large: Large, command: str) ->
     head = HEAD.format(
         command=command,
         most_runs=MOST_RUNS,
-        world_runs=WORLD_RUNS,
+        fewer_runs=FEWER_RUNS,
         run_s=COSTS.run_s,
         prepare_s=COSTS.prepare_s,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.search.cell import Cell
+from benchmarks.search.cell import FEWER_RUNS, Cell
 from benchmarks.search.kinds import Kind, Truth
 from benchmarks.search.methods import CLAIRVOYANT, FIXED, OURS, PINPOINT
 
@@ -20,7 +20,6 @@ MACHINES = "Two machines, n = 128"
 
 WORLD_GROUPS = frozenset({STRAYS, RATES, BUILDS, MODES, RAMPS, BACKS, SMALL, MACHINES})
 
-MOST_RUNS = 800  # eight times what proving a step of d = 1 takes
 STEADY = (5.0, 5.0)
 PEERS = (OURS, FIXED, PINPOINT)
 MACHINE_STEP = Kind(step_pct=10.0, cv_pct=STEADY)  # on the better machine alone
@@ -55,7 +54,7 @@ def _cells(
     group: str, kinds: Sequence[Kind], methods: tuple[str, ...], share: float = 0.5
 ) -> list[Cell]:
     return [
-        Cell(group=group, kind=kind, methods=methods, share=share, most_runs=MOST_RUNS)
+        Cell(group=group, kind=kind, methods=methods, share=share, most_runs=FEWER_RUNS)
         for kind in kinds
     ]
 
