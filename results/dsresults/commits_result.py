@@ -82,8 +82,8 @@ class Culprit(Value):
     @property
     def proved(self) -> bool | None:
         """Whether every comparison supports it; None if nothing could be compared."""
-        said = [each.confirms for each in self.proof if each.confirms is not None]
-        return all(said) if said else None
+        votes = [each.confirms for each in self.proof if each.confirms is not None]
+        return all(votes) if votes else None
 
 
 class CommitFindings(Value):
@@ -96,7 +96,7 @@ class CommitFindings(Value):
     workload: str
     settings: str
     commits: int = Field(description="in the range, whatever they change")
-    classes: tuple[EqualCommits, ...] = Field(default=(), description="with more than one commit")
+    equal: tuple[EqualCommits, ...] = Field(default=(), description="with more than one commit")
     whole: Boundary
     culprits: tuple[Culprit, ...] = ()
     notes: tuple[str, ...] = ()

@@ -62,7 +62,7 @@ class Benches:
 class TellingWatcher(RecordingWatcher):
     """Names each thing that it is told on standard output."""
 
-    def _hear(self, *facts: object) -> None:
+    def _record(self, *facts: object) -> None:
         print(facts[0], flush=True)  # noqa: T201 - the test reads it
 
 
@@ -117,7 +117,7 @@ def prove_an_answer_is_never_rewritten(url: str | Path) -> None:
         id="asked", series_id="s", workload_id="w", settings_id="default",
         started_at="2026-01-01T00:00:00+00:00",
     )  # fmt: skip
-    heard: list[str] = []
+    outcomes: list[str] = []
     start = threading.Barrier(4)
     with Store.open(url) as store:
         store.add_campaign(campaign)
@@ -128,16 +128,16 @@ def prove_an_answer_is_never_rewritten(url: str | Path) -> None:
             try:
                 store.finish_campaign("asked", boundary(name), "2026-01-02T00:00:00+00:00")
             except StoreError:
-                heard.append("refused")
+                outcomes.append("refused")
             else:
-                heard.append(name)
+                outcomes.append(name)
 
         threads = [threading.Thread(target=answer, args=(name,)) for name in "abcd"]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        [right] = [name for name in heard if name != "refused"]
+        [right] = [name for name in outcomes if name != "refused"]
         kept = store.campaign("asked")
         assert kept is not None
         assert kept.boundary == boundary(right)

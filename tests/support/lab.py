@@ -64,17 +64,17 @@ class Running:
 
     process: subprocess.Popen[str]
     deadline: Deadline = field(default_factory=lambda: Deadline.after(600))
-    heard: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
     def until(self, words: str) -> str:
         """Read what it tells on standard error until a line with these words."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            self.heard.append(line)
-            assert not self.deadline.passed, "".join(self.heard)
+            self.lines.append(line)
+            assert not self.deadline.passed, "".join(self.lines)
             if words in line:
                 return line
-        raise AssertionError(f"never said {words!r}:\n{''.join(self.heard)}")
+        raise AssertionError(f"never said {words!r}:\n{''.join(self.lines)}")
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
         """Send a signal and wait; its status and the rest of its output."""

@@ -14,41 +14,41 @@ from dsharness.model import Boundary, Campaign, Sample
 class RecordingWatcher(SamplesListener):
     """Everything a lab or a search may say, in order."""
 
-    heard: list[tuple[object, ...]] = field(default_factory=list)
+    records: list[tuple[object, ...]] = field(default_factory=list)
 
     @property
     def names(self) -> list[object]:
-        return [name for name, *_ in self.heard]
+        return [name for name, *_ in self.records]
 
-    def _hear(self, *facts: object) -> None:
-        self.heard.append(facts)
+    def _record(self, *facts: object) -> None:
+        self.records.append(facts)
 
     def resumed(self, campaign: Campaign, samples: int) -> None:
-        self._hear("resumed", campaign, samples)
+        self._record("resumed", campaign, samples)
 
     def step(self, question: Question, step: Measure) -> None:
-        self._hear("step", question, step)
+        self._record("step", question, step)
 
     def sampled(self, sample: Sample) -> None:
-        self._hear("sampled", sample)
+        self._record("sampled", sample)
 
     def unmeasurable(self, row: str, why: str) -> None:
-        self._hear("unmeasurable", row, why)
+        self._record("unmeasurable", row, why)
 
     def answered(self, boundary: Boundary) -> None:
-        self._hear("answered", boundary)
+        self._record("answered", boundary)
 
     def prepared(self, row: str) -> None:
-        self._hear("prepared", row)
+        self._record("prepared", row)
 
     def failed(self, row: str, why: str) -> None:
-        self._hear("failed", row, why)
+        self._record("failed", row, why)
 
     def preparing(self, row: str, what: str) -> None:
-        self._hear("preparing", row, what)
+        self._record("preparing", row, what)
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
-        self._hear("begin", rows, questions)
+        self._record("begin", rows, questions)
 
     def expect(self, samples: int) -> None:
-        self._hear("expect", samples)
+        self._record("expect", samples)

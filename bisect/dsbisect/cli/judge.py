@@ -101,10 +101,10 @@ def _bisecting(repo: str) -> dict[str, str]:
     """The first good and bad commit of a `git bisect` that is in progress."""
     from dsbuilds.git import git
 
-    said = git("-C", str(Path(repo)), "bisect", "log") if Path(repo).is_dir() else None
+    log = git("-C", str(Path(repo)), "bisect", "log") if Path(repo).is_dir() else None
     found: dict[str, str] = {}
     for word, commit in re.findall(
-        r"^# (good|bad): \[([0-9a-f]+)\]", said.stdout if said else "", re.MULTILINE
+        r"^# (good|bad): \[([0-9a-f]+)\]", log.stdout if log else "", re.MULTILINE
     ):
         found.setdefault(word, commit)
     return found

@@ -36,7 +36,7 @@ def show(
     Example: dsbisect matrix show fedora-35-2.0.17
     """
     from dsharness.matrix import find_row, load_matrix
-    from dsharness.matrix.row_text import told_row, told_rows
+    from dsharness.matrix.row_text import row_text, rows_text
 
     checked = load_matrix(matrix)
     if row is not None:
@@ -44,11 +44,11 @@ def show(
         if as_json:
             _print_json(chosen.model_dump(mode="json"))
         else:
-            typer.echo(told_row(checked, chosen), nl=False)
+            typer.echo(row_text(checked, chosen), nl=False)
     elif as_json:
         _print_json([each.model_dump(mode="json") for each in checked.rows])
     else:
-        typer.echo(told_rows(checked.rows), nl=False)
+        typer.echo(rows_text(checked.rows), nl=False)
 
 
 @app.command()

@@ -189,7 +189,7 @@ def _table(samples: Sequence[Sample]) -> Table:
             _middle([sample.value(RATE.name) or 0 for sample in valid], "{:.0f}"),
             _middle([(sample.value(CPU.name) or 0) / 1000 for sample in valid], "{:.3g}"),
             _middle([sample.value(COST.name) or 0 for sample in valid], "{:.3g}"),
-            escape(", ".join(f"{name} {said}" for name, said in facts.items())),
+            escape(", ".join(f"{name} {fact}" for name, fact in facts.items())),
         )
     return table
 

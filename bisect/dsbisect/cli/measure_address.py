@@ -90,14 +90,14 @@ def _run(matrix: Matrix, plan: AddressPlan, *, keep: bool) -> AddressResult:
 
     console = Console(stderr=True, highlight=False)
 
-    def told(what: str) -> None:
+    def show(what: str) -> None:
         console.print(what, markup=False, soft_wrap=True)
 
     engine = detect()
     loader = matrix.tools.loads[plan.workload.tool]
-    image = RowSupply(engine=engine, matrix=matrix).image(loader, told)
-    told(str(plan))
-    return measure_address(engine, image, plan, told, keep=keep)
+    image = RowSupply(engine=engine, matrix=matrix).image(loader, show)
+    show(str(plan))
+    return measure_address(engine, image, plan, show, keep=keep)
 
 
 def shown(result: AddressResult) -> Iterator[RenderableType]:

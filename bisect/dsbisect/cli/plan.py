@@ -72,8 +72,8 @@ def plan(  # noqa: PLR0913 - each is an option
         check,
         forecast,
         noise_of,
-        refuse_if_hopeless,
         refuse_the_invisible,
+        refuse_without_chance,
     )
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
@@ -110,7 +110,7 @@ def plan(  # noqa: PLR0913 - each is an option
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
     plan = forecast(known, wanted, search, search.costs)
     typer.echo(plan.model_dump_json(indent=2) if as_json else _text(plan))
-    refuse_if_hopeless(plan, wanted, driven.duration_s)
+    refuse_without_chance(plan, wanted, driven.duration_s)
 
 
 def _text(plan: Forecast) -> str:

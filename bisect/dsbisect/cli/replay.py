@@ -113,8 +113,8 @@ def _measured(sample: Sample, decider: Metric) -> str:
         return f"{sample.candidate_id}: not usable: {'; '.join(sample.invalid)}"
     from dsharness.measure.metrics import RATE
 
-    told = {metric.name: sample.value(metric.name) for metric in (decider, RATE)}
-    figures = [f"{name} {value:.4g}" for name, value in told.items() if value]
+    values = {metric.name: sample.value(metric.name) for metric in (decider, RATE)}
+    figures = [f"{name} {value:.4g}" for name, value in values.items() if value]
     return f"{sample.candidate_id}: {', '.join(figures)}" if figures else sample.candidate_id
 
 

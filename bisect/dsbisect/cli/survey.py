@@ -41,8 +41,8 @@ class Progress:
         self._done += 1
         each_s = (time.monotonic() - self._begun) / self._done
         left = spell_left(max(0, self._new - self._done) * each_s)
-        came = finding.outcome
-        how = "it can be measured" if came.binds else came.why_not
+        outcome = finding.outcome
+        how = "it can be measured" if outcome.binds else outcome.why_not
         self._say(
             f"{finding.tag} ({finding.toolchain}): {how} ({self._done} of {self._new}, {left})"
         )
@@ -108,7 +108,7 @@ def summary_of(findings: Sequence[TagResult]) -> str:
 
 
 def _line(each: TagResult) -> tuple[str, ...]:
-    came = each.outcome
-    stages = ("yes" if reached else "no" for reached in (came.built, came.starts, came.binds))
-    minutes = f"{came.seconds / 60:.1f}" + (" (before)" if each.known and came.seconds else "")
-    return (each.tag, each.toolchain or "none fits", *stages, minutes, came.why_not)
+    found = each.outcome
+    stages = ("yes" if reached else "no" for reached in (found.built, found.starts, found.binds))
+    minutes = f"{found.seconds / 60:.1f}" + (" (before)" if each.known and found.seconds else "")
+    return (each.tag, each.toolchain or "none fits", *stages, minutes, found.why_not)

@@ -76,7 +76,7 @@ class SourceSupply:
     specimens: dict[str, Specimen] = field(default_factory=dict)
     builds: dict[str, Build] = field(default_factory=dict)
     ways: dict[str, Way] = field(default_factory=dict)
-    _shops: dict[str, ToolchainImage] = field(default_factory=dict)
+    _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
     _identities: dict[str, str] = field(default_factory=dict)
 
     def add(
@@ -102,7 +102,7 @@ class SourceSupply:
 
     @property
     def runtimes(self) -> Mapping[str, str]:
-        return {name: toolset.runtime.key for name, toolset in sorted(self._shops.items())}
+        return {name: toolset.runtime.key for name, toolset in sorted(self._toolsets.items())}
 
     def system(self, candidate: str) -> SystemName:
         del candidate
@@ -127,9 +127,9 @@ class SourceSupply:
             ways = ways_of(source.tree.read, self.toolchains)
         except (BuildError, EditError, SourceError):
             return False
-        shops = ((way, self._shops.get(way.toolchain.id)) for way in ways)
+        known = ((way, self._toolsets.get(way.toolchain.id)) for way in ways)
         return any(
-            toolset and find(source.order(way, toolset).key) is not None for way, toolset in shops
+            toolset and find(source.order(way, toolset).key) is not None for way, toolset in known
         )
 
     def check(self, candidate: str, golden: Golden) -> None:
@@ -154,15 +154,15 @@ class SourceSupply:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader of the answer should know of how its candidates were built."""
-        said: dict[str, list[str]] = {}
+        notes: dict[str, list[str]] = {}
         for candidate, build in self.builds.items():
             for note in build.provenance.notes:
-                said.setdefault(note, []).append(candidate)
+                notes.setdefault(note, []).append(candidate)
             toolchain = self.ways[candidate].toolchain
             if toolchain.id != self.toolchains[0].id:
                 other = f"built by {toolchain.id}, the others by {self.toolchains[0].id}"
-                said.setdefault(f"{other}: their libraries differ too", []).append(candidate)
-        return tuple(f"{note}: {', '.join(names)}" for note, names in said.items())
+                notes.setdefault(f"{other}: their libraries differ too", []).append(candidate)
+        return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items())
 
     def _built(
         self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], progress: Progress
@@ -172,7 +172,7 @@ class SourceSupply:
         ways = self._comparable(ways_of(source.tree.read, self.toolchains))
 
         def make(way: Way) -> tuple[Build, ToolchainImage]:
-            toolset = self._shop(way.toolchain, progress)
+            toolset = self._toolset_of(way.toolchain, progress)
             return build_tree(self.engine, source.order(way, toolset), progress=progress), toolset
 
         return first_that_works(ways, make, progress)
@@ -212,12 +212,12 @@ class SourceSupply:
                 applied.append(patch)
         return tree, tuple(applied)
 
-    def _shop(self, toolchain: Toolchain, progress: Progress) -> ToolchainImage:
-        if toolchain.id not in self._shops:
-            self._shops[toolchain.id] = toolset_of(
+    def _toolset_of(self, toolchain: Toolchain, progress: Progress) -> ToolchainImage:
+        if toolchain.id not in self._toolsets:
+            self._toolsets[toolchain.id] = toolset_of(
                 self.engine, self.matrix, toolchain, progress=progress
             )
-        return self._shops[toolchain.id]
+        return self._toolsets[toolchain.id]
 
     def _identity(self, specimen: Specimen) -> str:
         toolchains = [each.model_dump(mode="json") for each in self.toolchains]

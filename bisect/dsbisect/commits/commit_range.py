@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dsbisect.commits.commits_request import SHORT, Ask, check_ask, tree_of
-from dsbuilds.history.equal_commits import Class, collapse, server_keys, steps_along
+from dsbuilds.history.equal_commits import CommitGroup, collapse, server_keys, steps_along
 from dsbuilds.history.lines import Line, count, line, side_lines
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
@@ -28,7 +28,7 @@ class Range:
     line: tuple[str, ...] = ()
     trees: dict[str, Tree] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
-    classes: dict[str, Class] = field(default_factory=dict)
+    groups: dict[str, CommitGroup] = field(default_factory=dict)
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -38,7 +38,7 @@ class Range:
 
     @property
     def equal(self) -> tuple[EqualCommits, ...]:
-        """The classes of more than one commit, with what the others change."""
+        """The groups of more than one commit, with what the others change."""
         return tuple(
             EqualCommits(
                 candidate=candidate,
@@ -47,7 +47,7 @@ class Range:
                     path for commit in each.commits[1:] for path in self.repository.files(commit)
                 ),
             )
-            for candidate, each in self.classes.items()
+            for candidate, each in self.groups.items()
             if len(each.commits) > 1
         )
 
@@ -66,7 +66,7 @@ class Range:
 
     def members(self, candidate: str, answer: str | None) -> tuple[str, ...]:
         """The commits a suspect stands for: an unmeasured one for all of its class."""
-        known = self.classes.get(candidate)
+        known = self.groups.get(candidate)
         if known is None or candidate == answer:
             return (self.hashes[candidate],)
         return known.commits
@@ -85,7 +85,7 @@ class Range:
         for each in collapse(commits, keys.__getitem__):
             name = each.first[:SHORT]
             self.hashes[name] = each.first
-            self.classes.setdefault(name, each)
+            self.groups.setdefault(name, each)
             self._known.setdefault(name, whole.known)
             names.append(name)
         # With --paths the last class may differ elsewhere; and if all is equal from end to end,

@@ -28,7 +28,7 @@ class CommitsForecast(Value):
     commits: int
     candidates: tuple[str, ...]
     subjects: dict[str, str]
-    classes: tuple[EqualCommits, ...]
+    equal: tuple[EqualCommits, ...]
     builds: int = Field(description="at most, when every commit builds")
     clean_builds: int
     samples: int
@@ -57,7 +57,7 @@ def expected(ask: Ask, scope: Range) -> CommitsForecast:
         commits=scope.commits,
         candidates=scope.line,
         subjects={name: repository.commit(scope.hashes[name]).subject for name in scope.line},
-        classes=scope.equal,
+        equal=scope.equal,
         builds=builds,
         clean_builds=clean,
         samples=samples,
@@ -69,13 +69,13 @@ def expected(ask: Ask, scope: Range) -> CommitsForecast:
 def _crossing(ask: Ask, scope: Range) -> tuple[str, ...]:
     """A note about a range whose ends are of different eras."""
     ends = tuple(scope.trees[end] for end in (scope.line[0], scope.line[-1]))
-    _, said = toolchains_of(ask, ends)
-    return (said,) if said else ()
+    _, note = toolchains_of(ask, ends)
+    return (note,) if note else ()
 
 
 def expected_text(forecast: CommitsForecast) -> str:
     """The forecast for a screen; the first line has the totals."""
-    merged = {each.candidate: each for each in forecast.classes}
+    merged = {each.candidate: each for each in forecast.equal}
     head = (
         f"{forecast.commits} commits, {len(forecast.candidates)} candidates: about "
         f"{forecast.builds} builds, {forecast.clean_builds} clean ones, "

@@ -135,7 +135,7 @@ class CommitsStudy:
             workload=self.ask.workload.id,
             settings=self.ask.settings.id,
             commits=self.scope.commits,
-            classes=self.scope.equal,
+            equal=self.scope.equal,
             whole=found.whole,
             culprits=culprits,
             notes=self.scope.notes,

@@ -98,7 +98,7 @@ def _range(findings: CommitFindings) -> Iterator[str]:
         f"{findings.workload}: {findings.builds} builds and {findings.samples} samples in "
         f"{findings.seconds / 60:.1f} minutes"
     )
-    for each in findings.classes:
+    for each in findings.equal:
         others = ", ".join(commit[:12] for commit in each.commits[1:])
         kinds = ", ".join(each.kinds) or "nothing"
         yield f"equal to {each.candidate}: {others} ({kinds} only)"

@@ -163,9 +163,9 @@ class _Measured:
         """Disturbed runs are repeated, but not without end."""
         latest = self.latest
         if len(latest) == MOST_DISTURBED and all(sample.disturbed for sample in latest):
-            said = "; ".join(latest[-1].disturbed)
+            reasons = "; ".join(latest[-1].disturbed)
             raise InconclusiveError(
-                f"the last {MOST_DISTURBED} runs were all disturbed: {said}",
+                f"the last {MOST_DISTURBED} runs were all disturbed: {reasons}",
                 hint="stop what disturbs this machine, then give the same command: it continues "
                 "from here",
             )

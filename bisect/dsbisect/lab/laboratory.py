@@ -112,7 +112,7 @@ class Laboratory:
         for image in self.images.values():
             store.add_image(image)
 
-    def prepare(self, candidates: Iterable[str], told: Preparation) -> None:
+    def prepare(self, candidates: Iterable[str], watcher: Preparation) -> None:
         """Build images and golden states, two at a time; a candidate that fails is noted.
 
         A fault that affects more than one candidate ends everything.
@@ -131,9 +131,9 @@ class Laboratory:
                     self.goldens[candidate] = future.result()
                 except CandidateError as error:
                     self.failures[candidate] = error
-                    told.failed(candidate, str(error))
+                    watcher.failed(candidate, str(error))
                 else:
-                    told.prepared(candidate)
+                    watcher.prepared(candidate)
             self._loader = loader.result()
             self._runtimes = dict(self._supply.runtimes)
         except BaseException:
@@ -178,10 +178,10 @@ class Laboratory:
     @contextmanager
     def _measuring(self) -> Iterator[None]:
         self._ahead.want(self._next)
-        with measuring_alone(self._wait_told), self._ahead.quiet():
+        with measuring_alone(self._show_wait), self._ahead.quiet():
             yield
 
-    def _wait_told(self, what: str) -> None:
+    def _show_wait(self, what: str) -> None:
         self._progress("measuring", what)
 
     def _look_after(self, candidate: str, at: Bench, sample: Sample) -> None:
@@ -217,16 +217,16 @@ class Laboratory:
         return rows.image(row, lambda what: self._progress(row, what))
 
     def _golden(self, candidate: str) -> Golden:
-        def told(what: str) -> None:
+        def show(what: str) -> None:
             self._progress(candidate, what)
 
         self._ahead.make_room(candidate)
-        image = self._supply.image(candidate, told)
+        image = self._supply.image(candidate, show)
         self._ahead.want(self._next)
         system, keep = self._supply.system(candidate), self._plan.keep
         golden = retry_if_killed(
             lambda: golden_state(
-                self._engine, image, system, self._plan.seed, progress=told, keep=keep
+                self._engine, image, system, self._plan.seed, progress=show, keep=keep
             )
         )
         self._supply.check(candidate, golden)

@@ -151,7 +151,7 @@ def refuse_the_invisible(noise: Noise, wanted: Wanted, duration_s: float) -> Non
     )
 
 
-def refuse_if_hopeless(plan: Forecast, wanted: Wanted, duration_s: float) -> None:
+def refuse_without_chance(plan: Forecast, wanted: Wanted, duration_s: float) -> None:
     """InconclusiveError when the simulated searches failed, or take too long."""
     late = wanted.most_hours is not None and plan.hours > wanted.most_hours
     if plan.right >= wanted.level - 0.15 and not late:

@@ -19,7 +19,7 @@ def equivalents(repository: Repository, commit: str) -> tuple[str, ...]:
         for each in found - compared:
             found |= _same_patch(repository, each)
             compared.add(each)
-        found |= _said(repository, found)
+        found |= _picked_from(repository, found)
     return tuple(sorted(found))
 
 
@@ -70,15 +70,16 @@ def _patch_ids(repository: Repository, commits: str, files: tuple[str, ...]) -> 
     return {commit: patch for patch, commit in pairs}
 
 
-def _said(repository: Repository, known: set[str]) -> set[str]:
+def _picked_from(repository: Repository, known: set[str]) -> set[str]:
     """Commits picked from a known one or that a known one was picked from, and so on."""
     listed = repository.git.must(
         "rev-list", "--all", "-i", "--extended-regexp", "--grep=cherry[- ]picked from",
         "--format=%x00%H%x00%B%x00", what="read what was picked",
     )  # fmt: skip
-    told = listed.split("\0")
+    fields = listed.split("\0")
     sources = {
-        digest: PICKED.findall(body) for digest, body in zip(told[1::3], told[2::3], strict=False)
+        digest: PICKED.findall(body)
+        for digest, body in zip(fields[1::3], fields[2::3], strict=False)
     }
     found = set(known)
     while True:

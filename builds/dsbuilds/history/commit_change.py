@@ -33,9 +33,9 @@ def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = Fa
         before, after = after, before
     # Three temporary commits, so that git merges as it would pick: from the change's own base.
     base = _commit(git, before)
-    ours, theirs = (_commit(git, tree, base) for tree in (here, after))
+    our_side, their_side = (_commit(git, tree, base) for tree in (here, after))
     done = git.call("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "-z",
-                    ours, theirs)  # fmt: skip
+                    our_side, their_side)  # fmt: skip
     merged, *output = done.stdout.split("\0")
     if done.status == 1 and merged:
         verb = "taken away from" if reverse else "applied to"
@@ -71,9 +71,9 @@ def _conflicts(git: Git, merged: str, output: list[str]) -> str:
     files = output[: output.index("")]
     paths = dict.fromkeys(entry.partition("\t")[2] for entry in files)
     messages = [text.strip() for text in output[len(files) :] if text.startswith("CONFLICT (")]
-    told = [text for text in messages if "):" in text] or [f"conflict in {', '.join(paths)}"]
+    conflicts = [text for text in messages if "):" in text] or [f"conflict in {', '.join(paths)}"]
     hunks = [_hunk(path, git.call("cat-file", "blob", f"{merged}:{path}").stdout) for path in paths]
-    return "\n".join(["; ".join(told), *filter(None, hunks)])
+    return "\n".join(["; ".join(conflicts), *filter(None, hunks)])
 
 
 def _hunk(path: str, text: str) -> str:

@@ -105,7 +105,7 @@ def _spelled(total: int) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Class:
+class CommitGroup:
     """Neighbours on a line that make the same server."""
 
     commits: tuple[str, ...]
@@ -116,8 +116,8 @@ class Class:
         return self.commits[0]
 
 
-def collapse(line: Sequence[str], key_of: Callable[[str], str]) -> tuple[Class, ...]:
-    """The line's classes, in its order; no commit is lost."""
+def collapse(line: Sequence[str], key_of: Callable[[str], str]) -> tuple[CommitGroup, ...]:
+    """The line's groups, in its order; no commit is lost."""
     groups: list[list[str]] = []
     before: str | None = None
     for commit in line:
@@ -127,4 +127,4 @@ def collapse(line: Sequence[str], key_of: Callable[[str], str]) -> tuple[Class, 
         else:
             groups.append([commit])
         before = key
-    return tuple(Class(commits=tuple(group)) for group in groups)
+    return tuple(CommitGroup(commits=tuple(group)) for group in groups)

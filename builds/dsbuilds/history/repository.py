@@ -38,13 +38,13 @@ class Commit:
 def read_commits(git: Git, arguments: tuple[str, ...], *, what: str) -> tuple[Commit, ...]:
     """What `git rev-list` lists for these arguments, in its order."""
     listed = git.must("rev-list", "--encoding=UTF-8", f"--format={FORMAT}", *arguments, what=what)
-    told = listed.split("\0")[:-1]
+    fields = listed.split("\0")[:-1]
     size = len(FIELDS)
-    return tuple(_commit(told[start : start + size]) for start in range(0, len(told), size))
+    return tuple(_commit(fields[start : start + size]) for start in range(0, len(fields), size))
 
 
-def _commit(told: list[str]) -> Commit:
-    header, tree, parents, author, date, subject = told
+def _commit(fields: list[str]) -> Commit:
+    header, tree, parents, author, date, subject = fields
     return Commit(
         hash=header.rpartition("\n")[2],  # git's own "commit HASH" line comes before it
         tree=tree,

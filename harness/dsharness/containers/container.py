@@ -280,27 +280,27 @@ def running(
 
 
 def _start_error(image: str, network: str | None, done: Completed, log: Path) -> DsbisectError:
-    said = last_line(done)
-    if "image not known" in said or "no such image" in said.lower():
+    last = last_line(done)
+    if "image not known" in last or "no such image" in last.lower():
         return ImageError(
-            f"image {image} is not here: {said}",
+            f"image {image} is not here: {last}",
             hint="`dsbisect image build` makes it again",
             log=log,
         )
-    if network != "none" and NO_NETWORK.search(said):
+    if network != "none" and NO_NETWORK.search(last):
         return EngineError(
-            f"a container of {image} did not start on {network or 'the default network'}: {said}",
+            f"a container of {image} did not start on {network or 'the default network'}: {last}",
             hint="another --network may work: host, container:NAME or one of `podman network ls`",
             log=log,
         )
     if done.status in NO_COMMAND:
         return InstanceError(
-            f"a container of {image} did not start: {said}",
+            f"a container of {image} did not start: {last}",
             hint="the image lacks the command, or a library that it needs",
             log=log,
         )
     return EngineError(
-        f"a container of {image} did not start: {said}",
+        f"a container of {image} did not start: {last}",
         hint="`dsbisect doctor --fresh` probes the container engine again",
         log=log,
     )

@@ -97,25 +97,25 @@ def check_pinning(engine: Engine) -> Check:
         moves = "works, also while they run: two candidates are measured at the same time"
         stays = "works: server and load get their own CPUs"
         return ok("CPU pinning", moves if engine.moves_cpus else stays)
-    return warn("CPU pinning", "has no effect: server and load share all CPUs", _mend(engine))
+    return warn("CPU pinning", "has no effect: server and load share all CPUs", _fix(engine))
 
 
 def check_memory_limit(engine: Engine) -> Check:
     if engine.limits_memory:
         return ok("memory limits", "work")
-    return warn("memory limits", "have no effect: a server may take all memory", _mend(engine))
+    return warn("memory limits", "have no effect: a server may take all memory", _fix(engine))
 
 
 def check_metering(engine: Engine, metering: Metering) -> Check:
     name = "CPU time"
     if metering.problem:
-        return fail(name, f"of a container cannot be read: {metering.problem}", _mend(engine))
+        return fail(name, f"of a container cannot be read: {metering.problem}", _fix(engine))
     if metering.source == "proc":
         return warn(
             name,
             "read from /proc: in 10 ms ticks, and only of processes still alive; "
             "containers have no cgroup of their own",
-            _mend(engine),
+            _fix(engine),
         )
     return ok(name, f"read for each container from its own {metering.source}")
 
@@ -132,7 +132,7 @@ def check_storage(driver: str, folder: Path) -> Check:
     )
 
 
-def _mend(engine: Engine) -> str:
+def _fix(engine: Engine) -> str:
     if not engine.rootless:
         return CONTROLLERS
     return NEEDS_V2 if engine.cgroups == "v1" else DELEGATION

@@ -46,12 +46,12 @@ def check_ports(ports: Ports | None) -> Check:
     ceiling = ports.ceiling_per_s
     if ceiling is None:
         return ok(name, f"{seen}, reused over loopback: they set no bound on binds a second")
-    told = f"{seen}, not reused for {TIME_WAIT_S} s: at most {ceiling:.0f} binds a second"
+    limit = f"{seen}, not reused for {TIME_WAIT_S} s: at most {ceiling:.0f} binds a second"
     if ceiling >= COMFORTABLE_PER_S:
-        return ok(name, told)
+        return ok(name, limit)
     return warn(
         name,
-        told,
+        limit,
         "a container does not take over the host's sysctl: `[containers]` with `default_sysctls = "
         '["net.ipv4.tcp_tw_reuse=1"]` in your containers.conf, then `dsbisect doctor --fresh`',
     )

@@ -85,8 +85,8 @@ class Dnsperf:
 
     def parse(self, text: str) -> LoadReport:
         """Read what dnsperf printed; what it did not print stays None and fails the gate."""
-        said = {name: pattern.search(text) for name, pattern in _NUMBER.items()}
-        number = {name: float(match.group(1)) for name, match in said.items() if match}
+        found = {name: pattern.search(text) for name, pattern in _NUMBER.items()}
+        number = {name: float(match.group(1)) for name, match in found.items() if match}
         answered = number.get("completed")
         return LoadReport(
             active_s=number.get("seconds"),

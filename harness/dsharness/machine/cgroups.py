@@ -41,10 +41,10 @@ def frozen_file(pid: int, container_id: str, proc: Path = PROC) -> Path | None:
 
 def is_frozen(file: Path | None) -> bool:
     try:
-        said = file.read_text(encoding="utf-8").strip() if file else ""
+        state = file.read_text(encoding="utf-8").strip() if file else ""
     except OSError:
         return False  # the container has ended, which is noticed elsewhere
-    return said not in ("", "THAWED", "0")
+    return state not in ("", "THAWED", "0")
 
 
 def meter_for(pid: int, container_id: str, proc: Path = PROC) -> CpuMeter:

@@ -76,18 +76,22 @@ def _versions(row: Row) -> Iterator[Contradiction]:
         suite = known.suites.get(name)
         if suite is None and name != product_of(row):
             allowed = (product_of(row), *known.suites)
-            said = f"unknown key; allowed: {', '.join(allowed)}.{suggestion(name, allowed)}"
-            yield ("versions", name), version, said
+            expected = f"unknown key; allowed: {', '.join(allowed)}.{suggestion(name, allowed)}"
+            yield ("versions", name), version, expected
         elif suite is not None and system not in suite.systems:
-            said = f"only with `system: {' or '.join(suite.systems)}`"
-            yield ("versions", name), version, f"{said}; else it belongs in `published.versions`"
+            expected = f"only with `system: {' or '.join(suite.systems)}`"
+            yield (
+                ("versions", name),
+                version,
+                f"{expected}; else it belongs in `published.versions`",
+            )
     for name, suite in known.suites.items():
         if system in suite.required_by and name not in row.versions:
             yield ("versions", name), None, f"missing; `system: {system}` needs it"
     for name in row.published.versions if row.published else ():
         if name not in known.suites:
-            said = f"unknown key; allowed: {', '.join(known.suites)}."
-            yield ("published", "versions", name), None, said + suggestion(name, known.suites)
+            expected = f"unknown key; allowed: {', '.join(known.suites)}."
+            yield ("published", "versions", name), None, expected + suggestion(name, known.suites)
     if row.family is Family.FREEIPA and row.system is not SystemName.FREEIPA:
         yield ("system",), str(row.system), "freeipa with `family: freeipa`"
 
@@ -107,8 +111,8 @@ def _version_pins(row: Row) -> Iterator[Contradiction]:
         package, build, _ = row.packages.nvr.rsplit("-", 2)
         _, wanted = stated.get(package, ("", None))
         if wanted is not None and build != upstream(wanted):
-            said = f"a build of {package} {wanted} (`versions`)"
-            yield ("packages", "nvr"), row.packages.nvr, said
+            expected = f"a build of {package} {wanted} (`versions`)"
+            yield ("packages", "nvr"), row.packages.nvr, expected
         pin = row.pins.get(package)
         if pin is not None and upstream(pin) != build:
             yield ("pins", package), pin, f"{build}, as `packages.nvr` says"

@@ -29,26 +29,26 @@ UNKNOWN = "first pull"  # no one can say before it
 WIDTH = 80
 
 
-def told_rows(rows: Sequence[Row]) -> str:
+def rows_text(rows: Sequence[Row]) -> str:
     """A table of rows that is whole in 80 columns: where from, and the note, stand below each."""
     cells = [COLUMNS, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
     lines = [_aligned(COLUMNS, widths), _aligned(["-" * width for width in widths], widths)]
     for row, line in zip(rows, cells[1:], strict=True):
         lines.append(_aligned(line, widths))
-        told = (
+        parts = (
             *_parts(suites_of(row), "part of"),
             *_parts(published_suites(row), "published as part of"),
-            told_base(row.base),
-            told_packages(row),
+            base_text(row.base),
+            packages_text(row),
             row.note,
             _published_note(row),
         )
-        lines.append(_wrapped("; ".join(text for text in told if text), "    "))
+        lines.append(_wrapped("; ".join(text for text in parts if text), "    "))
     return "\n".join(lines) + "\n"
 
 
-def told_row(matrix: Matrix, row: Row) -> str:
+def row_text(matrix: Matrix, row: Row) -> str:
     """Everything of one row, a fact a line."""
     facts = [(name, value) for name, value in _facts(matrix, row) if value]
     width = max(len(name) for name, _ in facts)
@@ -67,28 +67,28 @@ def row_label(row: Row) -> str:
     return f"{row.os}, {_product(row)}{verdict}"
 
 
-def told_base(base: Bootstrap | Registry) -> str:
+def base_text(base: Bootstrap | Registry) -> str:
     """Where the base image comes from."""
     if isinstance(base, Bootstrap):
         return f"{base.tool} {base.suite}"
     return base.image if base.digest is None else f"{base.image}@{base.digest}"
 
 
-def told_packages(row: Row) -> str:
+def packages_text(row: Row) -> str:
     """Where the product comes from."""
     packages = row.packages
     match packages:
         case AptPackages():
-            told = "apt: frozen archive" if packages.sources else "apt"
+            text = "apt: frozen archive" if packages.sources else "apt"
         case DnfPackages():
-            told = ", ".join(("dnf", *(f"module {stream}" for stream in packages.modules)))
+            text = ", ".join(("dnf", *(f"module {stream}" for stream in packages.modules)))
         case KojiPackages():
-            told = f"Koji {packages.nvr}"
+            text = f"Koji {packages.nvr}"
         case PreinstalledPackages():
-            told = "in the image"
+            text = "in the image"
         case _:
             assert_never(packages)
-    return told
+    return text
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -130,8 +130,8 @@ def _facts(matrix: Matrix, row: Row) -> Iterator[tuple[str, str]]:
     yield from suites_of(row).items()
     yield "system", row.system
     yield "image template", row.family
-    yield "base", told_base(row.base)
-    yield "packages", told_packages(row)
+    yield "base", base_text(row.base)
+    yield "packages", packages_text(row)
     yield "install", ", ".join(installs(row))
     if isinstance(row.packages, AptPackages):
         yield "sources", "\n".join(row.packages.sources)

@@ -54,9 +54,9 @@ def as_dot(drawing: Drawing) -> str:
     quoted = json.dumps  # dot's double-quoted strings escape as JSON's do
     lines = [f"digraph {quoted(drawing.id)} {{", "  rankdir=LR; node [shape=box];"]
     for node in topological(drawing.graph):
-        said = f"{node}\n{drawing.labels[node]}".strip()
+        text = f"{node}\n{drawing.labels[node]}".strip()
         fill = ", style=filled" if drawing.changed(node) else ""
-        lines.append(f"  {quoted(node)} [label={quoted(said)}{fill}];")
+        lines.append(f"  {quoted(node)} [label={quoted(text)}{fill}];")
     for node, parents in drawing.graph.items():
         lines.extend(f"  {quoted(parent)} -> {quoted(node)};" for parent in parents)
     return "\n".join([*lines, "}"]) + "\n"
@@ -101,5 +101,5 @@ def _stretches(run: Chain, drawing: Drawing) -> Iterator[str]:
         nodes = list(group)
         names = ", ".join(nodes) if len(nodes) < 3 else f"{nodes[0]} .. {nodes[-1]} ({len(nodes)})"
         also = f"  (also after {', '.join(others)})" if others else ""
-        said = f"  {label}" if label else ""
-        yield f"{'*' if drawing.changed(nodes[0]) else 'o'} {names}{said}{also}"
+        text = f"  {label}" if label else ""
+        yield f"{'*' if drawing.changed(nodes[0]) else 'o'} {names}{text}{also}"

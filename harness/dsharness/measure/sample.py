@@ -266,8 +266,8 @@ def _mean_latency_us(runs: Sequence[Run], operations: int) -> float | None:
 
 def _excuses(runs: Sequence[Run]) -> tuple[str, ...]:
     """What disturbed the runs, if that explains each one that may not be used."""
-    spoilt = [run.evidence for run in runs if objections(run.evidence)]
-    reasons = [disturbances(evidence) for evidence in spoilt]
+    refused = [run.evidence for run in runs if objections(run.evidence)]
+    reasons = [disturbances(evidence) for evidence in refused]
     return _once(why for each in reasons for why in each) if all(reasons) else ()
 
 

@@ -116,10 +116,10 @@ def run(  # noqa: PLR0913 - each is a property of one process
         raise StoppedError(f"{argv[0]} was not started: the lab is stopping")
     find_tool(argv[0])
     limit = deadline if deadline is not None else Deadline.after(DEFAULT_LIMIT_S)
-    said = Kept(most_bytes=keep_bytes or MOST_BYTES), Kept(most_bytes=keep_bytes or MOST_BYTES)
+    kept = Kept(most_bytes=keep_bytes or MOST_BYTES), Kept(most_bytes=keep_bytes or MOST_BYTES)
     with (
         _logged(log, argv) as written,
-        _sinks(said, written, into) as (out, err),
+        _sinks(kept, written, into) as (out, err),
         subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
@@ -151,10 +151,10 @@ def run(  # noqa: PLR0913 - each is a property of one process
     done = Completed(
         argv=tuple(argv),
         status=child.returncode,
-        stdout=said[0].text,
-        stderr=said[1].text,
+        stdout=kept[0].text,
+        stderr=kept[1].text,
         timed_out=timed_out,
-        overflowed=keep_bytes is None and any(each.cut_bytes for each in said),
+        overflowed=keep_bytes is None and any(each.cut_bytes for each in kept),
     )
     if log is not None:
         _close_log(log, done, written)
@@ -174,9 +174,9 @@ def _logged(log: Path | None, argv: Sequence[str]) -> Iterator[LogEnd | None]:
 
 @contextmanager
 def _sinks(
-    said: tuple[Kept, Kept], written: LogEnd | None, into: Path | None
+    kept: tuple[Kept, Kept], written: LogEnd | None, into: Path | None
 ) -> Iterator[tuple[Sink, Sink]]:
-    out, err = (each if written is None else Both(one=each, other=written) for each in said)
+    out, err = (each if written is None else Both(one=each, other=written) for each in kept)
     if into is None:
         yield out, err
         return

@@ -31,13 +31,13 @@ class Kept:
     """The first and the last bytes of a stream: causes stand early, conclusions late."""
 
     most_bytes: int
-    said_bytes: int = 0
+    seen_bytes: int = 0
     _first: bytearray = field(default_factory=bytearray)
     _last: deque[bytes] = field(default_factory=deque)
     _last_bytes: int = 0
 
     def add(self, block: bytes) -> None:
-        self.said_bytes += len(block)
+        self.seen_bytes += len(block)
         room = self.most_bytes // 4 - len(self._first)
         if room > 0:
             self._first += block[:room]
@@ -50,7 +50,7 @@ class Kept:
     @property
     def cut_bytes(self) -> int:
         """How much of the output between was dropped."""
-        return self.said_bytes - len(self._first) - self._last_bytes
+        return self.seen_bytes - len(self._first) - self._last_bytes
 
     @property
     def text(self) -> str:

@@ -169,7 +169,7 @@ def read_look(text: str) -> Look:
         raise InstanceError(f"named does not tell its {', '.join(missing) or 'statistics'}")
     answered = _ANSWERED.search(statistics.group())  # it leaves out what it counted nothing of
     return Look(
-        facts={name: int(said) if said.isdecimal() else said for name, said in facts.items()},
+        facts={name: int(fact) if fact.isdecimal() else fact for name, fact in facts.items()},
         operations=int(answered.group(1)) if answered else 0,
     )
 

@@ -16,7 +16,7 @@ from dsharness.model import Facts, Settings
 
 SHARED_FOLDER = "/run/dsbisect"  # inside the container: what the lab and the server share
 # What a server that is started next to another main command says, and its status once it ended.
-SAID_NAME, ENDED_NAME = "server.said", "server.ended"
+OUTPUT_NAME, ENDED_NAME = "server.output", "server.ended"
 
 Progress = Callable[[str], None]
 

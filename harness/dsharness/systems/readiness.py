@@ -23,7 +23,7 @@ from dsharness.errors import (
 )
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems.contract import ENDED_NAME, SAID_NAME, Endpoint, System
+from dsharness.systems.contract import ENDED_NAME, OUTPUT_NAME, Endpoint, System
 
 READY_LIMIT_S = 120.0
 SETTLE_S = 3.0  # for podman to notice that a container has ended
@@ -95,17 +95,17 @@ def answering(box: Container, shared: Path, system: System) -> Iterator[None]:
     except (DsbisectError, LDAPException, OSError) as error:
         why = None if isinstance(error, SurroundingsError) else ended_by_now(box, shared)
         what = f"did not last: {why} after its first answer"
-        told = start_error(box, system, what, shared) if why else error
-        if isinstance(told, InstanceError):
-            told.answered = True
-        raise told from error
+        failure = start_error(box, system, what, shared) if why else error
+        if isinstance(failure, InstanceError):
+            failure.answered = True
+        raise failure from error
 
 
 def start_error(
     box: Container, system: System, what: str, shared: Path | None = None
 ) -> InstanceError | PortTakenError:
     """An error with the server's last output; a taken port gets its own kind."""
-    words = _said_beside(shared) or box.output() or box.tail(system.error_log())
+    words = _side_output(shared) or box.output() or box.tail(system.error_log())
     box.note(words)
     if "in use" in words:
         return PortTakenError(
@@ -133,12 +133,12 @@ def telling_line(words: str, grave: re.Pattern[str]) -> str:
     return lines[-1] if lines else ""
 
 
-def _said_beside(shared: Path | None) -> str:
+def _side_output(shared: Path | None) -> str:
     """The output of a server that is not its container's main command."""
     if shared is None:
         return ""
     try:
-        with (shared / SAID_NAME).open("rb") as stream:
+        with (shared / OUTPUT_NAME).open("rb") as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - MOST_BYTES))
             return stream.read().decode("utf-8", "replace")
     except OSError:

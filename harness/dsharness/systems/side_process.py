@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dsharness.containers.container import Container
-from dsharness.systems.contract import ENDED_NAME, SAID_NAME, SHARED_FOLDER
+from dsharness.systems.contract import ENDED_NAME, OUTPUT_NAME, SHARED_FOLDER
 
 # A process left running in a container is not seen: its output and end go where the lab looks.
-START = f'"$@" >{SHARED_FOLDER}/{SAID_NAME} 2>&1; echo $? >{SHARED_FOLDER}/{ENDED_NAME}'
+START = f'"$@" >{SHARED_FOLDER}/{OUTPUT_NAME} 2>&1; echo $? >{SHARED_FOLDER}/{ENDED_NAME}'
 # $1 is the file with the server's process id, $2 the one that tells its end.
 STOP = """
 pid=$(cat "$1") && kill "$pid" || exit 1

@@ -49,9 +49,9 @@ def read_document(path: Path) -> Document:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark is not None else ""
-        said = " ".join(text for text in (error.context, error.problem) if text)
+        reason = " ".join(text for text in (error.context, error.problem) if text)
         raise MatrixError(
-            f"{path}{line}: not YAML: {said}",
+            f"{path}{line}: not YAML: {reason}",
             hint="an editor that knows YAML shows the place; see docs/matrix.md",
         ) from error
     except YAMLError as error:

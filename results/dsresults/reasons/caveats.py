@@ -63,16 +63,17 @@ def published(comparison: ComparisonTable) -> Iterator[Reason]:
     for candidate in comparison.candidates:
         if candidate.published is None:
             continue
-        said = Outcome(candidate.published.verdict)
+        verdict = Outcome(candidate.published.verdict)
         against = [
             column.workload_id
             for column in comparison.columns
-            if (one := column.of(candidate.id)) and one.outcome not in {said, Outcome.INCONCLUSIVE}
+            if (one := column.of(candidate.id))
+            and one.outcome not in {verdict, Outcome.INCONCLUSIVE}
         ]
         if against:
             yield Reason(
                 topic="Not as published",
-                text=f"{candidate.id} is published as {said.value} and was measured as the "
+                text=f"{candidate.id} is published as {verdict.value} and was measured as the "
                 f"opposite with {', '.join(against)}.",
                 confidence=Confidence.MEASURED,
                 evidence=tuple(

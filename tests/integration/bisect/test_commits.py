@@ -82,9 +82,7 @@ def test_the_culprit_of_a_real_history_is_found_and_proved(lab: Path) -> None:
     assert applied["outcome"] == "slower"
     assert culprit["executed"]["outcome"] == "unknown"
     assert culprit["executed"]["note"] == "src/plugins/pwdchan/src/lib.rs is Rust"
-    equal = {
-        history_name(history, each["candidate"]): each["kinds"] for each in findings["classes"]
-    }
+    equal = {history_name(history, each["candidate"]): each["kinds"] for each in findings["equal"]}
     assert equal == {
         "import 3.1.2": ["docs", "web UI"],
         "a function nobody calls": ["tests"],

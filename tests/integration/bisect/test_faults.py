@@ -69,8 +69,8 @@ def when_loaded(at: Bench, act: Callable[[], None]) -> Iterator[None]:
     assert not failed, failed
 
 
-class Ear:
-    """Hears of preparations, which go well."""
+class GoodPreparation:
+    """Preparations that must go well."""
 
     def prepared(self, row: str) -> None:
         del row
@@ -89,7 +89,7 @@ def slapd_pid(at: Bench) -> int:
 def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Engine) -> None:
     plan = LabPlan(matrix=MATRIX, settings=DEFAULT, workloads=(LOAD,), cpus=cpus_of(engine))
     with Laboratory(engine, plan, RowSupply(engine=engine, matrix=MATRIX), print) as laboratory:
-        laboratory.prepare([ROW], Ear())
+        laboratory.prepare([ROW], GoodPreparation())
         assert laboratory.failures == {}
         (first,) = laboratory.samples([ROW], REPEAT, campaign_id="test", turn=0)
         assert first.valid, first.invalid

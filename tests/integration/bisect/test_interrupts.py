@@ -104,7 +104,7 @@ def test_in_the_second_workload_and_then_in_the_report(engine: Engine, folder: P
     first.until("of about")
     interrupted(engine, first, signal.SIGINT)
     before = counts(folder)
-    announced = sum(bool(re.search(r"\(\d+ of about", line)) for line in first.heard)
+    announced = sum(bool(re.search(r"\(\d+ of about", line)) for line in first.lines)
     assert before.total() >= announced > before["bind-random"] >= 1
 
     second = start(folder, *ROWS, "--output", str(folder / "report"))

@@ -29,10 +29,10 @@ def store(tmp_path):
         yield opened
 
 
-def run(store, benches, ear=None, search=None):
+def run(store, benches, watcher=None, search=None):
     return run_campaign(
         QUESTION, WORKLOAD, search=search or Halving(), lab=benches, store=store,
-        listener=ear or RecordingWatcher(),
+        listener=watcher or RecordingWatcher(),
     )  # fmt: skip
 
 
@@ -59,13 +59,13 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD, stop_after=stop_after))
     assert len(store.samples()) == stop_after
-    rest, ear = Benches(WORLD), RecordingWatcher()
-    campaign = run(store, rest, ear)
+    rest, watcher = Benches(WORLD), RecordingWatcher()
+    campaign = run(store, rest, watcher)
     whole = Benches(WORLD)
     with Store.open(f"{store}.whole.db") as other:
         run(other, whole)
     assert campaign.boundary.after == "c"
-    assert [name for name, *_ in ear.heard].count("resumed") == (1 if stop_after else 0)
+    assert [name for name, *_ in watcher.records].count("resumed") == (1 if stop_after else 0)
     assert rest.taken <= whole.taken - stop_after + 1  # at most the half-measured turn again
     assert len(store.campaigns()) == 1
 
@@ -73,17 +73,17 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
 def test_another_machine_does_not_resume(store):
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD, stop_after=4))
-    ear = RecordingWatcher()
-    run(store, Benches(WORLD, machine="two"), ear)
-    assert "resumed" not in [name for name, *_ in ear.heard]
+    watcher = RecordingWatcher()
+    run(store, Benches(WORLD, machine="two"), watcher)
+    assert "resumed" not in [name for name, *_ in watcher.records]
     assert len(store.campaigns()) == 2
 
 
 def test_a_server_that_does_not_start_is_unmeasurable_not_slow(store):
-    ear = RecordingWatcher()
-    campaign = run(store, Benches(WORLD, refuses={"b"}), ear)
+    watcher = RecordingWatcher()
+    campaign = run(store, Benches(WORLD, refuses={"b"}), watcher)
     assert campaign.boundary.suspects == ("b", "c")
-    assert ("unmeasurable", "b", "b did not become ready") in ear.heard
+    assert ("unmeasurable", "b", "b did not become ready") in watcher.records
 
 
 def test_a_full_disk_ends_the_campaign_and_the_next_run_resumes(store):
@@ -127,24 +127,24 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
 
 
 def test_what_is_wrong_with_the_surroundings_is_held_against_nobody(store):
-    benches, ear = Benches(WORLD), RecordingWatcher()
+    benches, watcher = Benches(WORLD), RecordingWatcher()
 
     def unreachable(_):
         raise UnreachableError("the crates cannot be fetched: could not resolve host")
 
     benches.ready = unreachable
     with pytest.raises(UnreachableError) as caught:
-        run(store, benches, ear)
+        run(store, benches, watcher)
     assert caught.value.exit_code == ExitCode.REGISTRY
-    assert "unmeasurable" not in [name for name, *_ in ear.heard]
+    assert "unmeasurable" not in [name for name, *_ in watcher.records]
     assert run(store, Benches(WORLD)).boundary.after == "c"
 
 
 def test_a_finished_campaign_is_measured_anew(store):
     run(store, Benches(WORLD))
-    ear = RecordingWatcher()
-    run(store, Benches(WORLD), ear)
-    assert "resumed" not in [name for name, *_ in ear.heard]
+    watcher = RecordingWatcher()
+    run(store, Benches(WORLD), watcher)
+    assert "resumed" not in [name for name, *_ in watcher.records]
 
 
 class Disturbed(Benches):

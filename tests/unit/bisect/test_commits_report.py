@@ -107,7 +107,7 @@ def outcome(step, broken=(), proof=PROOF, executed=EXECUTED):
     findings = CommitFindings(
         repository="/src/389-ds-base", good=HASH, bad="f" * 40, workload="bind-one",
         settings="default", commits=20, whole=boundary, culprits=culprits,
-        classes=(EqualCommits(candidate=LINE[1], commits=(HASH, "e" * 40), kinds=("docs",)),),
+        equal=(EqualCommits(candidate=LINE[1], commits=(HASH, "e" * 40), kinds=("docs",)),),
         notes=("good is not on the way to bad",), builds=7, samples=40, seconds=600.0,
     )  # fmt: skip
     samples = tuple(s.model_copy(update={"workload_id": "bind-one"}) for s in world.taken)

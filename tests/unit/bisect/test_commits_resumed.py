@@ -24,10 +24,10 @@ def store(tmp_path):
         yield opened
 
 
-def chase(store: Store, heard: RecordingWatcher) -> Any:
+def chase(store: Store, watcher: RecordingWatcher) -> Any:
     everything: dict[str, Any] = {
         "ask": ASK, "scope": None, "supply": None, "laboratory": Benches(0), "store": store,
-        "watcher": heard, "options": None, "interrupted": _interrupted("s", ASK, store),
+        "watcher": watcher, "options": None, "interrupted": _interrupted("s", ASK, store),
     }  # fmt: skip
     return CommitsStudy(**everything)
 
@@ -41,11 +41,11 @@ def proof(started_at: str) -> Campaign:
 
 def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
     answered = search(store, 0)
-    heard = RecordingWatcher()
-    assert chase(store, heard)._stands(QUESTION, Halving()) is None  # it came to its end
+    watcher = RecordingWatcher()
+    assert chase(store, watcher)._stands(QUESTION, Halving()) is None  # it came to its end
     store.add_campaign(proof("2999-01-01T00:00:00+00:00"))
-    assert chase(store, heard)._stands(QUESTION, Halving()) == store.campaign(answered.id)
-    assert heard.names == ["resumed", "answered"]
+    assert chase(store, watcher)._stands(QUESTION, Halving()) == store.campaign(answered.id)
+    assert watcher.names == ["resumed", "answered"]
 
 
 def test_an_answer_from_before_another_stop_does_not(store):

@@ -15,8 +15,8 @@ from dsbisect.search.forecast import (
     check,
     forecast,
     noise_of,
-    refuse_if_hopeless,
     refuse_the_invisible,
+    refuse_without_chance,
     smallest_visible,
 )
 from dsbisect.search.simulation import rehearse
@@ -58,12 +58,12 @@ def test_a_plain_step_is_found_in_few_runs(told):
     assert 6 <= told.builds <= 7
     assert told.runs < 20
     assert told.hours == pytest.approx((told.runs * 10 + told.builds * 90) / 3600, rel=0.05)
-    refuse_if_hopeless(told, wanted(), 1.0)
+    refuse_without_chance(told, wanted(), 1.0)
 
 
 def test_what_takes_too_long_is_refused_with_what_would_help(told):
     with pytest.raises(InconclusiveError, match="hours are more than") as caught:
-        refuse_if_hopeless(told, wanted(most_hours=0.01), 1.0)
+        refuse_without_chance(told, wanted(most_hours=0.01), 1.0)
     assert "more hours" in str(caught.value)
 
 

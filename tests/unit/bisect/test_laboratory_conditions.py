@@ -33,7 +33,7 @@ PLAN = LabPlan(
 def lab(plan: LabPlan = PLAN, loader: str = "l", runtime: str = "r") -> Laboratory:
     """A laboratory whose ends are ready."""
     supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
-    supply._shops["debian-13"] = SimpleNamespace(  # type: ignore[assignment]
+    supply._toolsets["debian-13"] = SimpleNamespace(  # type: ignore[assignment]
         runtime=Image(candidate_id="debian-13", reference="x", key=runtime)
     )
     made = Laboratory(ENGINE, plan, supply, lambda *_: None)

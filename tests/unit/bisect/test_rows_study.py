@@ -103,17 +103,17 @@ def store(tmp_path):
 
 
 def study(store, asked=None):
-    ear = RecordingWatcher()
-    return run_study(asked or request(), engine=ENGINE, store=store, watcher=ear), ear
+    watcher = RecordingWatcher()
+    return run_study(asked or request(), engine=ENGINE, store=store, watcher=watcher), watcher
 
 
 def test_one_answer_for_each_workload(laboratory, store):
-    findings, ear = study(store)
+    findings, watcher = study(store)
     answers = [(c.workload_id, c.boundary.before, c.boundary.after) for c in findings.campaigns]
     assert answers == [("few", "debian-12", "debian-13"), ("many", "debian-12", "debian-13")]
     assert len(findings.samples) == laboratory.taken == len(store.samples())
-    assert ear.heard[0] == ("begin", tuple(COSTS), 2)
-    assert ear.names.count("prepared") == 4
+    assert watcher.records[0] == ("begin", tuple(COSTS), 2)
+    assert watcher.names.count("prepared") == 4
 
 
 def test_every_row_gets_as_many_users_as_the_largest_workload(laboratory, store):
@@ -131,8 +131,8 @@ def test_a_branching_series_gives_one_answer_for_each_line(laboratory, store):
 
 def test_what_cannot_be_prepared_is_told_and_stays_suspect(laboratory, store):
     laboratory.refuses = frozenset({"debian-12"})
-    findings, ear = study(store, request(workloads=LOADS[:1]))
-    assert ("failed", "debian-12", "no such version") in ear.heard
+    findings, watcher = study(store, request(workloads=LOADS[:1]))
+    assert ("failed", "debian-12", "no such version") in watcher.records
     (campaign,) = findings.campaigns
     assert campaign.boundary.suspects == ("debian-12", "debian-13")
 
@@ -156,17 +156,17 @@ def test_interrupted_in_the_second_workload_the_first_answer_stands(
         with pytest.raises(KeyboardInterrupt):
             study(again)
         laboratory.taken, laboratory.stop_after = 0, 1000
-        findings, ear = study(again)
+        findings, watcher = study(again)
         assert laboratory.taken <= whole - first - into_the_second + 1
         assert len(again.campaigns()) == len(findings.campaigns) == 2
-        assert ear.names.count("answered") == 2
-        assert ear.names[: ear.names.index("answered")].count("resumed") == 1
+        assert watcher.names.count("answered") == 2
+        assert watcher.names[: watcher.names.index("answered")].count("resumed") == 1
 
 
 def test_a_whole_study_is_measured_anew(laboratory, store):
     study(store)
-    findings, ear = study(store)
-    assert "resumed" not in ear.names
+    findings, watcher = study(store)
+    assert "resumed" not in watcher.names
     assert len(store.campaigns()) == 4
     assert {campaign.id for campaign in findings.campaigns} == {
         campaign.id for campaign in store.campaigns()[2:]

@@ -139,14 +139,14 @@ class Rebuilt(Benches):
 
 
 def test_samples_of_an_earlier_image_do_not_count_any_more(place: Path) -> None:
-    def run(benches: Benches, heard: list[int]) -> None:
-        class Ear(RecordingWatcher):
+    def run(benches: Benches, records: list[int]) -> None:
+        class CountingWatcher(RecordingWatcher):
             def answered(self, boundary) -> None:
-                heard.append(sum(len(verdict.samples) for verdict in boundary.verdicts))
+                records.append(sum(len(verdict.samples) for verdict in boundary.verdicts))
 
         run_campaign(
             QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), lab=benches,
-            store=store, listener=Ear(),
+            store=store, listener=CountingWatcher(),
         )  # fmt: skip
 
     with Store.open(place) as store:

@@ -37,7 +37,7 @@ CONFIGURE = {
 }
 
 
-class Ear:
+class RecordingProgress:
     def __init__(self) -> None:
         self.begun: list[tuple[int, int, int]] = []
         self.found_: list[TagResult] = []
@@ -104,22 +104,22 @@ def past(tmp_path: Path) -> Past:
     return made
 
 
-def run(past: Past, tags: str = "v*") -> tuple[list[TagResult], Ear]:
-    ear = Ear()
+def run(past: Past, tags: str = "v*") -> tuple[list[TagResult], RecordingProgress]:
+    watcher = RecordingProgress()
     matrix = MATRIX.model_copy(update={"toolchains": MATRIX.toolchains[:1]})
     asked = Survey(matrix=matrix, repository=str(past.folder), tags=tags)
-    return list(run_survey(asked, ENGINE, ear)), ear
+    return list(run_survey(asked, ENGINE, watcher)), watcher
 
 
 def test_each_tag_is_tried_once_newest_first(world: World, past: Past) -> None:
-    findings, ear = run(past)
+    findings, watcher = run(past)
     assert [each.tag for each in findings] == ["v10-docs", "v10", "v3", "v2", "v1"]
     assert all(each.outcome.binds for each in findings)
     assert world.tried == ["v10-docs", "v3", "v2", "v1"], "v10 makes the same server"
-    assert ear.begun == [(5, 0, 5)]
+    assert watcher.begun == [(5, 0, 5)]
     assert findings[2].commit == past.named["c3"][:12], "of an annotated tag: its commit"
-    again, ear = run(past)
-    assert ear.begun == [(5, 5, 0)]
+    again, watcher = run(past)
+    assert watcher.begun == [(5, 5, 0)]
     assert len(world.tried) == 4
     assert all(each.known for each in again)
 
@@ -153,14 +153,17 @@ def test_the_surroundings_end_it_and_nothing_that_was_found_is_lost(
     world: World, past: Past
 ) -> None:
     world.builds = {"v2": UnreachableError("could not resolve host")}
-    ear, matrix = Ear(), MATRIX.model_copy(update={"toolchains": MATRIX.toolchains[:1]})
+    watcher, matrix = (
+        RecordingProgress(),
+        MATRIX.model_copy(update={"toolchains": MATRIX.toolchains[:1]}),
+    )
     asked = Survey(matrix=matrix, repository=str(past.folder), tags="v?")
     with pytest.raises(UnreachableError):
-        list(run_survey(asked, ENGINE, ear))
-    assert [each.tag for each in ear.found_] == ["v3"]
+        list(run_survey(asked, ENGINE, watcher))
+    assert [each.tag for each in watcher.found_] == ["v3"]
     world.builds = {}
-    findings, ear = run(past, "v?")
-    assert ear.begun == [(3, 1, 2)]
+    findings, watcher = run(past, "v?")
+    assert watcher.begun == [(3, 1, 2)]
     assert len(findings) == 3
 
 

@@ -38,7 +38,7 @@ def test_labs_take_turns(tmp_path: Path) -> None:
 
 
 def test_who_waits_is_told_for_whom_and_a_killed_holder_frees_it(tmp_path: Path) -> None:
-    place, heard = tmp_path / "lock", []
+    place, waits = tmp_path / "lock", []
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -49,16 +49,16 @@ def test_who_waits_is_told_for_whom_and_a_killed_holder_frees_it(tmp_path: Path)
     os.read(reading, 4)
 
     def told(what: str) -> None:
-        heard.append(what)
+        waits.append(what)
         os.kill(pid, 9)
 
     with measuring_alone(told, place):
         pass
     os.waitpid(pid, 0)
-    assert heard == [f"waiting: process {pid} measures on this machine"]
-    with measuring_alone(heard.append, place):
+    assert waits == [f"waiting: process {pid} measures on this machine"]
+    with measuring_alone(waits.append, place):
         pass
-    assert len(heard) == 1
+    assert len(waits) == 1
 
 
 def test_every_user_agrees_on_one_file_that_all_may_open(tmp_path: Path, monkeypatch) -> None:

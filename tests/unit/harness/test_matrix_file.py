@@ -10,7 +10,7 @@ from goldens import assert_golden
 from dsharness.matrix import load_matrix
 from dsharness.matrix.loader import matrix_schema, schema_text
 from dsharness.matrix.releases import known_releases
-from dsharness.matrix.row_text import told_row, told_rows
+from dsharness.matrix.row_text import row_text, rows_text
 from dsharness.matrix.series_graph import chains
 from dsharness.model import Matrix, Outcome
 from dsharness.yaml_files.model_keys import allowed_keys
@@ -130,11 +130,11 @@ def test_free_keys_have_no_list():
 
 
 def test_the_table_fits_a_narrow_terminal():
-    text = told_rows(MATRIX.rows)
+    text = rows_text(MATRIX.rows)
     assert max(len(line) for line in text.splitlines()) <= 80
     assert_golden("matrix/rows.txt", text)
 
 
 def test_one_row_is_told_in_full():
-    assert_golden("matrix/row.txt", told_row(MATRIX, ROWS["fedora-35-2.0.16"]))
-    assert_golden("matrix/aldpro.txt", told_row(MATRIX, ROWS["astra-1.7-aldpro-2.4.0"]))
+    assert_golden("matrix/row.txt", row_text(MATRIX, ROWS["fedora-35-2.0.16"]))
+    assert_golden("matrix/aldpro.txt", row_text(MATRIX, ROWS["astra-1.7-aldpro-2.4.0"]))

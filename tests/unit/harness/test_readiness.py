@@ -1,4 +1,4 @@
-"""A server that ends is not waited for, and is heard to its last word."""
+"""A server that ends is not waited for, and its last words are in the error."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dsbisect.search.plain.plain_answer import found, hopeless, no_difference
+from dsbisect.search.plain.plain_answer import found, no_difference, too_few
 from dsbisect.search.plain.verdicts import CandidateView, Ends, Policy, Side
 from dsbisect.search.question import Answer, History, Measure, Question
 
@@ -27,7 +27,7 @@ class Halving:
         view = CandidateView(question=question, history=history, policy=self.policy)
         line = view.line
         if len(line) < 2:
-            return Answer(boundary=hopeless(view))
+            return Answer(boundary=too_few(view))
         match view.ends:
             case Ends.OPEN:
                 return _turn(view, line[-1], line[0], "prove both ends")

@@ -70,7 +70,7 @@ def no_difference(view: CandidateView) -> Boundary:
     )
 
 
-def hopeless(view: CandidateView) -> Boundary:
+def too_few(view: CandidateView) -> Boundary:
     """Fewer than two candidates can be measured."""
     return _boundary(
         view,

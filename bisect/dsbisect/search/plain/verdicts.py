@@ -131,8 +131,8 @@ class CandidateView:
         side = Side.CHANGED if toward_last.low > threshold else Side.UNCHANGED
         if self._witness_disagrees(candidate, side):
             decider = self.question.decider
-            said = f"{decider.label} and {decider.witness} disagree; see both in the samples"
-            return Side.UNKNOWN, said
+            why = f"{decider.label} and {decider.witness} disagree; see both in the samples"
+            return Side.UNKNOWN, why
         word = "slower" if self.slower else "faster"
         return side, (
             f"{toward_last.value:.2f} times {word} than {self.line[0]}, "

@@ -161,9 +161,9 @@ def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN40
         close_quietly(connection)
         raise InstanceError(f"cannot reach the directory at {socket}: {error}") from error
     if not bound:
-        said = connection.result["description"]
+        answer = connection.result["description"]
         close_quietly(connection)
-        raise InstanceError(f"cannot bind as {dn}: {said}")
+        raise InstanceError(f"cannot bind as {dn}: {answer}")
     return connection
 
 

@@ -103,8 +103,10 @@ def filled(template: str, tokens: dict[str, str]) -> str:
 
 def _database(box: Container) -> str:
     """The backend library that this version prefers; old ones have only one and do not ask."""
-    said = box.execute("sed", "-n", "s/^db_lib *= *//p", f"{DATA}/inf/defaults.inf").stdout.split()
-    return said[0] if said else "bdb"
+    library = box.execute(
+        "sed", "-n", "s/^db_lib *= *//p", f"{DATA}/inf/defaults.inf"
+    ).stdout.split()
+    return library[0] if library else "bdb"
 
 
 def _ssha512(password: str) -> str:

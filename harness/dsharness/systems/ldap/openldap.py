@@ -15,7 +15,7 @@ from dsharness.containers.container import Container, Options
 from dsharness.errors import InstanceError
 from dsharness.model import Settings
 from dsharness.systems import side_process
-from dsharness.systems.contract import SAID_NAME, SHARED_FOLDER, Seed
+from dsharness.systems.contract import OUTPUT_NAME, SHARED_FOLDER, Seed
 from dsharness.systems.ldap.directory import Directory, Site
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
 
@@ -96,9 +96,9 @@ class OpenLdap(DirectorySystem):
         directory.set_password(number)
 
     def version(self, directory: Directory) -> str:
-        said = directory.read("cn=Monitor", "monitoredInfo")["monitoredInfo"][0]
-        found = VERSION.search(said)
-        return found[1] if found else said
+        text = directory.read("cn=Monitor", "monitoredInfo")["monitoredInfo"][0]
+        found = VERSION.search(text)
+        return found[1] if found else text
 
     def binds(self, directory: Directory) -> int:
         """Those begun: a completed one is counted only after its answer was sent."""
@@ -107,7 +107,7 @@ class OpenLdap(DirectorySystem):
 
     def error_log(self) -> str:
         """It writes none: its output goes here while the state is made."""
-        return f"{SHARED_FOLDER}/{SAID_NAME}"
+        return f"{SHARED_FOLDER}/{OUTPUT_NAME}"
 
 
 def configuration(site: Site, modules: tuple[str, ...], scheme: str | None) -> str:
