@@ -15,9 +15,11 @@ from benchmarks.search.driving import read
 from benchmarks.search.findings import Finding, Said, step_at
 from benchmarks.search.judgement import covers, effect_holds, fair, names_every, right
 from benchmarks.search.kinds import Kind, Truth
-from benchmarks.search.methods import CLAIRVOYANT, OURS
+from benchmarks.search.methods import CLAIRVOYANT, OURS, OURS_ALL
+from benchmarks.search.peer_scenarios import MAIN, TRUTHS
 from benchmarks.search.playing import Play
 from benchmarks.search.target import Target
+from benchmarks.search.targets import targets
 from benchmarks.search.world_scenarios import MACHINES, RAMPS, STRAYS
 from benchmarks.search.world_table import world_rows
 from benchmarks.search.world_targets import world_targets
@@ -166,6 +168,20 @@ def test_two_machines_are_held_to_the_better_one() -> None:
     plays = {(alone, OURS): [made(runs=100)], (both, OURS): [made(runs=145)]}
     (found,) = (each for each in world_targets(plays) if "better one" in each.what)
     assert not found.met
+
+
+def test_all_steps_are_asked_for_where_the_search_goes_on_after_the_first() -> None:
+    cell = Cell(group=TRUTHS, kind=Kind(truth=Truth.TWO, d=4.0), methods=(OURS_ALL,))
+    (found,) = targets({(cell, OURS_ALL): [made(), made(fair=False)]}, None)
+    assert found.what.endswith("both named with --all")
+    assert found.measured.startswith("50.0%")
+
+
+def test_what_was_not_played_is_no_target() -> None:
+    cell = Cell(group=MAIN, kind=Kind(d=2.0), methods=(OURS,))
+    found = [each.what for each in targets({(cell, OURS): [made()]}, None)]
+    assert found
+    assert not any("runs" in each for each in found)
 
 
 def test_a_row_shows_what_was_stated_and_what_was_true() -> None:
