@@ -77,6 +77,13 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     no_proof: Annotated[
         bool, typer.Option("--no-proof", help="Leave out clean builds and counterfactuals.")
     ] = False,
+    scatter: Annotated[
+        float,
+        typer.Option(
+            "--scatter",
+            help="By how many per cent builds of one source differ: see `plan --layouts`.",
+        ),
+    ] = 2.0,
     backports: Annotated[
         bool,
         typer.Option(
@@ -146,6 +153,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         patches=tuple(patch or ()),
         toolchain=toolchain,
         proof=not no_proof,
+        scatter_pct=scatter,
         backports=backports,
         keep=keep,
         prior=prior_table(prior or ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ from dsbisect.cli.common_options import (
     MetricName,
     SettingsId,
     StorePlace,
+    outside,
 )
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import UsageError
@@ -43,6 +45,18 @@ def plan(  # noqa: PLR0913 - each is an option
     samples: Annotated[
         int, typer.Option("--samples", min=4, help="Runs to measure the noise with.")
     ] = 10,
+    layouts: Annotated[
+        int | None,
+        typer.Option(
+            "--layouts", min=2, help="Builds of one commit of --repo, to see how builds differ."
+        ),
+    ] = None,
+    repo: Annotated[
+        str | None, typer.Option("--repo", help="With --layouts: the repository; it is only read.")
+    ] = None,
+    revision: Annotated[
+        str, typer.Option("--at", help="With --layouts: the commit that is built.")
+    ] = "HEAD",
     built: Annotated[
         bool, typer.Option("--built", help="The candidates are built already: rows, not commits.")
     ] = False,
@@ -60,10 +74,14 @@ def plan(  # noqa: PLR0913 - each is an option
 ) -> None:
     """Measure the noise, simulate the search, and print what it would take.
 
+    With --layouts, measure also by how much builds of one source differ by themselves.
+
     Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
     """
     from dsbisect.cli.progress_terminal import Watch
     from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
+    from dsbisect.commits.commits_request import Ask
+    from dsbisect.commits.layout_samples import scatter_of_builds
     from dsbisect.rows.row_samples import SamplesRequest, measure_row
     from dsbisect.search.bayes.bayes_search import Bayes
     from dsbisect.search.forecast import (
@@ -90,7 +108,24 @@ def plan(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
     settings = find_settings(checked, settings_id)
-    if noise is not None:
+    scatter = None
+    if layouts is not None:
+        if repo is None or row is not None or noise is not None:
+            raise UsageError(
+                "--layouts builds a commit: it needs --repo, and neither a row nor --noise",
+                hint="`dsbisect plan --repo ~/src/server --at HEAD --layouts 5 --drop 5`",
+            )
+        ask = Ask(
+            matrix=checked, workload=driven, settings=settings, metric=decider.name,
+            repository=repo, good=revision, bad=revision,
+        )  # fmt: skip
+        engine = detect()
+        with Store.open(store, folder=outside(repo)) as opened, Watch() as watch:
+            scatter = scatter_of_builds(
+                ask, layouts, samples, engine=engine, store=opened, watcher=watch
+            )
+        known = Noise.seen(scatter.noise, freedom=scatter.freedom, runs=scatter.runs)
+    elif noise is not None:
         known = Noise.given(noise)
     else:
         if row is None:
@@ -108,9 +143,29 @@ def plan(  # noqa: PLR0913 - each is an option
     refuse_the_invisible(known, wanted, driven.duration_s)
     search = options.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
-    plan = forecast(known, wanted, search, search.costs)
+    plan = forecast(known, wanted, search, search.costs).model_copy(
+        update={"builds_differ": scatter}
+    )
     typer.echo(plan.model_dump_json(indent=2) if as_json else _text(plan))
     refuse_without_chance(plan, wanted, driven.duration_s)
+
+
+def _differing(plan: Forecast) -> Iterator[str]:
+    from dsbisect.search.build_scatter import BUILDS, SEVERAL
+
+    seen = plan.builds_differ
+    if seen is None:
+        return
+    low, high = seen.interval_pct
+    yield (
+        f"builds of one source differ by {seen.scatter_pct:.1f} % ({low:.1f} to {high:.1f} %, from "
+        f"{seen.builds} builds)"
+    )
+    if plan.drop_pct < SEVERAL * seen.scatter_pct:
+        yield (
+            f"  {plan.drop_pct:g} % is less than {SEVERAL:g} times that: `bisect commits --scatter "
+            f"{seen.scatter_pct:.1f}` proves it with {BUILDS} builds of each side"
+        )
 
 
 def _text(plan: Forecast) -> str:
@@ -121,6 +176,7 @@ def _text(plan: Forecast) -> str:
     return "\n".join(
         [
             f"noise of one run:      {plan.noise_pct:.1f} % ({rests})",
+            *_differing(plan),
             f"smallest drop visible: {plan.smallest_visible_pct:.1f} %",
             f"to find {plan.drop_pct:g} % among {plan.candidates} candidates:",
             f"  runs:   {plan.runs:.0f} (at most, in 9 of 10 searches: {plan.most_runs:.0f})",

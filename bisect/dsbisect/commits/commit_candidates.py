@@ -34,6 +34,7 @@ class Specimen:
     tree: Tree
     clean: bool = False
     layout: int = 0
+    along: tuple[int, ...] = ()
     coverage: tuple[str, ...] = ()
 
 
@@ -55,6 +56,7 @@ class _Source:
             promise=self.promise,
             clean=self.specimen.clean,
             layout=self.specimen.layout,
+            along=self.specimen.along,
             coverage=self.specimen.coverage,
         )
 
@@ -79,19 +81,25 @@ class SourceSupply:
     _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
     _identities: dict[str, str] = field(default_factory=dict)
 
-    def add(
-        self,
-        candidate: str,
-        tree: Tree,
-        *,
-        clean: bool = False,
-        layout: int = 0,
-        coverage: tuple[str, ...] = (),
-    ) -> str:
-        self.specimens[candidate] = Specimen(
-            tree=tree, clean=clean, layout=layout, coverage=coverage
-        )
+    def add(self, candidate: str, tree: Tree, *, clean: bool = False) -> str:
+        self.specimens[candidate] = Specimen(tree=tree, clean=clean)
         return candidate
+
+    def add_counting(self, candidate: str, tree: Tree, files: tuple[str, ...]) -> str:
+        """A build in which the functions of these C files count how often they run."""
+        self.specimens[candidate] = Specimen(tree=tree, coverage=files)
+        return candidate
+
+    def add_layouts(
+        self, candidate: str, tree: Tree, number: int, *, clean: bool = False
+    ) -> tuple[str, ...]:
+        """So many builds of one source that differ only in the layout of their code."""
+        layouts = range(1, number + 1)
+        names = {f"{candidate}-layout-{layout}": layout for layout in layouts}
+        for name, layout in names.items():
+            along = tuple(each for each in layouts if clean and each != layout)
+            self.specimens[name] = Specimen(tree=tree, clean=clean, layout=layout, along=along)
+        return tuple(names)
 
     @property
     def identities(self) -> Mapping[str, str]:

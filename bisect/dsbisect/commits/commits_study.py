@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,14 @@ from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
 from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of, toolchains_of
 from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
+from dsbisect.commits.layout_samples import LayoutRuns
 from dsbisect.commits.line_queue import hunt
-from dsbisect.commits.proof import Case, judged, prove
+from dsbisect.commits.proof import Case, SeveralBuilds, judged, prove
 from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
 from dsbisect.lab.watcher import Watcher
+from dsbisect.search.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dsbisect.search.question import Question, Search
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.commit_change import picked
@@ -267,7 +270,30 @@ class CommitsStudy:
             trees={name: self.scope.tree(name) for name in (culprit, parent, *ends)},
             changed=changed,
         )
-        return prove(case, self.supply, self._compare)
+        return prove(case, self.supply, self._compare, self._several(boundary))
+
+    def _several(self, boundary: Boundary) -> SeveralBuilds | None:
+        """How to prove a step that one build of each side could mislead about."""
+        step = math.log(boundary.effect) if boundary.effect else 0.0
+        if not step or not needs_several(step, math.log1p(self.ask.scatter_pct / 100)):
+            return None
+
+        def measure(before: tuple[str, ...], after: tuple[str, ...]) -> PooledStep:
+            runs = LayoutRuns.begun(
+                self.scope.name, self.ask, lab=self.laboratory, store=self.store,
+                watcher=self.watcher,
+            )  # fmt: skip
+            try:
+                groups = runs.to_see(step, (*before, *after))
+            finally:
+                for name in (*before, *after):
+                    self.laboratory.retire(name)
+            first, second = ([groups[name] for name in side] for side in (before, after))
+            return pooled_step(first, second, self.options.level)
+
+        return SeveralBuilds(
+            number=BUILDS, step=step if boundary.direction == "slower" else -step, measure=measure
+        )
 
 
 def _in_order(suspects: tuple[str, ...], *, reverse: bool) -> tuple[str, ...]:

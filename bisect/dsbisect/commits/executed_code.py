@@ -74,7 +74,7 @@ class _Counting:
             )
             return ExecutedCode(outcome="unknown", note=why)
         self.progress(self.name, "counting what runs")
-        self.supply.add(self.name, source, coverage=tuple(dict.fromkeys((entry, *change.files))))
+        self.supply.add_counting(self.name, source, tuple(dict.fromkeys((entry, *change.files))))
         # What was built may have patches: lines are those of what was built.
         built, _ = self.supply.build(self.name, self._told)
         parent, _ = self.supply.build(before, self._told)

@@ -1,19 +1,22 @@
 """The proof of a culprit: clean builds side by side, and what happens without its change.
 
-parent          against  culprit             both built from nothing
+parent          against  culprit             both built from nothing; if the step is small, each
+                                             in several layouts of its code
 the bad end     against  bad end - culprit   does it get fast again?
 the good end    against  good end + culprit  does it get slow?
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.search.build_scatter import PooledStep
 from dsbuilds.sources.source_tree import Tree
-from dsharness.errors import EditError, SourceError
-from dsharness.model import Boundary
+from dsharness.errors import CandidateError, EditError, InconclusiveError, SourceError
+from dsharness.model import Boundary, Provenance
 from dsresults.commits_result import Comparison
 
 Compare = Callable[[str, str], Boundary]  # (before, after), both candidates of the supply
@@ -32,10 +35,21 @@ class Case:
     changed: Callable[[Tree, bool], Tree]  # the culprit's change on a tree; True removes it
 
 
-def prove(case: Case, supply: SourceSupply, compare: Compare) -> tuple[Comparison, ...]:
+@dataclass(frozen=True, kw_only=True)
+class SeveralBuilds:
+    """How to compare two sources by several builds of each: one of them could mislead."""
+
+    number: int  # of each
+    step: float  # the log of what the search found, above 0 for slower
+    measure: Callable[[tuple[str, ...], tuple[str, ...]], PooledStep]
+
+
+def prove(
+    case: Case, supply: SourceSupply, compare: Compare, several: SeveralBuilds | None = None
+) -> tuple[Comparison, ...]:
     """Every comparison that can be made; one that cannot says why."""
     return (
-        _clean(case, supply, compare),
+        _clean(case, supply, compare) if several is None else _layouts(case, supply, several),
         _counterfactual(
             case, supply, compare,
             title="the bad end without the culprit", onto=case.bad, reverse=True,
@@ -53,6 +67,66 @@ def _clean(case: Case, supply: SourceSupply, compare: Compare) -> Comparison:
     supply.add(after, case.trees[case.culprit], clean=True)
     title = "the culprit against its parent, both built from nothing"
     return judged(title, before, after, supply, compare, expected=case.direction)
+
+
+def _layouts(case: Case, supply: SourceSupply, several: SeveralBuilds) -> Comparison:
+    """The culprit against its parent, each in several layouts of its own clean build."""
+    names = tuple(
+        supply.add_layouts(f"{name}-clean", case.trees[name], several.number, clean=True)
+        for name in (case.parent, case.culprit)
+    )
+    title = f"the culprit against its parent, {several.number} layouts of each, built from nothing"
+    before, after = (side[0] for side in names)
+    try:
+        step = several.measure(*names)
+    except (CandidateError, InconclusiveError) as error:
+        return Comparison(
+            title=title, before=before, after=after, outcome="unknown",
+            note=error.message.splitlines()[0],
+        )  # fmt: skip
+    return pooled(
+        step, several.step, title=title, before=before, after=after,
+        builds=tuple(
+            supply.builds[name].provenance
+            for side in names
+            for name in side
+            if name in supply.builds
+        ),
+    )  # fmt: skip
+
+
+def pooled(
+    step: PooledStep,
+    found: float,
+    *,
+    title: str,
+    before: str,
+    after: str,
+    builds: tuple[Provenance, ...] = (),
+) -> Comparison:
+    """What several builds of each side say of the step that the search found.
+
+    Where they may also be equal, that contradicts it only if it is too large for them.
+    """
+    slower = step.size > 0
+    sides = (step.low, step.high) if slower else (-step.high, -step.low)
+    low, high = (math.exp(side) for side in sides)
+    confirms = (slower == (found > 0)) if step.differs else None if step.allows(found) else False
+    by_themselves = (
+        f"within what builds of one source differ by themselves: "
+        f"{100 * math.expm1(step.low):+.1f} to {100 * math.expm1(step.high):+.1f} %"
+    )
+    return Comparison(
+        title=title,
+        before=before,
+        after=after,
+        outcome=("slower" if slower else "faster") if step.differs else "none",
+        effect=math.exp(abs(step.size)),
+        interval=(low, high),
+        note="" if step.differs else by_themselves,
+        confirms=confirms,
+        builds=builds,
+    )
 
 
 def _counterfactual(

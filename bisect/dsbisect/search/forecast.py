@@ -18,6 +18,7 @@ from scipy.special import chdtri
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search.build_scatter import BuildScatter
 from dsbisect.search.question import Search
 from dsbisect.search.simulation import Rehearsed, rehearse
 from dsharness.errors import InconclusiveError, UsageError
@@ -47,6 +48,9 @@ class Forecast(Value):
     rehearsals: int
     right: float = Field(description="chance that the culprit is named, and no other")
     wrong: float = Field(description="chance that another one is named")
+    builds_differ: BuildScatter | None = Field(
+        default=None, description="by how much builds of one source differ, if it was measured"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +81,15 @@ class Noise:
         size = math.log1p(pct / 100)
         return cls(size=size, low=size, high=size)
 
+    @classmethod
+    def seen(cls, size: float, freedom: int, runs: int) -> Noise:
+        """As estimated with so many degrees of freedom."""
+        tail = (1 - SURE) / 2
+        low, high = (
+            size * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (tail, 1 - tail)
+        )
+        return cls(size=size, low=low, high=high, runs=runs)
+
 
 def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
     """From a pilot of one candidate."""
@@ -91,10 +104,7 @@ def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
             hint="raise --samples, or find out why runs fail: `dsbisect results list`",
         )
     size = statistics.stdev(math.log(value) for value in values)
-    freedom = len(values) - 1
-    tail = (1 - SURE) / 2
-    low, high = (size * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (tail, 1 - tail))
-    return Noise(size=size, low=low, high=high, runs=len(values))
+    return Noise.seen(size, freedom=len(values) - 1, runs=len(values))
 
 
 def forecast(noise: Noise, wanted: Wanted, search: Search, costs: Costs) -> Forecast:

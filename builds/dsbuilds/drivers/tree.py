@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from dsbuilds import build_cache
@@ -55,6 +56,7 @@ class TreeOrder:
     promise: Promise = field(default_factory=Promise)
     clean: bool = False  # from nothing, without any cache but that of downloads
     layout: int = 0  # another number links the same objects in another order; 0: as make does
+    along: tuple[int, ...] = ()  # layouts that are built along with it, from the same objects
     coverage: tuple[str, ...] = ()  # C files whose functions count how often they run
     limits: Limits = field(default_factory=Limits)
 
@@ -88,25 +90,36 @@ def scripts() -> str:
 
 def build_tree(engine: Engine, order: TreeOrder, *, progress: Progress) -> Build:
     """The order's build: found, or made now; BuildError says why it cannot be."""
-    key = order.key
-    log = logs_home() / "builds" / f"{key}.log"
     slot, guard = _slot(order)
 
     def make(folder: Path) -> Build:
-        started = time.monotonic()
-        log.unlink(missing_ok=True)
-        progress("building" + (" from nothing" if order.clean else ""))
-        making = _Making(engine=engine, order=order, slot=slot, log=log)
-        making.make(folder / "install", progress)
-        return Build(
-            key=key,
-            folder=str(folder),
-            content=content_of(folder / "install"),
-            promise=order.promise,
-            provenance=_provenance(order, log, time.monotonic() - started),
-        )
+        made = _made_in(engine, order, slot, folder, progress)
+        for layout in order.along:
+            each = replace(order, layout=layout)
+            build_cache.found_or_made(
+                each.key, nullcontext(), partial(_made_in, engine, each, slot, progress=progress)
+            )
+        return made
 
-    return build_cache.found_or_made(key, guard, make)
+    return build_cache.found_or_made(order.key, guard, make)
+
+
+def _made_in(
+    engine: Engine, order: TreeOrder, slot: Path, folder: Path, progress: Progress
+) -> Build:
+    log = logs_home() / "builds" / f"{order.key}.log"
+    started = time.monotonic()
+    log.unlink(missing_ok=True)
+    progress("building" + (" from nothing" if order.clean else ""))
+    making = _Making(engine=engine, order=order, slot=slot, log=log)
+    making.make(folder / "install", progress)
+    return Build(
+        key=order.key,
+        folder=str(folder),
+        content=content_of(folder / "install"),
+        promise=order.promise,
+        provenance=_provenance(order, log, time.monotonic() - started),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import pytest
 from benches import MATRIX
 from era_trees import era_tree
 
+from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers.function_counts import COUNTS_FOLDER, function_counts
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
@@ -32,13 +33,25 @@ def builds_of_its_own(
         monkeypatch.setattr(f"{module}.cache_home", lambda: cache)
 
 
-def built(
-    engine: Engine, tree: Tree, *, layout: int = 0, coverage: tuple[str, ...] = ()
-) -> tuple[Build, ToolchainImage]:
+def ordered(
+    engine: Engine,
+    tree: Tree,
+    *,
+    layout: int = 0,
+    coverage: tuple[str, ...] = (),
+    clean: bool = False,
+    along: tuple[int, ...] = (),
+) -> TreeOrder:
     way = ways_of(tree.read, MATRIX.toolchains)[0]
     toolset = toolset_of(engine, MATRIX, way.toolchain, progress=print)
-    order = TreeOrder(tree=tree, needs=way.needs, toolset=toolset, layout=layout, coverage=coverage)
-    return build_tree(engine, order, progress=print), toolset
+    return TreeOrder(
+        tree=tree, needs=way.needs, toolset=toolset, layout=layout, coverage=coverage,
+        clean=clean, along=along,
+    )  # fmt: skip
+
+
+def built(engine: Engine, order: TreeOrder) -> Build:
+    return build_tree(engine, order, progress=print)
 
 
 def ran(engine: Engine, made: Build, toolset: ToolchainImage, folder: Path, counts: Path) -> str:
@@ -61,23 +74,42 @@ def test_functions_count_and_the_next_build_does_not(
     engine: Engine, tmp_path: Path, era: str
 ) -> None:
     tree = era_tree(era, tmp_path / "source")
-    made, toolset = built(engine, tree, coverage=(SLAPD, DBSCAN))
+    counting = ordered(engine, tree, coverage=(SLAPD, DBSCAN))
+    made = built(engine, counting)
     with tempfile.TemporaryDirectory() as left:
-        assert ran(engine, made, toolset, tmp_path, Path(left)) == "rust 1\n"
-        found = function_counts(engine, made, toolset, Path(left))
+        assert ran(engine, made, counting.toolset, tmp_path, Path(left)) == "rust 1\n"
+        found = function_counts(engine, made, counting.toolset, Path(left))
     calls = {(each.file, each.name): each.calls for each in found}
     assert calls[SLAPD, "slapi_ch_free"] == 1
     assert calls[DBSCAN, "main"] == 0  # a program that was not run
-    plain, _ = built(engine, tree)
+    plain = built(engine, ordered(engine, tree))
     assert b"dsbisect-coverage" in library(made)
     assert b"dsbisect-coverage" not in library(plain)
 
 
 def test_a_layout_is_the_same_server_in_another_order(engine: Engine, tmp_path: Path) -> None:
     tree = era_tree("3.2", tmp_path / "source")
-    made = [built(engine, tree, layout=layout) for layout in (0, 1, 2)]
-    assert len({library(build) for build, _ in made}) == 3
-    for build, toolset in made:
-        assert ran(engine, build, toolset, tmp_path, tmp_path / "none") == "rust 1\n"
+    orders = [ordered(engine, tree, layout=layout) for layout in (0, 1, 2)]
+    made = [built(engine, order) for order in orders]
+    assert len({library(build) for build in made}) == 3
+    for build in made:
+        assert ran(engine, build, orders[0].toolset, tmp_path, tmp_path / "none") == "rust 1\n"
     again = tree.with_files({"README.md": "the same server"})
-    assert built(engine, again, layout=2)[0].key == made[2][0].key
+    assert ordered(engine, again, layout=2).key == made[2].key
+
+
+def test_layouts_of_a_clean_build_are_made_along_with_it(engine: Engine, tmp_path: Path) -> None:
+    tree = era_tree("3.2", tmp_path / "source", README="another one")
+    orders = [
+        ordered(engine, tree, layout=layout, clean=True, along=(3 - layout,)) for layout in (1, 2)
+    ]
+    one = built(engine, orders[0])
+    said: list[str] = []
+    two = build_tree(engine, orders[1], progress=said.append)
+    assert said == []  # it was there
+    assert two.provenance.seconds < one.provenance.seconds
+    assert library(one) != library(two)
+    for build in (one, two):
+        assert build.provenance.clean
+        assert ran(engine, build, orders[0].toolset, tmp_path, tmp_path / "none") == "rust 1\n"
+    assert not list((builds_home() / ".work").glob("clean-*"))

@@ -19,6 +19,7 @@ MATRIX = Path(__file__).resolve().parents[3] / "matrix.yaml"
 BUILD = ("build", "make", "debian-13")
 COMMITS = ("bisect", "commits", "--repo", "https://host/389", "--good", "a", "--bad", "b")
 JUDGE = ("judge", "HEAD", "--repo", "https://host/389", "--good", "a", "--bad", "b")
+PLAN = ("plan", "--drop", "5")
 MEASURE = ("measure", "debian-13")
 WRONG = (
     (("--edit", "default-sheme=SSHA512"), "no edit 'default-sheme'. Perhaps you meant"),
@@ -77,6 +78,10 @@ CASES = (
         if wrong[0][0] in {"--workload", "--settings", "--matrix"}
     ),
     *((BY_ADDRESS, *wrong) for wrong in OF_ADDRESSES),
+    (COMMITS, ("--scatter", "-1"), "--scatter -1: must be 0 or more"),
+    (PLAN, ("--layouts", "3"), "--layouts builds a commit: it needs --repo"),
+    (PLAN, ("--layouts", "3", "--repo", "r", "--noise", "5"), "neither a row nor --noise"),
+    (PLAN, ("--layouts", "1", "--repo", "r"), "--layouts"),
     (("measure",), (), "nothing is named that could be measured"),
     (MEASURE, ("--users", "notes.txt"), "--users needs --address"),
     (MEASURE, ("--network", "host"), "--network needs --address"),

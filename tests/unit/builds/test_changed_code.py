@@ -80,7 +80,7 @@ def test_changed_lines_lie_in_functions(old: str, new: str, functions: set[str])
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("// always", "// for ever"),
+        ("// always", "// each time"),
         ('"one" */', '"two" */'),
         ("/* no comment */", ""),
         ("int one(void);\n", "int one(void);\nint three(char *);\n"),  # a declaration

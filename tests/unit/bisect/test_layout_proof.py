@@ -1,0 +1,192 @@
+"""A small step is proved by several layouts of each side, and may be less than these differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from era_trees import era_tree
+from lab import ROOT
+from watchers import RecordingWatcher
+from worlds import sample_of
+
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commits_request import Ask
+from dsbisect.commits.commits_study import CommitsStudy
+from dsbisect.commits.layout_samples import LayoutRuns
+from dsbisect.commits.proof import Case, SeveralBuilds, pooled, prove
+from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, PooledStep
+from dsbuilds.sources.source_tree import Tree
+from dsharness.containers.engine import Engine
+from dsharness.errors import InconclusiveError, InstanceError
+from dsharness.matrix import load_matrix
+from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Workload
+from dsresults.store import Store
+
+MATRIX = load_matrix(ROOT / "matrix.yaml")
+ENGINE = Engine(
+    podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
+    limits_memory=True,
+)  # fmt: skip
+NAMES = ("a-layout-1", "a-layout-2", "b-layout-1", "b-layout-2")
+
+
+@dataclass
+class ToyLab:
+    """Runs of known cost; the second run of the first build fails."""
+
+    noise: float
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    @property
+    def setup(self) -> Setup:
+        return Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
+
+    def ready(self, candidate: str) -> None:
+        assert candidate in NAMES
+
+    def samples(
+        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
+    ) -> Iterator[Sample]:
+        del workload
+        self.asked.append(tuple(candidates))
+        for name in candidates:
+            cost = math.exp(self.noise * (-1) ** turn)
+            failed = name == NAMES[0] and turn == 1
+            yield sample_of(
+                name, cost, turn, id=f"{name}/{turn}", campaign_id=campaign_id,
+                invalid=("refused",) if failed else (),
+            )  # fmt: skip
+
+
+def runs(lab: ToyLab, store: Store) -> LayoutRuns:
+    ask = Ask(
+        matrix=MATRIX, workload=MATRIX.workloads[0], settings=Settings(id="default"),
+        repository="r", good="a", bad="b",
+    )  # fmt: skip
+    return LayoutRuns.begun("series", ask, lab=lab, store=store, watcher=RecordingWatcher())
+
+
+@pytest.mark.parametrize(
+    ("noise", "step", "wanted"),
+    [(0.001, 0.05, PILOT_RUNS), (0.01, 0.03, 9), (0.5, 0.05, MOST_RUNS)],
+)
+def test_the_noise_says_how_many_runs_of_each(
+    tmp_path: Path, noise: float, step: float, wanted: int
+) -> None:
+    lab = ToyLab(noise=noise)
+    with Store.open(f"sqlite:///{tmp_path}/results.db") as store:
+        measured = runs(lab, store)
+        groups = measured.to_see(step, NAMES)
+        kept = store.samples(campaign_id=measured.campaign.id)
+    assert len(lab.asked) == wanted
+    assert [len(groups[name]) for name in NAMES] == [wanted - 1, wanted, wanted, wanted]
+    assert len(kept) == len(NAMES) * wanted
+    assert lab.asked[1] == (*NAMES[1:], NAMES[0])  # none is always first
+
+
+STEP = PooledStep(size=0.05, low=0.02, high=0.08, builds=3, runs=30)
+
+
+@pytest.mark.parametrize(
+    ("step", "found", "outcome", "confirms"),
+    [
+        (STEP, 0.05, "slower", True),
+        (STEP, -0.05, "slower", False),
+        (replace(STEP, size=-0.05, low=-0.08, high=-0.02), -0.05, "faster", True),
+        (replace(STEP, size=0.02, low=-0.02), 0.05, "none", None),  # it may be there, or not
+        (replace(STEP, size=0.0, low=-0.02, high=0.02), 0.05, "none", False),
+    ],
+)
+def test_what_builds_say_of_a_step(
+    step: PooledStep, found: float, outcome: str, *, confirms: bool | None
+) -> None:
+    said = pooled(step, found, title="t", before="a", after="b")
+    assert (said.outcome, said.confirms) == (outcome, confirms)
+    assert said.effect == pytest.approx(math.exp(abs(step.size)))
+    assert said.interval is not None
+    assert said.interval[0] <= said.effect <= said.interval[1]
+    assert ("differ by themselves" in said.note) is (outcome == "none")
+
+
+@pytest.mark.parametrize(
+    ("effect", "direction", "scatter_pct", "step"),
+    [
+        (1.05, "slower", 2.0, math.log(1.05)),
+        (1.05, "faster", 2.0, -math.log(1.05)),
+        (1.05, "slower", 0.5, None),  # ten times what builds differ by
+        (10.0, "slower", 2.0, None),
+        (None, "slower", 2.0, None),
+    ],
+)
+def test_only_a_small_step_is_proved_by_several_builds(
+    effect: float | None, direction: str, scatter_pct: float, step: float | None
+) -> None:
+    everything: dict[str, Any] = dict.fromkeys(
+        ("scope", "supply", "laboratory", "store", "watcher", "options")
+    )
+    study = CommitsStudy(ask=SimpleNamespace(scatter_pct=scatter_pct), **everything)  # type: ignore[arg-type]
+    boundary = SimpleNamespace(effect=effect, direction=direction)
+    several = study._several(boundary)  # type: ignore[arg-type]
+    assert (several and several.step) == step
+
+
+def case_of(tmp_path: Path) -> Case:
+    tree = era_tree("3.2", tmp_path / "source")
+    other = tree.with_files({"ldap/servers/slapd/other.c": "int x;\n"})
+
+    def same(tree: Tree, reverse: bool) -> Tree:
+        del reverse
+        return tree
+
+    return Case(
+        culprit="bad", parent="good", good="good", bad="bad", direction="slower",
+        trees={"good": tree, "bad": other}, changed=same,
+    )  # fmt: skip
+
+
+def never(before: str, after: str) -> Boundary:
+    raise AssertionError(f"{before} and {after} are compared by one build of each")
+
+
+def test_every_layout_of_both_sides_is_built_from_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
+    seen: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    def measure(before: tuple[str, ...], after: tuple[str, ...]) -> PooledStep:
+        seen.append((before, after))
+        return STEP
+
+    several = SeveralBuilds(number=3, step=0.05, measure=measure)
+    first, *_ = prove(case_of(tmp_path), supply, never, several)
+    assert (first.outcome, first.confirms) == ("slower", True)
+    assert "3 layouts of each" in first.title
+    ((before, after),) = seen
+    specimens = [supply.specimens[name] for name in (*before, *after)]
+    assert [each.layout for each in specimens] == [1, 2, 3, 1, 2, 3]
+    assert all(each.clean for each in specimens)
+    assert specimens[0].along == (2, 3)  # one build from nothing makes all of a side
+    assert len(set(supply.identities.values())) == len(specimens)
+
+
+@pytest.mark.parametrize("error", [InstanceError("it did not start"), InconclusiveError("few")])
+def test_what_cannot_be_measured_is_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
+
+    def measure(*_: object) -> PooledStep:
+        raise error
+
+    several = SeveralBuilds(number=2, step=0.05, measure=measure)
+    first, *_ = prove(case_of(tmp_path), supply, never, several)
+    assert (first.outcome, first.confirms, first.note) == ("unknown", None, str(error))
