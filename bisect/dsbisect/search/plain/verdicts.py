@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 
 from dsbisect.search.question import History, Question
 from dsbisect.search.unmeasurable import why_not
@@ -49,7 +50,7 @@ class CandidateView:
     history: History
     policy: Policy
 
-    @property
+    @cached_property
     def line(self) -> tuple[str, ...]:
         """The candidates that can be measured; an unmeasurable end moves inwards."""
         return tuple(c for c in self.question.line if self.why_not(c) is None)
@@ -76,7 +77,7 @@ class CandidateView:
         spent = sum(sample.turn in turns for sample in self._own(candidate))
         return spent >= self.policy.most_turns
 
-    @property
+    @cached_property
     def ends_ratio(self) -> Ratio | None:
         if len(self.line) < 2:
             return None
