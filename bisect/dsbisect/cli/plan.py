@@ -20,9 +20,10 @@ from dsbisect.cli.common_options import (
     outside,
 )
 from dsbisect.search_options import SearchOptions
-from dsharness.errors import UsageError
+from dsharness.errors import InconclusiveError, UsageError
 
 if TYPE_CHECKING:
+    from dsbisect.search.build_scatter import BuildScatter
     from dsbisect.search.forecast import Forecast
 
 
@@ -140,7 +141,12 @@ def plan(  # noqa: PLR0913 - each is an option
         engine = detect()
         with Store.open(store) as opened, Watch() as watch:
             known = noise_of(measure_row(look, engine, opened, watch), decider)
-    refuse_the_invisible(known, wanted, driven.duration_s)
+    try:
+        refuse_the_invisible(known, wanted, driven.duration_s)
+    except InconclusiveError:
+        for line in _differing(scatter, drop):  # measured for minutes: it is said in any case
+            typer.echo(line, err=True)
+        raise
     search = options.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
     plan = forecast(known, wanted, search, search.costs).model_copy(
@@ -150,10 +156,9 @@ def plan(  # noqa: PLR0913 - each is an option
     refuse_without_chance(plan, wanted, driven.duration_s)
 
 
-def _differing(plan: Forecast) -> Iterator[str]:
+def _differing(seen: BuildScatter | None, drop_pct: float) -> Iterator[str]:
     from dsbisect.search.build_scatter import BUILDS, SEVERAL
 
-    seen = plan.builds_differ
     if seen is None:
         return
     low, high = seen.interval_pct
@@ -161,9 +166,9 @@ def _differing(plan: Forecast) -> Iterator[str]:
         f"builds of one source differ by {seen.scatter_pct:.1f} % ({low:.1f} to {high:.1f} %, from "
         f"{seen.builds} builds)"
     )
-    if plan.drop_pct < SEVERAL * seen.scatter_pct:
+    if drop_pct < SEVERAL * seen.scatter_pct:
         yield (
-            f"  {plan.drop_pct:g} % is less than {SEVERAL:g} times that: `bisect commits --scatter "
+            f"  {drop_pct:g} % is less than {SEVERAL:g} times that: `bisect commits --scatter "
             f"{seen.scatter_pct:.1f}` proves it with {BUILDS} builds of each side"
         )
 
@@ -176,7 +181,7 @@ def _text(plan: Forecast) -> str:
     return "\n".join(
         [
             f"noise of one run:      {plan.noise_pct:.1f} % ({rests})",
-            *_differing(plan),
+            *_differing(plan.builds_differ, plan.drop_pct),
             f"smallest drop visible: {plan.smallest_visible_pct:.1f} %",
             f"to find {plan.drop_pct:g} % among {plan.candidates} candidates:",
             f"  runs:   {plan.runs:.0f} (at most, in 9 of 10 searches: {plan.most_runs:.0f})",

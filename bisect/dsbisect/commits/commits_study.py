@@ -274,7 +274,7 @@ class CommitsStudy:
 
     def _several(self, boundary: Boundary) -> SeveralBuilds | None:
         """How to prove a step that one build of each side could mislead about."""
-        step = math.log(boundary.effect) if boundary.effect else 0.0
+        step = abs(math.log(boundary.effect)) if boundary.effect else 0.0
         if not step or not needs_several(step, math.log1p(self.ask.scatter_pct / 100)):
             return None
 

@@ -12,18 +12,20 @@ from typing import Any
 import pytest
 from era_trees import era_tree
 from lab import ROOT
+from typer.testing import CliRunner
 from watchers import RecordingWatcher
 from worlds import sample_of
 
+from dsbisect.cli import root
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commits_request import Ask
 from dsbisect.commits.commits_study import CommitsStudy
 from dsbisect.commits.layout_samples import LayoutRuns
 from dsbisect.commits.proof import Case, SeveralBuilds, pooled, prove
-from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, PooledStep
+from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
-from dsharness.errors import InconclusiveError, InstanceError
+from dsharness.errors import ExitCode, InconclusiveError, InstanceError
 from dsharness.matrix import load_matrix
 from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Workload
 from dsresults.store import Store
@@ -190,3 +192,25 @@ def test_what_cannot_be_measured_is_no_verdict(
     several = SeveralBuilds(number=2, step=0.05, measure=measure)
     first, *_ = prove(case_of(tmp_path), supply, never, several)
     assert (first.outcome, first.confirms, first.note) == ("unknown", None, str(error))
+
+
+SEEN = BuildScatter(scatter_pct=1.2, interval_pct=(0.4, 3.9), noise_pct=10.0, builds=3, runs=30)
+
+
+@pytest.mark.parametrize(("drop", "status"), [("2", ExitCode.INCONCLUSIVE), ("60", ExitCode.OK)])
+def test_a_plan_tells_by_how_much_builds_differ_even_if_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str, status: ExitCode
+) -> None:
+    monkeypatch.setattr("dsharness.containers.engine_probe.detect", lambda: ENGINE)
+    monkeypatch.setattr("dsbisect.commits.layout_samples.scatter_of_builds", lambda *_, **__: SEEN)
+    monkeypatch.setenv("DSBISECT_MATRIX", str(ROOT / "matrix.yaml"))
+    store = f"sqlite:///{tmp_path}/results.db"
+    asked = [
+        "plan", "--repo", "r", "--layouts", "3", "--drop", drop, "--candidates", "8", "--store",
+        store,
+    ]  # fmt: skip
+    done = CliRunner().invoke(root.app, asked)
+    said = "builds of one source differ by 1.2 % (0.4 to 3.9 %, from 3 builds)"
+    assert said in done.output
+    assert ("is less than 5 times that" in done.output) is (drop == "2")
+    assert (done.exit_code == 0) is (status is ExitCode.OK)
