@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from lab import ROOT, USERS
+from lab import USERS
+from shipped import MATRIX
 
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cpus
-from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
@@ -19,7 +19,6 @@ from dsharness.systems.ldap.directory import Directory, connect
 from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsimages.image_set import build_image
 
-MATRIX = load_matrix(ROOT / "matrix.yaml")
 ROWS = ("debian-11", "debian-12", "debian-13", "debian-sid")
 DEFAULT = Settings(id="default")
 

@@ -1,15 +1,18 @@
-"""Labs as processes of their own, at one question in one store; also run as a program."""
+"""Labs as processes of their own, at one question in one store."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
+from forks import Fork, forked
 from storing import sample
 from watchers import RecordingWatcher
 from worlds import World
@@ -59,48 +62,50 @@ class Benches:
             yield taken.model_copy(update={"id": str(uuid.uuid4()), "campaign_id": campaign_id})
 
 
-class TellingWatcher(RecordingWatcher):
-    """Names each thing that it is told on standard output."""
+@dataclass
+class WritingWatcher(RecordingWatcher):
+    """Writes what happens, by name, as it happens."""
+
+    lines: TextIO = sys.stdout
 
     def _record(self, *facts: object) -> None:
-        print(facts[0], flush=True)  # noqa: T201 - the test reads it
+        self.lines.write(f"{facts[0]}\n")
+        self.lines.flush()
 
 
-def search(store: Store, each_s: float) -> Campaign:
+def search(store: Store, each_s: float, watcher: RecordingWatcher) -> Campaign:
     return run_campaign(
         QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), lab=Benches(each_s),
-        store=store, listener=TellingWatcher(),
+        store=store, listener=watcher,
     )  # fmt: skip
 
 
-def lab(url: str | Path, each_s: float) -> subprocess.Popen[str]:
+def lab(url: str | Path, each_s: float) -> AbstractContextManager[Fork]:
     """The same search as a process; it ends with 18 when another is at it."""
-    return subprocess.Popen(
-        [sys.executable, __file__, str(url), str(each_s)], text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"PYTHONPATH": ":".join(sys.path)},
-    )  # fmt: skip
 
+    def work(lines: TextIO) -> int:
+        try:
+            with Store.open(url) as store:
+                search(store, each_s, WritingWatcher(lines=lines))
+        except BusyError as error:
+            lines.write(str(error))
+            return error.exit_code
+        return 0
 
-def wait_for_sample(process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.strip() == "sampled":
-            return
-    assert process.stderr is not None
-    raise AssertionError(process.stderr.read())
+    return forked(work)
 
 
 def prove_one_process_at_a_time(url: str | Path) -> None:
     """The second learns who has it; when that one is killed, the next continues at once."""
     with lab(url, 0.3) as first:
-        wait_for_sample(first)
+        assert "sampled" in (line.strip() for line in first.lines)
         with lab(url, 0.0) as second:
-            _, said = second.communicate(timeout=120)
-        assert (second.returncode, f"process {first.pid} on " in said) == (18, True), said
+            text, code = second.lines.read(), second.wait()
+        assert (code, f"process {first.pid} on " in text) == (18, True), text
         first.kill()
     with Store.open(url) as store:
         before = len(store.samples())
-        campaign = search(store, 0.0)
+        campaign = search(store, 0.0, RecordingWatcher())
         taken = store.samples(campaign_id=campaign.id)
         turns = [(each.candidate_id, each.turn) for each in taken]
         assert campaign.boundary is not None
@@ -148,16 +153,3 @@ def boundary(name: str) -> Boundary:
         series_id="s", workload_id="w", settings_id="default", before=None, after=name, found=False,
         direction="none", summary=name,
     )  # fmt: skip
-
-
-def main() -> None:
-    with Store.open(sys.argv[1]) as store:
-        try:
-            search(store, float(sys.argv[2]))
-        except BusyError as error:
-            sys.stderr.write(str(error))
-            sys.exit(error.exit_code)
-
-
-if __name__ == "__main__":
-    main()

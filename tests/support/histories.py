@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,11 +27,9 @@ class Past:
 
     @classmethod
     def begin(cls, folder: Path, files: Mapping[str, str] = SEED) -> Past:
-        folder.mkdir(parents=True)
-        past = cls(folder=folder)
-        past.git("init", "--quiet", "--initial-branch=main")
-        past.commit("begin", files)
-        return past
+        first = _first(tuple(files.items()))
+        shutil.copytree(first.folder, folder, symlinks=True)
+        return cls(folder=folder, clock=first.clock, named=dict(first.named))
 
     def git(self, *args: str, stdin: str | None = None) -> str:
         return git(self.folder, *args, clock=self.clock, stdin=stdin)
@@ -77,15 +78,30 @@ class Past:
         return [known.get(digest, digest) for digest in hashes]
 
     def _name(self, name: str) -> str:
-        self.named[name] = self.git("rev-parse", "HEAD")
+        head = (self.folder / ".git" / "HEAD").read_text().strip()
+        branch = self.folder / ".git" / head.removeprefix("ref: ")
+        self.named[name] = branch.read_text().strip() if branch.is_file() else head
         return self.named[name]
+
+
+TEMPLATES = tempfile.TemporaryDirectory(prefix="dsbisect-histories-")
+
+
+@functools.cache
+def _first(files: tuple[tuple[str, str], ...]) -> Past:
+    """A checkout of one commit, to be copied: most tests begin with the same one."""
+    past = Past(folder=Path(tempfile.mkdtemp(dir=TEMPLATES.name)))
+    past.git("init", "--quiet", "--initial-branch=main")
+    past.commit("begin", dict(files))
+    return past
 
 
 def git(folder: Path, *args: str, clock: int = BEGIN, stdin: str | None = None) -> str:
     """Git as it comes, without anybody's configuration."""
     stamp = f"{clock} +0000"
     done = subprocess.run(
-        ["git", *args], cwd=folder, text=True, check=True, capture_output=True, input=stdin,
+        ["git", "-c", "maintenance.auto=false", *args],
+        cwd=folder, text=True, check=True, capture_output=True, input=stdin,
         env={
             **os.environ,
             "GIT_AUTHOR_NAME": "A. Author", "GIT_AUTHOR_EMAIL": "author@example.org",

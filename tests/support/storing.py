@@ -1,16 +1,14 @@
-"""Values to store, laws that hold on any database, and a process that writes to one.
-
-As a program: `storing.py URL PREFIX COUNT` stores samples and prints each id once it is kept.
-"""
+"""Values to store, laws that hold on any database, and a process that writes to one."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
+
+from forks import Fork, forked
 
 from dsharness.errors import DiskFullError
 from dsharness.model import Boundary, Campaign, Image, Sample
@@ -32,16 +30,10 @@ def sample(identity: str, **changes: object) -> Sample:
 
 
 @contextmanager
-def writer(url: str | Path, prefix: str, count: int) -> Iterator[subprocess.Popen[str]]:
-    """Another process that stores ``count`` samples; ended, whatever happens."""
-    command = [sys.executable, __file__, str(url), prefix, str(count)]
-    env = {**os.environ, "PYTHONWARNINGS": "error"}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=env) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def writer(url: str | Path, prefix: str, count: int) -> Iterator[Fork]:
+    """Another process that stores ``count`` samples, and names each once it is kept."""
+    with forked(lambda lines: _write(str(url), prefix, count, lines)) as process:
+        yield process
 
 
 def prove_writers_lose_nothing(url: str | Path, *, writers: int = 4, each: int = 25) -> None:
@@ -53,9 +45,7 @@ def prove_writers_lose_nothing(url: str | Path, *, writers: int = 4, each: int =
         writer(url, prefixes[2], each) as third,
         writer(url, prefixes[3], each) as fourth,
     ):
-        for process in (first, second, third, fourth):
-            _, complaint = process.communicate(timeout=120)
-            assert (process.returncode, complaint) == (0, "")
+        assert [process.wait() for process in (first, second, third, fourth)] == [0] * 4
     with Store.open(url) as store:
         kept = {one.id for one in store.samples()}
     assert kept == {f"{prefix}{number}" for prefix in prefixes for number in range(each)}
@@ -64,10 +54,9 @@ def prove_writers_lose_nothing(url: str | Path, *, writers: int = 4, each: int =
 def prove_kill_keeps_what_was_stored(url: str | Path) -> None:
     """Kill -9 between or within writes: every id printed before is there, and writing continues."""
     with writer(url, "k-", 100_000) as process:
-        assert process.stdout is not None
-        told = [process.stdout.readline().strip() for _ in range(20)]
+        told = [process.lines.readline().strip() for _ in range(20)]
         process.kill()
-        told += process.stdout.read().split("\n")[:-1]
+        told += process.lines.read().split("\n")[:-1]
     with Store.open(url) as store:
         kept = {one.id for one in store.samples()}
         assert set(told) <= kept
@@ -87,13 +76,10 @@ def fill(store: Store) -> int:
     raise AssertionError("the disk never filled")
 
 
-def _write(url: str, prefix: str, count: int) -> None:
+def _write(url: str, prefix: str, count: int, lines: TextIO) -> int:
     with Store.open(url) as store:
         for number in range(count):
             store.add_sample(sample(f"{prefix}{number}"))
-            sys.stdout.write(f"{prefix}{number}\n")
-            sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    _write(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+            lines.write(f"{prefix}{number}\n")
+            lines.flush()
+    return 0

@@ -70,7 +70,8 @@ def compare(couples: Iterable[tuple[float, float]]) -> Ratio | None:
     if len(logs) < 2:
         return Ratio(value=math.exp(mean), low=0.0, high=math.inf, pairs=len(logs))
     quantile = _student(len(logs) - 1, (1 + CONFIDENCE) / 2)
-    half = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
+    squares = math.fsum((each - mean) ** 2 for each in logs)
+    half = quantile * math.sqrt(squares / (len(logs) - 1) / len(logs))
     return Ratio(
         value=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half), pairs=len(logs)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -56,6 +57,7 @@ def spark(sample: Sample) -> Spark | None:
     )
 
 
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("dsresults", "templates"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from era_trees import era_tree
-from lab import ROOT
+from shipped import MATRIX
 
 from dsbisect.commits import commit_candidates as supplying
 from dsbisect.commits.commit_candidates import SourceSupply
@@ -15,10 +15,8 @@ from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError
-from dsharness.matrix import load_matrix
 from dsharness.model import Build, DriverName, Image, Provenance, Toolchain
 
-MATRIX = load_matrix(ROOT / "matrix.yaml")
 ENGINE = Engine(
     podman_version="4.3.1", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 from histories import MAIN_C, Past
-from lab import ROOT
+from shipped import MATRIX
 
 from dsbisect.commits.commit_range import survey
 from dsbisect.commits.commits_forecast import expected, expected_text
 from dsbisect.commits.commits_request import Ask, patches_of, tree_of
 from dsharness.errors import EditError, SourceError
-from dsharness.matrix import find_settings, find_workload, load_matrix
+from dsharness.matrix import find_settings, find_workload
 
-MATRIX = load_matrix(ROOT / "matrix.yaml")
 UI = "src/cockpit/one.jsx"
 
 

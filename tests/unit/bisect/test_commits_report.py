@@ -6,14 +6,13 @@ import json
 
 import pytest
 from goldens import assert_golden
-from lab import ROOT
+from shipped import MATRIX
 from worlds import World
 
 from dsbisect.commits.commits_study import CommitsResult
 from dsbisect.commits.commits_text import answer_text, write_findings
 from dsbisect.search.plain.halving_search import Halving
 from dsbuilds.history.culprit import Suspect
-from dsharness.matrix import load_matrix
 from dsharness.model import AppliedPatch, Campaign, DriverName, Image, Provenance
 from dsresults.commits_result import (
     CommitFindings,
@@ -24,7 +23,6 @@ from dsresults.commits_result import (
     FunctionRuns,
 )
 
-MATRIX = load_matrix(ROOT / "matrix.yaml")
 LINE = tuple(f"{number:012x}" for number in range(16))
 HASH = "0123456789abcdef0123456789abcdef01234567"
 STORY: dict[str, object] = {

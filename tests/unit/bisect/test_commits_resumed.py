@@ -40,7 +40,7 @@ def proof(started_at: str) -> Campaign:
 
 
 def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
-    answered = search(store, 0)
+    answered = search(store, 0, RecordingWatcher())
     watcher = RecordingWatcher()
     assert chase(store, watcher)._stands(QUESTION, Halving()) is None  # it came to its end
     store.add_campaign(proof("2999-01-01T00:00:00+00:00"))
@@ -50,5 +50,5 @@ def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
 
 def test_an_answer_from_before_another_stop_does_not(store):
     store.add_campaign(proof("2001-01-01T00:00:00+00:00"))
-    search(store, 0)
+    search(store, 0, RecordingWatcher())
     assert chase(store, RecordingWatcher())._stands(QUESTION, Halving()) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from era_trees import era_tree
-from lab import ROOT
+from shipped import MATRIX
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.executed_code import executed_code, judged_code
@@ -15,11 +15,9 @@ from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory
 from dsbuilds.history.changed_code import ChangedCode, FunctionCount, Place
 from dsharness.containers.engine import Engine
-from dsharness.matrix import load_matrix
 from dsharness.model import Settings
 from dsresults.commits_result import executed_text
 
-MATRIX = load_matrix(ROOT / "matrix.yaml")
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from lab import ROOT
+from shipped import MATRIX
 
 from dsbisect.lab.lab_plan import LabPlan
 from dsharness.errors import UsageError
 from dsharness.loads import LOADS
 from dsharness.machine.host import CpuPlan
-from dsharness.matrix import load_matrix
 from dsharness.model import LdcltWorkload, Settings, SystemName
 
 BINDS = LdcltWorkload(id="bind-one", title="binds")
 DEFAULT = Settings(id="default")
-MATRIX = load_matrix(ROOT / "matrix.yaml")
 
 
 def refuse_unfit(workload: LdcltWorkload, settings: Settings) -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lab import ROOT
+from shipped import MATRIX
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.lab.lab_plan import LabPlan
@@ -16,10 +16,8 @@ from dsbisect.lab.laboratory import Laboratory
 from dsharness.containers.engine import Engine
 from dsharness.machine import host
 from dsharness.machine.host import CpuPlan, machine_id, place_id
-from dsharness.matrix import load_matrix
 from dsharness.model import Image, Settings
 
-MATRIX = load_matrix(ROOT / "matrix.yaml")
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import get_args
 
 import pytest
 from measured import WorldBenches
+from shipped import MATRIX
 from watchers import RecordingWatcher
 from worlds import World, with_metric
 
@@ -19,7 +19,6 @@ from dsbisect.search.question import Question, Search
 from dsbisect.search.replay import replay
 from dsbisect.search.search_record import search_of
 from dsharness.errors import UsageError
-from dsharness.matrix import load_matrix
 from dsharness.measure.metrics import LATENCY, METRICS, RATE, find_metric
 from dsharness.model import DECIDER, Boundary, LdcltWorkload, Sample
 from dsresults.report import report_data
@@ -28,7 +27,6 @@ from dsresults.store import Store
 
 NAMES = tuple(f"c{number}" for number in range(12))
 STEP = 7
-MATRIX = load_matrix(Path(__file__).resolve().parents[3] / "matrix.yaml")
 WORKLOAD = LdcltWorkload(id="w", title="binds")
 
 

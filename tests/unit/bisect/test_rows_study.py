@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 
 import pytest
+from shipped import MATRIX
 from watchers import RecordingWatcher
 from worlds import World
 
@@ -11,11 +11,10 @@ from dsbisect.rows.rows_request import Request
 from dsbisect.rows.rows_study import run_study
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
-from dsharness.matrix import find_series, find_settings, load_matrix
+from dsharness.matrix import find_series, find_settings
 from dsharness.model import LdcltWorkload, Machine, Procedure, Setup
 from dsresults.store import Store
 
-MATRIX = load_matrix(Path(__file__).parents[3] / "matrix.yaml")
 ENGINE = Engine(
     podman_version="5", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,

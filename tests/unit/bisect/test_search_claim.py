@@ -120,7 +120,7 @@ def test_an_interrupted_search_lets_go(place: Path) -> None:
                     QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(),
                     lab=Stopped(0), store=store, listener=RecordingWatcher(),
                 )  # fmt: skip
-        assert search(store, 0).boundary is not None
+        assert search(store, 0, RecordingWatcher()).boundary is not None
     assert [each.name for each in threading.enumerate() if each.name == "claim"] == []
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from histories import Past
+from shipped import MATRIX
 
 from dsbisect.cli.survey import summary_of, table_of
 from dsbisect.survey import probe, tag_survey
@@ -22,11 +23,9 @@ from dsharness.errors import (
     SourceError,
     UnreachableError,
 )
-from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import Golden
 from dsharness.model import Image
 
-MATRIX = load_matrix(Path(__file__).parents[3] / "matrix.yaml")
 ENGINE = Engine(
     podman_version="5", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,

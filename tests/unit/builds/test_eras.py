@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from era_trees import ERA_TREES
-from lab import ROOT
 from pydantic import ValidationError
+from shipped import MATRIX
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.needs import eras, needs_of
@@ -21,12 +21,10 @@ from dsbuilds.toolchains.toolchain_choice import (
 from dsbuilds.toolchains.toolchain_image import render
 from dsbuilds.toolchains.traits import Crates, numbers, versions_of
 from dsharness.errors import BuildError, MatrixError
-from dsharness.matrix import load_matrix
 from dsharness.model import Family, Toolchain
 from dsharness.products import build_needs_file
 
 DATA = build_needs_file("389-ds")
-MATRIX = load_matrix(ROOT / "matrix.yaml")
 PATHS = {
     "main": "ldap/servers/slapd/main.c", "lock": "src/Cargo.lock", "m4": "m4/pcre.m4",
     "configure": "configure.ac", "makefile": "Makefile.am",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from goldens import assert_golden
+from shipped import MATRIX
 
-from dsharness.matrix import load_matrix
 from dsharness.matrix.loader import matrix_schema, schema_text
 from dsharness.matrix.releases import known_releases
 from dsharness.matrix.row_text import row_text, rows_text
@@ -16,7 +16,6 @@ from dsharness.model import Matrix, Outcome
 from dsharness.yaml_files.model_keys import allowed_keys
 
 ROOT = Path(__file__).resolve().parents[3]
-MATRIX = load_matrix(ROOT / "matrix.yaml")
 ROWS = {row.id: row for row in MATRIX.rows}
 
 # system, FreeIPA, 389-ds and verdict, as published

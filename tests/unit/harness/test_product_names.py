@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ def names() -> set[str]:
     return found - ORDINARY
 
 
+@cache
 def lines() -> list[tuple[str, str]]:
     """File and line of all that names a product."""
     pattern = re.compile("|".join(map(re.escape, names())), re.IGNORECASE)

@@ -179,16 +179,18 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path], "no half-written file is left"
 
 
-LOUD = ["sh", "-c", "echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last"]
+def loud(megabytes: int) -> list[str]:
+    words = f"echo first; head -c {megabytes}000000 /dev/zero | tr '\\0' x; echo; echo last"
+    return ["sh", "-c", words]
 
 
 def test_what_says_too_much_takes_no_memory_and_little_log(tmp_path: Path) -> None:
-    """200 MB are said by a command; the lab that runs it stays as small as it was."""
+    """150 MB are said by a command; the lab that runs it stays as small as it was."""
     code = (
         "import re, sys\n"
         "from pathlib import Path\n"
         "from dsharness.process.command import run\n"
-        f"done = run({LOUD!r}, log=Path(sys.argv[1]), keep_bytes=1 << 20)\n"
+        f"done = run({loud(150)!r}, log=Path(sys.argv[1]), keep_bytes=1 << 20)\n"
         "lines = done.stdout.splitlines()\n"
         "most = re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1]\n"
         "print(done.ok, lines[0], lines[-1], len(done.stdout) >> 20, int(most) >> 10)\n"
@@ -202,7 +204,7 @@ def test_what_says_too_much_takes_no_memory_and_little_log(tmp_path: Path) -> No
 
 
 def test_an_answer_that_is_not_whole_is_none() -> None:
-    done = run(LOUD)
+    done = run(loud(70))
     assert (done.status, done.ok) == (0, False)
     assert "too much output" in str(done)[-200:]
 

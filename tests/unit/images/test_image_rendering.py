@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from rows import APT, DNF, KOJI, row_of
+from shipped import MATRIX
 
-from dsharness.matrix import load_matrix
 from dsharness.model import Row
 from dsimages.containerfile import render
 
-ROWS = load_matrix(ROOT.parents[1] / "matrix.yaml").rows
+ROWS = MATRIX.rows
 HOSTILE = [
     "x; touch /pwned",
     "$(touch /pwned)",
