@@ -104,6 +104,10 @@ def test_a_search_without_end_is_called_off() -> None:
         machine.run(0)
 
 
+def test_what_was_called_off_said_nothing() -> None:
+    assert play(OURS, Kind(n=40), 0, most_runs=3).said is Said.STOPPED
+
+
 @pytest.mark.parametrize("method", WITHOUT_A_PACKAGE)
 @pytest.mark.parametrize("seed", range(3))
 def test_every_search_finds_a_step_without_noise(method: str, seed: int) -> None:
