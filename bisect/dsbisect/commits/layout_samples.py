@@ -23,7 +23,7 @@ from dsharness.model import Campaign, Sample, Setup, Workload
 from dsresults.store import Store
 
 
-class SampleSource(Protocol):
+class ReadyLab(Protocol):
     """What a laboratory offers to those who only want samples."""
 
     @property
@@ -42,7 +42,7 @@ class LayoutRuns:
 
     ask: Ask
     campaign: Campaign
-    lab: SampleSource
+    lab: ReadyLab
     store: Store
     watcher: Watcher
     turns: int = 0
@@ -50,7 +50,7 @@ class LayoutRuns:
 
     @classmethod
     def begun(
-        cls, series: str, ask: Ask, *, lab: SampleSource, store: Store, watcher: Watcher
+        cls, series: str, ask: Ask, *, lab: ReadyLab, store: Store, watcher: Watcher
     ) -> LayoutRuns:
         campaign = Campaign(
             id=str(uuid.uuid4()),

@@ -206,7 +206,7 @@ def test_a_plan_tells_by_how_much_builds_differ_even_if_it_is_refused(
     monkeypatch.setenv("DSBISECT_MATRIX", str(ROOT / "matrix.yaml"))
     store = f"sqlite:///{tmp_path}/results.db"
     asked = [
-        "plan", "--repo", "r", "--layouts", "3", "--drop", drop, "--candidates", "8", "--store",
+        "plan", "--repo", "r", "--layouts", "3", "--drop", drop, "--candidates", "3", "--store",
         store,
     ]  # fmt: skip
     done = CliRunner().invoke(root.app, asked)

@@ -39,16 +39,21 @@ def run(store, benches, search=None):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("search", [Halving(), Bayes(), Bayes(survey_up_to=9)])
+PLACES = [
+    (1, (), {}),
+    (4, ("d",), {}),  # just before the step
+    (4, ("c", "d", "e"), {"b": "no such package"}),  # all around it
+    (7, (), {"b": "no such package"}),
+    (7, ("d",), {}),
+    (1, ("c", "d", "e"), {}),
+]
+
+
 @pytest.mark.parametrize(
-    ("step", "refuses", "known"),
+    ("search", "step", "refuses", "known"),
     [
-        (1, (), {}),
-        (4, ("d",), {}),  # just before the step
-        (4, ("c", "d", "e"), {"b": "no such package"}),  # all around it
-        (7, (), {"b": "no such package"}),
-        (7, ("d",), {}),
-        (1, ("c", "d", "e"), {}),
+        *((search, *place) for search in (Halving(), Bayes()) for place in PLACES),
+        *((Bayes(survey_up_to=9), *place) for place in PLACES[1:3]),
     ],
 )
 def test_the_same_answer_bit_for_bit(store, search, step, refuses, known):
