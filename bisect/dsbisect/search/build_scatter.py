@@ -22,7 +22,7 @@ LEAST_BUILDS = 2  # of one source; and at least so many runs of each
 SEVERAL = 5.0  # a step below so many times the scatter needs several builds
 BUILDS = 3  # of each side, if so
 PILOT_RUNS, MOST_RUNS = 5, 40  # of each build
-FINE = 8.0  # the mean of a build's runs is known to this part of the step
+FINE = 4.0  # the mean of a build's runs is known to this part of the step
 
 Groups = Sequence[Sequence[float]]  # the logs of the runs, by build
 

@@ -90,7 +90,7 @@ def test_more_noise_asks_for_more_runs_within_bounds():
     random = np.random.default_rng(6)
     quiet, loud = (groups(random, 6, 10, 0.02, noise) for noise in (0.005, 0.04))
     assert runs_each(quiet, 0.05) == PILOT_RUNS
-    assert PILOT_RUNS < runs_each(loud, 0.1) < MOST_RUNS
+    assert PILOT_RUNS < runs_each(loud, 0.05) < MOST_RUNS
     assert runs_each(loud, 0.01) == MOST_RUNS
 
 

@@ -76,7 +76,7 @@ def runs(lab: ToyLab, store: Store) -> LayoutRuns:
 
 @pytest.mark.parametrize(
     ("noise", "step", "wanted"),
-    [(0.001, 0.05, PILOT_RUNS), (0.01, 0.03, 9), (0.5, 0.05, MOST_RUNS)],
+    [(0.001, 0.05, PILOT_RUNS), (0.02, 0.03, 9), (0.5, 0.05, MOST_RUNS)],
 )
 def test_the_noise_says_how_many_runs_of_each(
     tmp_path: Path, noise: float, step: float, wanted: int
