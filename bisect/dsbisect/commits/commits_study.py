@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from dsbisect.commits.commit_candidates import SourceSupply
@@ -13,7 +14,7 @@ from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
 from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of, toolchains_of
 from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
-from dsbisect.commits.layout_samples import LayoutRuns
+from dsbisect.commits.layout_samples import LayoutRuns, without_search
 from dsbisect.commits.line_queue import hunt
 from dsbisect.commits.proof import Case, SeveralBuilds, judged, prove
 from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
@@ -242,11 +243,16 @@ class CommitsStudy:
     def _executed(self, boundary: Boundary) -> ExecutedCode | None:
         if not self.ask.proof or boundary.after is None or boundary.before is None:
             return None
-        return executed_code(
-            boundary.before, boundary.after,
-            supply=self.supply, lab=self.laboratory, workload=self.ask.workload,
-            progress=self.watcher.preparing,
-        )  # fmt: skip
+        with self._without_search((boundary.before, boundary.after)):
+            return executed_code(
+                boundary.before, boundary.after,
+                supply=self.supply, lab=self.laboratory, workload=self.ask.workload,
+                progress=self.watcher.preparing,
+            )  # fmt: skip
+
+    def _without_search(self, line: tuple[str, ...]) -> AbstractContextManager[Campaign]:
+        setup = self.laboratory.setup
+        return without_search(self.store, self.ask, self.scope.name, line, setup)
 
     def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:
         if not self.ask.proof or boundary.after is None or boundary.before is None:
@@ -279,15 +285,17 @@ class CommitsStudy:
             return None
 
         def measure(before: tuple[str, ...], after: tuple[str, ...]) -> PooledStep:
-            runs = LayoutRuns.begun(
-                self.scope.name, self.ask, lab=self.laboratory, store=self.store,
-                watcher=self.watcher,
-            )  # fmt: skip
-            try:
-                groups = runs.to_see(step, (*before, *after))
-            finally:
-                for name in (*before, *after):
-                    self.laboratory.retire(name)
+            names = (*before, *after)
+            with self._without_search(names) as campaign:
+                runs = LayoutRuns(
+                    ask=self.ask, campaign=campaign, lab=self.laboratory, store=self.store,
+                    watcher=self.watcher,
+                )  # fmt: skip
+                try:
+                    groups = runs.to_see(step, names)
+                finally:
+                    for name in names:
+                        self.laboratory.retire(name)
             first, second = ([groups[name] for name in side] for side in (before, after))
             return pooled_step(first, second, self.options.level)
 

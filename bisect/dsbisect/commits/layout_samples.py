@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -15,6 +16,7 @@ from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import open_lab
 from dsbisect.lab.watcher import SamplesListener, Watcher
 from dsbisect.search.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
+from dsbisect.search.question import Question
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
@@ -26,14 +28,48 @@ from dsresults.store import Store
 class ReadyLab(Protocol):
     """What a laboratory offers to those who only want samples."""
 
-    @property
-    def setup(self) -> Setup: ...
-
     def ready(self, candidate: str) -> None: ...
 
     def samples(
         self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
     ) -> Iterator[Sample]: ...
+
+
+@contextmanager
+def without_search(
+    store: Store, ask: Ask, series_id: str, line: tuple[str, ...], setup: Setup
+) -> Iterator[Campaign]:
+    """The campaign of a part of a run that is no search.
+
+    If the run is stopped in it, it is left unfinished: the next run sees that, and goes on from
+    the answers that there were.
+    """
+    campaign = Campaign(
+        id=str(uuid.uuid4()),
+        kind="measure",
+        series_id=series_id,
+        line=line,
+        workload_id=ask.workload.id,
+        settings_id=ask.settings.id,
+        metric=ask.metric,
+        started_at=_now(),
+        fingerprint=content_key(setup.model_dump(mode="json")),
+    )
+    store.add_campaign(campaign)
+    yield campaign
+    question = Question(
+        series_id=series_id,
+        line=line,
+        workload_id=ask.workload.id,
+        settings_id=ask.settings.id,
+        metric=ask.metric,
+    )
+    done = question.boundary(found=False, direction="unknown", summary="measured without a search")
+    store.finish_campaign(campaign.id, done, _now())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(kw_only=True)
@@ -47,23 +83,6 @@ class LayoutRuns:
     watcher: Watcher
     turns: int = 0
     logs: dict[str, list[float]] = field(default_factory=dict)  # of the decider, by build
-
-    @classmethod
-    def begun(
-        cls, series: str, ask: Ask, *, lab: ReadyLab, store: Store, watcher: Watcher
-    ) -> LayoutRuns:
-        campaign = Campaign(
-            id=str(uuid.uuid4()),
-            kind="measure",
-            series_id=f"{series}:layouts",
-            workload_id=ask.workload.id,
-            settings_id=ask.settings.id,
-            metric=ask.metric,
-            started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            fingerprint=content_key(lab.setup.model_dump(mode="json")),
-        )
-        store.add_campaign(campaign)
-        return cls(ask=ask, campaign=campaign, lab=lab, store=store, watcher=watcher)
 
     def measure(self, names: Sequence[str], runs: int) -> Mapping[str, list[float]]:
         """Until each has had so many runs; those that may not be used are left out."""
@@ -116,7 +135,10 @@ def scatter_of_builds(
         for failure in laboratory.failures.values():
             raise failure
         watcher.expect(number * runs)
-        measured = LayoutRuns.begun(
-            repository.name, ask, lab=laboratory, store=store, watcher=watcher
-        )
-        return build_scatter(list(measured.measure(names, runs).values()))
+        series = f"{repository.name}:layouts"
+        with without_search(store, ask, series, names, laboratory.setup) as campaign:
+            measured = LayoutRuns(
+                ask=ask, campaign=campaign, lab=laboratory, store=store, watcher=watcher
+            )
+            groups = measured.measure(names, runs)
+        return build_scatter(list(groups.values()))

@@ -19,8 +19,8 @@ from worlds import sample_of
 from dsbisect.cli import root
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commits_request import Ask
-from dsbisect.commits.commits_study import CommitsStudy
-from dsbisect.commits.layout_samples import LayoutRuns
+from dsbisect.commits.commits_study import CommitsStudy, _interrupted
+from dsbisect.commits.layout_samples import LayoutRuns, without_search
 from dsbisect.commits.proof import Case, SeveralBuilds, pooled, prove
 from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
 from dsbuilds.sources.source_tree import Tree
@@ -45,10 +45,6 @@ class ToyLab:
     noise: float
     asked: list[tuple[str, ...]] = field(default_factory=list)
 
-    @property
-    def setup(self) -> Setup:
-        return Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
-
     def ready(self, candidate: str) -> None:
         assert candidate in NAMES
 
@@ -66,12 +62,23 @@ class ToyLab:
             )  # fmt: skip
 
 
-def runs(lab: ToyLab, store: Store) -> LayoutRuns:
-    ask = Ask(
-        matrix=MATRIX, workload=MATRIX.workloads[0], settings=Settings(id="default"),
-        repository="r", good="a", bad="b",
-    )  # fmt: skip
-    return LayoutRuns.begun("series", ask, lab=lab, store=store, watcher=RecordingWatcher())
+ASK = Ask(
+    matrix=MATRIX, workload=MATRIX.workloads[0], settings=Settings(id="default"),
+    repository="r", good="a", bad="b",
+)  # fmt: skip
+SETUP = Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
+
+
+def test_a_run_that_is_stopped_outside_a_search_is_found_interrupted(tmp_path: Path) -> None:
+    with Store.open(f"sqlite:///{tmp_path}/results.db") as store:
+        with without_search(store, ASK, "series", ("a", "b"), SETUP):
+            pass
+        assert _interrupted("series", ASK, store) is None
+        with pytest.raises(KeyboardInterrupt), without_search(store, ASK, "series", ("a",), SETUP):
+            raise KeyboardInterrupt
+        stopped = _interrupted("series", ASK, store)
+    assert stopped is not None
+    assert stopped.line == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +90,12 @@ def test_the_noise_says_how_many_runs_of_each(
 ) -> None:
     lab = ToyLab(noise=noise)
     with Store.open(f"sqlite:///{tmp_path}/results.db") as store:
-        measured = runs(lab, store)
-        groups = measured.to_see(step, NAMES)
-        kept = store.samples(campaign_id=measured.campaign.id)
+        with without_search(store, ASK, "series", NAMES, SETUP) as campaign:
+            measured = LayoutRuns(
+                ask=ASK, campaign=campaign, lab=lab, store=store, watcher=RecordingWatcher()
+            )
+            groups = measured.to_see(step, NAMES)
+        kept = store.samples(campaign_id=campaign.id)
     assert len(lab.asked) == wanted
     assert [len(groups[name]) for name in NAMES] == [wanted - 1, wanted, wanted, wanted]
     assert len(kept) == len(NAMES) * wanted
