@@ -52,7 +52,9 @@ class Site:
 
     def until(self, said: Callable[[int], bool]) -> None:
         wait_until(
-            lambda: True if said(self.ticks) else None, Deadline.after(300), what="the build to tick"
+            lambda: True if said(self.ticks) else None,
+            Deadline.after(300),
+            what="the build to tick",
         )
 
     def left(self) -> list[str]:
