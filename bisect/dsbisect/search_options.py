@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from dsharness.errors import UsageError
@@ -19,6 +20,7 @@ SearchName = Literal["statistical", "plain"]
 RUN_OVERHEAD_S = 1.3  # around the load itself
 START_S = 1.5  # a server whose golden state is ready
 CONFIRMED = 2  # runs of both neighbours: effects, and what is left to explain, rest on these
+WITNESS_RUNS = 3  # more of each, where the rate cannot tell yet
 LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
 
 
@@ -36,6 +38,10 @@ class SearchOptions:
     max_runs: int = 2000
     max_builds: int | None = None
     max_hours: float | None = None
+    smallest_pct: float | None = None  # smaller differences don't matter
+    expected_pct: float | None = None  # a difference that someone reported
+    inside: int = 0  # places to measure before "no difference"
+    every: bool = False  # go on for a second step
     paired: bool = False  # this machine measures two candidates at the same time
 
     def __post_init__(self) -> None:
@@ -48,9 +54,13 @@ class SearchOptions:
             ("--max-runs", self.max_runs),
             ("--max-builds", self.max_builds),
             ("--max-hours", self.max_hours),
+            ("--smallest", self.smallest_pct),
+            ("--expected", self.expected_pct),
         ):
             if value is not None and not value > 0:
                 raise UsageError(f"{option} {value:g}: must be above 0", hint="leave it out")
+        if self.inside < 0:
+            raise UsageError(f"--inside {self.inside}: must not be below 0", hint="leave it out")
 
     def search(
         self,
@@ -74,7 +84,14 @@ class SearchOptions:
             return Halving()
         return Bayes(
             certainty=Certainty(
-                level=self.level, real=max(Certainty.real, self.level), least_runs=CONFIRMED
+                level=self.level,
+                real=max(Certainty.real, self.level),
+                least_runs=CONFIRMED,
+                witness_runs=WITNESS_RUNS,
+                smallest=self.smallest_log,
+                expected=_log(self.expected_pct),
+                inside=self.inside,
+                every=self.every,
             ),
             costs=Costs(
                 run_s=run_s(workload, paired=self.paired),
@@ -89,6 +106,24 @@ class SearchOptions:
                 seconds=None if self.max_hours is None else 3600 * self.max_hours,
             ),
             prior=prior or {},
-            belief=belief or Belief(),
+            belief=self.belief(belief or Belief()),
             survey_up_to=survey_up_to,
         )
+
+    @property
+    def smallest_log(self) -> float | None:
+        """Of an expected difference half is enough."""
+        expected = _log(self.expected_pct)
+        return _log(self.smallest_pct) or (None if expected is None else expected / 2)
+
+    def belief(self, belief: Belief) -> Belief:
+        smallest = self.smallest_log
+        if smallest is not None:
+            belief = replace(belief, smallest_effect=math.exp(smallest), least_in_noise=0.0)
+        if self.expected_pct is not None:
+            belief = replace(belief, expected_effect=1 + self.expected_pct / 100)
+        return belief
+
+
+def _log(pct: float | None) -> float | None:
+    return None if pct is None else math.log1p(pct / 100)

@@ -11,6 +11,9 @@ from dsbisect.cli.common_options import (
     DEFAULT_METRIC,
     AsJson,
     EventLines,
+    EveryStep,
+    Expected,
+    Inside,
     Keep,
     Level,
     MaxBuilds,
@@ -21,6 +24,7 @@ from dsbisect.cli.common_options import (
     ReportFolder,
     SearchRule,
     SettingsId,
+    Smallest,
     StorePlace,
     outside,
 )
@@ -103,6 +107,10 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     max_runs: MaxRuns = SearchOptions.max_runs,
     max_builds: MaxBuilds = None,
     max_hours: MaxHours = None,
+    smallest: Smallest = None,
+    expected: Expected = None,
+    inside: Inside = 0,
+    every: EveryStep = False,
     events: EventLines = False,
     prior: Annotated[
         list[str] | None,
@@ -123,7 +131,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     from dsbisect.cli.progress_json import Events
     from dsbisect.cli.progress_terminal import Watch
     from dsbisect.commits.commit_range import survey
-    from dsbisect.commits.commits_forecast import expected, expected_text
+    from dsbisect.commits.commits_forecast import expected_text, forecast_of
     from dsbisect.commits.commits_request import Ask
     from dsbisect.commits.commits_study import run_commits
     from dsbisect.commits.commits_text import answer_text, write_findings
@@ -135,7 +143,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
 
     options = SearchOptions(
         name=search, level=level, max_runs=max_runs, max_builds=max_builds,
-        max_hours=max_hours,
+        max_hours=max_hours, smallest_pct=smallest,
+        expected_pct=expected, inside=inside, every=every,
     )  # fmt: skip
     checked = load_matrix(matrix, folder=False)
     ask = Ask(
@@ -160,7 +169,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         flat=no_prior,
     )
     scope = survey(ask)
-    forecast = expected(ask, scope)
+    forecast = forecast_of(ask, scope)
     if dry_run:
         text = forecast.model_dump_json(indent=2) if as_json else expected_text(forecast)
         typer.echo(text)

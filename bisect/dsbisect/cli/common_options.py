@@ -72,6 +72,31 @@ MaxHours = Annotated[
     float | None,
     typer.Option("--max-hours", help="Stop after N hours.", show_default=False),
 ]
+Smallest = Annotated[
+    float | None,
+    typer.Option(
+        "--smallest",
+        metavar="PCT",
+        help="Ignore smaller differences. Default: what the noise of the runs allows.",
+        show_default=False,
+    ),
+]
+Expected = Annotated[
+    float | None,
+    typer.Option(
+        "--expected",
+        metavar="PCT",
+        help="A difference that was reported: stops early if it does not reproduce.",
+        show_default=False,
+    ),
+]
+Inside = Annotated[
+    int,
+    typer.Option(
+        "--inside", metavar="K", help='Measure K places inside before saying "no difference".'
+    ),
+]
+EveryStep = Annotated[bool, typer.Option("--all", help="Go on for a second step when one is sure.")]
 EventLines = Annotated[
     bool,
     typer.Option("--events", help="Print progress as JSON lines on standard error."),

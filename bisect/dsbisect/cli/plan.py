@@ -187,6 +187,7 @@ def _text(plan: Forecast) -> str:
             f"  runs:   {plan.runs:.0f} (at most, in 9 of 10 searches: {plan.most_runs:.0f})",
             f"  builds: {plan.builds:.1f}",
             f"  hours:  {plan.hours:.2f}",
-            f"  right:  {plan.right:.0%}; names another one: {plan.wrong:.0%}",
+            f"  right:  {plan.right:.0%} ± {plan.right_error:.0%}",
+            f"  wrong:  {plan.wrong:.0%} ± {plan.wrong_error:.0%} (names another one)",
         ]
     )

@@ -12,6 +12,9 @@ from dsbisect.cli.common_options import (
     DEFAULT_METRIC,
     AsJson,
     EventLines,
+    EveryStep,
+    Expected,
+    Inside,
     Keep,
     Level,
     MatrixFile,
@@ -23,6 +26,7 @@ from dsbisect.cli.common_options import (
     ReportFolder,
     SearchRule,
     SettingsId,
+    Smallest,
     StorePlace,
 )
 from dsbisect.search_options import SearchOptions
@@ -62,6 +66,10 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     max_runs: MaxRuns = SearchOptions.max_runs,
     max_builds: MaxBuilds = None,
     max_hours: MaxHours = None,
+    smallest: Smallest = None,
+    expected: Expected = None,
+    inside: Inside = 0,
+    every: EveryStep = False,
     events: EventLines = False,
     as_json: AsJson = False,
 ) -> None:
@@ -77,7 +85,8 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     decider = find_metric(metric).name
     options = SearchOptions(
         name=search, level=level, max_runs=max_runs, max_builds=max_builds,
-        max_hours=max_hours,
+        max_hours=max_hours, smallest_pct=smallest,
+        expected_pct=expected, inside=inside, every=every,
     )  # fmt: skip
     checked = load_matrix(matrix)
     request = Request(

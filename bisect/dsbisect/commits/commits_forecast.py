@@ -36,7 +36,7 @@ class CommitsForecast(Value):
     notes: tuple[str, ...] = ()
 
 
-def expected(ask: Ask, scope: Range) -> CommitsForecast:
+def forecast_of(ask: Ask, scope: Range) -> CommitsForecast:
     """A forecast for one large culprit on a line where every commit builds."""
     steps = math.ceil(math.log2(max(1, len(scope.line) - 1)))
     clean = 2 if ask.proof else 0

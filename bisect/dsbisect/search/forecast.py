@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pydantic import Field
@@ -18,9 +18,10 @@ from scipy.special import chdtri
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search.bayes.track import Floats
 from dsbisect.search.build_scatter import BuildScatter
 from dsbisect.search.question import Search
-from dsbisect.search.simulation import Rehearsed, rehearse
+from dsbisect.search.simulation import Rehearsed, RunNoise, rehearse
 from dsharness.errors import InconclusiveError, UsageError
 from dsharness.measure.metrics import COST, RATE, Metric
 from dsharness.model import Sample, Value
@@ -48,6 +49,8 @@ class Forecast(Value):
     rehearsals: int
     right: float = Field(description="chance that the culprit is named, and no other")
     wrong: float = Field(description="chance that another one is named")
+    right_error: float = Field(description="one standard error of it, from so few rehearsals")
+    wrong_error: float
     builds_differ: BuildScatter | None = Field(
         default=None, description="by how much builds of one source differ, if it was measured"
     )
@@ -72,6 +75,9 @@ class Noise:
     low: float
     high: float
     runs: int = 0
+    freedom: int = 0  # of the estimate; 0: it is certain
+    rate_slope: float = 1.0  # by how much a run's rate follows its cost
+    rate_rest: float = 0.0  # and how much it varies by itself
 
     @classmethod
     def given(cls, pct: float) -> Noise:
@@ -88,7 +94,17 @@ class Noise:
         low, high = (
             size * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (tail, 1 - tail)
         )
-        return cls(size=size, low=low, high=high, runs=runs)
+        return cls(size=size, low=low, high=high, runs=runs, freedom=freedom)
+
+    def drawn(self, seed: int) -> RunNoise:
+        """One of the noises that the pilot leaves possible."""
+        times = 1.0
+        if self.freedom > 0:
+            chance = np.random.default_rng([seed, self.freedom])
+            times = math.sqrt(self.freedom / float(chance.chisquare(self.freedom)))
+        return RunNoise(
+            cost=times * self.size, rate_slope=self.rate_slope, rate_rest=times * self.rate_rest
+        )
 
 
 def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
@@ -103,8 +119,14 @@ def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
             + (f"; refused: {failed[0]}" if failed else ""),
             hint="raise --samples, or find out why runs fail: `dsbisect results list`",
         )
-    size = statistics.stdev(math.log(value) for value in values)
-    return Noise.seen(size, freedom=len(values) - 1, runs=len(values))
+    logs = [math.log(value) for value in values]
+    noise = Noise.seen(statistics.stdev(logs), freedom=len(logs) - 1, runs=len(logs))
+    rates = [math.log(rate) for sample in usable if (rate := RATE.slowness(sample))]
+    if len(rates) != len(logs) or values is not costs or noise.size == 0:
+        return noise
+    slope, _ = statistics.linear_regression(logs, rates)
+    rest = [rate - slope * log for log, rate in zip(logs, rates, strict=True)]
+    return replace(noise, rate_slope=slope, rate_rest=statistics.stdev(rest))
 
 
 def forecast(noise: Noise, wanted: Wanted, search: Search, costs: Costs) -> Forecast:
@@ -112,9 +134,12 @@ def forecast(noise: Noise, wanted: Wanted, search: Search, costs: Costs) -> Fore
     done: list[Rehearsed] = []
     drop = math.log1p(wanted.drop_pct / 100)
     while len(done) < REHEARSALS and not _clear(done):
-        done.append(rehearse(search, wanted.candidates, drop, noise.size, seed=len(done)))
+        done.append(
+            rehearse(search, wanted.candidates, drop, noise.drawn(len(done)), seed=len(done))
+        )
     taken = np.array([each.runs for each in done], dtype=np.float64)
     builds = np.array([each.builds for each in done], dtype=np.float64)
+    right, wrong = (sum(hits) / len(done) for hits in _hits(done))
     seconds = taken.mean() * costs.run_s + builds.mean() * (costs.start_s + costs.prepare_s)
     return Forecast(
         noise_pct=_pct(noise.size),
@@ -124,13 +149,31 @@ def forecast(noise: Noise, wanted: Wanted, search: Search, costs: Costs) -> Fore
         candidates=wanted.candidates,
         smallest_visible_pct=_pct(smallest_visible(noise.size, wanted.most_runs)),
         runs=round(float(taken.mean()), 1),
-        most_runs=float(np.percentile(taken, 90)),
+        most_runs=_exceeded_by_a_tenth(taken),
         builds=round(float(builds.mean()), 1),
         hours=round(float(seconds) / 3600, 3),
-        right=round(sum(each.right for each in done) / len(done), 3),
-        wrong=round(sum(each.wrong for each in done) / len(done), 3),
+        right=round(right, 3),
+        wrong=round(wrong, 3),
+        right_error=round(_error(right, len(done)), 3),
+        wrong_error=round(_error(wrong, len(done)), 3),
         rehearsals=len(done),
     )
+
+
+def _hits(done: Sequence[Rehearsed]) -> tuple[list[bool], list[bool]]:
+    return [each.right for each in done], [each.wrong for each in done]
+
+
+def _exceeded_by_a_tenth(taken: Floats) -> float:
+    """What one more search exceeds with a chance of a tenth: an order statistic of these."""
+    at = min(len(taken), math.ceil(0.9 * (len(taken) + 1)))
+    return float(np.sort(taken)[at - 1])
+
+
+def _error(share: float, count: int) -> float:
+    """One standard error; half a case more of each kind, so that 100 % has one too."""
+    safe = (share * count + 0.5) / (count + 1)
+    return math.sqrt(safe * (1 - safe) / count)
 
 
 def smallest_visible(noise: float, runs: int) -> float:

@@ -44,16 +44,27 @@ class Rehearsed:
         return self.named and not self.right
 
 
-def rehearse(search: Search, candidates: int, drop: float, noise: float, seed: int) -> Rehearsed:
-    """A step of ``drop`` (a log) at a place the seed decides, Gaussian noise on the log scale."""
+@dataclass(frozen=True, kw_only=True)
+class RunNoise:
+    """Of made-up runs, on the log scale: Gaussian, and the rate follows the cost in part."""
+
+    cost: float
+    rate_slope: float = 1.0
+    rate_rest: float = 0.0
+
+
+def rehearse(search: Search, candidates: int, drop: float, noise: RunNoise, seed: int) -> Rehearsed:
+    """A step of ``drop`` (a log) at a place the seed decides."""
     chance = np.random.default_rng([seed, candidates])
     line = tuple(f"c{number}" for number in range(candidates))
     step = int(chance.integers(1, candidates))
     index = {name: at for at, name in enumerate(line)}
 
     def run(name: str, _: int) -> SimulatedRun:
-        cost = drop * (index[name] >= step) + noise * float(chance.normal())
-        return SimulatedRun(cost=cost, rate=-cost)
+        level = drop * (index[name] >= step)
+        own = noise.cost * float(chance.normal())
+        rate = noise.rate_slope * own + noise.rate_rest * float(chance.normal())
+        return SimulatedRun(cost=level + own, rate=-level - rate)
 
     boundary, taken = walk(search, line, run)
     named = boundary.found and boundary.after is not None

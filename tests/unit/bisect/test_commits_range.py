@@ -7,7 +7,7 @@ from histories import MAIN_C, Past
 from shipped import MATRIX
 
 from dsbisect.commits.commit_range import survey
-from dsbisect.commits.commits_forecast import expected, expected_text
+from dsbisect.commits.commits_forecast import expected_text, forecast_of
 from dsbisect.commits.commits_request import Ask, patches_of, tree_of
 from dsharness.errors import EditError, SourceError
 from dsharness.matrix import find_settings, find_workload
@@ -129,14 +129,14 @@ def test_what_is_no_389_ds_is_refused(tmp_path, monkeypatch):
 
 def test_the_forecast_tells_candidates_builds_and_hours(past):
     asked = ask(grown(past))
-    forecast = expected(asked, survey(asked))
+    forecast = forecast_of(asked, survey(asked))
     assert forecast.builds >= 3
     assert forecast.clean_builds == 2
     assert forecast.hours > 0
     text = expected_text(forecast)
     assert text.startswith("7 commits, 3 candidates: about ")
     assert "and 2 equal to it (docs, web UI only)" in text
-    without = expected(ask(past, proof=False), survey(asked))
+    without = forecast_of(ask(past, proof=False), survey(asked))
     assert without.clean_builds == 0
     assert without.hours < forecast.hours
 
@@ -144,18 +144,18 @@ def test_the_forecast_tells_candidates_builds_and_hours(past):
 def test_ends_that_no_toolchain_builds_both_are_told_before_anything_is_built(past):
     past.commit("newer", {"configure.ac": "AC_INIT libpcre2 RUSTC\n"})  # Debian's crates
     asked = ask(past)
-    (note,) = expected(asked, survey(asked)).notes
+    (note,) = forecast_of(asked, survey(asked)).notes
     assert note.startswith("no toolchain builds both ends: they are built by debian-12 and")
     past.commit("back", {"configure.ac": "AC_INIT libpcre2\n"})
     asked = ask(past)
-    assert expected(asked, survey(asked)).notes == ()
+    assert forecast_of(asked, survey(asked)).notes == ()
 
 
 def test_a_long_line_takes_its_logarithm(past):
     for number in range(40):
         past.commit(f"c{number}", {MAIN_C: f"int main() {{ return {number}; }}\n"})
     asked = ask(past)
-    forecast = expected(asked, survey(asked))
+    forecast = forecast_of(asked, survey(asked))
     assert len(forecast.candidates) == 41
     assert forecast.builds == 2 + 6 + 2
 

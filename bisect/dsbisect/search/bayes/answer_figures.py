@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import chdtrc
 
 from dsbisect.search.bayes.belief import Beliefs, Certainty
 from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.evidence import evidence
+from dsbisect.search.bayes.posterior import Posterior
+from dsbisect.search.bayes.rate_witness import Difference, Word, difference, word
+from dsbisect.search.bayes.track import Ints
 from dsharness.model import CostStep, Outcome, Verdict
 
 WIDE = 2.58 * 1.25  # 99 % of a difference of medians, in standard errors of means
 EARLY_AND_LATE = 4  # runs of one candidate in each half, before they are compared
+RARE = 0.001  # a chance
 STRAY = 4.5  # standard errors
 
 
@@ -64,6 +69,15 @@ def visible_pct(beliefs: Beliefs) -> float:
     return 100 * math.expm1(max(largest, half))
 
 
+def builds_differ(found: Posterior) -> bool:
+    """Whether the candidates differ by clearly more than the noise of their runs."""
+    levels, counts = found.seen.middles, found.seen.counts
+    weights = counts / found.noise**2
+    middle = float(weights @ levels) / float(weights.sum())
+    square = float(weights @ (levels - middle) ** 2)
+    return bool(chdtrc(len(levels) - 1, square) < RARE)
+
+
 def unsteady(beliefs: Beliefs) -> str | None:
     """The canary: the same candidate early and late must cost the same."""
     # as measured: the posterior no longer contains what the machine's speed explains
@@ -87,6 +101,27 @@ def unsteady(beliefs: Beliefs) -> str | None:
                 "late as early, so the machine has changed"
             )
     return told
+
+
+def witnessed(beliefs: Beliefs) -> tuple[Word | None, Difference | None]:
+    """What the witness says of the named step, and its own difference."""
+    seen = beliefs.witness
+    if seen is None:
+        return None, None
+    before, after = _plateaus(beliefs, beliefs.top)
+    decider = difference(beliefs.posterior.seen, before, after)
+    told = difference(seen, before, after)
+    assert decider is not None  # noqa: S101 - both sides of a named gap were measured
+    return word(decider, told), told
+
+
+def _plateaus(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:
+    """What was measured from the step before a gap up to it, and from it to the next step."""
+    positions = beliefs.posterior.seen.positions
+    others = [int(gap) for gap in np.flatnonzero(beliefs.posterior.stepped >= 0.5) if gap != top]
+    first = max((gap + 1 for gap in others if gap < top), default=0)
+    last = min((gap for gap in others if gap > top), default=len(positions) - 1)
+    return positions[first : top + 1], positions[top + 1 : last + 1]
 
 
 def _to_first(beliefs: Beliefs, at: int) -> tuple[float, tuple[float, float] | None]:

@@ -14,8 +14,14 @@ import numpy as np
 
 from dsbisect.search.bayes.answer import conclude, hopeless
 from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe, outlook
+from dsbisect.search.bayes.final_checks import left_to_check
 from dsbisect.search.bayes.line_ends import ends, moved
-from dsbisect.search.bayes.next_run import NextRun, canary_due, choose, left_to_measure
+from dsbisect.search.bayes.next_run import (
+    NextRun,
+    canary_due,
+    choose,
+    lost_in_builds,
+)
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Measure, Outlook, Question
@@ -57,11 +63,14 @@ class Bayes:
         if spent is not None:
             return self._answer(beliefs, spent)
         if beliefs.certain(self.certainty):
-            last = left_to_measure(beliefs, self.certainty, self.survey_up_to)
+            last = left_to_check(beliefs, self.certainty, self.survey_up_to)
             if last is None:
                 return self._answer(beliefs)
             return _turn(beliefs.history, last.names, last.why, 0, shown=outlook(beliefs))
-        choice = choose(beliefs, self.costs, self.budget)
+        lost = lost_in_builds(beliefs)
+        if lost:
+            return self._answer(beliefs, lost)
+        choice = choose(beliefs, self.costs, self.budget, every=self.certainty.every)
         if choice is None:
             return self._answer(beliefs, "no further run would tell more")
         return self._measure(beliefs, choice)
@@ -72,7 +81,7 @@ class Bayes:
 
     def _left(self, beliefs: Beliefs) -> str:
         """How much longer it would take, estimated from the next run."""
-        choice = choose(beliefs, self.costs, Budget())
+        choice = choose(beliefs, self.costs, Budget(), every=self.certainty.every)
         if choice is None:
             return ""
         runs = 1 + _remaining(beliefs, choice)

@@ -12,13 +12,14 @@ from dsbisect.search.bayes.effect_size import odds_of_unseen
 from dsbisect.search.bayes.evidence import Evidence, evidence, witness
 from dsbisect.search.bayes.gap_split import Split, split
 from dsbisect.search.bayes.line_ends import ends
-from dsbisect.search.bayes.posterior import SLOPE, Posterior, weigh
+from dsbisect.search.bayes.posterior import Posterior, weigh
 from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.track import Floats, Track, track
+from dsbisect.search.bayes.track import TINY, Floats, Track, track
 from dsbisect.search.question import History, Outlook, Question, Share
 from dsharness.measure.metrics import Metric
 from dsharness.model import Boundary
 
+LEAST_IN_SCATTER = 2.0  # steps below so many times what builds differ by are not looked for
 SURE = 0.9  # that there is a step: more than one gap may be
 
 
@@ -27,10 +28,16 @@ class Certainty:
     """How certain an answer must be."""
 
     level: float = 0.95
-    real: float = 0.99  # that there is a step at all, before one is named
-    none: float = 0.985  # that there is no step, before "no difference" is answered
+    real: float = 0.98  # that there is a step at all, before one is named
+    none: float = 0.97  # that there is no step, before "no difference" is answered
     unseen_odds: float = 0.04  # of a step of any one size, before "no difference" is answered
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
+    smallest: float | None = None  # a log: instead of that, if you know what matters to you
+    inside: int = 0  # places between the ends that are measured before "no difference" is answered
+    every: bool = False  # whether the search goes on for a second step when one is sure
+    expected: float | None = None  # the log of a difference that someone reported
+    plateau: int = 3  # builds on each side of a small step before it is named
+    witness_runs: int = 0  # further ones of both neighbours while the witness cannot tell
     least_runs: int = 1  # of the neighbours of what is named, and of a line that is surveyed
 
 
@@ -113,23 +120,51 @@ class Beliefs:
         found, top = self.posterior, self.top
         if found.none > 1 - certainty.real or found.stepped[top] < certainty.level:
             return False
-        return self.split(top) is None
+        return self.split(top) is None and not (certainty.every and self._open(certainty))
+
+    def _open(self, certainty: Certainty) -> bool:
+        """Whether a second step is possible, and not yet as certain as the first."""
+        if self.second < 1 - certainty.level:
+            return False
+        other = int(np.argmax(self.second_by_gap))
+        return self.second_by_gap[other] < certainty.level or self.split(other) is not None
+
+    def least(self, certainty: Certainty) -> float:
+        """The log of the smallest step that is looked for."""
+        found = self.posterior
+        builds = LEAST_IN_SCATTER * found.scatter
+        if certainty.smallest is not None:
+            return max(certainty.smallest, builds)
+        return max(certainty.visible * found.noise, builds)
 
     def refuted(self, certainty: Certainty) -> bool:
         """No step, and none of any size that is looked for could have hidden."""
-        found = self.posterior
-        least = certainty.visible * found.noise
-        return (
-            found.none >= certainty.none and odds_of_unseen(found, least) <= certainty.unseen_odds
-        )
+        found, least = self.posterior, self.least(certainty)
+        # a ramp that is too small to matter is as good as none
+        nothing = found.none + (0.0 if self.rise >= least else found.ramp)
+        return nothing >= certainty.none and odds_of_unseen(found, least) <= certainty.unseen_odds
 
-    def drifts(self, certainty: Certainty) -> bool:
-        """A slope through so many candidates that a few steps would not look like it."""
-        places = len(self.posterior.seen.positions)
-        return places >= SLOPE and self.posterior.drift >= certainty.level
+    @property
+    def rise(self) -> float:
+        """The expected size of a ramp, in either direction: a log."""
+        found = self.posterior
+        return abs(float((found.ramps * found.ramp_sizes).sum())) / max(TINY, found.ramp)
+
+    def ramped(self, certainty: Certainty) -> bool:
+        """Many small steps instead of one."""
+        found = self.posterior
+        if found.ramp < certainty.level:
+            return False
+        return self.rise >= self.least(certainty) and found.none <= 1 - certainty.real
+
+    def ramp_range(self) -> tuple[int, int]:
+        """Positions of its first and its last step, the likeliest ones."""
+        shares = self.posterior.ramps / max(TINY, self.posterior.ramp)
+        first, last = (int(np.searchsorted(np.cumsum(shares.sum(axis)), 0.5)) for axis in (1, 0))
+        return self.posterior.ends(first)[0] + 1, self.posterior.ends(max(first, last))[1]
 
     def certain(self, certainty: Certainty) -> bool:
-        return self.settled(certainty) or self.drifts(certainty) or self.refuted(certainty)
+        return self.settled(certainty) or self.ramped(certainty) or self.refuted(certainty)
 
     def mass(self) -> Floats:
         """Of each candidate; with ``none`` and ``drift`` of the posterior they sum to 1."""
@@ -217,7 +252,7 @@ def outlook(beliefs: Beliefs) -> Outlook:
     return Outlook(
         shares=tuple(share for share in shares if share.chance >= 0.005),
         none=found.none,
-        drift=found.drift,
+        drift=found.ramp,
         two=beliefs.pair,
         noise_pct=100 * math.expm1(found.noise),
     )

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dsbisect.search.bayes.evidence import Evidence
-from dsbisect.search.bayes.track import TINY, Floats
+from dsbisect.search.bayes.track import TINY, Floats, log_sum
 
 GROWTHS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
 PRIOR = np.array([0.25, 0.17, 0.17, 0.15, 0.11, 0.08, 0.05, 0.02])
@@ -48,6 +47,6 @@ def _chances(rest: Floats, load: Floats) -> Floats:
     scales = np.sqrt(1 + GROWTHS[:, None] * load[None, :] ** 2)
     noise = size * NOISES[:, None, None] * scales[None]
     each = -np.log(noise) - (TAIL + 1) / 2 * np.log1p((rest / noise) ** 2 / TAIL)
-    likely = np.asarray(logsumexp(each.sum(-1), axis=0)) + np.log(PRIOR)
-    chances: Floats = np.exp(likely - logsumexp(likely))
+    likely = log_sum(each.sum(-1), axis=0) + np.log(PRIOR)
+    chances: Floats = np.exp(likely - log_sum(likely))
     return chances / max(TINY, float(chances.sum()))

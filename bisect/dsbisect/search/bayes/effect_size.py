@@ -47,14 +47,14 @@ def effects(found: Posterior, gap: int | None = None) -> Effects:
     """Of a step in that gap, alone or with another; or of a single one wherever it may be."""
     joint = _alone(found, np.arange(found.gaps) if gap is None else np.array([gap]))
     if gap is not None:
-        joint += _beside(found, gap)
-    joint *= found.steps
+        joint += _with_another(found, gap)
+    cells = np.outer(found.grid.cells, found.grid.cells)
     differences = found.grid.ticks[None, :] - found.grid.ticks[:, None]
     ticks, place = np.unique(differences, return_inverse=True)
     flat = place.ravel()
-    after = np.bincount(flat, weights=joint.ravel())
-    before = np.zeros(len(ticks))
-    before[flat] = found.steps.ravel()
+    prior = np.tensordot(found.scatter_prior, found.steps, 1) * cells
+    after = np.bincount(flat, weights=(joint * cells).ravel())
+    before = np.bincount(flat, weights=prior.ravel()).astype(np.float64)
     possible = before > 0
     return Effects(
         sizes=np.asarray(ticks[possible] * found.grid.width, dtype=np.float64),
@@ -65,18 +65,22 @@ def effects(found: Posterior, gap: int | None = None) -> Effects:
 
 def _alone(found: Posterior, gaps: Ints) -> Floats:
     """How likely each two levels are before and after a step in one of these gaps."""
-    weights, chain = found.one_noise * found.one, found.chain
-    likely = np.maximum(TINY, (chain.arrive * chain.after).sum(-1))
-    joint = np.zeros_like(found.steps)
-    for at in gaps:
-        scale = (weights[:, at] / likely[:, at])[:, None]
-        joint += (chain.before[:, at] * scale).T @ chain.after[:, at]
+    weights, chain = found.one_way * found.one, found.chain
+    likely = np.maximum(TINY, (chain.arrive * chain.after * found.grid.cells).sum(-1))
+    joint = np.zeros(found.steps.shape[1:])
+    for kind in np.unique(found.kinds):
+        ways = found.kinds == kind
+        for at in gaps:
+            scale = (weights[ways, at] / likely[ways, at])[:, None]
+            part = (chain.before[ways, at] * scale).T @ chain.after[ways, at]
+            joint += part * found.steps[kind]
     return joint
 
 
-def _beside(found: Posterior, gap: int) -> Floats:
+def _with_another(found: Posterior, gap: int) -> Floats:
     """The same where there is a second step in another gap."""
-    chain, joint = found.chain, np.zeros_like(found.steps)
+    chain, joint = found.chain, np.zeros(found.steps.shape[1:])
+    cells = np.outer(found.grid.cells, found.grid.cells)
     for other in range(found.gaps):
         first, second = min(gap, other), max(gap, other)
         chance = float(found.two[first, second])
@@ -87,8 +91,12 @@ def _beside(found: Posterior, gap: int) -> Floats:
             one, two = chain.before[:, gap], middle * chain.leave[:, second]
         else:
             one, two = chain.arrive[:, first] * middle, chain.after[:, gap]
-        part = (one * found.any_noise[:, None]).T @ two
-        joint += chance * part / max(TINY, float((part * found.steps).sum()))
+        part = np.zeros_like(joint)
+        for kind in np.unique(found.kinds):
+            ways = found.kinds == kind
+            led = (one[ways] * found.any_way[ways, None]).T @ two[ways]
+            part += led * found.steps[kind]
+        joint += chance * part / max(TINY, float((part * cells).sum()))
     return joint
 
 

@@ -7,13 +7,14 @@ candidate in question) and the noise of that many runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dsbisect.search.bayes.gap_split import Split
-from dsbisect.search.bayes.posterior import Posterior
+from dsbisect.search.bayes.posterior import Posterior, led
 from dsbisect.search.bayes.track import TINY, Floats
 
 BATCHES = (1, 2, 4, 8, 16, 32)
@@ -22,49 +23,57 @@ PAIRS = 12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Expectations:
-    """Each hypothesis with the levels it expects between its steps."""
+class Hypothesis:
+    """A kind of history with the levels it expects."""
 
-    chance: Floats
-    steps: tuple[tuple[int, ...], ...]  # the gaps that hold its steps
-    levels: tuple[Floats, ...]  # segment, level
+    chance: float
+    levels: Floats  # part, level
+    steps: tuple[int, ...] = ()  # the gaps that hold its steps; parts lie between them
+    ramp: tuple[int, int] | None = None  # gaps of its start and end
 
 
-def expectations(found: Posterior) -> Expectations:
-    chance, steps, levels = [found.none], [()], [_none(found)]
+def hypotheses(found: Posterior) -> list[Hypothesis]:
+    """Those that matter; their chances sum to 1."""
+    made = [Hypothesis(chance=found.none, levels=_none(found))]
     lower, upper = _one(found)
-    single = found.one + np.diag(found.two)
-    kinds: list[tuple[int, ...]] = list(steps)
+    single = found.one + np.diag(found.two) + np.diag(found.ramps)
     for gap in np.flatnonzero(single > LEAST):
-        chance.append(float(single[gap]))
-        kinds.append((int(gap),))
-        levels.append(np.stack([lower[gap], upper[gap]]))
-    off = np.triu(found.two, 1)
+        levels = np.stack([lower[gap], upper[gap]])
+        made.append(Hypothesis(chance=float(single[gap]), levels=levels, steps=(int(gap),)))
+    for first, second, chance in _likeliest(found.two):
+        levels = _two(found, first, second)
+        made.append(Hypothesis(chance=chance, levels=levels, steps=(first, second)))
+    for first, second, chance in _likeliest(found.ramps):
+        levels = np.zeros((0, len(found.grid.levels)))
+        made.append(Hypothesis(chance=chance, levels=levels, ramp=(first, second)))
+    total = sum(each.chance for each in made)
+    return [replace(each, chance=each.chance / total) for each in made]
+
+
+def _likeliest(table: Floats) -> Iterator[tuple[int, int, float]]:
+    """Pairs of different gaps."""
+    off = np.triu(table, 1)
     order = np.argsort(-off, axis=None, kind="stable")[:PAIRS]
     for first, second in zip(*np.unravel_index(order, off.shape), strict=True):
         if off[first, second] > LEAST:
-            chance.append(float(off[first, second]))
-            kinds.append((int(first), int(second)))
-            levels.append(_two(found, int(first), int(second)))
-    total = np.array(chance)
-    return Expectations(chance=total / total.sum(), steps=tuple(kinds), levels=tuple(levels))
+            yield int(first), int(second), float(off[first, second])
 
 
-def bits(found: Posterior, wanted: Expectations, options: Sequence[int | Split]) -> Floats:
+def bits(found: Posterior, options: Sequence[int | Split], *, every: bool = False) -> Floats:
     """For each option (a measured candidate, or a split) and each number of runs in BATCHES.
 
     Bits about what will be named: whether there is a second step behind a first one that is
-    clear tells nothing about the first.
+    clear tells nothing about the first, unless ``every`` step is asked for.
     """
-    weights = _weights(wanted, options, _answers(found, wanted))
-    table = np.concatenate(wanted.levels)
+    wanted = hypotheses(found)
+    weights, table = _expected(found, wanted, options, every=every)
     used = np.flatnonzero(weights.sum((0, 1)) > 0)
     weights, table = weights[:, :, used], table[used]
     chance = weights.sum(-1)
     distance = np.subtract.outer(found.grid.levels, found.grid.levels) / found.noise
     result = np.zeros((len(options), len(BATCHES)))
     for at, runs in enumerate(BATCHES):
-        kernel = np.exp(-0.5 * runs * distance**2)
+        kernel = np.exp(-0.5 * runs * distance**2) * found.grid.cells
         seen = table @ (kernel / kernel.sum(1, keepdims=True))
         each = weights @ seen
         known = _entropy(each / np.maximum(TINY, chance)[:, :, None])
@@ -81,7 +90,7 @@ def _worn(found: Posterior, options: Sequence[int | Split], fresh: Floats) -> Fl
     show it: each is worth less than the one before.
     """
     taken = np.array([0 if isinstance(o, Split) else found.seen.counts[o] for o in options])
-    runs, share = np.array(BATCHES), (found.strays / found.noise) ** 2
+    runs, share = np.array(BATCHES), (found.scatter / found.noise) ** 2
     before, after = taken[:, None], taken[:, None] + runs[None, :]
     worth = runs[None, :] / ((1 + share * before) * (1 + share * after))
     # linear below one run
@@ -90,32 +99,68 @@ def _worn(found: Posterior, options: Sequence[int | Split], fresh: Floats) -> Fl
     return np.array([np.interp(x, at, y) for x, y in zip(worth, known, strict=True)])
 
 
-def _answers(found: Posterior, wanted: Expectations) -> list[int]:
-    """For each hypothesis the gap that would be named under it; -1 for none."""
+RAMP = (-1,)
+
+
+def _answer(found: Posterior, each: Hypothesis, *, every: bool) -> tuple[int, ...]:
+    """The gaps that would be named under it."""
+    if each.ramp is not None:
+        return RAMP
     likely = found.stepped
-    return [max(steps, key=lambda gap: float(likely[gap]), default=-1) for steps in wanted.steps]
+    return each.steps if every else tuple(sorted(each.steps, key=lambda gap: -likely[gap])[:1])
 
 
-def _weights(wanted: Expectations, options: Sequence[int | Split], answers: list[int]) -> Floats:
-    """How likely each option is to be in each segment, by what would be named.
+def _expected(
+    found: Posterior, wanted: Sequence[Hypothesis], options: Sequence[int | Split], *, every: bool
+) -> tuple[Floats, Floats]:
+    """How likely each option is to be at each expected level, by what would be named.
 
     A split parts the answer of its gap in two, which is what it is for.
     """
-    starts = np.cumsum([0] + [len(levels) for levels in wanted.levels])
+    answers = [_answer(found, each, every=every) for each in wanted]
     places = {answer: at for at, answer in enumerate(sorted(set(answers)))}
-    weights = np.zeros((len(options), len(places) + 1, starts[-1]))
-    for row, option in enumerate(options):
-        for start, steps, chance, answer in zip(
-            starts[:-1], wanted.steps, wanted.chance, answers, strict=True
-        ):
-            before, share = _segment(option, steps)
-            place = places[answer]
-            weights[row, place, start + before] += chance * (1 - share)
-            if share:
-                own = isinstance(option, Split) and option.gap == answer
-                after = len(places) if own else place
-                weights[row, after, start + before + 1] += chance * share
-    return weights
+    ramps = np.array([_on_ramps(found, each, options) for each in wanted if each.ramp is not None])
+    tables = [each.levels for each in wanted]
+    starts = np.cumsum([0] + [len(levels) for levels in tables])
+    # all ramps name the same, so each option has one row for them
+    rows = starts[-1] + (len(options) if len(ramps) else 0)
+    weights = np.zeros((len(options), 2 * len(places), rows))
+    for start, each, answer in zip(starts[:-1], wanted, answers, strict=True):
+        if each.ramp is None:
+            for row, option in enumerate(options):
+                before, share = _segment(option, each.steps)
+                weights[row, places[answer], start + before] += each.chance * (1 - share)
+                if share:
+                    parted = isinstance(option, Split) and option.gap in answer
+                    place = places[answer] + (len(places) if parted else 0)
+                    weights[row, place, start + before + 1] += each.chance * share
+    if len(ramps):
+        chances = np.array([each.chance for each in wanted if each.ramp is not None])
+        own = np.arange(len(options))
+        weights[own, places[RAMP], starts[-1] + own] = chances.sum()
+        tables.append(np.einsum("h,hol->ol", chances / chances.sum(), ramps))
+    return weights, np.concatenate(tables)
+
+
+def _on_ramps(found: Posterior, each: Hypothesis, options: Sequence[int | Split]) -> Floats:
+    """Option, level: where each option lies on this ramp."""
+    assert each.ramp is not None  # noqa: S101 - asked of ramps only
+    first, last = each.ramp
+    positions = found.seen.positions
+    start = (positions[first] + positions[first + 1] - 1) / 2
+    end = (positions[last] + 1 + positions[last + 1]) / 2
+    places = np.array(
+        [o.position if isinstance(o, Split) else positions[o] for o in options], dtype=np.float64
+    )
+    part = np.clip((places - start) / (end - start), 0.0, 1.0)
+    middle = found.ramp_levels[each.ramp] + part * found.ramp_sizes[each.ramp]
+    counts = found.seen.counts
+    error = math.hypot(found.noise / math.sqrt(counts.mean()), found.scatter) / 2
+    error = max(error, found.grid.width)
+    density = np.exp(-0.5 * ((found.grid.levels[None, :] - middle[:, None]) / error) ** 2)
+    density = density * found.grid.cells + TINY
+    shares: Floats = density / density.sum(1, keepdims=True)
+    return shares
 
 
 def _segment(option: int | Split, steps: tuple[int, ...]) -> tuple[int, float]:
@@ -128,28 +173,30 @@ def _segment(option: int | Split, steps: tuple[int, ...]) -> tuple[int, float]:
 
 def _none(found: Posterior) -> Floats:
     table = found.chain.sums[:, -1]
-    return _mixed(np.exp(table - table.max(-1, keepdims=True)), found.any_noise)[None, :]
+    likely = np.exp(table - table.max(-1, keepdims=True)) * found.grid.cells
+    return _mixed(likely, found.any_way)[None, :]
 
 
 def _one(found: Posterior) -> tuple[Floats, Floats]:
     chain = found.chain
-    weights = found.one_noise / np.maximum(TINY, found.one_noise.sum(0))
+    weights = found.one_way / np.maximum(TINY, found.one_way.sum(0))
     return (
-        _mixed(chain.before * chain.leave, weights),
-        _mixed(chain.arrive * chain.after, weights),
+        _mixed(chain.before * chain.leave * found.grid.cells, weights),
+        _mixed(chain.arrive * chain.after * found.grid.cells, weights),
     )
 
 
 def _two(found: Posterior, first: int, second: int) -> Floats:
-    chain, share = found.chain, found.any_noise
+    chain, share = found.chain, found.any_way
     middle = chain.middle(first, second)
     arrive, leave = chain.arrive[:, first], chain.leave[:, second]
+    cells = found.grid.cells
     parts = (
-        chain.before[:, first] * ((middle * leave) @ found.steps),
+        chain.before[:, first] * led(middle * leave * cells, found.steps, found.kinds),
         arrive * middle * leave,
-        ((arrive * middle) @ found.steps) * chain.after[:, second],
+        led(arrive * middle * cells, found.steps, found.kinds) * chain.after[:, second],
     )
-    return np.stack([_mixed(part, share) for part in parts])
+    return np.stack([_mixed(part * cells, share) for part in parts])
 
 
 def _mixed(parts: Floats, weights: Floats) -> Floats:

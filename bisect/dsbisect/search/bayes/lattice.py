@@ -1,13 +1,14 @@
-"""The levels and noises among which the posterior weighs. Core pure logic, no I/O.
+"""The levels among which the posterior weighs. Core pure logic, no I/O.
 
 Only levels near something that was measured can matter, so the lattice has points there and
-nowhere else: a step of 100 times costs no more of them than one of 5 %.
+nowhere else: a step of 100 times costs no more of them than one of 5 %. Close to a measured
+middle they are as fine as the noise; further away, as far as builds may scatter, they are coarse.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from dsbisect.search.bayes.track import Floats, Ints
 
 FINENESS = 3  # lattice points per standard deviation of the noise
 REACH = 11  # points on each side of a candidate's middle
+FAR = 3.0  # times the scatter of builds, in coarse points
+COARSE = 2.0  # of these per scatter
+NEAR = 2.0  # times smaller or larger than expected
 MOST = 300  # points in all
 SPREAD = np.exp(np.linspace(-1.1, 1.1, 7))  # noises around the estimated one
 PRIOR_SAMPLES = 2.0  # the prior noise counts as this many
@@ -24,86 +28,71 @@ PRIOR_SAMPLES = 2.0  # the prior noise counts as this many
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lattice:
-    """Levels are whole multiples of ``width``; each way of being noisy has a prior."""
+    """Levels are whole multiples of ``width``; ``cells`` is what each of them stands for."""
 
     width: float
-    noise: float  # as it looks before anything is weighed
     ticks: Ints
-    noises: Floats
-    tails: Floats
-    log_prior: Floats
+    cells: Floats
 
     @property
     def levels(self) -> Floats:
         levels: Floats = self.ticks * np.float64(self.width)
         return levels
 
-    def with_shifts(self, log_weights: Floats) -> Lattice:
-        """Every way of being noisy with each of several shifts."""
-        count = len(log_weights)
-        return replace(
-            self,
-            noises=np.tile(self.noises, count),
-            tails=np.tile(self.tails, count),
-            log_prior=np.tile(self.log_prior, count) + np.repeat(log_weights, len(self.log_prior)),
-        )
 
-    def only(self, kept: Ints) -> Lattice:
-        """Some of the ways of being noisy."""
-        return replace(
-            self,
-            noises=self.noises[kept],
-            tails=self.tails[kept],
-            log_prior=self.log_prior[kept],
-        )
-
-
-def lattice(seen: Evidence, belief: Belief) -> Lattice:
-    middles = seen.middles
-    noise = _noise(seen, middles, belief)
+def lattice(middles: Floats, noise: float, belief: Belief) -> Lattice:
+    """Around these middles."""
     width = noise / FINENESS
-    ticks = _ticks(middles, width)
+    scatter = max(size for size, _ in belief.scatters)
+    ticks, coarse = _ticks(middles, width, scatter)
     while len(ticks) > MOST:
         width *= 1.5
-        ticks = _ticks(middles, width)
-    noises = np.maximum(belief.least_noise, noise * SPREAD)
-    log_prior = -0.5 * (np.log(noises / belief.noise) / belief.noise_doubt) ** 2
-    grid = [
-        (one, tail, p) for one, p in zip(noises, log_prior, strict=True) for tail in belief.tails
-    ]
-    return Lattice(
-        width=width,
-        noise=noise,
-        ticks=ticks,
-        noises=np.array([one for one, _, _ in grid]),
-        tails=np.array([tail for _, tail, _ in grid]),
-        log_prior=np.array([p for _, _, p in grid]),
-    )
+        ticks, coarse = _ticks(middles, width, scatter)
+    apart = np.minimum(np.diff(ticks), coarse).astype(np.float64)
+    cells = (np.append(apart, 1.0) + np.insert(apart, 0, 1.0)) / 2
+    return Lattice(width=width, ticks=ticks, cells=cells)
 
 
-def step_prior(grid: Lattice, belief: Belief) -> Floats:
-    """For two levels, the chance that a step leads from one to the other: alike on a log scale."""
+def step_prior(grid: Lattice, noise: float, scatter: float, belief: Belief) -> Floats:
+    """For two levels, the chance that a step leads from one to the other's cell of one tick.
+
+    Alike on a log scale, from what is too small to be seen or to be more than builds differ by.
+    """
     differences: Floats = np.abs(grid.ticks[:, None] - grid.ticks[None, :]) * grid.width
     # a step far below the noise could be told from none by hundreds of runs only
-    low = max(belief.least_log, belief.least_in_noise * grid.noise)
+    low = max(belief.least_log, belief.least_in_noise * noise, belief.least_in_scatter * scatter)
     high = max(belief.most_log, 2 * low)
 
-    def share(size: Floats) -> Floats:
-        inside: Floats = np.log(np.clip(size, low, high) / low) / (2 * math.log(high / low))
-        return inside
-
     half = grid.width / 2
-    shares: Floats = share(differences + half) - share(np.maximum(differences - half, 0.0))
+    below, above = np.maximum(differences - half, 0.0), differences + half
+    shares = _log_uniform(above, low, high) - _log_uniform(below, low, high)
+    if belief.expected_log is not None:
+        near = belief.expected_log / NEAR, belief.expected_log * NEAR
+        shares = (shares + _log_uniform(above, *near) - _log_uniform(below, *near)) / 2
     return shares
 
 
-def _ticks(middles: Floats, width: float) -> Ints:
-    around = np.arange(-REACH, REACH + 1)
-    return np.unique(np.rint(middles / width)[:, None] + around).astype(np.int64)
+def _log_uniform(size: Floats, low: float, high: float) -> Floats:
+    """The chance of less than that, in one of both directions."""
+    inside: Floats = np.log(np.clip(size, low, high) / low) / (2 * math.log(high / low))
+    return inside
 
 
-def _noise(seen: Evidence, middles: Floats, belief: Belief) -> float:
+def _ticks(middles: Floats, width: float, scatter: float) -> tuple[Ints, int]:
+    """The points, and how far apart the coarse ones are."""
+    centres = np.rint(middles / width)[:, None]
+    fine = centres + np.arange(-REACH, REACH + 1)
+    coarse = max(1, round(scatter / COARSE / width))
+    side = math.ceil(FAR * scatter / width / coarse)
+    # on common points, so that those of several candidates coincide
+    far = coarse * (np.rint(centres / coarse) + np.arange(-side, side + 1))
+    both = fine.ravel() if side * coarse <= REACH else np.concatenate([fine.ravel(), far.ravel()])
+    return np.unique(both).astype(np.int64), coarse
+
+
+def noise_estimate(seen: Evidence, belief: Belief) -> float:
     """A robust guess, so that the lattice lies well; its weight is judged later."""
+    middles = seen.middles
     rest = np.abs(seen.values - middles[seen.owner]) / seen.scales
     freedom = len(rest) - len(middles)
     if freedom <= 0:
@@ -112,3 +101,10 @@ def _noise(seen: Evidence, middles: Floats, belief: Belief) -> float:
                                     if np.any(rest > 0) else belief.least_noise))  # fmt: skip
     square = PRIOR_SAMPLES * belief.noise**2 + float(np.sum(rest**2))
     return max(belief.least_noise, math.sqrt(square / (PRIOR_SAMPLES + freedom)))
+
+
+def noises_around(noise: float, belief: Belief) -> tuple[Floats, Floats]:
+    """Sizes of noise with the log of their prior."""
+    noises = np.maximum(belief.least_noise, noise * SPREAD)
+    log_prior: Floats = -0.5 * (np.log(noises / belief.noise) / belief.noise_doubt) ** 2
+    return noises, log_prior

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dsbisect.search.bayes.belief import Beliefs, Certainty
+from dsbisect.search.bayes.belief import Beliefs
 from dsbisect.search.bayes.gap_split import Split, split
-from dsbisect.search.bayes.information_gain import BATCHES, bits, expectations
+from dsbisect.search.bayes.information_gain import BATCHES, bits
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.bayes.track import Floats
 
 MANY = 4  # runs of one candidate: then those of another come between them
 CANARY = 16  # runs after which an end is measured again in any case
+MANY_BUILDS = 5  # times those of plain halving
 LEAST_BITS = 1e-6
 IDLE_BITS = 1e-3  # where no step is likely anyway
 
@@ -30,10 +32,12 @@ class NextRun:
     likely: tuple[str, ...]
 
 
-def choose(beliefs: Beliefs, costs: Costs, budget: Budget) -> NextRun | None:
+def choose(
+    beliefs: Beliefs, costs: Costs, budget: Budget, *, every: bool = False
+) -> NextRun | None:
     """None if no run would tell more."""
     options = list(_options(beliefs, budget))
-    gains = bits(beliefs.posterior, expectations(beliefs.posterior), options)
+    gains = bits(beliefs.posterior, options, every=every)
     first = np.array([_first_s(beliefs, costs, option) for option in options])
     seconds = first[:, None] + np.array(BATCHES)[None, :] * costs.run_s
     worth = gains / seconds
@@ -50,6 +54,26 @@ def choose(beliefs: Beliefs, costs: Costs, budget: Budget) -> NextRun | None:
         gain=rate,
         why=_why(beliefs, option, rate),
         likely=_likely(beliefs, option, options, worth),
+    )
+
+
+def lost_in_builds(beliefs: Beliefs) -> str:
+    """Why still more builds would not settle it, once there are many; else empty.
+
+    Where builds of one source differ by more than the error of their runs, only the average over
+    builds tells, and next to a step there may be none to average.
+    """
+    found = beliefs.posterior
+    builds = len(found.seen.positions)
+    if builds < MANY_BUILDS * math.log2(len(beliefs.line.names)):
+        return ""
+    error = found.noise / math.sqrt(len(found.seen.values) / builds)
+    if found.scatter < error:
+        return ""
+    return (
+        f"builds of one source differ by about {100 * math.expm1(found.scatter):.1f} % by "
+        f"themselves, and {builds} builds did not settle it: several builds of each suspect "
+        "would tell (`bisect commits` proves with them)"
     )
 
 
@@ -128,33 +152,3 @@ def _why(beliefs: Beliefs, option: int | Split, rate: float) -> str:
             f"{rate:.2f} bits a run"
         )
     return f"{name} again: {rate:.2f} bits a run"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Last:
-    """One more turn before the answer is given."""
-
-    names: tuple[str, ...]
-    why: str
-
-
-def left_to_measure(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> Last | None:
-    """The neighbours of the named step, side by side; every candidate of a short line."""
-    line = beliefs.line
-    if beliefs.settled(certainty):
-        low, high = beliefs.posterior.ends(beliefs.top)
-        before, after = line.names[low], line.names[high]
-        if min(_runs(beliefs, before), _runs(beliefs, after)) < certainty.least_runs:
-            return Last(names=(before, after), why=f"confirm {before} against {after}")
-    if len(line.names) > survey_up_to:
-        return None
-    first = line.names[beliefs.low]
-    for name in line.names:
-        if name not in beliefs.failed and _runs(beliefs, name) < certainty.least_runs:
-            names = (name, first) if name != first else (name, line.names[beliefs.high])
-            return Last(names=names, why=f"survey {name}: what does it cost?")
-    return None
-
-
-def _runs(beliefs: Beliefs, name: str) -> int:
-    return sum(sample.valid for sample in beliefs.history.of(name))

@@ -1,4 +1,4 @@
-"""The posterior: no step, one, two, or a drift. Core pure logic, no I/O.
+"""The posterior: no step, one, two, or a ramp. Core pure logic, no I/O.
 
 Between two neighbours that were measured, nothing tells the candidates apart: they form a *gap*.
 So all hypotheses are about gaps, whatever the length of the line.
@@ -9,19 +9,28 @@ So all hypotheses are about gaps, whatever the length of the line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dsbisect.search.bayes.disturbance import widened
 from dsbisect.search.bayes.evidence import Evidence
-from dsbisect.search.bayes.lattice import Lattice, lattice, step_prior
-from dsbisect.search.bayes.likelihood import log_likelihood, with_strays
+from dsbisect.search.bayes.lattice import (
+    Lattice,
+    lattice,
+    noise_estimate,
+    noises_around,
+    step_prior,
+)
+from dsbisect.search.bayes.likelihood import UNLIKELY, log_likelihood
 from dsbisect.search.bayes.machine_offsets import shifts
 from dsbisect.search.bayes.machine_speed import steadied
+from dsbisect.search.bayes.noise_shapes import Ways, unimodal
 from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.track import TINY, Floats, Track
+from dsbisect.search.bayes.ramps import fit, summary
+from dsbisect.search.bayes.ramps import masses as ramp_masses
+from dsbisect.search.bayes.track import TINY, Floats, Ints, Track, log_sum
+from dsbisect.search.bayes.two_modes import slow_mode
 
 SLOPE = 6  # candidates: two equal steps look like a slope to three of them
 
@@ -30,15 +39,19 @@ SLOPE = 6  # candidates: two equal steps look like a slope to three of them
 class Chain:
     """Likelihoods of what lies before and after each gap, scaled so that each peaks at 1."""
 
-    before: Floats  # noise, gap, level: all before the gap is at this level
+    before: Floats  # way, gap, level: all before the gap is at this level
     after: Floats
-    log_scale: Floats  # noise, gap
-    arrive: Floats  # noise, gap, level: one step led here
+    log_scale: Floats  # way, gap
+    arrive: Floats  # way, gap, level: one step led here
     leave: Floats  # one step leads from here to all that follows
-    sums: Floats  # noise, gap, level: logs
+    sums: Floats  # way, gap, level: logs
+
+    def only(self, kept: Ints) -> Chain:
+        """Some of the ways."""
+        return Chain(**{each.name: getattr(self, each.name)[kept] for each in fields(self)})
 
     def middle(self, first: int, second: int) -> Floats:
-        """Noise, level: all between two gaps is at this level, scaled like the rest."""
+        """Way, level: all between two gaps is at this level, scaled like the rest."""
         between = self.sums[:, second] - self.sums[:, first]
         scaled: Floats = np.exp(between - between.max(-1, keepdims=True))
         return scaled
@@ -46,24 +59,43 @@ class Chain:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
-    """Chances that sum to 1: ``none + drift + one.sum() + two.sum()``."""
+    """Chances that sum to 1: ``none + one.sum() + two.sum() + ramps.sum()``."""
 
     none: float
-    drift: float
     one: Floats  # by gap
     two: Floats  # by pair of gaps, upper triangle with the diagonal
+    ramps: Floats  # by gaps of start and end, upper triangle with the diagonal
     seen: Evidence
     grid: Lattice
     chain: Chain
-    steps: Floats  # prior of a step between two levels
-    one_noise: Floats  # noise, gap: the share of each noise within ``one``
-    any_noise: Floats  # the share of each noise in all
+    steps: Floats  # scatter, level, level: prior of a step
+    scatter_prior: Floats
+    kinds: Ints  # of each way, which scatter it has
+    one_way: Floats  # way, gap: the share of each way within ``one``
+    any_way: Floats  # the share of each way in all
+    ramp_levels: Floats  # by gaps: the expected level before a ramp
+    ramp_sizes: Floats
     noise: float  # of one sample, as far as it hides a level
-    strays: float  # of a candidate's own level, whatever its runs
+    scatters: Floats  # of builds
 
     @property
     def gaps(self) -> int:
         return len(self.one)
+
+    @property
+    def scatter_chances(self) -> Floats:
+        """Of each scatter of builds."""
+        count = len(self.scatters)
+        return np.bincount(self.kinds, weights=self.any_way, minlength=count).astype(np.float64)
+
+    @property
+    def scatter(self) -> float:
+        """By how much builds differ: the root of the expected square."""
+        return float(np.sqrt(self.scatter_chances @ self.scatters**2))
+
+    @property
+    def ramp(self) -> float:
+        return float(self.ramps.sum())
 
     def ends(self, gap: int) -> tuple[int, int]:
         """The step is after the first and not after the second."""
@@ -86,63 +118,78 @@ class Posterior:
 def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     """At least two candidates were measured; the first and last of them are the ends."""
     seen = steadied(widened(seen))
-    grid = lattice(seen, belief)
-    steps = step_prior(grid, belief)
-    moved = shifts(seen.machines, seen.doubts, grid.noise)
+    noise = noise_estimate(seen, belief)
+    ways = unimodal(*noises_around(noise, belief), belief.tails)
+    middles, slow = seen.middles, slow_mode(seen, belief.least_noise)
+    if slow is not None:
+        noise = slow.size
+        middles = np.concatenate([middles, middles - slow.jump, middles + slow.jump])
+        ways = ways.normalised().joined(slow.ways())
+    grid = lattice(middles, noise, belief)
+    steps = np.stack([step_prior(grid, noise, size, belief) for size, _ in belief.scatters])
+    moved = shifts(seen.machines, seen.doubts, noise)
     seen = replace(seen, scales=seen.scales * moved.scales[seen.machines])
-    tables, grid = log_likelihood(seen, grid, moved)
-    tables = with_strays(tables, grid, belief.strays)
-    chain = _chain(tables, steps)
-    log_one = chain.log_scale + np.log(np.maximum(TINY, (chain.arrive * chain.after).sum(-1)))
-    log_none = logsumexp(tables.sum(1), axis=-1)
+    tables, ways = log_likelihood(seen, grid, ways, moved, belief)
+    tables, ways, log_none, log_one, chain = _single(tables, ways, grid, steps)
     masses, pairs = _prior_masses(seen, line)
-    prior = grid.log_prior - logsumexp(grid.log_prior)
-    # between a few candidates a slope is as many steps, and one of them is asked for
-    slope = belief.drift if seen.positions[-1] - seen.positions[0] >= SLOPE else 0.0
+    prior = ways.log_prior - log_sum(ways.log_prior)
+    ramps = fit(summary(tables, grid), seen.positions, grid, noise, belief)
+    # between a few candidates a ramp is as many steps, and one of them is asked for
+    ramp = belief.ramp if seen.positions[-1] - seen.positions[0] >= SLOPE else 0.0
+    inside = ramps.log_likelihood
+    gaps = np.arange(len(masses))
+    inside[:, gaps, gaps] = log_one  # a ramp within one gap looks like a step there
     with np.errstate(divide="ignore"):
-        by_noise = {
+        by_way = {
             "none": np.log(belief.none) + prior + log_none,
             "one": np.log(belief.one * masses) + prior[:, None] + log_one,
-            "two": np.log(belief.two * pairs) + prior[:, None, None] + _log_two(chain, log_one),
-            "drift": np.log(slope) + prior + _log_drift(tables, seen, grid, belief),
+            "two": np.log(belief.two * pairs)
+            + prior[:, None, None]
+            + _log_two(chain, log_one, grid),
+            "ramps": np.log(ramp * ramp_masses(seen.positions)) + prior[:, None, None] + inside,
         }
-    return _normalised(by_noise, seen, grid, chain, steps, belief)
-
-
-def _normalised(
-    logs: dict[str, Floats],
-    seen: Evidence,
-    grid: Lattice,
-    chain: Chain,
-    steps: Floats,
-    belief: Belief,
-) -> Posterior:
-    peak = max(float(table.max()) for table in logs.values())
-    weights = {kind: np.exp(table - peak) for kind, table in logs.items()}
+    peak = max(float(table.max()) for table in by_way.values())
+    weights = {kind: np.exp(table - peak) for kind, table in by_way.items()}
     total = sum(float(table.sum()) for table in weights.values())
     weights = {kind: table / total for kind, table in weights.items()}
-    one = weights["one"].sum(0)
-    by_noise = np.sum(
-        [table.reshape(len(grid.noises), -1).sum(1) for table in weights.values()], axis=0
-    )
-    hides = grid.noises**2 * (grid.tails + 3) / (grid.tails + 1)
+    any_way = np.sum([table.reshape(len(prior), -1).sum(1) for table in weights.values()], axis=0)
+    one, part = weights["one"].sum(0), weights["ramps"]
+    share = part / np.maximum(TINY, part.sum(0))
     return Posterior(
         none=float(weights["none"].sum()),
-        drift=float(weights["drift"].sum()),
         one=one,
         two=weights["two"].sum(0),
+        ramps=part.sum(0),
         seen=seen,
         grid=grid,
         chain=chain,
         steps=steps,
-        one_noise=weights["one"] / np.maximum(one, TINY),
-        any_noise=by_noise,
-        noise=float(np.sqrt(by_noise @ hides)),
-        strays=belief.strays,
+        scatter_prior=np.array([weight for _, weight in belief.scatters]),
+        kinds=ways.kinds,
+        one_way=weights["one"] / np.maximum(one, TINY),
+        any_way=any_way,
+        ramp_levels=(share * ramps.level).sum(0),
+        ramp_sizes=(share * ramps.size).sum(0),
+        noise=float(np.sqrt(any_way @ ways.variances)),
+        scatters=np.array([size for size, _ in belief.scatters]),
     )
 
 
-def _chain(tables: Floats, steps: Floats) -> Chain:
+def _single(
+    tables: Floats, ways: Ways, grid: Lattice, steps: Floats
+) -> tuple[Floats, Ways, Floats, Floats, Chain]:
+    """The likelihoods of no step and of one, and of the ways that may matter."""
+    most = tables.max(-1).sum(-1) + ways.log_prior + np.log(grid.cells.sum())
+    log_none = log_sum(tables.sum(1) + np.log(grid.cells), axis=-1)
+    chain = _chain(tables, steps, ways.kinds, grid)
+    likely = np.maximum(TINY, (chain.arrive * chain.after * grid.cells).sum(-1))
+    log_one = chain.log_scale + np.log(likely)
+    best = (np.maximum(log_none, log_one.max(1)) + ways.log_prior).max()
+    kept = np.flatnonzero(most >= best - UNLIKELY)
+    return tables[kept], ways.only(kept), log_none[kept], log_one[kept], chain.only(kept)
+
+
+def _chain(tables: Floats, steps: Floats, kinds: Ints, grid: Lattice) -> Chain:
     sums = np.cumsum(tables, axis=1)
     before, after = sums[:, :-1], sums[:, -1:] - sums[:, :-1]
     high, other = before.max(-1, keepdims=True), after.max(-1, keepdims=True)
@@ -151,13 +198,22 @@ def _chain(tables: Floats, steps: Floats) -> Chain:
         before=one,
         after=rest,
         log_scale=(high + other)[:, :, 0],
-        arrive=one @ steps,
-        leave=rest @ steps,
+        arrive=led(one * grid.cells, steps, kinds),
+        leave=led(rest * grid.cells, steps, kinds),
         sums=sums,
     )
 
 
-def _log_two(chain: Chain, log_one: Floats) -> Floats:
+def led(levels: Floats, steps: Floats, kinds: Ints) -> Floats:
+    """Where a step leads from each level; the first axis of ``levels`` is the way."""
+    found = np.empty_like(levels)
+    for kind in np.unique(kinds):
+        ways = np.flatnonzero(kinds == kind)
+        found[ways] = levels[ways] @ steps[kind]
+    return found
+
+
+def _log_two(chain: Chain, log_one: Floats, grid: Lattice) -> Floats:
     """A step in each of two gaps; two in one gap cannot be told from one."""
     gaps = log_one.shape[1]
     table = np.full((len(log_one), gaps, gaps), -np.inf)
@@ -168,29 +224,10 @@ def _log_two(chain: Chain, log_one: Floats) -> Floats:
         middle = chain.sums[:, first + 1 : -1] - chain.sums[:, first : first + 1]
         peak = middle.max(-1)
         parts = chain.arrive[:, first : first + 1] * np.exp(middle - peak[:, :, None])
-        total = (parts * chain.leave[:, first + 1 :]).sum(-1)
+        total = (parts * chain.leave[:, first + 1 :] * grid.cells).sum(-1)
         scale = scale_before[:, first : first + 1] + peak + scale_after[:, first + 1 :]
         table[:, first, first + 1 :] = scale + np.log(np.maximum(TINY, total))
     return table
-
-
-def _log_drift(tables: Floats, seen: Evidence, grid: Lattice, belief: Belief) -> Floats:
-    """From end to end in even paces; only a third candidate can tell it from a step."""
-    first, last = seen.positions[0], seen.positions[-1]
-    place = (seen.positions - first) / max(1, last - first)
-    sizes = np.geomspace(belief.least_log, min(belief.most_log, 3.0), 12)
-    levels = grid.levels
-    found = []
-    for size in np.concatenate([-sizes[::-1], sizes]):
-        wanted = levels[:, None] + size * place[None, :]
-        at = np.clip(np.searchsorted(levels, wanted), 0, len(levels) - 1)
-        left = np.maximum(at - 1, 0)
-        nearest = np.where(np.abs(levels[left] - wanted) < np.abs(levels[at] - wanted), left, at)
-        # between two lattice points that are far apart no level is likely
-        off = np.abs(levels[nearest] - wanted) > grid.width
-        picked = tables[:, np.arange(len(place))[None, :], nearest].sum(-1)
-        found.append(np.where(off.any(1), -np.inf, picked))
-    return np.asarray(logsumexp(np.concatenate(found, axis=1), axis=1) - np.log(2 * len(sizes)))
 
 
 def _prior_masses(seen: Evidence, line: Track) -> tuple[Floats, Floats]:

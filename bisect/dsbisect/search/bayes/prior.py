@@ -15,23 +15,32 @@ class Belief:
 
     none: float = 0.3  # that a range holds no step at all is common
     two: float = 0.15
-    drift: float = 0.01
-    smallest_effect: float = 1.05  # less than this is no effect
+    ramp: float = 0.03  # many small steps in the same direction
+    smallest_effect: float = 1.005  # less than this is no effect
     least_in_noise: float = 0.5  # nor is less than this many times the noise of one run
+    least_in_scatter: float = 2.0  # nor what builds of one source differ by anyway
     largest_effect: float = 1000.0
+    expected_effect: float | None = None  # what someone reported: half of all steps are near it
     noise: float = 0.07  # 3 to 5 % when calibrated, 10 to 25 % when not (docs/verdicts.md)
     noise_doubt: float = 0.6  # and it may as well be half or twice that
     least_noise: float = 0.004  # no machine is more quiet
-    strays: float = 0.01  # two builds of one source differ by as much, however often they are run
+    # By how much two builds of one source differ, however often they are run, each with its chance
+    scatters: tuple[tuple[float, float], ...] = (
+        (0.002, 0.3), (0.008, 0.4), (0.02, 0.2), (0.04, 0.1),
+    )  # fmt: skip
     tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
 
     @property
     def one(self) -> float:
-        return 1 - self.none - self.two - self.drift
+        return 1 - self.none - self.two - self.ramp
 
     @property
     def least_log(self) -> float:
         return math.log(self.smallest_effect)
+
+    @property
+    def expected_log(self) -> float | None:
+        return None if self.expected_effect is None else math.log(self.expected_effect)
 
     @property
     def most_log(self) -> float:

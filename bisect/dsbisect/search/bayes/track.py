@@ -43,3 +43,14 @@ def track(names: Sequence[str], prior: Mapping[str, float]) -> Track:
         sums=np.cumsum(weights),
         squares=np.cumsum(weights**2),
     )
+
+
+def log_sum(logs: Floats | Sequence[Floats], axis: int = -1) -> Floats:
+    """The log of a sum of exponentials, along one axis; scipy's own takes several times as long."""
+    values = np.asarray(logs, dtype=np.float64)
+    peak = values.max(axis=axis, keepdims=True)
+    safe = np.where(np.isfinite(peak), peak, 0.0)
+    with np.errstate(divide="ignore"):
+        summed = np.log(np.exp(values - safe).sum(axis=axis, keepdims=True)) + safe
+    found: Floats = np.squeeze(summed, axis=axis)
+    return found

@@ -1,0 +1,127 @@
+"""What is still measured when the answer is already likely enough. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsbisect.search.bayes.answer_figures import witnessed
+from dsbisect.search.bayes.belief import Beliefs, Certainty
+from dsbisect.search.bayes.effect_size import effects
+from dsbisect.search.bayes.posterior import SLOPE
+
+SMALL = math.log(1.25)  # steps that several builds may differ by
+REACH = 8  # candidates next to a step that count as its plateau
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One more turn before the answer is given."""
+
+    names: tuple[str, ...]
+    why: str
+
+
+def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> Check | None:
+    """The first that is missing; None when the answer can be given."""
+    checks: list[Iterator[Check]] = []
+    if beliefs.settled(certainty):
+        checks += [
+            _plateaus(beliefs, certainty),
+            _neighbours(beliefs, certainty),
+            _witness(beliefs, certainty),
+        ]
+    elif beliefs.ramped(certainty):
+        checks.append(_ramp(beliefs))
+    elif beliefs.refuted(certainty):
+        checks.append(_inside(beliefs, certainty))
+    if len(beliefs.line.names) <= survey_up_to:
+        checks.append(_survey(beliefs, certainty))
+    return next(itertools.chain.from_iterable(checks), None)
+
+
+def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+    """Unmeasured candidates next to a small step, where few builds make a plateau.
+
+    One build may lie off its plateau by itself, and a ramp has no plateaus.
+    """
+    low, high = beliefs.posterior.ends(beliefs.top)
+    if abs(math.log(effects(beliefs.posterior, beliefs.top).middle)) > SMALL:
+        return
+    for side in (range(low, beliefs.low - 1, -1), range(high, beliefs.high + 1)):
+        near = (beliefs.line.names[at] for at in itertools.islice(side, REACH))
+        free = [name for name in near if name not in beliefs.failed]
+        if sum(bool(_runs(beliefs, name)) for name in free) >= certainty.plateau:
+            continue
+        for name in free:
+            if not _runs(beliefs, name):
+                why = f"does {name} lie on the plateau next to the step?"
+                yield Check(names=(name,), why=why)
+
+
+def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+    before, after = _pair(beliefs)
+    if _fewest(beliefs, before, after) < certainty.least_runs:
+        yield Check(names=(before, after), why=f"confirm {before} against {after}")
+
+
+def _witness(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+    """A few more runs while it cannot tell."""
+    before, after = _pair(beliefs)
+    if _fewest(beliefs, before, after) < certainty.least_runs + certainty.witness_runs:
+        said, told = witnessed(beliefs)
+        if said == "cannot tell" and told is not None:
+            yield Check(names=(before, after), why="does the witness agree?")
+
+
+def _ramp(beliefs: Beliefs) -> Iterator[Check]:
+    """The middle of its widest gap, while so few were measured that a few steps look like it."""
+    first, last = beliefs.ramp_range()
+    seen = beliefs.posterior.seen.positions
+    gaps = [at for at in range(len(seen) - 1) if seen[at + 1] >= first and seen[at] <= last]
+    middles = {at: beliefs.split(at) for at in gaps}
+    wide = [at for at in gaps if middles[at] is not None]
+    if len(gaps) <= SLOPE and wide:
+        middle = middles[max(wide, key=lambda at: seen[at + 1] - seen[at])]
+        assert middle is not None  # noqa: S101 - chosen so
+        name = beliefs.line.names[middle.position]
+        yield Check(names=(name,), why=f"is {name} half-way up the ramp?")
+
+
+def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+    """Evenly spaced candidates that were not measured."""
+    names = beliefs.line.names
+    asked = np.linspace(beliefs.low, beliefs.high, certainty.inside + 2)[1:-1]
+    for at in np.unique(np.rint(asked).astype(np.int64)):
+        name = names[int(at)]
+        if name not in beliefs.failed and not _runs(beliefs, name):
+            why = f"inside: does {name} cost the same as the ends?"
+            yield Check(names=(name, names[beliefs.low]), why=why)
+
+
+def _survey(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+    """Every candidate of a short line."""
+    line = beliefs.line
+    first = line.names[beliefs.low]
+    for name in line.names:
+        if name not in beliefs.failed and _runs(beliefs, name) < certainty.least_runs:
+            names = (name, first) if name != first else (name, line.names[beliefs.high])
+            yield Check(names=names, why=f"survey {name}: what does it cost?")
+
+
+def _pair(beliefs: Beliefs) -> tuple[str, str]:
+    """The neighbours of the named step."""
+    low, high = beliefs.posterior.ends(beliefs.top)
+    return beliefs.line.names[low], beliefs.line.names[high]
+
+
+def _fewest(beliefs: Beliefs, *names: str) -> int:
+    return min(_runs(beliefs, name) for name in names)
+
+
+def _runs(beliefs: Beliefs, name: str) -> int:
+    return sum(sample.valid for sample in beliefs.history.of(name))

@@ -1,0 +1,94 @@
+"""The ways in which runs may be noisy, among which the posterior weighs. Core pure logic, no I/O.
+
+A way is a size, a shape (Student's t with some degrees of freedom, or two modes) and the scatter
+of builds: how far the level of each build lies off that of its source, whatever its runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from scipy.special import gammaln
+
+from dsbisect.search.bayes.track import Floats, Ints, log_sum
+
+REACH = 2.0  # a slow mode further away than this many sizes is clear of the fast one
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ways:
+    """One entry for each way."""
+
+    sizes: Floats
+    tails: Floats  # degrees of freedom
+    slow: Floats  # the share of runs in a slow mode
+    jump: Floats  # by which those are slower
+    scatters: Floats
+    kinds: Ints  # which of the scatters
+    log_prior: Floats
+
+    def only(self, kept: Ints) -> Ways:
+        return Ways(**{each.name: getattr(self, each.name)[kept] for each in fields(self)})
+
+    def normalised(self) -> Ways:
+        """With priors that sum to 1."""
+        return replace(self, log_prior=self.log_prior - log_sum(self.log_prior))
+
+    def each_with(self, log_weights: Floats, scatters: Floats | None = None) -> Ways:
+        """Every way with each of several alternatives; the alternatives vary slowest."""
+        count, ways = len(log_weights), len(self.sizes)
+        made = {each.name: np.tile(getattr(self, each.name), count) for each in fields(self)}
+        made["log_prior"] = made["log_prior"] + np.repeat(log_weights, ways)
+        if scatters is not None:
+            made["scatters"] = np.repeat(scatters, ways)
+            made["kinds"] = np.repeat(np.arange(count), ways)
+        return Ways(**made)
+
+    def joined(self, other: Ways) -> Ways:
+        return Ways(
+            **{
+                each.name: np.concatenate([getattr(self, each.name), getattr(other, each.name)])
+                for each in fields(self)
+            }
+        )
+
+    @property
+    def variances(self) -> Floats:
+        """Of one run, as far as it hides a level."""
+        own = self.sizes**2 * (self.tails + 3) / (self.tails + 1)
+        between = self.slow * (1 - self.slow) * np.minimum(self.jump, REACH * self.sizes) ** 2
+        total: Floats = own + between
+        return total
+
+    def log_density(self, way: int, distance: Floats, scales: Floats) -> Floats:
+        """Of runs at a distance from their level."""
+        size, tail = self.sizes[way] * scales, float(self.tails[way])
+        one: Floats = _log_t(distance / size, tail) - np.log(size)
+        if self.slow[way] <= 0:
+            return one
+        two = _log_t((distance - self.jump[way]) / size, tail) - np.log(size)
+        share = float(self.slow[way])
+        both: Floats = np.logaddexp(np.log1p(-share) + one, np.log(share) + two)
+        return both
+
+
+def _log_t(distance: Floats, tail: float) -> Floats:
+    constant = gammaln((tail + 1) / 2) - gammaln(tail / 2) - 0.5 * np.log(tail * np.pi)
+    found: Floats = constant - (tail + 1) / 2 * np.log1p(distance**2 / tail)
+    return found
+
+
+def unimodal(sizes: Floats, log_prior: Floats, tails: tuple[float, ...]) -> Ways:
+    """Each size with each tail."""
+    count = len(tails)
+    zeros = np.zeros(count * len(sizes))
+    return Ways(
+        sizes=np.repeat(sizes, count),
+        tails=np.tile(np.array(tails), len(sizes)),
+        slow=zeros,
+        jump=zeros,
+        scatters=zeros,
+        kinds=np.zeros(len(zeros), dtype=np.int64),
+        log_prior=np.repeat(log_prior, count),
+    )

@@ -1,0 +1,104 @@
+"""Ramps: many small steps in the same direction, from one gap to another. Core pure logic, no I/O.
+
+The levels rise evenly from the start to the end. Each candidate's likelihood is taken as Gaussian
+here, so that level and size are integrated in closed form (generalised least squares).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsbisect.search.bayes.lattice import Lattice
+from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.bayes.track import Floats, Ints, log_sum
+
+SHORTEST = 3  # steps; fewer are told apart as steps
+LARGEST = 3.0  # a log
+SIZES = 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Summary:
+    """Of each candidate's own likelihood, for each way of being noisy."""
+
+    log_area: Floats  # way, candidate
+    means: Floats
+    variances: Floats
+
+
+def summary(tables: Floats, grid: Lattice) -> Summary:
+    peak = tables.max(-1)
+    shares = np.exp(tables - peak[:, :, None]) * grid.cells
+    area = shares.sum(-1)
+    shares /= area[:, :, None]
+    means = shares @ grid.levels
+    spread = shares @ grid.levels**2 - means**2
+    return Summary(
+        log_area=peak + np.log(area * grid.width),
+        means=means,
+        variances=np.maximum(spread, 0.0) + grid.width**2 / 12,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ramps:
+    """For each start, in one gap, and each end, in the same or a later one."""
+
+    log_likelihood: Floats  # way, gap, gap
+    level: Floats  # the expected one before the ramp
+    size: Floats  # the expected one
+
+
+def masses(positions: Ints) -> Floats:
+    """The prior share of each pair of gaps: any start, lengths alike on a log scale."""
+    length = float(positions[-1] - positions[0])
+    wide = np.diff(positions).astype(np.float64)
+    middle = (positions[:-1] + positions[1:]) / 2
+    apart = np.maximum(SHORTEST, middle[None, :] - middle[:, None])
+    shares = np.triu(np.outer(wide, wide) / apart, 1)
+    span = positions[1:][None, :] - positions[:-1][:, None]
+    shares[span < SHORTEST] = 0.0
+    within = wide * np.log(np.maximum(1.0, wide / SHORTEST)) - np.maximum(0.0, wide - SHORTEST)
+    shares[np.diag_indices(len(wide))] = np.maximum(0.0, within)
+    total = float(shares.sum())
+    found: Floats = shares / total if length > SHORTEST and total > 0 else np.zeros_like(shares)
+    return found
+
+
+def fit(seen: Summary, positions: Ints, grid: Lattice, noise: float, belief: Belief) -> Ramps:
+    """By least squares for every pair of gaps at once; the diagonal stays empty."""
+    weights = 1 / seen.variances
+    places = (positions - positions[0]).astype(np.float64)
+    columns = [weights * part for part in (1.0, places, places**2, seen.means, seen.means * places)]
+    sums = [np.concatenate([np.zeros((len(c), 1)), np.cumsum(c, axis=1)], axis=1) for c in columns]
+    all_w, all_y = sums[0][:, -1, None, None], sums[3][:, -1, None, None]
+    square = (weights * seen.means**2).sum(1)[:, None, None]
+    gaps = len(positions) - 1
+    one, two = np.arange(gaps)[:, None], np.arange(gaps)[None, :]
+    # candidates start + 1 .. end lie on the ramp, those after it on the upper level
+    w, wp, wpp, wy, wyp = (s[:, np.minimum(two + 1, gaps + 1)] - s[:, one + 1] for s in sums)
+    upper_w, upper_y = (s[:, -1, None, None] - s[:, two + 1] for s in (sums[0], sums[3]))
+    low = max(belief.least_log, belief.least_in_noise * noise)
+    scales = np.geomspace(low, max(LARGEST, 2 * low), SIZES)
+    found, levels, moved = [], [], []
+    for begins in (places[:-1], places[1:] - 1):
+        for ends in (places[:-1] + 1, places[1:]):
+            start = begins[:, None]
+            length = np.maximum(1.0, ends[None, :] - start)
+            s1 = (wp - start * w) / length + upper_w
+            s2 = (wpp - 2 * start * wp + start**2 * w) / length**2 + upper_w
+            y1 = (wyp - start * wy) / length + upper_y
+            # below the diagonal there is nothing
+            worth = np.where(two > one, np.maximum(1.0, s2 - s1**2 / all_w), 1.0)
+            pull = np.where(two > one, y1 - all_y * s1 / all_w, 0.0)
+            gain = [-0.5 * np.log1p(worth * s**2) + pull**2 / (2 * (worth + s**-2)) for s in scales]
+            found.append(log_sum(gain, axis=0) - np.log(SIZES))
+            moved.append(pull / worth)
+            levels.append((all_y - moved[-1] * s1) / all_w)
+    constant = (seen.log_area - 0.5 * np.log(2 * np.pi * seen.variances)).sum(1)[:, None, None]
+    flat = 0.5 * np.log(2 * np.pi / all_w) - np.log(grid.width) - 0.5 * (square - all_y**2 / all_w)
+    table = log_sum(found, axis=0) - np.log(len(found)) + constant + flat
+    table[:, *np.tril_indices(gaps)] = -np.inf
+    return Ramps(log_likelihood=table, level=np.mean(levels, axis=0), size=np.mean(moved, axis=0))

@@ -1,0 +1,135 @@
+"""What the search says of histories that are no single step, and of noise that is not Gaussian."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.belief import Certainty
+from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.simulation import SimulatedRun, walk
+from dsbisect.search_options import SearchOptions
+from dsharness.errors import UsageError
+from dsharness.model import Boundary
+
+LINE = tuple(f"c{at}" for at in range(32))
+
+
+def answer(
+    search: Bayes,
+    levels: np.ndarray,
+    noise: float,
+    *,
+    slow: tuple[float, float] = (0.0, 0.0),
+    rate_noise: float = 0.0,
+    seed: int = 0,
+) -> tuple[Boundary, int]:
+    """Of a search on made-up runs, and how many those were; ``slow`` is a share and a log."""
+    chance = np.random.default_rng(seed)
+
+    def run(name: str, _: int) -> SimulatedRun:
+        level = float(levels[LINE.index(name)])
+        mode = slow[1] * (chance.random() < slow[0])
+        cost = level + mode + noise * float(chance.normal())
+        rate = -level - rate_noise * float(chance.normal()) if rate_noise else -cost
+        return SimulatedRun(cost=cost, rate=rate)
+
+    boundary, samples = walk(search, LINE, run)
+    return boundary, sum(len(group) for group in samples.values())
+
+
+def stepped(*steps: tuple[int, float]) -> np.ndarray:
+    levels = np.zeros(len(LINE))
+    for at, size in steps:
+        levels[at:] += size
+    return levels
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_builds_differ_by_is_no_culprit(seed: int) -> None:
+    own = 0.03 * np.random.default_rng(seed).normal(size=len(LINE))
+    boundary, _ = answer(Bayes(), own, 0.01, seed=seed)
+    assert not boundary.found, boundary.summary
+    if boundary.direction == "none":
+        assert boundary.shape == "builds"
+        assert "builds of one source differ by themselves" in boundary.summary
+
+
+def test_a_large_step_is_named_although_builds_differ() -> None:
+    own = 0.02 * np.random.default_rng(5).normal(size=len(LINE))
+    boundary, _ = answer(Bayes(), stepped((20, 0.3)) + own, 0.02)
+    assert boundary.after == "c20"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_slow_mode_is_no_step(seed: int) -> None:
+    boundary, _ = answer(Bayes(), stepped(), 0.03, slow=(0.3, 0.22), seed=seed)
+    assert not boundary.found, boundary.summary
+
+
+def test_a_step_smaller_than_the_slow_mode_is_found() -> None:
+    boundary, _ = answer(Bayes(), stepped((11, 0.14)), 0.03, slow=(0.3, 0.22), seed=1)
+    assert boundary.after == "c11"
+
+
+def test_a_ramp_is_told_with_its_range() -> None:
+    levels = np.clip((np.arange(len(LINE)) - 9) / 10, 0, 1) * math.log(1.5)
+    boundary, _ = answer(Bayes(), levels, 0.02)
+    assert (boundary.found, boundary.shape, boundary.direction) == (False, "ramp", "slower")
+    inside = {f"c{at}" for at in range(10, 20)}
+    assert len(inside & set(boundary.suspects)) >= 6
+    assert boundary.effect == pytest.approx(1.5, rel=0.1)
+
+
+def test_a_change_that_was_taken_back_is_not_denied() -> None:
+    there_and_back = stepped((5, 0.3), (9, -0.3))
+    boundary, _ = answer(Bayes(), there_and_back, 0.01)
+    assert (boundary.direction, boundary.shape) == ("none", "ends")
+    assert "--inside K" in boundary.summary
+    looked = Bayes(certainty=replace(Certainty(), inside=7))
+    assert answer(looked, there_and_back, 0.01)[0].found
+
+
+def test_a_difference_that_does_not_matter_is_not_looked_for() -> None:
+    options = SearchOptions(smallest_pct=20)
+    belief = replace(Belief(), smallest_effect=1.2, least_in_noise=0.0)
+    search = Bayes(belief=belief, certainty=Certainty(smallest=options.smallest_log))
+    assert answer(search, stepped((20, 0.02)), 0.01)[0].direction == "none"
+
+
+def test_what_was_expected_and_does_not_reproduce_ends_early() -> None:
+    expected = SearchOptions(expected_pct=50)
+    search = Bayes(
+        belief=expected.belief(Belief()),
+        certainty=Certainty(smallest=expected.smallest_log, expected=math.log(1.5)),
+    )
+    boundary, runs = answer(search, stepped(), 0.08)
+    assert boundary.direction == "none"
+    assert "the expected 50 % does not reproduce" in boundary.summary
+    assert runs < answer(Bayes(), stepped(), 0.08)[1]
+
+
+@pytest.mark.parametrize("options", [{"smallest_pct": 0}, {"expected_pct": -1}, {"inside": -1}])
+def test_options_that_make_no_sense(options: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        SearchOptions(**options)  # type: ignore[arg-type]
+
+
+def test_every_step_is_named_if_asked_for() -> None:
+    search = Bayes(certainty=Certainty(every=True))
+    boundary, _ = answer(search, stepped((8, 0.4), (23, 0.4)), 0.1)
+    assert {step.after for step in boundary.steps} == {"c8", "c23"}
+    assert {step.before for step in boundary.steps} == {"c7", "c22"}
+
+
+@pytest.mark.parametrize("noise", [0.13, 0.26])
+def test_a_witness_that_knows_nothing_gets_a_few_more_runs_and_no_veto(noise: float) -> None:
+    levels = stepped((13, 0.1))
+    asked = Bayes(certainty=Certainty(witness_runs=3))
+    boundary, runs = answer(asked, levels, 0.03, rate_noise=noise)
+    assert (boundary.after, boundary.witness) in {("c13", "cannot tell"), ("c13", "agrees")}
+    assert runs <= answer(Bayes(), levels, 0.03, rate_noise=noise)[1] + 2 * 4
