@@ -12,6 +12,7 @@ from benchmarks.search.findings import Finding
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import World
 from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Costs
 from dsbisect.search.plain.halving_search import Halving
@@ -47,12 +48,17 @@ def _ours(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     return drive(Bayes(costs=COSTS, prior=prior), machine, watch.step_s)
 
 
+def _ours_all(_: World, machine: Machine, watch: Stopwatch) -> Finding:
+    search = Bayes(costs=COSTS, certainty=Certainty(every=True))
+    return drive(search, machine, watch.step_s)
+
+
 def _ours_told(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     """Neither the level nor whether there is a step: what that costs is what is left."""
     told = Belief(
         noise=max(world.sigma, 1e-9),
         noise_doubt=0.05,
-        strays=0.0,
+        scatters=((0.002, 1.0),),
         tails=(100.0,),
         smallest_effect=math.exp(0.9 * world.size),
         largest_effect=math.exp(1.1 * world.size),
@@ -71,6 +77,7 @@ def _untimed(peer: Callable[[World, Machine], Finding]) -> Method:
 
 METHODS: dict[str, Method] = {
     OURS: _ours,
+    OURS_ALL: _ours_all,
     OURS_TOLD: _ours_told,
     OUR_PLAIN: _our_plain,
     PLAIN: _untimed(peers_halving.plain),

@@ -17,6 +17,7 @@ from benchmarks.search.methods import (
     ORACLE_FRUGAL,
     OUR_PLAIN,
     OURS,
+    OURS_ALL,
     OURS_TOLD,
     PINPOINT,
     PINPOINT_TOLD,
@@ -85,7 +86,9 @@ def _truths() -> Sequence[Cell]:
         whole,
         *(
             replace(
-                some, kind=Kind(truth=Truth.TWO, d=d), methods=(OURS, OURS_TOLD, *some.methods[1:])
+                some,
+                kind=Kind(truth=Truth.TWO, d=d),
+                methods=(OURS, OURS_ALL, OURS_TOLD, *some.methods[1:]),
             )
             for d in (1.0, 2.0, 4.0)
         ),
