@@ -44,7 +44,7 @@ def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str =
     return _undecided(beliefs, certainty, stop, left)
 
 
-def hopeless(question: Question, failed: Mapping[str, str]) -> Boundary:
+def unanswerable(question: Question, failed: Mapping[str, str]) -> Boundary:
     """Fewer than two candidates can be measured."""
     summary = too_few_text(failed)
     return question.boundary(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dsbisect.search.bayes.answer import conclude, hopeless
+from dsbisect.search.bayes.answer import conclude, unanswerable
 from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe, outlook
 from dsbisect.search.bayes.final_checks import left_to_check
 from dsbisect.search.bayes.line_ends import ends, moved
@@ -48,13 +48,13 @@ class Bayes:
         line = self.lines.of(question.line)
         bounds = ends(line.names, failed, history.samples)
         if bounds is None:
-            return Answer(boundary=hopeless(question, failed))
+            return Answer(boundary=unanswerable(question, failed))
         spent = self.budget.spent(history, self.costs)
         beliefs = believe(question, history, line, self.belief, failed)
         if beliefs is not None:
             return self._continue(beliefs, spent)
         if spent is not None:
-            return Answer(boundary=hopeless(question, {**failed, "budget": spent}))
+            return Answer(boundary=unanswerable(question, {**failed, "budget": spent}))
         pair = (line.names[bounds[0]], line.names[bounds[1]])
         why = moved(line.names, bounds) or "prove both ends"
         return _turn(history, pair, why, 2 * math.ceil(math.log2(len(line.names))))

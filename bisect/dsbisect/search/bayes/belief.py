@@ -113,7 +113,7 @@ class Beliefs:
         return float(np.triu(self.posterior.two, 1).sum())
 
     def settled(self, certainty: Certainty) -> bool:
-        """A gap that contains a step with enough certainty, with nothing left to measure inside.
+        """(14): a gap that contains a step for sure enough, with nothing left to measure inside.
 
         Whether there is a second step elsewhere is a separate question, asked after this one.
         """
@@ -130,7 +130,7 @@ class Beliefs:
         return self.second_by_gap[other] < certainty.level or self.split(other) is not None
 
     def least(self, certainty: Certainty) -> float:
-        """The log of the smallest step that is looked for."""
+        """(17): the log of the smallest step that is looked for."""
         found = self.posterior
         builds = LEAST_IN_SCATTER * found.scatter
         if certainty.smallest is not None:
@@ -138,7 +138,7 @@ class Beliefs:
         return max(certainty.visible * found.noise, builds)
 
     def refuted(self, certainty: Certainty) -> bool:
-        """No step, and none of any size that is looked for could have hidden."""
+        """(15): no step, and none of any size that is looked for could have hidden."""
         found, least = self.posterior, self.least(certainty)
         # a ramp that is too small to matter is as good as none
         nothing = found.none + (0.0 if self.rise >= least else found.ramp)
@@ -151,7 +151,7 @@ class Beliefs:
         return abs(float((found.ramps * found.ramp_sizes).sum())) / max(TINY, found.ramp)
 
     def ramped(self, certainty: Certainty) -> bool:
-        """Many small steps instead of one."""
+        """(16): many small steps instead of one."""
         found = self.posterior
         if found.ramp < certainty.level:
             return False

@@ -21,7 +21,7 @@ TAIL = 4.0  # degrees of freedom
 
 
 def widened(seen: Evidence) -> Evidence:
-    """The same with the noise of burdened runs multiplied; ``seen`` itself where there are none."""
+    """(5): the noise of burdened runs is multiplied; ``seen`` itself where there are none."""
     if not np.any(seen.burden > 0):
         return seen
     chances = _chances(_residuals(seen), seen.burden)

@@ -17,7 +17,7 @@ class Split:
     gap: int
     position: int
     share: float
-    hope: float  # the chance that it can be measured at all
+    buildable: float  # the chance that it can be measured at all
 
 
 def split(line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int]) -> Split | None:
@@ -32,16 +32,19 @@ def split(line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int]) -
         return None
     if not failed:
         at = _middle(line, low, high)
-        return Split(gap=gap, position=at, share=line.mass(low, at) / total, hope=1.0)
+        return Split(gap=gap, position=at, share=line.mass(low, at) / total, buildable=1.0)
     inner = np.arange(low + 1, high)
-    hope = _hope(inner, np.asarray(sorted(failed)))
+    buildable = _buildable(inner, np.asarray(sorted(failed)))
     share = (line.sums[inner] - line.sums[low]) / total
-    worth = hope * _bits(share)
+    worth = buildable * _bits(share)
     best = int(np.argmax(worth))
     if worth[best] <= 0:
         return None
     return Split(
-        gap=gap, position=int(inner[best]), share=float(share[best]), hope=float(hope[best])
+        gap=gap,
+        position=int(inner[best]),
+        share=float(share[best]),
+        buildable=float(buildable[best]),
     )
 
 
@@ -53,7 +56,7 @@ def _middle(line: Track, low: int, high: int) -> int:
     return before if abs(line.sums[before] - half) <= abs(line.sums[at] - half) else at
 
 
-def _hope(inner: Ints, failed: Ints) -> Floats:
+def _buildable(inner: Ints, failed: Ints) -> Floats:
     """0 for what failed; near it little, the less the longer its stretch already is."""
     after = np.searchsorted(failed, inner)
     left = inner - failed[np.maximum(after - 1, 0)]
@@ -62,10 +65,10 @@ def _hope(inner: Ints, failed: Ints) -> Floats:
         np.where(after > 0, left, np.inf), np.where(after < len(failed), right, np.inf)
     )
     reach = failed[-1] - failed[0] + 1
-    hope: Floats = nearest / (nearest + reach)
+    buildable: Floats = nearest / (nearest + reach)
     between = (after > 0) & (after < len(failed))
-    hope = np.where(between, hope / 2, hope)
-    return np.where(np.isin(inner, failed), 0.0, hope)
+    buildable = np.where(between, buildable / 2, buildable)
+    return np.where(np.isin(inner, failed), 0.0, buildable)
 
 
 def _bits(share: Floats) -> Floats:

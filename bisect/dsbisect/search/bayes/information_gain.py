@@ -62,7 +62,7 @@ def _likeliest(table: Floats) -> Iterator[tuple[int, int, float]]:
 def bits(found: Posterior, options: Sequence[int | Split], *, every: bool = False) -> Floats:
     """For each option (a measured candidate, or a split) and each number of runs in BATCHES.
 
-    Bits about what will be named: whether there is a second step behind a first one that is
+    Bits about what will be named, (12): whether there is a second step behind a first one that is
     clear tells nothing about the first, unless ``every`` step is asked for.
     """
     wanted = hypotheses(found)
@@ -78,13 +78,15 @@ def bits(found: Posterior, options: Sequence[int | Split], *, every: bool = Fals
         each = weights @ seen
         known = _entropy(each / np.maximum(TINY, chance)[:, :, None])
         result[:, at] = _entropy(each.sum(1)) - (chance * known).sum(1)
-    hope = np.array([option.hope if isinstance(option, Split) else 1.0 for option in options])
-    useful: Floats = _worn(found, options, np.maximum(0.0, result)) * hope[:, None]
+    buildable = np.array(
+        [option.buildable if isinstance(option, Split) else 1.0 for option in options]
+    )
+    useful: Floats = _repeated(found, options, np.maximum(0.0, result)) * buildable[:, None]
     return useful
 
 
-def _worn(found: Posterior, options: Sequence[int | Split], fresh: Floats) -> Floats:
-    """What is left of that where a candidate was measured before.
+def _repeated(found: Posterior, options: Sequence[int | Split], fresh: Floats) -> Floats:
+    """What is left of that where a candidate was measured before: (13).
 
     How far its own build differs from the level of its segment is not known, and its runs cannot
     show it: each is worth less than the one before.

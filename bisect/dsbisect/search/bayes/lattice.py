@@ -54,7 +54,7 @@ def lattice(middles: Floats, noise: float, belief: Belief) -> Lattice:
 
 
 def step_prior(grid: Lattice, noise: float, scatter: float, belief: Belief) -> Floats:
-    """For two levels, the chance that a step leads from one to the other's cell of one tick.
+    """(11): for two levels, the chance that a step leads from one to the other's cell of one tick.
 
     Alike on a log scale, from what is too small to be seen or to be more than builds differ by.
     """
@@ -104,7 +104,7 @@ def noise_estimate(seen: Evidence, belief: Belief) -> float:
 
 
 def noises_around(noise: float, belief: Belief) -> tuple[Floats, Floats]:
-    """Sizes of noise with the log of their prior."""
+    """Sizes of noise with the log of their prior: (2)."""
     noises = np.maximum(belief.least_noise, noise * SPREAD)
     log_prior: Floats = -0.5 * (np.log(noises / belief.noise) / belief.noise_doubt) ** 2
     return noises, log_prior

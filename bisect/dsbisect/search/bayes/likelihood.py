@@ -19,7 +19,7 @@ UNLIKELY = 12.0  # nats below the likeliest
 def log_likelihood(
     seen: Evidence, grid: Lattice, ways: Ways, moved: Shifts, belief: Belief
 ) -> tuple[Floats, Ways]:
-    """For each way of being noisy, measured candidate and level of its segment.
+    """T in (6): for each way of being noisy, measured candidate and level of its segment.
 
     Each shift of the machines' offsets and each scatter of builds makes further ways. Those that
     fit far worse than others, whatever the levels are, are left out.
@@ -53,7 +53,7 @@ def _of_runs(seen: Evidence, grid: Lattice, ways: Ways) -> Floats:
 
 
 def _of_builds(tables: Floats, grid: Lattice, scatter: float) -> Floats:
-    """A random effect of each build: its own level lies off that of its segment."""
+    """A random effect of each build, (6): its own level lies off that of its segment."""
     if scatter <= grid.width / 3:
         return tables
     distance = np.subtract.outer(grid.levels, grid.levels) / scatter

@@ -32,7 +32,7 @@ class _Fit:
     noise: float
 
 
-def steadied(seen: Evidence) -> Evidence:
+def without_speed(seen: Evidence) -> Evidence:
     """The same without what the machine's speed explains; each candidate's noise as that leaves it.
 
     ``seen`` itself when a steady machine explains the values as well.
@@ -72,7 +72,7 @@ def _seen_at(seen: Evidence, fit: _Fit) -> Evidence:
 
 
 def _fit(values: Floats, own: Floats, begins: Flags, pace: float) -> _Fit:
-    """Generalised least squares; the walks' covariance has a tridiagonal inverse."""
+    """The speed w in (1): generalised least squares; the inverse of a walk is tridiagonal."""
     runs, free = len(values), len(values) - own.shape[1]
     both = np.column_stack([own, values])
     if pace > 0:

@@ -62,7 +62,7 @@ class Ways:
         return total
 
     def log_density(self, way: int, distance: Floats, scales: Floats) -> Floats:
-        """Of runs at a distance from their level."""
+        """The density f in (6), or (4): of runs at a distance from their level."""
         size, tail = self.sizes[way] * scales, float(self.tails[way])
         one: Floats = _log_t(distance / size, tail) - np.log(size)
         if self.slow[way] <= 0:

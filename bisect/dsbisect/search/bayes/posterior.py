@@ -24,7 +24,7 @@ from dsbisect.search.bayes.lattice import (
 )
 from dsbisect.search.bayes.likelihood import UNLIKELY, log_likelihood
 from dsbisect.search.bayes.machine_offsets import shifts
-from dsbisect.search.bayes.machine_speed import steadied
+from dsbisect.search.bayes.machine_speed import without_speed
 from dsbisect.search.bayes.noise_shapes import Ways, unimodal
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.ramps import fit, summary
@@ -116,8 +116,8 @@ class Posterior:
 
 
 def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
-    """At least two candidates were measured; the first and last of them are the ends."""
-    seen = steadied(widened(seen))
+    """(1) to (11). At least two candidates were measured; the first and last are the ends."""
+    seen = without_speed(widened(seen))
     noise = noise_estimate(seen, belief)
     ways = unimodal(*noises_around(noise, belief), belief.tails)
     middles, slow = seen.middles, slow_mode(seen, belief.least_noise)
@@ -178,7 +178,7 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
 def _single(
     tables: Floats, ways: Ways, grid: Lattice, steps: Floats
 ) -> tuple[Floats, Ways, Floats, Floats, Chain]:
-    """The likelihoods of no step and of one, and of the ways that may matter."""
+    """The likelihoods of no step, (7), and of one, (8), and of the ways that may matter."""
     most = tables.max(-1).sum(-1) + ways.log_prior + np.log(grid.cells.sum())
     log_none = log_sum(tables.sum(1) + np.log(grid.cells), axis=-1)
     chain = _chain(tables, steps, ways.kinds, grid)
@@ -214,7 +214,7 @@ def led(levels: Floats, steps: Floats, kinds: Ints) -> Floats:
 
 
 def _log_two(chain: Chain, log_one: Floats, grid: Lattice) -> Floats:
-    """A step in each of two gaps; two in one gap cannot be told from one."""
+    """A step in each of two gaps, (9); two in one gap cannot be told from one."""
     gaps = log_one.shape[1]
     table = np.full((len(log_one), gaps, gaps), -np.inf)
     table[:, np.arange(gaps), np.arange(gaps)] = log_one

@@ -68,7 +68,7 @@ def masses(positions: Ints) -> Floats:
 
 
 def fit(seen: Summary, positions: Ints, grid: Lattice, noise: float, belief: Belief) -> Ramps:
-    """By least squares for every pair of gaps at once; the diagonal stays empty."""
+    """(10), by least squares for every pair of gaps at once; the diagonal stays empty."""
     weights = 1 / seen.variances
     places = (positions - positions[0]).astype(np.float64)
     columns = [weights * part for part in (1.0, places, places**2, seen.means, seen.means * places)]

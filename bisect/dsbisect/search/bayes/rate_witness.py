@@ -33,7 +33,7 @@ class Difference:
 
 
 def contradicts(decider: Difference, witness: Difference) -> bool:
-    """Clearly different from the decider, and less than half of it."""
+    """(19): clearly different from the decider, and less than half of it."""
     along = witness.size * math.copysign(1.0, decider.size)
     apart = abs(decider.size) - along
     error = math.hypot(decider.error, witness.error)
@@ -50,7 +50,7 @@ def word(decider: Difference, witness: Difference | None) -> Word:
 
 
 def difference(seen: Evidence, before: Ints, after: Ints) -> Difference | None:
-    """Of the runs of some candidates (positions in the line) and of others; None without both."""
+    """(18): of the runs of some candidates (positions) and of others; None without both."""
     places = seen.positions[seen.owner]
     first, second = np.isin(places, before), np.isin(places, after)
     if not first.any() or not second.any():

@@ -28,7 +28,7 @@ NEARLY_GAUSSIAN = 30.0  # degrees of freedom
 
 @dataclass(frozen=True, kw_only=True)
 class SlowMode:
-    """A share of the runs is slower by ``jump`` (a log); ``size`` is the noise within a mode."""
+    """(4): a share of the runs is slower by ``jump`` (a log); ``size`` is the noise of a mode."""
 
     share: float
     jump: float
