@@ -15,13 +15,12 @@ from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Costs
-from dsbisect.search.plain.halving_search import Halving
 
 # One setting for all cells. A build costs less than three runs: a neighbour's build is mostly
 # there (docs/builds.md), and a run is what `--duration` makes it.
 COSTS = Costs(run_s=15.0, start_s=0.0, prepare_s=40.0)
 
-OURS, OUR_PLAIN = "dsbisect", "dsbisect --search plain"
+OURS = "dsbisect"
 OURS_ALL = "dsbisect --all"  # goes on after the first step
 OURS_TOLD = "dsbisect, told noise and d"
 PLAIN, FIXED, ASV = "plain bisection", "fixed k", "asv find"
@@ -67,10 +66,6 @@ def _ours_told(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     return drive(Bayes(costs=COSTS, belief=told), machine, watch.step_s)
 
 
-def _our_plain(_: World, machine: Machine, watch: Stopwatch) -> Finding:
-    return drive(Halving(), machine, watch.step_s)
-
-
 def _untimed(peer: Callable[[World, Machine], Finding]) -> Method:
     return lambda world, machine, _: peer(world, machine)
 
@@ -79,7 +74,6 @@ METHODS: dict[str, Method] = {
     OURS: _ours,
     OURS_ALL: _ours_all,
     OURS_TOLD: _ours_told,
-    OUR_PLAIN: _our_plain,
     PLAIN: _untimed(peers_halving.plain),
     FIXED: _untimed(peers_halving.fixed),
     ASV: _untimed(peers_halving.asv_find),

@@ -15,7 +15,6 @@ from benchmarks.search.methods import (
     GIT_BAYESECT,
     ORACLE,
     ORACLE_FRUGAL,
-    OUR_PLAIN,
     OURS,
     OURS_ALL,
     OURS_TOLD,
@@ -113,7 +112,7 @@ def _sizes() -> Sequence[Cell]:
 
 
 def _silence() -> Sequence[Cell]:
-    methods = (OURS, OUR_PLAIN, PLAIN, GIT_BAYESECT)
+    methods = (OURS, PLAIN, GIT_BAYESECT)
     return [
         Cell(group=SILENCE, kind=Kind(n=16, d=4.0, noise=Noise.NIL), methods=methods, share=0.2),
         Cell(group=SILENCE, kind=Kind(n=128, d=4.0, noise=Noise.NIL), methods=methods, share=0.2),

@@ -1,11 +1,11 @@
-"""A user's options for a search: which rule, how sure, which budget. No I/O."""
+"""A user's options for a search: how sure, of what, for which budget. No I/O."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from dsharness.errors import UsageError
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from dsbisect.search.bayes.prior import Belief
     from dsbisect.search.question import Search
     from dsharness.model import Workload
-
-SearchName = Literal["statistical", "plain"]
 
 # Measured on two cores (docs/search.md); figures to plan with, not a promise.
 RUN_OVERHEAD_S = 1.3  # around the load itself
@@ -33,7 +31,6 @@ def run_s(workload: Workload, *, paired: bool) -> float:
 class SearchOptions:
     """Everything about a search except what it searches."""
 
-    name: SearchName = "statistical"
     level: float = 0.95  # this and the next are the same in the search: a test compares them
     max_runs: int = 2000
     max_builds: int | None = None
@@ -78,10 +75,7 @@ class SearchOptions:
         from dsbisect.search.bayes.belief import Certainty  # noqa: PLC0415
         from dsbisect.search.bayes.prior import Belief  # noqa: PLC0415
         from dsbisect.search.bayes.step_cost import Budget, Costs  # noqa: PLC0415
-        from dsbisect.search.plain.halving_search import Halving  # noqa: PLC0415
 
-        if self.name == "plain":
-            return Halving()
         return Bayes(
             certainty=Certainty(
                 level=self.level,

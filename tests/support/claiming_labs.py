@@ -18,7 +18,7 @@ from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.question import Question
 from dsharness.errors import BusyError, StoreError
 from dsharness.model import (
@@ -75,7 +75,7 @@ class WritingWatcher(RecordingWatcher):
 
 def search(store: Store, each_s: float, watcher: RecordingWatcher) -> Campaign:
     return run_campaign(
-        QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), lab=Benches(each_s),
+        QUESTION, LdcltWorkload(id="w", title="binds"), search=Bayes(), lab=Benches(each_s),
         store=store, listener=watcher,
     )  # fmt: skip
 

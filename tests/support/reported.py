@@ -12,8 +12,9 @@ from pathlib import Path
 from watchers import RecordingWatcher
 
 from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.search.plain.halving_search import Halving
+from dsbisect.rows.rows_study import ROWS, SURVEY
 from dsbisect.search.question import Question
+from dsbisect.search_options import SearchOptions
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE
 from dsharness.model import (
     BenchFacts,
@@ -288,7 +289,7 @@ def _searched(
         kept = run_campaign(
             question,
             workload_of(workload),
-            search=Halving(),
+            search=SearchOptions().search(workload_of(workload), survey_up_to=SURVEY, belief=ROWS),
             lab=benches,
             store=store,
             listener=RecordingWatcher(),

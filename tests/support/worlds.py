@@ -6,10 +6,14 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.question import History, Measure, Question, Search
 from dsbisect.search.search_loop import Turn, run_search
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric
 from dsharness.model import DECIDER, Boundary, Sample
+
+TEN_RUNS = Bayes(certainty=Certainty(least_runs=5))  # of both neighbours: there is time to stop it
 
 
 def sample_of(row: str, cost: float, turn: int, **changes: object) -> Sample:

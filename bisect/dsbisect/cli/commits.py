@@ -22,7 +22,6 @@ from dsbisect.cli.common_options import (
     MetricName,
     OutsideMatrix,
     ReportFolder,
-    SearchRule,
     SettingsId,
     Smallest,
     StorePlace,
@@ -102,7 +101,6 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     output: ReportFolder = None,
     keep: Keep = False,
     metric: MetricName = DEFAULT_METRIC,
-    search: SearchRule = "statistical",
     level: Level = SearchOptions.level,
     max_runs: MaxRuns = SearchOptions.max_runs,
     max_builds: MaxBuilds = None,
@@ -142,7 +140,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     from dsresults.store import Store
 
     options = SearchOptions(
-        name=search, level=level, max_runs=max_runs, max_builds=max_builds,
+        level=level, max_runs=max_runs, max_builds=max_builds,
         max_hours=max_hours, smallest_pct=smallest,
         expected_pct=expected, inside=inside, every=every,
     )  # fmt: skip

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from dsbisect.search_options import SearchName
-
 MatrixFile = Annotated[
     Path | None,
     typer.Option(
@@ -46,10 +44,6 @@ Relock = Annotated[
 ReportFolder = Annotated[
     Path | None,
     typer.Option("--output", help="Folder for the report. Default: results/runs/TIME-SERIES."),
-]
-SearchRule = Annotated[
-    SearchName,
-    typer.Option("--search", help="statistical: weighs every run; plain: halves by thresholds."),
 ]
 DEFAULT_METRIC = "cost"  # the same as in the model: a test compares them
 MetricName = Annotated[

@@ -24,7 +24,6 @@ from dsbisect.cli.common_options import (
     MetricName,
     Relock,
     ReportFolder,
-    SearchRule,
     SettingsId,
     Smallest,
     StorePlace,
@@ -61,7 +60,6 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     relock: Relock = False,
     keep: Keep = False,
     metric: MetricName = DEFAULT_METRIC,
-    search: SearchRule = "statistical",
     level: Level = SearchOptions.level,
     max_runs: MaxRuns = SearchOptions.max_runs,
     max_builds: MaxBuilds = None,
@@ -84,7 +82,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
 
     decider = find_metric(metric).name
     options = SearchOptions(
-        name=search, level=level, max_runs=max_runs, max_builds=max_builds,
+        level=level, max_runs=max_runs, max_builds=max_builds,
         max_hours=max_hours, smallest_pct=smallest,
         expected_pct=expected, inside=inside, every=every,
     )  # fmt: skip

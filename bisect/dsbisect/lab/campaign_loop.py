@@ -14,7 +14,7 @@ from dsbisect.lab.search_claim import Claim, claimed
 from dsbisect.lab.watcher import Listener
 from dsbisect.search.question import History, Measure, Question, Search
 from dsbisect.search.search_loop import Turn, run_search
-from dsbisect.search.search_record import as_recorded, choice_of, record_of
+from dsbisect.search.search_record import choice_of, record_of, search_of
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.model import Campaign, Sample, Setup, Workload
@@ -86,7 +86,7 @@ def _run(
     campaign, samples = _open_campaign(question, workload, search, lab, store, kind)
     if samples:
         listener.resumed(campaign, len(samples))
-        search = as_recorded(search, campaign)
+        search = search_of(campaign)  # with the same costs, so that a replay decides the same
     history = History.of_samples(samples, lab.unmeasurable)
     known = history.unmeasurable.items() if kind == "commits" else ()
     source = _Measured(

@@ -90,7 +90,7 @@ class Boundary(Value):
 class SearchChoice(Value):
     """Which search, and its options as that search writes and reads them."""
 
-    name: str = "plain"
+    name: str = Field(default="none", description="a measurement has none")
     options: dict[str, JsonValue] = Field(default_factory=dict)
 
 

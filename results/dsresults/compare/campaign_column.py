@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dsharness.measure.metrics import COST, RATE, find_metric
 from dsharness.model import Boundary, Campaign, Matrix, Outcome, Sample, Verdict
 from dsresults.compare.comparison_table import Column, Estimate, Observed
-from dsresults.compare.cost_ratio import Ratio, compare_by, grouped
+from dsresults.compare.paired_ratios import ratios as paired
 
 
 def column(
     matrix: Matrix, campaign: Campaign, line: tuple[str, ...], samples: Sequence[Sample]
 ) -> Column:
     """One campaign as a column: its samples are paired with those of its own first end."""
-    groups = grouped(samples)
+    groups = _grouped(samples)
     verdicts = {v.candidate: v for v in campaign.boundary.verdicts} if campaign.boundary else {}
     reference = next((c for c in line if any(s.valid for s in groups.get(c, ()))), None)
+    ratios = _ratios(campaign.metric, groups, reference)
     workload = next((w for w in matrix.workloads if w.id == campaign.workload_id), None)
     return Column(
         campaign_id=campaign.id,
@@ -33,7 +34,7 @@ def column(
             _observed(
                 candidate,
                 groups.get(candidate, ()),
-                groups.get(reference or "", ()),
+                {metric: each[candidate] for metric, each in ratios.items() if candidate in each},
                 verdicts.get(candidate),
                 campaign,
             )
@@ -45,7 +46,7 @@ def column(
 def _observed(
     candidate: str,
     samples: Sequence[Sample],
-    references: Sequence[Sample],
+    ratios: dict[str, Estimate],
     verdict: Verdict | None,
     campaign: Campaign,
 ) -> Observed:
@@ -57,7 +58,7 @@ def _observed(
         invalid=len(samples) - len(valid),
         unmeasured=boundary.unmeasured.get(candidate) if boundary else None,
         metrics=_medians(valid),
-        ratios=_ratios(campaign.metric, valid, references) | _judged(boundary, verdict),
+        ratios=ratios | _judged(boundary, verdict),
         facts=next((sample.facts for sample in reversed(valid) if sample.facts), {}),
         outcome=verdict.outcome if verdict else Outcome.INCONCLUSIVE,
         why=verdict.why if verdict else "not judged by the search",
@@ -65,12 +66,11 @@ def _observed(
 
 
 def _ratios(
-    decider: str, samples: Sequence[Sample], references: Sequence[Sample]
-) -> dict[str, Estimate]:
-    """By the metric that decides, and by those that reasons are given from."""
+    decider: str, groups: Mapping[str, Sequence[Sample]], reference: str | None
+) -> Mapping[str, dict[str, Estimate]]:
+    """By the metric that decides, and by those that reasons are given from; then by candidate."""
     metrics = dict.fromkeys((find_metric(decider), COST, RATE))
-    found = {each.name: _estimate(compare_by(each, samples, references)) for each in metrics}
-    return {name: estimate for name, estimate in found.items() if estimate}
+    return {each.name: paired(each, groups, groups.get(reference or "", ())) for each in metrics}
 
 
 def _judged(boundary: Boundary | None, verdict: Verdict | None) -> dict[str, Estimate]:
@@ -81,10 +81,12 @@ def _judged(boundary: Boundary | None, verdict: Verdict | None) -> dict[str, Est
     return {boundary.metric: estimate}
 
 
-def _estimate(ratio: Ratio | None) -> Estimate | None:
-    if ratio is None:
-        return None
-    return Estimate(value=ratio.value, interval=ratio.interval if ratio.pairs > 1 else None)
+def _grouped(samples: Iterable[Sample]) -> Mapping[str, tuple[Sample, ...]]:
+    """Samples by candidate, in the order they came."""
+    groups: dict[str, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(sample.candidate_id, []).append(sample)
+    return {candidate: tuple(group) for candidate, group in groups.items()}
 
 
 def _medians(samples: Sequence[Sample]) -> dict[str, float]:

@@ -132,7 +132,8 @@ def _evidence(place: StepPlace, change: Change) -> str:
     text += f"; calibrated, after over before: {times(change.ratio.value)}"
     if change.ratio.interval:
         low, high = change.ratio.interval
-        text += f" (99 % interval {significant(low)} to {significant(high)})"
+        level = change.column.boundary.effect_level if change.column.boundary else 0.0
+        text += f" ({level:.0%} interval {significant(low)} to {significant(high)})"
     return text
 
 

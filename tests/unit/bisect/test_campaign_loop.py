@@ -3,11 +3,10 @@ from __future__ import annotations
 import pytest
 from measured import WorldBenches as Benches
 from watchers import RecordingWatcher
-from worlds import World
+from worlds import TEN_RUNS, World
 
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
 from dsharness.errors import (
     DiskFullError,
@@ -31,7 +30,7 @@ def store(tmp_path):
 
 def run(store, benches, watcher=None, search=None):
     return run_campaign(
-        QUESTION, WORKLOAD, search=search or Halving(), lab=benches, store=store,
+        QUESTION, WORKLOAD, search=search or TEN_RUNS, lab=benches, store=store,
         listener=watcher or RecordingWatcher(),
     )  # fmt: skip
 
@@ -120,7 +119,7 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
     with pytest.raises(SystematicError, match="did not become ready") as caught:
         run_campaign(
             Question(series_id="s", line=line, workload_id="w", settings_id="default"), WORKLOAD,
-            search=Halving(), lab=benches, store=store, listener=RecordingWatcher(), kind=kind,
+            search=Bayes(), lab=benches, store=store, listener=RecordingWatcher(), kind=kind,
         )  # fmt: skip
     assert caught.value.exit_code == ExitCode.INSTANCE
     assert len([row for row in asked if row in benches.refuses]) == taken
@@ -159,11 +158,10 @@ class Disturbed(Benches):
             yield sample.model_copy(update=spoilt if self.left >= 0 else {})
 
 
-@pytest.mark.parametrize("search", [Halving(), Bayes()])
-def test_disturbed_runs_are_repeated_and_count_against_nobody(store, search):
+def test_disturbed_runs_are_repeated_and_count_against_nobody(store):
     benches = Disturbed(WORLD)
     benches.left = 15
-    found = run(store, benches, search=search)
+    found = run(store, benches, search=Bayes())
     assert found.boundary.after == "c"
     assert found.boundary.unmeasured == {}
 

@@ -10,7 +10,6 @@ from typing import get_args
 import pytest
 
 from dsbisect.cli import build
-from dsbisect.cli.common_options import SearchRule
 from dsbisect.cli.root import COMMANDS
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.step_cost import Budget
@@ -62,4 +61,3 @@ def test_what_is_spelled_twice_is_the_same() -> None:
     assert set(get_args(build.Driver)) == {str(each) for each in DriverName}
     assert build.EDIT_HELP.endswith(", ".join(each.example for each in EDITS.values()))
     assert (SearchOptions.level, SearchOptions.max_runs) == (Certainty.level, Budget.runs)
-    assert SearchOptions().name in get_args(get_args(SearchRule)[0])

@@ -11,7 +11,7 @@ from worlds import World
 
 from dsbisect.commits.commits_study import CommitsResult
 from dsbisect.commits.commits_text import answer_text, write_findings
-from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.bayes.bayes_search import Bayes
 from dsbuilds.history.culprit import Suspect
 from dsharness.model import AppliedPatch, Campaign, DriverName, Image, Provenance
 from dsresults.commits_result import (
@@ -82,7 +82,7 @@ def outcome(step, broken=(), proof=PROOF, executed=EXECUTED):
         name: 1.0 if step is None or number < step else 9.0 for number, name in enumerate(LINE)
     }
     world = World(costs, broken=frozenset(LINE[number] for number in broken))
-    boundary = world.search(Halving())
+    boundary = world.search(Bayes())
     campaign = Campaign(
         id="c",
         kind="commits",

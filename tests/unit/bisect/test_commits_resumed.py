@@ -10,7 +10,7 @@ from claiming_labs import QUESTION, Benches, search
 from watchers import RecordingWatcher
 
 from dsbisect.commits.commits_study import CommitsStudy, _interrupted
-from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.bayes.bayes_search import Bayes
 from dsharness.model import Campaign, LdcltWorkload, Settings
 from dsresults.store import Store
 
@@ -42,13 +42,13 @@ def proof(started_at: str) -> Campaign:
 def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
     answered = search(store, 0, RecordingWatcher())
     watcher = RecordingWatcher()
-    assert chase(store, watcher)._stands(QUESTION, Halving()) is None  # it came to its end
+    assert chase(store, watcher)._stands(QUESTION, Bayes()) is None  # it came to its end
     store.add_campaign(proof("2999-01-01T00:00:00+00:00"))
-    assert chase(store, watcher)._stands(QUESTION, Halving()) == store.campaign(answered.id)
+    assert chase(store, watcher)._stands(QUESTION, Bayes()) == store.campaign(answered.id)
     assert watcher.names == ["resumed", "answered"]
 
 
 def test_an_answer_from_before_another_stop_does_not(store):
     store.add_campaign(proof("2001-01-01T00:00:00+00:00"))
     search(store, 0, RecordingWatcher())
-    assert chase(store, RecordingWatcher())._stands(QUESTION, Halving()) is None
+    assert chase(store, RecordingWatcher())._stands(QUESTION, Bayes()) is None

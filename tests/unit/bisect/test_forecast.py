@@ -101,7 +101,6 @@ def test_a_manner_becomes_a_search():
     assert search.certainty.level == 0.99
     assert (search.budget.builds, search.budget.seconds) == (5, 7200)
     assert search.costs.first_s("a") > 60
-    assert not isinstance(SearchOptions(name="plain").search(DRIVEN), Bayes)
 
 
 def test_a_rehearsal_is_the_same_each_time():

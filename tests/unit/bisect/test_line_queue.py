@@ -9,15 +9,12 @@ from worlds import World
 
 from dsbisect.commits.line_queue import hunt
 from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.plain.halving_search import Halving
 
 NAMES = [f"c{number:02}" for number in range(32)]
 
 
 class Laboratory:
     """Searches any line of a world with the real search, and remembers which."""
-
-    searches = (Halving(), Bayes())
 
     def __init__(self, costs, broken=()):
         self.costs, self.broken, self.lines = costs, frozenset(broken), []

@@ -14,8 +14,7 @@ from worlds import World, with_metric
 from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.plain.halving_search import Halving
-from dsbisect.search.question import Question, Search
+from dsbisect.search.question import Question
 from dsbisect.search.replay import replay
 from dsbisect.search.search_record import search_of
 from dsharness.errors import UsageError
@@ -54,18 +53,14 @@ def question(metric: str) -> Question:
     )
 
 
-@pytest.mark.parametrize("search", [Bayes(), Halving()])
 @pytest.mark.parametrize("metric", ["latency", "rate"])
-def test_a_step_that_only_one_metric_shows_is_found_with_that_one(
-    search: Search, metric: str
-) -> None:
-    found = world().search(search, metric=metric)
+def test_a_step_that_only_one_metric_shows_is_found_with_that_one(metric: str) -> None:
+    found = world().search(Bayes(), metric=metric)
     assert (found.found, found.after, found.metric) == (True, f"c{STEP}", metric)
 
 
-@pytest.mark.parametrize("search", [Bayes(), Halving()])
-def test_and_by_cost_there_is_no_difference(search: Search) -> None:
-    found = world().search(search)
+def test_and_by_cost_there_is_no_difference() -> None:
+    found = world().search(Bayes())
     assert (found.found, found.direction, found.metric) == (False, "none", "cost")
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 from measured import WorldBenches as Benches
 from watchers import RecordingWatcher
-from worlds import World
+from worlds import TEN_RUNS, World
 
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.step_cost import Costs
-from dsbisect.search.plain.halving_search import Halving
 from dsbisect.search.question import Question
 from dsbisect.search.replay import replay
 from dsbisect.search.search_record import search_of
-from dsharness.model import LdcltWorkload, SearchChoice
+from dsharness.model import LdcltWorkload
 from dsresults.store import Store
 
 LINE = ("a", "b", "c", "d", "e", "f", "g", "h")
@@ -34,7 +33,7 @@ def world(step):
 def run(store, benches, search=None):
     workload = LdcltWorkload(id="w", title="binds")
     return run_campaign(
-        QUESTION, workload, search=search or Halving(), lab=benches, store=store,
+        QUESTION, workload, search=search or TEN_RUNS, lab=benches, store=store,
         listener=RecordingWatcher(), kind="commits",
     )  # fmt: skip
 
@@ -52,7 +51,7 @@ PLACES = [
 @pytest.mark.parametrize(
     ("search", "step", "refuses", "known"),
     [
-        *((search, *place) for search in (Halving(), Bayes()) for place in PLACES),
+        *((Bayes(), *place) for place in PLACES),
         *((Bayes(survey_up_to=9), *place) for place in PLACES[1:3]),
     ],
 )
@@ -69,7 +68,7 @@ def test_an_interrupted_search_says_what_it_would_measure_next(store):
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(world(4), stop_after=7))
     (campaign,) = store.campaigns()
-    again = replay(campaign, store.samples(campaign_id=campaign.id), Halving())
+    again = replay(campaign, store.samples(campaign_id=campaign.id), TEN_RUNS)
     assert again.boundary is None
     assert again.same is None
     assert again.wanted is not None
@@ -80,7 +79,7 @@ def test_an_answer_that_was_edited_is_seen(store):
     done = run(store, Benches(world(4)))
     other = done.boundary.model_copy(update={"after": "h"})
     edited = done.model_copy(update={"boundary": other})
-    again = replay(edited, store.samples(campaign_id=done.id), Halving())
+    again = replay(edited, store.samples(campaign_id=done.id), TEN_RUNS)
     assert again.same is False
 
 
@@ -93,9 +92,3 @@ def test_an_interrupted_search_that_went_on_gives_its_answer_again(store, stop_a
     assert len(store.campaigns()) == 1
     again = replay(done, store.samples(campaign_id=done.id), search_of(done))
     assert again.same is True
-
-
-def test_a_log_that_names_no_search_replays_with_the_plain_one(store):
-    done = run(store, Benches(world(4)))
-    old = done.model_copy(update={"search": SearchChoice()})
-    assert replay(old, store.samples(campaign_id=done.id), search_of(old)).same is True

@@ -17,10 +17,11 @@ from claiming_labs import (
     search,
 )
 from watchers import RecordingWatcher
+from worlds import TEN_RUNS
 
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.lab.search_claim import claimed
-from dsbisect.search.plain.halving_search import Halving
+from dsbisect.search.bayes.bayes_search import Bayes
 from dsharness.containers.ownership import lives, owner_tag
 from dsharness.errors import BusyError
 from dsharness.model import LdcltWorkload
@@ -117,7 +118,7 @@ def test_an_interrupted_search_lets_go(place: Path) -> None:
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):
                 run_campaign(
-                    QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(),
+                    QUESTION, LdcltWorkload(id="w", title="binds"), search=Bayes(),
                     lab=Stopped(0), store=store, listener=RecordingWatcher(),
                 )  # fmt: skip
         assert search(store, 0, RecordingWatcher()).boundary is not None
@@ -138,28 +139,26 @@ class Rebuilt(Benches):
             yield taken.model_copy(update={"image_key": self.image})
 
 
-def test_samples_of_an_earlier_image_do_not_count_any_more(place: Path) -> None:
-    def run(benches: Benches, records: list[int]) -> None:
-        class CountingWatcher(RecordingWatcher):
-            def answered(self, boundary) -> None:
-                records.append(sum(len(verdict.samples) for verdict in boundary.verdicts))
-
+def test_samples_of_two_images_of_a_candidate_are_never_used_together(place: Path) -> None:
+    def run(benches: Benches) -> None:
         run_campaign(
-            QUESTION, LdcltWorkload(id="w", title="binds"), search=Halving(), lab=benches,
-            store=store, listener=CountingWatcher(),
+            QUESTION, LdcltWorkload(id="w", title="binds"), search=TEN_RUNS, lab=benches,
+            store=store, listener=RecordingWatcher(),
         )  # fmt: skip
 
     with Store.open(place) as store:
         with pytest.raises(KeyboardInterrupt):
-            run(Rebuilt(0), [])
-        again, counted = Rebuilt(0), []
+            run(Rebuilt(0))
+        again = Rebuilt(0)
         again.image, again.left = "second", 1000
-        run(again, counted)
-        of_old = [each for each in store.samples() if each.image_key == "first"]
-        assert len(of_old) == 5
-        used = store.campaigns()[0].boundary.verdicts
-        ids = {each.id for each in of_old} & {id_ for one in used for id_ in one.samples}
-        assert ids == set()
+        run(again)
+        image = {each.id: each.image_key for each in store.samples()}
+        assert list(image.values()).count("first") == 5
+        used = [
+            {image[id_] for id_ in one.samples} for one in store.campaigns()[0].boundary.verdicts
+        ]
+        assert {"second"} in used
+        assert {"first", "second"} not in used
 
 
 @pytest.mark.parametrize(("error", "alive"), [(PermissionError, True), (ProcessLookupError, False)])

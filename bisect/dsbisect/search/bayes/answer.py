@@ -6,13 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from dsbisect.search.answer_text import (
-    FIRST_END_SLOW,
-    by_metric,
-    none_text,
-    too_few_text,
-    with_suspects,
-)
 from dsbisect.search.bayes.answer_figures import (
     builds_differ,
     steps,
@@ -20,6 +13,13 @@ from dsbisect.search.bayes.answer_figures import (
     verdicts,
     visible_pct,
     witnessed,
+)
+from dsbisect.search.bayes.answer_text import (
+    FIRST_END_SLOW,
+    by_metric,
+    none_text,
+    too_few_text,
+    with_suspects,
 )
 from dsbisect.search.bayes.belief import Beliefs, Certainty, fewest
 from dsbisect.search.bayes.effect_size import effects
@@ -39,7 +39,7 @@ def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str =
         return _named(beliefs, certainty)
     if beliefs.ramped(certainty):
         return _ramp(beliefs, certainty)
-    if beliefs.refuted(certainty) or (stop and beliefs.posterior.none >= NEARLY_NONE):
+    if beliefs.refuted(certainty) or (stop and beliefs.negligible(certainty) >= NEARLY_NONE):
         return _none(beliefs, certainty)
     return _undecided(beliefs, certainty, stop, left)
 
@@ -131,7 +131,8 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 
 def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
-    names, visible, chance = beliefs.line.names, visible_pct(beliefs), beliefs.posterior.none
+    names, visible = beliefs.line.names, visible_pct(beliefs)
+    chance = beliefs.negligible(certainty)
     shape, note = _nature_of_none(beliefs)
     return beliefs.boundary(
         found=False,

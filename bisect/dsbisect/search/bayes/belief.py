@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dsbisect.search.bayes.effect_size import odds_of_unseen
+from dsbisect.search.bayes.effect_size import effects, odds_of_unseen
 from dsbisect.search.bayes.evidence import Evidence, evidence, witness
 from dsbisect.search.bayes.gap_split import Split, split
 from dsbisect.search.bayes.line_ends import ends
@@ -143,6 +143,13 @@ class Beliefs:
         # a ramp that is too small to matter is as good as none
         nothing = found.none + (0.0 if self.rise >= least else found.ramp)
         return nothing >= certainty.none and odds_of_unseen(found, least) <= certainty.unseen_odds
+
+    def negligible(self, certainty: Certainty) -> float:
+        """The chance of no step, or of one too small to be looked for."""
+        found, least = self.posterior, self.least(certainty)
+        effect = effects(found)
+        small = float(effect.posterior[np.abs(effect.sizes) < least].sum())
+        return found.none + small * float(found.one.sum())
 
     @property
     def rise(self) -> float:

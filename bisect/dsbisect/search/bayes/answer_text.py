@@ -1,4 +1,4 @@
-"""What both searches say of an answer. Core pure logic, no I/O."""
+"""Sentences of an answer. Core pure logic, no I/O."""
 
 from __future__ import annotations
 

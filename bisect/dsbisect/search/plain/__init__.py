@@ -1,1 +1,0 @@
-"""The plain search: halve, and confirm the neighbours."""
