@@ -23,6 +23,7 @@ from dsbisect.search.bayes.answer_text import (
 )
 from dsbisect.search.bayes.belief import Beliefs, Certainty, fewest
 from dsbisect.search.bayes.effect_size import effects
+from dsbisect.search.bayes.ramp_range import ramp_range
 from dsbisect.search.bayes.rate_witness import CLEAR, Difference, Word, difference
 from dsbisect.search.question import Question
 from dsharness.model import Boundary
@@ -112,8 +113,9 @@ def _contradiction(said: Word | None, told: Difference | None, beliefs: Beliefs)
 
 def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     names, chance = beliefs.line.names, beliefs.posterior.ramp
-    first, last = beliefs.ramp_range()
     found = beliefs.posterior
+    where = ramp_range(found)
+    first, last = where.first, where.last
     word = "slower" if float((found.ramps * found.ramp_sizes).sum()) > 0 else "faster"
     size = math.exp(beliefs.rise)
     return beliefs.boundary(

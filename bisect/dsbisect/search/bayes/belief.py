@@ -164,12 +164,6 @@ class Beliefs:
             return False
         return self.rise >= self.least(certainty) and found.none <= 1 - certainty.real
 
-    def ramp_range(self) -> tuple[int, int]:
-        """Positions of its first and its last step, the likeliest ones."""
-        shares = self.posterior.ramps / max(TINY, self.posterior.ramp)
-        first, last = (int(np.searchsorted(np.cumsum(shares.sum(axis)), 0.5)) for axis in (1, 0))
-        return self.posterior.ends(first)[0] + 1, self.posterior.ends(max(first, last))[1]
-
     def certain(self, certainty: Certainty) -> bool:
         return self.settled(certainty) or self.ramped(certainty) or self.refuted(certainty)
 

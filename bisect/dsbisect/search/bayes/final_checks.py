@@ -12,9 +12,12 @@ import numpy as np
 from dsbisect.search.bayes.answer_figures import witnessed
 from dsbisect.search.bayes.belief import Beliefs, Certainty
 from dsbisect.search.bayes.effect_size import effects
-from dsbisect.search.bayes.posterior import SLOPE
+from dsbisect.search.bayes.next_run import MANY_BUILDS
+from dsbisect.search.bayes.ramp_range import ramp_range
 
 SMALL = math.log(1.25)  # steps that several builds may differ by
+RAMP_SURE = 0.9  # that the range of a ramp is about right
+MOST_RUNS = 8  # of one build, to tell it better
 REACH = 8  # candidates next to a step that count as its plateau
 
 
@@ -79,17 +82,27 @@ def _witness(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
 
 
 def _ramp(beliefs: Beliefs) -> Iterator[Check]:
-    """The middle of its widest gap, while so few were measured that a few steps look like it."""
-    first, last = beliefs.ramp_range()
-    seen = beliefs.posterior.seen.positions
-    gaps = [at for at in range(len(seen) - 1) if seen[at + 1] >= first and seen[at] <= last]
+    """While its range is vague: the widest gap where it begins or ends, or a build there again."""
+    seen = beliefs.posterior.seen
+    where = ramp_range(beliefs.posterior)
+    many = MANY_BUILDS * math.log2(len(beliefs.line.names))
+    if where.chance >= RAMP_SURE or len(seen.positions) >= many:
+        return
+    low, high = where.vague
+    gaps = [at for at, (one, other) in enumerate(itertools.pairwise(seen.positions))
+            if other >= low and one <= high]  # fmt: skip
     middles = {at: beliefs.split(at) for at in gaps}
     wide = [at for at in gaps if middles[at] is not None]
-    if len(gaps) <= SLOPE and wide:
-        middle = middles[max(wide, key=lambda at: seen[at + 1] - seen[at])]
+    if wide:
+        middle = middles[max(wide, key=lambda at: seen.positions[at + 1] - seen.positions[at])]
         assert middle is not None  # noqa: S101 - chosen so
         name = beliefs.line.names[middle.position]
-        yield Check(names=(name,), why=f"is {name} half-way up the ramp?")
+        yield Check(names=(name,), why=f"does the ramp begin or end before {name}?")
+        return
+    near = {at for gap in gaps for at in (gap, gap + 1) if seen.counts[at] < MOST_RUNS}
+    if near:
+        name = beliefs.line.names[seen.positions[min(near, key=lambda at: seen.counts[at])]]
+        yield Check(names=(name,), why=f"does the ramp begin or end before {name}?")
 
 
 def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:

@@ -106,5 +106,4 @@ def noise_estimate(seen: Evidence, belief: Belief) -> float:
 def noises_around(noise: float, belief: Belief) -> tuple[Floats, Floats]:
     """Sizes of noise with the log of their prior: (2)."""
     noises = np.maximum(belief.least_noise, noise * SPREAD)
-    log_prior: Floats = -0.5 * (np.log(noises / belief.noise) / belief.noise_doubt) ** 2
-    return noises, log_prior
+    return noises, np.array([belief.log_noise_prior(float(each)) for each in noises])

@@ -120,7 +120,7 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     seen = without_speed(widened(seen))
     noise = noise_estimate(seen, belief)
     ways = unimodal(*noises_around(noise, belief), belief.tails)
-    middles, slow = seen.middles, slow_mode(seen, belief.least_noise)
+    middles, slow = seen.middles, slow_mode(seen, belief)
     if slow is not None:
         noise = slow.size
         middles = np.concatenate([middles, middles - slow.jump, middles + slow.jump])

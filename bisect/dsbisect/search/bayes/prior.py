@@ -42,6 +42,10 @@ class Belief:
     def expected_log(self) -> float | None:
         return None if self.expected_effect is None else math.log(self.expected_effect)
 
+    def log_noise_prior(self, noise: float) -> float:
+        """Up to a constant: (2)."""
+        return -0.5 * (math.log(noise / self.noise) / self.noise_doubt) ** 2
+
     @property
     def most_log(self) -> float:
         return math.log(self.largest_effect)

@@ -7,12 +7,13 @@ further ways of being noisy only where they fit clearly better than one mode wit
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.noise_shapes import Ways
+from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.track import TINY, Floats
 
 FREE = 10  # runs beyond the first of each candidate, before two modes are looked for
@@ -34,6 +35,7 @@ class SlowMode:
     jump: float
     size: float
     fit: float  # the log likelihood
+    unusual: float = 0.0  # by how many nats such a quiet mode is less likely in advance
 
     def ways(self) -> Ways:
         """Sizes and jumps around the fitted ones."""
@@ -46,12 +48,13 @@ class SlowMode:
             jump=jumps,
             scatters=0 * same,
             kinds=np.zeros(len(sizes), dtype=np.int64),
-            log_prior=np.full(len(sizes), math.log(PRIOR / len(sizes))),
+            log_prior=np.full(len(sizes), math.log(PRIOR / len(sizes)) - self.unusual),
         )
 
 
-def slow_mode(seen: Evidence, least_noise: float) -> SlowMode | None:
+def slow_mode(seen: Evidence, belief: Belief) -> SlowMode | None:
     """None unless two modes are clear."""
+    least_noise = belief.least_noise
     values, owner = seen.values, seen.owner
     if len(values) < len(seen.positions) + FREE:
         return None
@@ -61,6 +64,9 @@ def slow_mode(seen: Evidence, least_noise: float) -> SlowMode | None:
         (_fitted(seen, start * spread, spread / 2, least_noise) for start in STARTS),
         key=lambda each: each.fit,
     )
+    # few runs may fall into two narrow groups by chance
+    unusual = belief.log_noise_prior(spread) - belief.log_noise_prior(found.size)
+    found = replace(found, fit=found.fit - unusual, unusual=unusual)
     if found.jump < LEAST_JUMP * found.size or found.fit < _one_mode(rest, spread) + CLEAR_NATS:
         return None
     return found
