@@ -9,6 +9,7 @@ These print their tables and write no page:
 make bench-search BENCH="--only 'two machines' --worlds 40 --tuning"
 make bench-search BENCH='--long --json before.json'       the main cells, 400 histories each
 make bench-search BENCH='--long --against before.json'    the same, and the paired differences
+make bench-search BENCH='--plans 24'                      is "9 in 10: at most" of a plan true?
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from benchmarks.search.comparison import HEAD as COMPARISON_HEAD
 from benchmarks.search.comparison import differences, read_old
 from benchmarks.search.large import Large, measure_apart
 from benchmarks.search.markdown import rows
+from benchmarks.search.plans import plan_lines, play_plans
 from benchmarks.search.plot import draw_to
 from benchmarks.search.running import Plays, play_all
 from benchmarks.search.scenarios import LONG_WORLDS, QUICK_WORLDS, WORLDS, cells, long, only
@@ -37,6 +39,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 def main() -> None:
     parser = _parser()
     asked = parser.parse_args()
+    if asked.plans:
+        print("\n".join(plan_lines(play_plans(asked.plans, asked.jobs))))
+        return
     played = _cells(asked)
     if not played:
         parser.error("--only, --search: no table and no line has this in its title")
@@ -81,6 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--search", metavar="NAME", help="of these, what this search plays")
     parser.add_argument("--tuning", action="store_true", help="histories that no page shows")
     parser.add_argument("--worlds", type=_worlds, help=f"histories of a whole cell [{WORLDS}]")
+    parser.add_argument(
+        "--plans", type=_worlds, metavar="N", help="instead: are plans true, on N machines?"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every play and target")
     parser.add_argument("--against", type=Path, metavar="FILE", help="compare with such plays")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes [cores]")

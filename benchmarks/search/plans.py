@@ -1,0 +1,66 @@
+"""Whether "9 in 10: at most" is true: plans from short pilots, then searches on that machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.search.methods import COSTS
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.forecast import Noise, Wanted, forecast
+from dsbisect.search.simulation import RunNoise, rehearse
+
+PILOT = 12  # runs, as `plan` takes
+SEARCHES = 12  # on each machine
+CANDIDATES = 64
+DROP_PCT = 20.0
+NOISES = (0.03, 0.12)  # logs
+TOLD = 0.9  # of the searches are to take no more runs
+FIRST_SEED = 10_000  # of the searches; the plan's own rehearsals have small ones
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """One machine: what was told, and what was taken."""
+
+    most_runs: float
+    taken: tuple[int, ...]
+
+    @property
+    def held(self) -> int:
+        return sum(runs <= self.most_runs for runs in self.taken)
+
+
+def play_plans(machines: int, jobs: int) -> list[Planned]:
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(_plan, range(machines)))
+
+
+def plan_lines(plans: list[Planned]) -> Iterator[str]:
+    shares = np.array([each.held / len(each.taken) for each in plans])
+    error = float(shares.std(ddof=1)) / math.sqrt(len(plans))
+    yield (
+        f"{len(plans)} machines, {SEARCHES} searches on each: {shares.mean():.1%} ± {error:.1%} "
+        f"took no more runs than the plan said {TOLD:.0%} would; pilots of {PILOT} runs, a drop of "
+        f"{DROP_PCT:g} % among {CANDIDATES}"
+    )
+
+
+def _plan(machine: int) -> Planned:
+    chance = np.random.default_rng([machine, 77])
+    noise = math.exp(chance.uniform(*np.log(NOISES)))
+    pilot = chance.normal(0.0, noise, PILOT)
+    seen = Noise.seen(float(pilot.std(ddof=1)), freedom=PILOT - 1, runs=PILOT)
+    search = Bayes(costs=COSTS)
+    wanted = Wanted(
+        candidates=CANDIDATES, drop_pct=DROP_PCT, most_runs=2000, most_hours=None, level=0.95
+    )
+    told = forecast(seen, wanted, search, COSTS)
+    drop = math.log1p(DROP_PCT / 100)
+    seeds = range(FIRST_SEED + machine * SEARCHES, FIRST_SEED + (machine + 1) * SEARCHES)
+    real = [rehearse(search, CANDIDATES, drop, RunNoise(cost=noise), seed) for seed in seeds]
+    return Planned(most_runs=told.most_runs, taken=tuple(each.runs for each in real))
