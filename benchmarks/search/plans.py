@@ -14,7 +14,7 @@ from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.forecast import Noise, Wanted, forecast
 from dsbisect.search.simulation import RunNoise, rehearse
 
-PILOT = 12  # runs, as `plan` takes
+PILOT = 10  # runs, as `plan` takes
 SEARCHES = 12  # on each machine
 CANDIDATES = 64
 DROP_PCT = 20.0

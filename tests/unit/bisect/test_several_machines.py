@@ -66,20 +66,19 @@ def stepped(at: int, size: float) -> Mapping[str, float]:
     return {name: size if place >= at else 1.0 for place, name in enumerate(NAMES)}
 
 
-@pytest.mark.parametrize("one_side", [0.5, 0.9, 1.0])
-@pytest.mark.parametrize("rate", [1.3, 4.0])
-@pytest.mark.parametrize("seed", range(1))
-def test_machines_that_differ_are_not_a_step(seed: int, rate: float, one_side: float) -> None:
+@pytest.mark.parametrize(("rate", "one_side"), [(1.3, 0.9), (4.0, 1.0)])
+def test_machines_that_differ_are_not_a_step(rate: float, one_side: float) -> None:
     """Also when one measured mostly one side."""
-    world = TwoMachines(FLAT, noise=0.03, seed=seed, rate=rate, one_side=one_side)
+    world = TwoMachines(FLAT, noise=0.03, rate=rate, one_side=one_side)
     found = world.search(Bayes())
     assert not found.found, found.summary
     assert found.direction == "none", found.summary
 
 
 @pytest.mark.parametrize("one_side", [0.5, 0.9, 1.0])
-@pytest.mark.parametrize(("rate", "cost"), [(1.3, 1.1), (4.0, 1.1), (4.0, 1 / 1.1)])
-@pytest.mark.parametrize(("place", "size"), [(5, 1.5), (11, 1.2)])
+@pytest.mark.parametrize(
+    ("rate", "cost", "place", "size"), [(1.3, 1.1, 5, 1.5), (4.0, 1.1, 11, 1.2), (4.0, 0.9, 5, 1.2)]
+)
 def test_the_right_culprit_is_found(
     rate: float, cost: float, one_side: float, place: int, size: float
 ) -> None:
@@ -157,7 +156,7 @@ def test_a_machine_that_shares_no_candidate_says_nothing() -> None:
 
 def test_a_slow_machine_is_no_disturbance() -> None:
     """Its calibrator takes longer, and always does."""
-    world = TwoMachines(FLAT, noise=0.02, rate=4.0)
+    world = TwoMachines(stepped(5, 1.5), noise=0.02, rate=4.0)
     world.search(Bayes())
     seen = evidence(COST, History.of_samples(world.taken), track(NAMES, {}), 0, 15)
     assert seen is not None
