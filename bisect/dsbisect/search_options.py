@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 # Measured on two cores (docs/search.md); figures to plan with, not a promise.
 RUN_OVERHEAD_S = 1.3  # around the load itself
 START_S = 1.5  # a server whose golden state is ready
-CONFIRMED = 2  # runs of both neighbours: effects, and what is left to explain, rest on these
 WITNESS_RUNS = 3  # more of each, where the rate cannot tell yet
 LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
 
@@ -80,7 +79,6 @@ class SearchOptions:
             certainty=Certainty(
                 level=self.level,
                 real=max(Certainty.real, self.level),
-                least_runs=CONFIRMED,
                 witness_runs=WITNESS_RUNS,
                 smallest=self.smallest_log,
                 expected=_log(self.expected_pct),

@@ -38,7 +38,7 @@ class Certainty:
     expected: float | None = None  # the log of a difference that someone reported
     plateau: int = 3  # builds on each side of a small step before it is named
     witness_runs: int = 0  # further ones of both neighbours while the witness cannot tell
-    least_runs: int = 1  # of the neighbours of what is named, and of a line that is surveyed
+    least_runs: int = 2  # of the neighbours of what is named, and of a line that is surveyed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

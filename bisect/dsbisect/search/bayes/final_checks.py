@@ -16,7 +16,7 @@ from dsbisect.search.bayes.next_run import MANY_BUILDS
 from dsbisect.search.bayes.ramp_range import ramp_range
 
 SMALL = math.log(1.25)  # steps that several builds may differ by
-RAMP_SURE = 0.9  # that the range of a ramp is about right
+RAMP_SURE = 0.97  # that the range of a ramp is about right
 MOST_RUNS = 8  # of one build, to tell it better
 REACH = 8  # candidates next to a step that count as its plateau
 
