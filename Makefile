@@ -22,7 +22,7 @@ reproduce: setup ## measure the default rows; the last line is the report's path
 .PHONY: test
 test: develop ## set up, then run every check and test, as CI does
 	@$(MAKE) --jobs=2 --output-sync=target check
-	@$(BIN)/pytest tests/integration
+	@$(BIN)/pytest --numprocesses=2 --dist=loadfile tests/integration
 
 .PHONY: check
 check: lint types unit ## what takes seconds: run it before each commit
@@ -51,7 +51,7 @@ unit: develop ## the tests that need no container
 
 .PHONY: integration
 integration: develop ## the tests that run the real thing
-	@$(BIN)/pytest tests/integration
+	@$(BIN)/pytest --numprocesses=2 --dist=loadfile tests/integration
 
 .PHONY: golden
 golden: develop ## write the golden files again; look at the difference before a commit
