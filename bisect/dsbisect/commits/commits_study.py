@@ -213,21 +213,23 @@ class CommitsStudy:
             for candidate in boundary.suspects
             for commit in self.scope.members(candidate, boundary.after)
         ]
-        told = tuple(story(self.scope.repository, commit, self.scope.source) for commit in suspects)
+        stories = tuple(
+            story(self.scope.repository, commit, self.scope.source) for commit in suspects
+        )
         return Culprit(
             boundary=boundary,
-            suspects=told,
+            suspects=stories,
             proof=self._proof(boundary),
             executed=self._executed(boundary),
-            backports=tuple(self._backports(boundary, told)),
+            backports=tuple(self._backports(boundary, stories)),
         )
 
-    def _backports(self, boundary: Boundary, told: Sequence[Suspect]) -> Iterator[Comparison]:
+    def _backports(self, boundary: Boundary, stories: Sequence[Suspect]) -> Iterator[Comparison]:
         """Cherry-picks of a single culprit on other branches, each against its parent."""
-        if not self.ask.backports or len(told) != 1:
+        if not self.ask.backports or len(stories) != 1:
             return
         repository = self.scope.repository
-        for commit in told[0].equivalents:
+        for commit in stories[0].equivalents:
             parents = repository.commit(commit).parents
             if not parents:
                 continue

@@ -77,8 +77,8 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     if also:
         summary += second_step(beliefs.second, also)
     summary += _notes(beliefs)
-    said, told = witnessed(beliefs)
-    doubt = _contradiction(said, told, beliefs)
+    opinion, apart = witnessed(beliefs)
+    doubt = _contradiction(opinion, apart, beliefs)
     return beliefs.boundary(
         before=before,
         after=after,
@@ -96,17 +96,17 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         confidence=chance,
         chances=_chances(beliefs, (*suspects, *also)),
         also=also,
-        witness=said,
+        witness=opinion,
     )
 
 
-def _contradiction(said: Word | None, told: Difference | None, beliefs: Beliefs) -> str:
+def _contradiction(opinion: Word | None, apart: Difference | None, beliefs: Beliefs) -> str:
     """The witness's own figures where it contradicts; else empty."""
-    if said != "contradicts" or told is None or beliefs.witness is None:
+    if opinion != "contradicts" or apart is None or beliefs.witness is None:
         return ""
-    low, high = (math.exp(told.size + sign * CLEAR * told.error) for sign in (-1, 1))
+    low, high = (math.exp(apart.size + sign * CLEAR * apart.error) for sign in (-1, 1))
     return (
-        f"{beliefs.witness.metric.label} contradicts: by it {_times(math.exp(told.size))} "
+        f"{beliefs.witness.metric.label} contradicts: by it {_times(math.exp(apart.size))} "
         f"the time per operation ({_times(low)} to {_times(high)})"
     )
 
@@ -186,13 +186,13 @@ def _elsewhere(beliefs: Beliefs) -> str:
     """What only the rate shows: a lock or a queue costs no CPU time."""
     seen = beliefs.witness
     ends = beliefs.posterior.seen.positions
-    told = None if seen is None else difference(seen, ends[:1], ends[-1:])
-    if seen is None or told is None or abs(told.size) < max(RATE_ALONE, DOUBTLESS * told.error):
+    apart = None if seen is None else difference(seen, ends[:1], ends[-1:])
+    if seen is None or apart is None or abs(apart.size) < max(RATE_ALONE, DOUBTLESS * apart.error):
         return ""
-    way = "slower" if told.size > 0 else "faster"
+    way = "slower" if apart.size > 0 else "faster"
     return (
         f"; note: by {seen.metric.label} {beliefs.line.names[beliefs.high]} is "
-        f"{_times(math.exp(abs(told.size)))} {way}: a lock or a queue costs no CPU time"
+        f"{_times(math.exp(abs(apart.size)))} {way}: a lock or a queue costs no CPU time"
     )
 
 

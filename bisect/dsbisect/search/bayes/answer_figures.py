@@ -24,24 +24,24 @@ STRAY = 4.5  # standard errors
 def steps(beliefs: Beliefs, certainty: Certainty) -> tuple[CostStep, ...]:
     """Every gap that more likely than not holds a step, with its size."""
     found, names = beliefs.posterior, beliefs.line.names
-    told = []
+    found_steps = []
     for gap in np.flatnonzero(found.stepped >= 0.5):
         low, high = found.ends(int(gap))
         effect = effects(found, int(gap))
-        told.append(
+        found_steps.append(
             CostStep(
                 before=names[low], after=names[high],
                 ratio=effect.middle, interval=effect.interval(certainty.level),
             )
         )  # fmt: skip
-    return tuple(told)
+    return tuple(found_steps)
 
 
 def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> tuple[Verdict, ...]:
     """Of every measured candidate; ``slower`` is None where no step is named."""
     top, found = beliefs.top, beliefs.posterior
     chance = float(found.stepped[top])
-    told = []
+    made = []
     for at, position in enumerate(found.seen.positions):
         name = beliefs.line.names[position]
         changed = at > top
@@ -50,13 +50,13 @@ def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> 
             outcome = Outcome.SLOW if changed is slower else Outcome.FAST
             why = f"{'at or after' if changed else 'before'} the step, chance {chance:.1%}"
         ratio, interval = _to_first(beliefs, at)
-        told.append(
+        made.append(
             Verdict(
                 candidate=name, outcome=outcome, why=why, ratio_to_first=ratio, interval=interval,
                 samples=tuple(s.id for s in beliefs.history.of(name) if s.valid),
             )
         )  # fmt: skip
-    return tuple(told)
+    return tuple(made)
 
 
 def visible_pct(beliefs: Beliefs) -> float:
@@ -84,7 +84,7 @@ def unsteady(beliefs: Beliefs) -> str | None:
     seen = evidence(
         beliefs.question.decider, beliefs.history, beliefs.line, beliefs.low, beliefs.high
     )
-    worst, told = STRAY, None
+    worst, text = STRAY, None
     if seen is None:
         return None
     for at, position in enumerate(seen.positions):
@@ -96,11 +96,11 @@ def unsteady(beliefs: Beliefs) -> str | None:
         strays = abs(change) / (beliefs.posterior.noise * 1.25 * math.sqrt(2 / half))
         if strays > worst:
             worst = strays
-            told = (
+            text = (
                 f"{beliefs.line.names[position]} cost {math.exp(change):.2f} times as much "
                 "late as early, so the machine has changed"
             )
-    return told
+    return text
 
 
 def witnessed(beliefs: Beliefs) -> tuple[Word | None, Difference | None]:
@@ -110,9 +110,9 @@ def witnessed(beliefs: Beliefs) -> tuple[Word | None, Difference | None]:
         return None, None
     before, after = _plateaus(beliefs, beliefs.top)
     decider = difference(beliefs.posterior.seen, before, after)
-    told = difference(seen, before, after)
+    apart = difference(seen, before, after)
     assert decider is not None  # noqa: S101 - both sides of a named gap were measured
-    return word(decider, told), told
+    return word(decider, apart), apart
 
 
 def _plateaus(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:

@@ -65,8 +65,8 @@ def witness(
     if name is None:
         return None
     metric = METRICS[name]
-    told = {each: metric.telling(group) for each, group in history.samples.items()}
-    free = History(samples=told, unmeasurable=history.unmeasurable)
+    telling = {each: metric.telling(group) for each, group in history.samples.items()}
+    free = History(samples=telling, unmeasurable=history.unmeasurable)
     return _evidence(free, line, (low, high), metric)
 
 

@@ -76,8 +76,8 @@ def _witness(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
     """A few more runs while it cannot tell."""
     before, after = _pair(beliefs)
     if _fewest(beliefs, before, after) < certainty.least_runs + certainty.witness_runs:
-        said, told = witnessed(beliefs)
-        if said == "cannot tell" and told is not None:
+        opinion, apart = witnessed(beliefs)
+        if opinion == "cannot tell" and apart is not None:
             yield Check(names=(before, after), why="does the witness agree?")
 
 

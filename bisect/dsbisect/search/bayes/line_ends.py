@@ -59,13 +59,13 @@ def _walked(names: Sequence[str], fails: Callable[[str], bool]) -> tuple[int, in
 
 def moved(names: Sequence[str], bounds: tuple[int, int]) -> str:
     """The note when an end is replaced; empty while both are the ones asked for."""
-    said = []
+    reasons = []
     for end, place in ((0, bounds[0]), (len(names) - 1, bounds[1])):
         left_out = abs(place - end)
         if left_out:
             noun = "candidate" if left_out == 1 else "candidates"
-            said.append(
+            reasons.append(
                 f"the end {names[end]} cannot be measured: trying {names[place]}, "
                 f"{left_out} {noun} further in"
             )
-    return "; ".join(said)
+    return "; ".join(reasons)
