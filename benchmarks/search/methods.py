@@ -15,12 +15,14 @@ from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search_options import SearchOptions
 
 # One setting for all cells. A build costs less than three runs: a neighbour's build is mostly
 # there (docs/builds.md), and a run is what `--duration` makes it.
 COSTS = Costs(run_s=15.0, start_s=0.0, prepare_s=40.0)
 
 OURS = "dsbisect"
+OURS_SCATTER = "dsbisect --scatter"  # told by how much builds differ
 OURS_ALL = "dsbisect --all"  # goes on after the first step
 OURS_TOLD = "dsbisect, told noise and d"
 PLAIN, FIXED, ASV = "plain bisection", "fixed k", "asv find"
@@ -45,6 +47,11 @@ def _ours(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     if world.prior is not None:
         prior = dict(zip(line_of(world.n), world.prior.tolist(), strict=True))
     return drive(Bayes(costs=COSTS, prior=prior), machine, watch.step_s)
+
+
+def _ours_scatter(world: World, machine: Machine, watch: Stopwatch) -> Finding:
+    belief = SearchOptions(scatter_pct=world.kind.scatter_pct).belief(Belief())
+    return drive(Bayes(costs=COSTS, belief=belief), machine, watch.step_s)
 
 
 def _ours_all(_: World, machine: Machine, watch: Stopwatch) -> Finding:
@@ -72,6 +79,7 @@ def _untimed(peer: Callable[[World, Machine], Finding]) -> Method:
 
 METHODS: dict[str, Method] = {
     OURS: _ours,
+    OURS_SCATTER: _ours_scatter,
     OURS_ALL: _ours_all,
     OURS_TOLD: _ours_told,
     PLAIN: _untimed(peers_halving.plain),

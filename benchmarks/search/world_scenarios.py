@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from benchmarks.search.cell import FEWER_RUNS, Cell
 from benchmarks.search.kinds import Kind, Truth
-from benchmarks.search.methods import CLAIRVOYANT, FIXED, OURS, PINPOINT
+from benchmarks.search.methods import CLAIRVOYANT, FIXED, OURS, OURS_SCATTER, PINPOINT
 
 STRAYS = "Builds that differ by 1 %, n = 128"
 RATES = "A noisy rate, n = 128"
@@ -31,7 +31,7 @@ NEAR_LIMIT = tuple(Kind(d=d, scatter_pct=1.0) for d in (1.0, 2.0, 4.0))
 
 def world_cells() -> tuple[Cell, ...]:
     return (
-        *_cells(STRAYS, NEAR_LIMIT, (OURS, CLAIRVOYANT), 1.0),
+        *_cells(STRAYS, NEAR_LIMIT, (OURS, OURS_SCATTER, CLAIRVOYANT), 1.0),
         *_cells(RATES, _rates(), (OURS,)),
         *_cells(BUILDS, _builds(), PEERS),
         *_cells(MODES, [MODES_STEP], PEERS),

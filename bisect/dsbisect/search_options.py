@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Measured on two cores (docs/search.md); figures to plan with, not a promise.
 RUN_OVERHEAD_S = 1.3  # around the load itself
 START_S = 1.5  # a server whose golden state is ready
+LEAST_SCATTER = 0.001  # no two builds are closer
 WITNESS_RUNS = 3  # more of each, where the rate cannot tell yet
 LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
 
@@ -38,6 +39,7 @@ class SearchOptions:
     expected_pct: float | None = None  # a difference that someone reported
     inside: int = 0  # places to measure before "no difference"
     every: bool = False  # go on for a second step
+    scatter_pct: float | None = None  # by how much builds of one source differ, if it is known
     paired: bool = False  # this machine measures two candidates at the same time
 
     def __post_init__(self) -> None:
@@ -114,6 +116,10 @@ class SearchOptions:
             belief = replace(belief, smallest_effect=math.exp(smallest), least_in_noise=0.0)
         if self.expected_pct is not None:
             belief = replace(belief, expected_effect=1 + self.expected_pct / 100)
+        if self.scatter_pct is not None:
+            belief = replace(
+                belief, scatters=((max(LEAST_SCATTER, _log(self.scatter_pct) or 0.0), 1.0),)
+            )
         return belief
 
 

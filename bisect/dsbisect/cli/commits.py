@@ -81,12 +81,13 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         bool, typer.Option("--no-proof", help="Leave out clean builds and counterfactuals.")
     ] = False,
     scatter: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--scatter",
-            help="By how many per cent builds of one source differ: see `plan --layouts`.",
+            metavar="PCT",
+            help="By how much builds of one source differ (`plan --layouts`). Default: estimated.",
         ),
-    ] = 2.0,
+    ] = None,
     backports: Annotated[
         bool,
         typer.Option(
@@ -142,7 +143,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     options = SearchOptions(
         level=level, max_runs=max_runs, max_builds=max_builds,
         max_hours=max_hours, smallest_pct=smallest,
-        expected_pct=expected, inside=inside, every=every,
+        expected_pct=expected, inside=inside, every=every, scatter_pct=scatter,
     )  # fmt: skip
     checked = load_matrix(matrix, folder=False)
     ask = Ask(

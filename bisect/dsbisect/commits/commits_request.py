@@ -42,7 +42,7 @@ class Ask:
     toolchain: str | None = None
     clean: bool = False  # build each from nothing
     proof: bool = True
-    scatter_pct: float = 2.0  # by how much builds of one source differ, where nobody measured it
+    scatter_pct: float | None = None  # by how much builds of one source differ, if it was measured
     backports: bool = False  # also measure cherry-picks of a culprit on other branches
     prior: Mapping[str, float] = field(default_factory=dict)  # the user's own
     flat: bool = False  # every commit equally likely
@@ -52,7 +52,7 @@ class Ask:
 def check_ask(ask: Ask) -> None:
     """Refuse what is clearly wrong before the repository is opened or fetched."""
     check_changes(ask.edits, ask.patches)
-    if ask.scatter_pct < 0:
+    if ask.scatter_pct is not None and ask.scatter_pct < 0:
         raise UsageError(f"--scatter {ask.scatter_pct:g}: must be 0 or more", hint="in per cent: 2")
     if ask.toolchain is not None:
         named(ask.toolchain, ask.matrix.toolchains)

@@ -32,6 +32,7 @@ from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.commits_result import CommitFindings, Comparison, Culprit, ExecutedCode
 from dsresults.store import Store
 
+USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
 LOOKED_AT = 200  # candidates: beyond this their files are not listed
 
 
@@ -283,7 +284,7 @@ class CommitsStudy:
     def _several(self, boundary: Boundary) -> SeveralBuilds | None:
         """How to prove a step that one build of each side could mislead about."""
         step = abs(math.log(boundary.effect)) if boundary.effect else 0.0
-        if not step or not needs_several(step, math.log1p(self.ask.scatter_pct / 100)):
+        if not step or not needs_several(step, _scatter(self.ask)):
             return None
 
         def measure(before: tuple[str, ...], after: tuple[str, ...]) -> PooledStep:
@@ -308,3 +309,8 @@ class CommitsStudy:
 
 def _in_order(suspects: tuple[str, ...], *, reverse: bool) -> tuple[str, ...]:
     return tuple(reversed(suspects)) if reverse else suspects
+
+
+def _scatter(ask: Ask) -> float:
+    """By how much builds of one source differ: a log."""
+    return math.log1p((USUAL_SCATTER_PCT if ask.scatter_pct is None else ask.scatter_pct) / 100)
