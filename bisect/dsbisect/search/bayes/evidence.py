@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -36,15 +37,19 @@ class Evidence:
     machines: Ints  # for each sample, which machine took it
     doubts: Floats  # by machine: the error of the offset that was taken out
 
-    @property
+    @cached_property
     def counts(self) -> Ints:
         return np.bincount(self.owner, minlength=len(self.positions)).astype(np.int64)
 
-    @property
+    @cached_property
     def middles(self) -> Floats:
         """The median value of each measured candidate: what its own runs alone say."""
-        places = range(len(self.positions))
-        return np.array([np.median(self.values[self.owner == at]) for at in places])
+        order = np.lexsort((self.values, self.owner))
+        ranked, first = self.values[order], np.cumsum(self.counts) - self.counts
+        middles: Floats = (
+            ranked[first + (self.counts - 1) // 2] + ranked[first + self.counts // 2]
+        ) / 2
+        return middles
 
 
 def evidence(metric: Metric, history: History, line: Track, low: int, high: int) -> Evidence | None:

@@ -18,6 +18,7 @@ from dsbisect.search.bayes.track import TINY, Floats
 
 FREE = 10  # runs beyond the first of each candidate, before two modes are looked for
 ROUNDS = 40
+ENOUGH_NATS = 0.01  # a round that gains less is the last one
 STARTS = (1.5, 3.0)  # times the spread: where the slow mode may lie
 CLEAR_NATS = 4.0  # by which two modes must fit better
 LEAST_JUMP = 2.0  # of the noise: closer modes are one
@@ -81,7 +82,9 @@ def _fitted(seen: Evidence, jump: float, size: float, least_noise: float) -> Slo
         rest = values - levels[owner]
         fast, slow = _log_normal(rest, size), _log_normal(rest - jump, size)
         both = np.logaddexp(math.log1p(-share) + fast, math.log(share) + slow)
-        fit = float(both.sum())
+        before, fit = fit, float(both.sum())
+        if abs(fit - before) < ENOUGH_NATS:
+            break
         is_slow = np.exp(math.log(share) + slow - both)
         levels = np.bincount(owner, weights=values - is_slow * jump) / counts
         rest = values - levels[owner]
