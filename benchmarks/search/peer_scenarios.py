@@ -80,7 +80,7 @@ def _truths() -> Sequence[Cell]:
         share=1.0,
         most_runs=FEWER_RUNS,  # one of them never says "none"
     )
-    some = replace(whole, methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT), share=0.3)
+    some = replace(whole, methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT), share=0.5)
     return [
         whole,
         *(

@@ -11,8 +11,8 @@ from benchmarks.search.peer_scenarios import MAIN, peer_cells
 from benchmarks.search.targets import SIZES
 from benchmarks.search.world_scenarios import STRAYS, world_cells
 
-WORLDS = 80
-QUICK_WORLDS = 12
+WORLDS = 36
+QUICK_WORLDS = 6
 LONG_WORLDS = 400
 
 

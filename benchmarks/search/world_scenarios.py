@@ -31,17 +31,17 @@ NEAR_LIMIT = tuple(Kind(d=d, scatter_pct=1.0) for d in (1.0, 2.0, 4.0))
 
 def world_cells() -> tuple[Cell, ...]:
     return (
-        *_cells(STRAYS, NEAR_LIMIT, (OURS, OURS_SCATTER, CLAIRVOYANT), 1.0),
+        *_cells(STRAYS, NEAR_LIMIT, (OURS, OURS_SCATTER, CLAIRVOYANT), 0.7),
         *_cells(RATES, _rates(), (OURS,)),
         *_cells(BUILDS, _builds(), PEERS),
         *_cells(MODES, [MODES_STEP], PEERS),
-        *_cells(MODES, [without_step(MODES_STEP)], PEERS, 0.25),
+        *_cells(MODES, [without_step(MODES_STEP)], PEERS, 0.5),
         *_cells(RAMPS, _ramps(), PEERS),
         *_cells(BACKS, _backs(), PEERS),
         *_cells(SMALL, SMALL_STEPS, PEERS),
-        *_cells(SMALL, [without_step(SMALL_STEPS[0])], PEERS, 0.25),
+        *_cells(SMALL, [without_step(SMALL_STEPS[0])], PEERS, 0.5),
         *_cells(MACHINES, [MACHINE_STEP, TWO_MACHINES], (OURS,)),
-        *_cells(MACHINES, [without_step(TWO_MACHINES)], (OURS,), 0.25),
+        *_cells(MACHINES, [without_step(TWO_MACHINES)], (OURS,), 0.5),
     )
 
 
@@ -51,7 +51,7 @@ def without_step(kind: Kind) -> Kind:
 
 
 def _cells(
-    group: str, kinds: Sequence[Kind], methods: tuple[str, ...], share: float = 0.5
+    group: str, kinds: Sequence[Kind], methods: tuple[str, ...], share: float = 0.7
 ) -> list[Cell]:
     return [
         Cell(group=group, kind=kind, methods=methods, share=share, most_runs=FEWER_RUNS)
