@@ -49,7 +49,8 @@ DEFAULT_METRIC = "cost"  # the same as in the model: a test compares them
 MetricName = Annotated[
     str,
     typer.Option(
-        "--metric", help="What decides: cost, cpu, rate, latency or client-cpu (docs/verdicts.md)."
+        "--metric",
+        help="What decides: cost, cpu, rate, latency, client-cpu, memory, growth or faults.",
     ),
 ]
 Level = Annotated[

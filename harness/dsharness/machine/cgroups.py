@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-PROC = Path("/proc")
+from dsharness.machine.process_tree import PROC, process_tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +23,7 @@ class CpuMeter:
             return float(fields["usage_usec"])
         if self.source == "cgroup-v1":
             return int(self._text("cpuacct.usage")) / 1000
-        return process_tree_cpu_us(self.pid)
+        return process_tree(self.pid).cpu_us
 
     def _text(self, name: str) -> str:
         return (self.path / name).read_text(encoding="utf-8")
@@ -99,26 +98,3 @@ def cgroup_mount(mountinfo: str, controller: str) -> CgroupMount | None:
             top, point = before.split()[3:5]
             return CgroupMount(point=Path(point), top=top)
     return None
-
-
-def process_tree_cpu_us(pid: int, proc: Path = PROC) -> float:
-    """CPU time of a process and its living descendants, in the kernel's 10 ms ticks."""
-    tick_us = 1_000_000 / os.sysconf("SC_CLK_TCK")
-    parents: dict[int, list[int]] = {}
-    ticks: dict[int, int] = {}
-    for stat in proc.glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended while we were looking
-        child = int(stat.parent.name)
-        parents.setdefault(int(fields[1]), []).append(child)
-        ticks[child] = int(fields[11]) + int(fields[12])
-    if pid not in ticks:
-        raise ProcessLookupError(f"process {pid} has ended")
-    total, queue = 0, [pid]
-    while queue:
-        current = queue.pop()
-        total += ticks.get(current, 0)
-        queue += parents.get(current, [])
-    return total * tick_us

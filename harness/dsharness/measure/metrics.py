@@ -23,16 +23,22 @@ class Metric:
     # Another metric that shows what this one cannot: CPU time does not show locks and queues.
     witness: str | None = None
     of_load: bool = False  # not usable when the load itself had no CPU left
+    # Where nothing at all is a good value: differences far below this do not count.
+    floor: float | None = None
 
     def slowness(self, sample: Sample) -> float | None:
         """Larger is slower; None where it was not measured."""
         value = sample.value(self.name)
+        if value is not None and self.floor is not None:
+            value = max(0.0, value) + self.floor
         if value is None or value <= 0:
             return None
         return value if self.smaller_is_better else 1 / value
 
     def at_slowness(self, value: float, times_slower: float) -> float:
         """The value of what is so many times slower than what has ``value``."""
+        if self.floor is not None:
+            return max(0.0, (max(0.0, value) + self.floor) * times_slower - self.floor)
         return value * times_slower if self.smaller_is_better else value / times_slower
 
     def telling(self, samples: Iterable[Sample]) -> tuple[Sample, ...]:
@@ -84,8 +90,32 @@ CLIENT_CPU = Metric(
     unit="µs",
 )
 
+MEMORY = Metric(
+    name="memory",
+    label="memory",
+    heading="memory",
+    title="resident memory of the server after the load",
+    unit="MiB",
+)
+GROWTH = Metric(
+    name="growth",
+    label="growth of memory",
+    heading="growth/op",
+    title="resident memory that the server gained per operation",
+    unit="B",
+    floor=64.0,
+)
+FAULTS = Metric(
+    name="faults",
+    label="page faults",
+    heading="faults/op",
+    title="page faults of the server per operation, none of which read a disk",
+    unit="faults",
+    floor=0.01,
+)
+
 METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (COST, RATE, LATENCY, CPU, CLIENT_CPU)
+    metric.name: metric for metric in (COST, RATE, LATENCY, CPU, CLIENT_CPU, MEMORY, GROWTH, FAULTS)
 }
 
 

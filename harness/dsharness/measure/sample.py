@@ -19,9 +19,20 @@ from dsharness.loads.run_size import run_size
 from dsharness.machine.calibrator import Calibrator
 from dsharness.machine.cgroups import frozen_file, is_frozen
 from dsharness.machine.host import Clocks, CpuPlan, read_ticks
+from dsharness.machine.process_tree import ProcessTree, process_tree
 from dsharness.measure.gate import Conditions, RunEvidence, disturbances, load_bound, objections
 from dsharness.measure.instance import Instance
-from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE, Metric
+from dsharness.measure.metrics import (
+    CLIENT_CPU,
+    COST,
+    CPU,
+    FAULTS,
+    GROWTH,
+    LATENCY,
+    MEMORY,
+    RATE,
+    Metric,
+)
 from dsharness.model import BenchFacts, Image, Machine, Measurement, Procedure, Sample, Workload
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
@@ -113,6 +124,8 @@ class Run:
     calibrator_us: float | None
     steal_pct: float
     load_cpus: int
+    before: ProcessTree | None = None  # the server's processes
+    after: ProcessTree | None = None
 
     @property
     def active_s(self) -> float:
@@ -151,10 +164,12 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
     instance = at.instance
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
     before, ticks, clocks = _look(instance), read_ticks(cpus.server), Clocks.read()
+    tree_before = _tree(instance)
     cpu_before_us = _cpu_us(instance)
     with Calibrator(cpus.server, paused=lambda: at.paused) as calibrator:
         report = _execute(at, workload, size)
         cpu_after_us = _cpu_us(instance)
+    tree_after = _tree(instance)
     later = Clocks.read()
     steal_pct = ticks.steal_pct_until(read_ticks(cpus.server))
     after = _look(instance)
@@ -189,6 +204,8 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
         calibrator_us=calibrator.cpu_us,
         steal_pct=steal_pct,
         load_cpus=len(cpus.load),
+        before=tree_before,
+        after=tree_after,
     )
 
 
@@ -248,9 +265,23 @@ def _metrics(runs: Sequence[Run], operations: int, active_s: float) -> dict[str,
         LATENCY: _mean_latency_us(runs, operations),
         CPU: cpu_us,
         CLIENT_CPU: _per(_total(run.report.client_cpu_us for run in runs), operations),
+        **_memory(runs, operations),
     }
     return {
         metric.name: metric.measured(value) for metric, value in values.items() if value is not None
+    }
+
+
+def _memory(runs: Sequence[Run], operations: int) -> dict[Metric, float | None]:
+    pairs = [(run.before, run.after) for run in runs]
+    known = [(before, after) for before, after in pairs if before and after]
+    if len(known) < len(pairs):
+        return {}
+    gained = sum(after.resident_bytes - before.resident_bytes for before, after in known)
+    return {
+        MEMORY: known[-1][1].resident_bytes / 2**20,
+        GROWTH: _per(gained, operations),
+        FAULTS: _per(sum(after.faults - before.faults for before, after in known), operations),
     }
 
 
@@ -316,6 +347,12 @@ def _cpu_us(instance: Instance) -> float | None:
     """Next to the load on either side, so that nothing of our own looks is in it."""
     with contextlib.suppress(OSError):
         return instance.meter.used_us()
+    return None
+
+
+def _tree(instance: Instance) -> ProcessTree | None:
+    with contextlib.suppress(OSError):
+        return process_tree(instance.meter.pid)
     return None
 
 

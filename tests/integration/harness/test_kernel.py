@@ -133,6 +133,9 @@ def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) ->
         many, one = sampled(new, RANDOM), sampled(new, REPEAT)
     assert 0.4 < many.value("cpu") / one.value("cpu") < 2.5
     assert many.calibrator_us
+    assert 10 < many.value("memory") < 2000, "MiB of a small directory with its caches"
+    assert many.value("growth") < 100_000
+    assert 0 <= many.value("faults") < 1000
     assert many.bench.notable["nss"]
     assert many.operations == pytest.approx(many.value("rate") * many.duration_s)
 

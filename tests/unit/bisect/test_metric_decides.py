@@ -9,7 +9,7 @@ import pytest
 from measured import WorldBenches
 from shipped import MATRIX
 from watchers import RecordingWatcher
-from worlds import World, with_metric
+from worlds import World, sample_of, with_metric
 
 from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName
 from dsbisect.lab.campaign_loop import run_campaign
@@ -18,7 +18,7 @@ from dsbisect.search.question import Question
 from dsbisect.search.replay import replay
 from dsbisect.search.search_record import search_of
 from dsharness.errors import UsageError
-from dsharness.measure.metrics import LATENCY, METRICS, RATE, find_metric
+from dsharness.measure.metrics import GROWTH, LATENCY, METRICS, RATE, find_metric
 from dsharness.model import DECIDER, Boundary, LdcltWorkload, Sample
 from dsresults.report import report_data
 from dsresults.report.report_data import repeat_command
@@ -134,3 +134,23 @@ def test_a_report_keeps_answers_by_several_metrics_apart(tmp_path) -> None:
     assert "--metric" not in repeat_command(tables["cost"])
     by_latency = next(one for one in data.sections if one.comparison.metric == "latency")
     assert not any("CPU time" in each.text for each in by_latency.findings)
+
+
+@pytest.mark.parametrize(
+    ("gained", "times"), [(0.0, 1.0), (-50.0, 1.0), (64.0, 2.0), (576.0, 10.0)]
+)
+def test_growth_counts_from_where_it_may_be_a_leak(gained: float, times: float) -> None:
+    """No growth at all is a good value, and less than none is as good."""
+    found = GROWTH.slowness(with_metric(sample_of("a", 1.0, 0), GROWTH, gained))
+    assert found == pytest.approx(64 * times)
+    assert GROWTH.at_slowness(0.0, times) == pytest.approx(64 * (times - 1))
+
+
+def test_a_leak_is_found_by_growth() -> None:
+    class Leaking(WaitingWorld):
+        def sample(self, row: str, turn: int) -> Sample:
+            gained = (600.0 if NAMES.index(row) >= STEP else 0.0) + 30.0 * (turn % 3)
+            return with_metric(super().sample(row, turn), GROWTH, gained)
+
+    found = Leaking(dict.fromkeys(NAMES, 1.0)).search(Bayes(), metric="growth")
+    assert (found.found, found.after, found.metric) == (True, f"c{STEP}", "growth")

@@ -12,7 +12,6 @@ from dsharness.machine.cgroups import (
     cgroup_mount,
     meter_for,
     own_cgroup,
-    process_tree_cpu_us,
 )
 
 ID = "0123456789abcdef" * 4
@@ -103,27 +102,6 @@ def test_a_part_of_the_tree_is_mounted_in_a_container(tmp_path: Path) -> None:
 @pytest.mark.parametrize("membership", [SHARED, V1, V2])
 def test_without_a_readable_cgroup_of_its_own_proc_serves(tmp_path: Path, membership: str) -> None:
     assert meter_for(7, ID, fake_proc(tmp_path, membership)).source == "proc"
-
-
-def stat(pid: int, parent: int, user: int, system: int) -> str:
-    return f"{pid} (a ) b) S {parent} 0 0 0 0 0 0 0 0 0 {user} {system} 0 0 20 0 1 0 100\n"
-
-
-def test_a_tree_of_processes_is_added_up(tmp_path: Path) -> None:
-    """7 -> 8 -> 9, and 10 next to it. The name may hold anything, a bracket and a space too."""
-    for pid, parent, user, system in (
-        (7, 1, 1, 2),
-        (8, 7, 10, 20),
-        (9, 8, 100, 200),
-        (10, 1, 5, 5),
-    ):
-        (tmp_path / str(pid)).mkdir()
-        (tmp_path / str(pid) / "stat").write_text(stat(pid, parent, user, system))
-    tick_us = 1_000_000 / os.sysconf("SC_CLK_TCK")
-    assert process_tree_cpu_us(7, tmp_path) == 333 * tick_us
-    assert process_tree_cpu_us(9, tmp_path) == 300 * tick_us
-    with pytest.raises(ProcessLookupError):
-        process_tree_cpu_us(11, tmp_path)
 
 
 def test_the_tests_own_process_has_used_some() -> None:
