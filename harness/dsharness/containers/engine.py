@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dsharness.errors import DiskFullError, EngineError
+from dsharness.paths import logs_home
 from dsharness.process.command import Completed, run, says_disk_full
 from dsharness.process.deadline import Deadline
 
@@ -96,6 +98,7 @@ class Engine:
     ) -> Completed:
         done = run(
             [program, *args],
+            cwd=_quiet_folder(),
             deadline=deadline,
             stdin=stdin,
             env=self.environment,
@@ -118,6 +121,14 @@ class Engine:
                 log=log,
             )
         return done
+
+
+def _quiet_folder() -> Path | None:
+    """Of a container without memory, conmon leaves a file ``oom`` where podman was called."""
+    folder = logs_home() / "engine"
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder if folder.is_dir() else None
 
 
 def last_line(done: Completed) -> str:

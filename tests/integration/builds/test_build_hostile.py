@@ -136,12 +136,19 @@ def test_a_compiler_cache_that_grows_without_end(
     assert not list((tmp_path / "cache" / "builds" / ".ccache").rglob("big"))
 
 
-def test_memory_without_end(engine: Engine, toolset: ToolchainImage, tmp_path: Path) -> None:
+def test_memory_without_end(
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing is left in the folder where the lab was called."""
     if not engine.limits_memory:
         pytest.skip("this engine bounds no memory")
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     with pytest.raises(UnbuildableError):
         build(engine, toolset, tmp_path, "head -c 900M /dev/zero | tail -c 900M > /dev/null",
               limits=Limits(memory="256m"))  # fmt: skip
+    assert list(here.iterdir()) == []
 
 
 def test_processes_without_end(engine: Engine, toolset: ToolchainImage, tmp_path: Path) -> None:
