@@ -13,6 +13,8 @@ from typing import Protocol
 from dsharness.measure.metrics import Metric, find_metric
 from dsharness.model import DECIDER, Boundary, Sample
 
+FAILED_RUNS = 3  # that many in a row make a candidate unmeasurable
+
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
@@ -59,6 +61,27 @@ class History:
 
     def of(self, candidate: str) -> tuple[Sample, ...]:
         return self.samples.get(candidate, ())
+
+    def why_not(self, candidate: str) -> str | None:
+        """Why a candidate cannot be measured; None when it can.
+
+        A run that was disturbed from outside is repeated, and counts against nobody.
+        """
+        if candidate in self.unmeasurable:
+            return self.unmeasurable[candidate]
+        runs = [sample for sample in self.of(candidate) if not sample.disturbed]
+        latest = runs[-FAILED_RUNS:]
+        if len(latest) == FAILED_RUNS and not any(sample.valid for sample in latest):
+            last = latest[-1]
+            return f"{FAILED_RUNS} runs in a row failed: {'; '.join(last.invalid)} ({last.log})"
+        return None
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Every candidate that cannot be measured, and why."""
+        asked = dict.fromkeys([*self.unmeasurable, *self.samples])
+        reasons = {name: self.why_not(name) for name in asked}
+        return {name: why for name, why in reasons.items() if why is not None}
 
     def after(self, samples: Iterable[Sample], unmeasurable: Mapping[str, str]) -> History:
         """With these as well.

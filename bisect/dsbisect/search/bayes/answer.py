@@ -14,23 +14,18 @@ from dsbisect.search.bayes.answer_figures import (
     visible_pct,
     witnessed,
 )
-from dsbisect.search.bayes.answer_text import (
-    FIRST_END_SLOW,
-    by_metric,
-    none_text,
-    too_few_text,
-    with_suspects,
-)
 from dsbisect.search.bayes.belief import Beliefs, Certainty, fewest
 from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.ramp_range import ramp_range
 from dsbisect.search.bayes.rate_witness import CLEAR, Difference, Word, difference
 from dsbisect.search.question import Question
-from dsharness.model import Boundary
+from dsharness.measure.metrics import Metric
+from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary
 
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
 DOUBTLESS = 4.0  # standard errors of it
 NEARLY_NONE = 0.9  # enough where no further run would tell more
+FIRST_END_SLOW = "; the first end is the slow one"
 MOST_TOLD = 50  # a longer set of suspects is shown by its ends
 
 
@@ -269,3 +264,30 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _times(value: float) -> str:
     return f"{value:.2f} times" if value < 100 else f"{value:.0f} times"
+
+
+def by_metric(decider: Metric) -> str:
+    """By which metric, unless it is the usual one."""
+    return "" if decider.name == DECIDER else f" by {decider.label}"
+
+
+def none_text(question: Question, first: str, last: str, *, by: str, visible_pct: float) -> str:
+    """The ends agree as far as these runs could show; no culprit is named."""
+    return (
+        f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}; "
+        f"smallest drop this run could have seen: {visible_pct:.0f} %"
+    )
+
+
+def too_few_text(unmeasurable: Mapping[str, str]) -> str:
+    """Fewer than two candidates can be measured."""
+    reasons = "; ".join(f"{name}: {why}" for name, why in unmeasurable.items())
+    return f"fewer than two candidates can be measured: {reasons}"
+
+
+def with_suspects(summary: str, before: str, after: str, suspects: tuple[str, ...]) -> str:
+    """With what could not be judged between the two, where there is anything."""
+    if len(suspects) < 2:
+        return summary
+    skipped = ", ".join(suspects[:-1])
+    return f"between {before} and {after}: {summary}, but {skipped} could not be judged"

@@ -25,7 +25,6 @@ from dsbisect.search.bayes.next_run import (
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Measure, Outlook, Question
-from dsbisect.search.unmeasurable import all_unmeasurable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +43,7 @@ class Bayes:
         object.__setattr__(self, "lines", Lines(prior=self.prior))
 
     def next_step(self, question: Question, history: History) -> Measure | Answer:
-        failed = all_unmeasurable(history)
+        failed = history.failed
         line = self.lines.of(question.line)
         bounds = ends(line.names, failed, history.samples)
         if bounds is None:
