@@ -55,7 +55,8 @@ def _ours_scatter(world: World, machine: Machine, watch: Stopwatch) -> Finding:
 
 
 def _ours_all(_: World, machine: Machine, watch: Stopwatch) -> Finding:
-    search = Bayes(costs=COSTS, certainty=Certainty(every=True))
+    belief = SearchOptions(every=True).belief(Belief())
+    search = Bayes(costs=COSTS, belief=belief, certainty=Certainty(every=True))
     return drive(search, machine, watch.step_s)
 
 

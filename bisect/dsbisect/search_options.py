@@ -116,6 +116,8 @@ class SearchOptions:
             belief = replace(belief, smallest_effect=math.exp(smallest), least_in_noise=0.0)
         if self.expected_pct is not None:
             belief = replace(belief, expected_effect=1 + self.expected_pct / 100)
+        if self.every:  # who asks for all steps knows of more than one
+            belief = replace(belief, two=2 * belief.two, ramp=belief.ramp / 3)
         if self.scatter_pct is not None:
             belief = replace(
                 belief, scatters=((max(LEAST_SCATTER, _log(self.scatter_pct) or 0.0), 1.0),)

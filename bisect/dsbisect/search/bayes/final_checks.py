@@ -16,6 +16,7 @@ from dsbisect.search.bayes.next_run import MANY_BUILDS
 from dsbisect.search.bayes.ramp_range import ramp_range
 
 SMALL = math.log(1.25)  # steps that several builds may differ by
+CLEAR = 8.0  # times noise and scatter: then they may not
 RAMP_SURE = 0.97  # that the range of a ramp is about right
 MOST_RUNS = 8  # of one build, to tell it better
 REACH = 8  # candidates next to a step that count as its plateau
@@ -52,8 +53,10 @@ def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
 
     One build may lie off its plateau by itself, and a ramp has no plateaus.
     """
-    low, high = beliefs.posterior.ends(beliefs.top)
-    if abs(math.log(effects(beliefs.posterior, beliefs.top).middle)) > SMALL:
+    found = beliefs.posterior
+    low, high = found.ends(beliefs.top)
+    doubt = CLEAR * math.hypot(found.noise, found.scatter)
+    if abs(math.log(effects(found, beliefs.top).middle)) > min(SMALL, doubt):
         return
     for side in (range(low, beliefs.low - 1, -1), range(high, beliefs.high + 1)):
         near = (beliefs.line.names[at] for at in itertools.islice(side, REACH))
