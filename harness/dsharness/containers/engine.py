@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dsharness.errors import DiskFullError, EngineError
-from dsharness.paths import logs_home
+from dsharness.paths import cache_home, logs_home
 from dsharness.process.command import Completed, run, says_disk_full
 from dsharness.process.deadline import Deadline
 
@@ -125,10 +124,7 @@ class Engine:
 
 def _quiet_folder() -> Path | None:
     """Of a container without memory, conmon leaves a file ``oom`` where podman was called."""
-    folder = logs_home() / "engine"
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder if folder.is_dir() else None
+    return next((folder for folder in (logs_home(), cache_home()) if folder.is_dir()), None)
 
 
 def last_line(done: Completed) -> str:
