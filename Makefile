@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
+INTEGRATION := $(BIN)/pytest --numprocesses=2 --dist=loadfile tests/integration
 
 .PHONY: help
 help: ## list the targets
@@ -22,7 +23,7 @@ reproduce: setup ## measure the default rows; the last line is the report's path
 .PHONY: test
 test: develop ## set up, then run every check and test, as CI does
 	@$(MAKE) --jobs=2 --output-sync=target check
-	@$(BIN)/pytest --numprocesses=2 --dist=loadfile tests/integration
+	@$(INTEGRATION)
 
 .PHONY: check
 check: lint types unit ## what takes seconds: run it before each commit
@@ -51,7 +52,7 @@ unit: develop ## the tests that need no container
 
 .PHONY: integration
 integration: develop ## the tests that run the real thing
-	@$(BIN)/pytest --numprocesses=2 --dist=loadfile tests/integration
+	@$(INTEGRATION)
 
 .PHONY: golden
 golden: develop ## write the golden files again; look at the difference before a commit
