@@ -42,9 +42,11 @@ def play_plans(machines: int, jobs: int) -> list[Planned]:
 
 def plan_lines(plans: list[Planned]) -> Iterator[str]:
     shares = np.array([each.held / len(each.taken) for each in plans])
-    error = float(shares.std(ddof=1)) / math.sqrt(len(plans))
+    error = ""
+    if len(plans) > 1:
+        error = f" ± {shares.std(ddof=1) / math.sqrt(len(plans)):.1%}"
     yield (
-        f"{len(plans)} machines, {SEARCHES} searches on each: {shares.mean():.1%} ± {error:.1%} "
+        f"{len(plans)} machines, {SEARCHES} searches on each: {shares.mean():.1%}{error} "
         f"took no more runs than the plan said {TOLD:.0%} would; pilots of {PILOT} runs, a drop of "
         f"{DROP_PCT:g} % among {CANDIDATES}"
     )

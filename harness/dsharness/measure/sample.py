@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,6 +43,9 @@ from dsharness.systems.readiness import shared_folder
 
 LOAD_FOLDER = "/load"
 PROCEDURE = 3  # samples of another way of measuring are not mixed with these
+
+Known = TypeVar("Known")
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,16 +167,19 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
     """Exactly so many operations, and the CPU time of exactly these."""
     instance = at.instance
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    before, ticks, clocks = _look(instance), read_ticks(cpus.server), Clocks.read()
-    tree_before = _tree(instance)
-    cpu_before_us = _cpu_us(instance)
+    look = partial(instance.system.look, instance.endpoint)
+    tree = partial(process_tree, instance.meter.pid)
+    before, ticks, clocks = _known(look), read_ticks(cpus.server), Clocks.read()
+    tree_before = _known(tree)
+    # next to the load on either side, so that nothing of our own looks is in it
+    cpu_before_us = _known(instance.meter.used_us)
     with Calibrator(cpus.server, paused=lambda: at.paused) as calibrator:
         report = _execute(at, workload, size)
-        cpu_after_us = _cpu_us(instance)
-    tree_after = _tree(instance)
+        cpu_after_us = _known(instance.meter.used_us)
+    tree_after = _known(tree)
     later = Clocks.read()
     steal_pct = ticks.steal_pct_until(read_ticks(cpus.server))
-    after = _look(instance)
+    after = _known(look)
     if after is None and instance.ended_by_now():
         instance.note_end()
     server = instance.container.state()
@@ -322,12 +329,11 @@ def _load(workload: Workload) -> Load:
     return LOADS[workload.tool]
 
 
-def _look(instance: Instance) -> Look | None:
-    """What the server says of itself now; None where it no longer answers."""
-    try:
-        return instance.system.look(instance.endpoint)
-    except (InstanceError, OSError):
-        return None
+def _known(read: Callable[[], Known]) -> Known | None:
+    """None where the server has ended or no longer answers."""
+    with contextlib.suppress(InstanceError, OSError):
+        return read()
+    return None
 
 
 def _counted(instance: Instance, before: Look | None, after: Look | None) -> int | None:
@@ -343,26 +349,10 @@ def _of_system(instance: Instance, look: Look | None) -> tuple[str, ...] | None:
     return tuple(instance.system.objections(instance.golden.facts, look.facts))
 
 
-def _cpu_us(instance: Instance) -> float | None:
-    """Next to the load on either side, so that nothing of our own looks is in it."""
-    with contextlib.suppress(OSError):
-        return instance.meter.used_us()
-    return None
-
-
-def _tree(instance: Instance) -> ProcessTree | None:
-    with contextlib.suppress(OSError):
-        return process_tree(instance.meter.pid)
-    return None
-
-
 def _pause_files(*containers: Container) -> tuple[Path, ...]:
     states = [container.state() for container in containers]
     files = [frozen_file(state.pid, state.id) for state in states if state.running]
     return tuple(file for file in files if file)
-
-
-Number = TypeVar("Number", int, float)
 
 
 def _total(amounts: Iterable[float | None]) -> float | None:

@@ -26,6 +26,7 @@ from benchmarks.search.methods import (
     PINPOINT_TOLD,
     PLAIN,
 )
+from benchmarks.search.plans import Planned, plan_lines
 from benchmarks.search.playing import Play, play
 from benchmarks.search.running import CHUNK, jobs_of
 from benchmarks.search.scenarios import cells
@@ -217,3 +218,9 @@ def test_scores_are_shares_and_means() -> None:
     claimed = coverage(each.covers for each in plays)
     assert claimed is not None
     assert claimed[:2] == (4, 0.75)
+
+
+def test_plans_of_several_machines_have_an_error_and_those_of_one_have_none() -> None:
+    half, whole = (Planned(most_runs=5, taken=(4, more)) for more in (6, 5))
+    assert "75.0% ± 25.0% took" in "".join(plan_lines([half, whole]))
+    assert "50.0% took" in "".join(plan_lines([half]))
