@@ -70,15 +70,12 @@ def _said(boundary: Boundary) -> Said:
     match boundary.shape:
         case "ramp":
             return Said.RAMP
-        case "drift":
-            return Said.DRIFT
         case "ends":
             return Said.ENDS
         case "builds":
             return Said.BUILDS
-        case "step" | None:
-            found = {"none": Said.NONE, "unknown": Said.UNDECIDED}
-            return found.get(boundary.direction, Said.DRIFT)
+        case None:
+            return Said.NONE if boundary.direction == "none" else Said.UNDECIDED
     assert_never(boundary.shape)
 
 

@@ -9,7 +9,6 @@ from enum import StrEnum
 class Said(StrEnum):
     STEP = "step"
     NONE = "none"
-    DRIFT = "drift"
     RAMP = "ramp"  # over a range of candidates
     ENDS = "ends alike"  # and nothing of what lies between them
     BUILDS = "within builds"  # no more than builds of one source differ by

@@ -174,8 +174,8 @@ def in_words(outlook: Outlook) -> str:
     """On one line, where there is no room for a table."""
     shares = (f"{_place(share)} {share.chance:.0%}" for share in outlook.shares[:3])
     parts = [*shares, f"no step {outlook.none:.0%}"]
-    if outlook.drift >= 0.005:
-        parts.append(f"a drift {outlook.drift:.0%}")
+    if outlook.ramp >= 0.005:
+        parts.append(f"a ramp {outlook.ramp:.0%}")
     return f"so far: {', '.join(parts)}; a run varies by {outlook.noise_pct:.1f} %"
 
 
@@ -187,8 +187,8 @@ def as_table(outlook: Outlook) -> Table:
     for share in outlook.shares:
         table.add_row(_place(share), str(share.candidates), *_chance(share.chance))
     table.add_row("nowhere", "", *_chance(outlook.none))
-    if outlook.drift >= 0.005:
-        table.add_row("a drift, no step", "", *_chance(outlook.drift))
+    if outlook.ramp >= 0.005:
+        table.add_row("a ramp, no step", "", *_chance(outlook.ramp))
     return table
 
 

@@ -118,7 +118,7 @@ class Outlook:
 
     shares: tuple[Share, ...]  # the likeliest first
     none: float
-    drift: float
+    ramp: float
     two: float
     noise_pct: float
 

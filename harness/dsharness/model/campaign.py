@@ -76,7 +76,7 @@ class Boundary(Value):
     )
     chances: dict[str, float] = Field(default_factory=dict, description="of each suspect")
     also: tuple[str, ...] = Field(default=(), description="suspects of a second step")
-    shape: Literal["step", "ramp", "drift", "ends", "builds"] | None = Field(
+    shape: Literal["ramp", "ends", "builds"] | None = Field(
         default=None,
         description='what a difference looks like: of a "ramp", `suspects` is the range; "ends": '
         'the ends agree, and nothing is said of what lies between them; "builds": no more than '

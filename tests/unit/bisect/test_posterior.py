@@ -66,7 +66,7 @@ def test_two_steps_are_told_from_one():
     assert found.stepped[3] > 0.9
 
 
-def test_a_drift_is_told_from_a_step():
+def test_a_ramp_is_told_from_a_step():
     costs = {at: float(np.exp(0.6 * at / 63)) for at in (0, 9, 18, 27, 36, 45, 54, 63)}
     assert posterior(history(costs, 8)).ramp > 0.9
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from worlds import sample_of, with_metric
 
-from dsbisect.cli.progress_terminal import Watch, spell_left
-from dsbisect.search.question import Measure, Question
+from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
+from dsbisect.search.question import Measure, Outlook, Question, Share
 from dsharness.measure.metrics import CPU
 from dsharness.model import Boundary, Campaign
 
@@ -96,6 +97,20 @@ def test_preparing_tells_what_it_may_take_and_then_what_it_takes(watch, clock, s
         "b: failed (2 of 3, about 20 s left): no such version [/x]",
         "c: ready (3 of 3, almost done)",
     ]
+
+
+def test_the_chance_of_a_ramp_is_shown_unless_it_is_tiny():
+    share = Share(after="a", last="c", candidates=2, chance=0.6)
+    seen = Outlook(shares=(share,), none=0.1, ramp=0.3, two=0.0, noise_pct=4.0)
+    told = "so far: after a, up to c 60%, no step 10%, a ramp 30%; a run varies by 4.0 %"
+    assert in_words(seen) == told
+    assert list(as_table(seen).columns[0].cells) == [
+        "after a, up to c",
+        "nowhere",
+        "a ramp, no step",
+    ]
+    assert "ramp" not in in_words(replace(seen, ramp=0.004))
+    assert as_table(replace(seen, ramp=0.004)).row_count == 2
 
 
 def test_measuring_counts_down_over_all_workloads(watch, clock, said):
