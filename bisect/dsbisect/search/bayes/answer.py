@@ -42,7 +42,7 @@ def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str =
 
 def unanswerable(question: Question, failed: Mapping[str, str]) -> Boundary:
     """Fewer than two candidates can be measured."""
-    summary = too_few_text(failed)
+    summary = _too_few_text(failed)
     return question.boundary(
         unmeasured=dict(failed), found=False, direction="unknown", summary=summary
     )
@@ -61,11 +61,11 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         size, least, most = 1 / size, 1 / most, 1 / least
     summary = (
         f"{after} is the first {word} one: {_times(size)} {word} than {before}"
-        f"{by_metric(beliefs.decider)} "
+        f"{_by_metric(beliefs.decider)} "
         f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%})"
     )
     suspects = beliefs.names(top)
-    summary = with_suspects(summary, before, after, suspects)
+    summary = _with_suspects(summary, before, after, suspects)
     if not slower:
         summary += FIRST_END_SLOW
     also = _also(beliefs, certainty)
@@ -111,8 +111,8 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     found = beliefs.posterior
     where = ramp_range(found)
     first, last = where.first, where.last
-    word = "slower" if float((found.ramps * found.ramp_sizes).sum()) > 0 else "faster"
-    size = math.exp(beliefs.rise)
+    word = "slower" if found.rise > 0 else "faster"
+    size = math.exp(abs(found.rise))
     return beliefs.boundary(
         found=False,
         direction=word,
@@ -137,11 +137,11 @@ def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         shape=shape,
         effect=1.0,
         smallest_visible_pct=visible,
-        summary=none_text(
+        summary=_none_text(
             beliefs.question,
             names[beliefs.low],
             names[beliefs.high],
-            by=f"{by_metric(beliefs.decider)} (chance {chance:.1%})",
+            by=f"{_by_metric(beliefs.decider)} (chance {chance:.1%})",
             visible_pct=visible,
         )
         + note
@@ -266,12 +266,12 @@ def _times(value: float) -> str:
     return f"{value:.2f} times" if value < 100 else f"{value:.0f} times"
 
 
-def by_metric(decider: Metric) -> str:
+def _by_metric(decider: Metric) -> str:
     """By which metric, unless it is the usual one."""
     return "" if decider.name == DECIDER else f" by {decider.label}"
 
 
-def none_text(question: Question, first: str, last: str, *, by: str, visible_pct: float) -> str:
+def _none_text(question: Question, first: str, last: str, *, by: str, visible_pct: float) -> str:
     """The ends agree as far as these runs could show; no culprit is named."""
     return (
         f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}; "
@@ -279,13 +279,13 @@ def none_text(question: Question, first: str, last: str, *, by: str, visible_pct
     )
 
 
-def too_few_text(unmeasurable: Mapping[str, str]) -> str:
+def _too_few_text(unmeasurable: Mapping[str, str]) -> str:
     """Fewer than two candidates can be measured."""
     reasons = "; ".join(f"{name}: {why}" for name, why in unmeasurable.items())
     return f"fewer than two candidates can be measured: {reasons}"
 
 
-def with_suspects(summary: str, before: str, after: str, suspects: tuple[str, ...]) -> str:
+def _with_suspects(summary: str, before: str, after: str, suspects: tuple[str, ...]) -> str:
     """With what could not be judged between the two, where there is anything."""
     if len(suspects) < 2:
         return summary

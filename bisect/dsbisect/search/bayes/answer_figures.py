@@ -108,14 +108,14 @@ def witnessed(beliefs: Beliefs) -> tuple[Word | None, Difference | None]:
     seen = beliefs.witness
     if seen is None:
         return None, None
-    before, after = _plateaus(beliefs, beliefs.top)
+    before, after = _sides(beliefs, beliefs.top)
     decider = difference(beliefs.posterior.seen, before, after)
     apart = difference(seen, before, after)
     assert decider is not None  # noqa: S101 - both sides of a named gap were measured
     return word(decider, apart), apart
 
 
-def _plateaus(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:
+def _sides(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:
     """What was measured from the step before a gap up to it, and from it to the next step."""
     positions = beliefs.posterior.seen.positions
     others = [int(gap) for gap in np.flatnonzero(beliefs.posterior.stepped >= 0.5) if gap != top]

@@ -14,7 +14,7 @@ from dsbisect.search.bayes.gap_split import Split, split
 from dsbisect.search.bayes.line_ends import ends
 from dsbisect.search.bayes.posterior import Posterior, weigh
 from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.track import TINY, Floats, Track, track
+from dsbisect.search.bayes.track import Floats, Track, track
 from dsbisect.search.question import History, Outlook, Question, Share
 from dsharness.measure.metrics import Metric
 from dsharness.model import Boundary
@@ -141,7 +141,7 @@ class Beliefs:
         """(15): no step, and none of any size that is looked for could have hidden."""
         found, least = self.posterior, self.least(certainty)
         # a ramp that is too small to matter is as good as none
-        nothing = found.none + (0.0 if self.rise >= least else found.ramp)
+        nothing = found.none + (0.0 if abs(found.rise) >= least else found.ramp)
         return nothing >= certainty.none and odds_of_unseen(found, least) <= certainty.unseen_odds
 
     def negligible(self, certainty: Certainty) -> float:
@@ -151,24 +151,18 @@ class Beliefs:
         small = float(effect.posterior[np.abs(effect.sizes) < least].sum())
         return found.none + small * float(found.one.sum())
 
-    @property
-    def rise(self) -> float:
-        """The expected size of a ramp, in either direction: a log."""
-        found = self.posterior
-        return abs(float((found.ramps * found.ramp_sizes).sum())) / max(TINY, found.ramp)
-
     def ramped(self, certainty: Certainty) -> bool:
         """(16): many small steps instead of one."""
         found = self.posterior
         if found.ramp < certainty.level:
             return False
-        return self.rise >= self.least(certainty) and found.none <= 1 - certainty.real
+        return abs(found.rise) >= self.least(certainty) and found.none <= 1 - certainty.real
 
     def certain(self, certainty: Certainty) -> bool:
         return self.settled(certainty) or self.ramped(certainty) or self.refuted(certainty)
 
     def mass(self) -> Floats:
-        """Of each candidate; with ``none`` and ``drift`` of the posterior they sum to 1."""
+        """Of each candidate; with ``none`` and ``ramp`` of the posterior they sum to 1."""
         found = self.posterior
         return self._spread(found.one + np.diag(found.two) + found.pairs.sum(1) / 2)
 
@@ -253,7 +247,7 @@ def outlook(beliefs: Beliefs) -> Outlook:
     return Outlook(
         shares=tuple(share for share in shares if share.chance >= 0.005),
         none=found.none,
-        drift=found.ramp,
+        ramp=found.ramp,
         two=beliefs.pair,
         noise_pct=100 * math.expm1(found.noise),
     )

@@ -12,7 +12,7 @@ import numpy as np
 from dsbisect.search.bayes.answer_figures import witnessed
 from dsbisect.search.bayes.belief import Beliefs, Certainty
 from dsbisect.search.bayes.effect_size import effects
-from dsbisect.search.bayes.next_run import MANY_BUILDS
+from dsbisect.search.bayes.next_run import most_builds
 from dsbisect.search.bayes.ramp_range import ramp_range
 
 SMALL = math.log(1.25)  # steps that several builds may differ by
@@ -88,8 +88,7 @@ def _ramp(beliefs: Beliefs) -> Iterator[Check]:
     """While its range is vague: the widest gap where it begins or ends, or a build there again."""
     seen = beliefs.posterior.seen
     where = ramp_range(beliefs.posterior)
-    many = MANY_BUILDS * math.log2(len(beliefs.line.names))
-    if where.chance >= RAMP_SURE or len(seen.positions) >= many:
+    if where.chance >= RAMP_SURE or len(seen.positions) >= most_builds(beliefs):
         return
     low, high = where.vague
     gaps = [at for at, (one, other) in enumerate(itertools.pairwise(seen.positions))

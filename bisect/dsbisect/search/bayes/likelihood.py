@@ -37,7 +37,7 @@ def log_likelihood(
     scatters = np.array([size for size, _ in belief.scatters])
     weights = np.log([weight for _, weight in belief.scatters])
     scattered = np.concatenate([_of_builds(tables, grid, float(size)) for size in scatters])
-    return scattered, ways.each_with(weights, scatters)
+    return scattered, ways.each_scattered(weights)
 
 
 def _of_runs(seen: Evidence, grid: Lattice, ways: Ways) -> Floats:

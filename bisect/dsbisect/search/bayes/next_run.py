@@ -57,6 +57,11 @@ def choose(
     )
 
 
+def most_builds(beliefs: Beliefs) -> float:
+    """So many settle a line, unless its builds differ by themselves."""
+    return MANY_BUILDS * math.log2(len(beliefs.line.names))
+
+
 def lost_in_builds(beliefs: Beliefs) -> str:
     """Why still more builds would not settle it, once there are many; else empty.
 
@@ -65,7 +70,7 @@ def lost_in_builds(beliefs: Beliefs) -> str:
     """
     found = beliefs.posterior
     builds = len(found.seen.positions)
-    if builds < MANY_BUILDS * math.log2(len(beliefs.line.names)):
+    if builds < most_builds(beliefs):
         return ""
     error = found.noise / math.sqrt(len(found.seen.values) / builds)
     if found.scatter < error:

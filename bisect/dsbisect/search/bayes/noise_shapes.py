@@ -24,8 +24,7 @@ class Ways:
     tails: Floats  # degrees of freedom
     slow: Floats  # the share of runs in a slow mode
     jump: Floats  # by which those are slower
-    scatters: Floats
-    kinds: Ints  # which of the scatters
+    kinds: Ints  # which scatter of builds
     log_prior: Floats
 
     def only(self, kept: Ints) -> Ways:
@@ -35,15 +34,17 @@ class Ways:
         """With priors that sum to 1."""
         return replace(self, log_prior=self.log_prior - log_sum(self.log_prior))
 
-    def each_with(self, log_weights: Floats, scatters: Floats | None = None) -> Ways:
+    def each_with(self, log_weights: Floats) -> Ways:
         """Every way with each of several alternatives; the alternatives vary slowest."""
         count, ways = len(log_weights), len(self.sizes)
         made = {each.name: np.tile(getattr(self, each.name), count) for each in fields(self)}
         made["log_prior"] = made["log_prior"] + np.repeat(log_weights, ways)
-        if scatters is not None:
-            made["scatters"] = np.repeat(scatters, ways)
-            made["kinds"] = np.repeat(np.arange(count), ways)
         return Ways(**made)
+
+    def each_scattered(self, log_weights: Floats) -> Ways:
+        """Every way with each scatter of builds."""
+        kinds = np.repeat(np.arange(len(log_weights)), len(self.sizes))
+        return replace(self.each_with(log_weights), kinds=kinds)
 
     def joined(self, other: Ways) -> Ways:
         return Ways(
@@ -88,7 +89,6 @@ def unimodal(sizes: Floats, log_prior: Floats, tails: tuple[float, ...]) -> Ways
         tails=np.tile(np.array(tails), len(sizes)),
         slow=zeros,
         jump=zeros,
-        scatters=zeros,
         kinds=np.zeros(len(zeros), dtype=np.int64),
         log_prior=np.repeat(log_prior, count),
     )

@@ -97,6 +97,11 @@ class Posterior:
     def ramp(self) -> float:
         return float(self.ramps.sum())
 
+    @property
+    def rise(self) -> float:
+        """The expected size of a ramp: a log, above 0 is slower."""
+        return float((self.ramps * self.ramp_sizes).sum()) / max(TINY, self.ramp)
+
     def ends(self, gap: int) -> tuple[int, int]:
         """The step is after the first and not after the second."""
         return int(self.seen.positions[gap]), int(self.seen.positions[gap + 1])

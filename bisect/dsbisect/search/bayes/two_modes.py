@@ -47,7 +47,6 @@ class SlowMode:
             tails=NEARLY_GAUSSIAN * same,
             slow=self.share * same,
             jump=jumps,
-            scatters=0 * same,
             kinds=np.zeros(len(sizes), dtype=np.int64),
             log_prior=np.full(len(sizes), math.log(PRIOR / len(sizes)) - self.unusual),
         )
