@@ -13,6 +13,9 @@ from hypothesis import settings
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# More threads for a small table wait for one another longer than they count.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A shell's background job, and nohup, ignore what some tests send.
 for _number, _usual in (
     (signal.SIGINT, signal.default_int_handler),

@@ -49,12 +49,10 @@ def effects(found: Posterior, gap: int | None = None) -> Effects:
     if gap is not None:
         joint += _with_another(found, gap)
     cells = np.outer(found.grid.cells, found.grid.cells)
-    differences = found.grid.ticks[None, :] - found.grid.ticks[:, None]
-    ticks, place = np.unique(differences, return_inverse=True)
-    flat = place.ravel()
+    ticks, place = found.grid.differences
     prior = np.tensordot(found.scatter_prior, found.steps, 1) * cells
-    after = np.bincount(flat, weights=(joint * cells).ravel())
-    before = np.bincount(flat, weights=prior.ravel()).astype(np.float64)
+    after = np.bincount(place, weights=(joint * cells).ravel())
+    before = np.bincount(place, weights=prior.ravel()).astype(np.float64)
     possible = before > 0
     return Effects(
         sizes=np.asarray(ticks[possible] * found.grid.width, dtype=np.float64),

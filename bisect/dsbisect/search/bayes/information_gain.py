@@ -40,8 +40,8 @@ def hypotheses(found: Posterior) -> list[Hypothesis]:
     for gap in np.flatnonzero(single > LEAST):
         levels = np.stack([lower[gap], upper[gap]])
         made.append(Hypothesis(chance=float(single[gap]), levels=levels, steps=(int(gap),)))
-    for first, second, chance in _likeliest(found.two):
-        levels = _two(found, first, second)
+    pairs = list(_likeliest(found.two))
+    for (first, second, chance), levels in zip(pairs, _two(found, pairs), strict=True):
         made.append(Hypothesis(chance=chance, levels=levels, steps=(first, second)))
     for first, second, chance in _likeliest(found.ramps):
         levels = np.zeros((0, len(found.grid.levels)))
@@ -72,8 +72,10 @@ def bits(found: Posterior, options: Sequence[int | Split], *, every: bool = Fals
     chance = weights.sum(-1)
     distance = np.subtract.outer(found.grid.levels, found.grid.levels) / found.noise
     result = np.zeros((len(options), len(BATCHES)))
-    for at, runs in enumerate(BATCHES):
-        kernel = np.exp(-0.5 * runs * distance**2) * found.grid.cells
+    density = np.exp(-0.5 * distance**2)
+    for at in range(len(BATCHES)):
+        density = density if at == 0 else density**2  # each batch has twice the runs
+        kernel = density * found.grid.cells
         seen = table @ (kernel / kernel.sum(1, keepdims=True))
         each = weights @ seen
         known = _entropy(each / np.maximum(TINY, chance)[:, :, None])
@@ -188,8 +190,10 @@ def _one(found: Posterior) -> tuple[Floats, Floats]:
     )
 
 
-def _two(found: Posterior, first: int, second: int) -> Floats:
-    chain, share = found.chain, found.any_way
+def _two(found: Posterior, pairs: Sequence[tuple[int, int, float]]) -> Floats:
+    """Pair, part, level."""
+    first, second = (np.array([pair[at] for pair in pairs], dtype=np.int64) for at in (0, 1))
+    chain, share = found.chain, found.any_way[:, None]
     middle = chain.middle(first, second)
     arrive, leave = chain.arrive[:, first], chain.leave[:, second]
     cells = found.grid.cells
@@ -198,7 +202,7 @@ def _two(found: Posterior, first: int, second: int) -> Floats:
         arrive * middle * leave,
         led(arrive * middle * cells, found.steps, found.kinds) * chain.after[:, second],
     )
-    return np.stack([_mixed(part * cells, share) for part in parts])
+    return np.stack([_mixed(part * cells, share) for part in parts], axis=1)
 
 
 def _mixed(parts: Floats, weights: Floats) -> Floats:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.track import Floats, Ints
+from dsbisect.search.bayes.track import TINY, Floats, Ints
 
 FINENESS = 3  # lattice points per standard deviation of the noise
 REACH = 11  # points on each side of a candidate's middle
@@ -39,6 +40,13 @@ class Lattice:
         levels: Floats = self.ticks * np.float64(self.width)
         return levels
 
+    @cached_property
+    def differences(self) -> tuple[Ints, Ints]:
+        """By how many ticks two levels differ, ascending, and for each two which of these it is."""
+        apart = np.subtract.outer(-self.ticks, -self.ticks)
+        ticks, place = np.unique(apart, return_inverse=True)
+        return ticks, place.ravel().astype(np.int64)
+
 
 def lattice(middles: Floats, noise: float, belief: Belief) -> Lattice:
     """Around these middles."""
@@ -53,29 +61,33 @@ def lattice(middles: Floats, noise: float, belief: Belief) -> Lattice:
     return Lattice(width=width, ticks=ticks, cells=cells)
 
 
-def step_prior(grid: Lattice, noise: float, scatter: float, belief: Belief) -> Floats:
-    """(11): for two levels, the chance that a step leads from one to the other's cell of one tick.
+def step_priors(grid: Lattice, noise: float, belief: Belief) -> Floats:
+    """(11): the chance that a step leads from one level to the other's cell of one tick.
 
-    Alike on a log scale, from what is too small to be seen or to be more than builds differ by.
+    For each scatter of builds. Alike on a log scale, from what is too small to be seen or to be
+    more than builds differ by.
     """
     differences: Floats = np.abs(grid.ticks[:, None] - grid.ticks[None, :]) * grid.width
-    # a step far below the noise could be told from none by hundreds of runs only
-    low = max(belief.least_log, belief.least_in_noise * noise, belief.least_in_scatter * scatter)
-    high = max(belief.most_log, 2 * low)
-
     half = grid.width / 2
-    below, above = np.maximum(differences - half, 0.0), differences + half
-    shares = _log_uniform(above, low, high) - _log_uniform(below, low, high)
+    below, above = np.log(np.maximum(differences - half, TINY)), np.log(differences + half)
+    # a step far below the noise could be told from none by hundreds of runs only
+    least = max(belief.least_log, belief.least_in_noise * noise)
+    lows = [max(least, belief.least_in_scatter * size) for size, _ in belief.scatters]
+    shares = np.stack(
+        [_log_uniform(below, above, low, max(belief.most_log, 2 * low)) for low in lows]
+    )
     if belief.expected_log is not None:
         near = belief.expected_log / NEAR, belief.expected_log * NEAR
-        shares = (shares + _log_uniform(above, *near) - _log_uniform(below, *near)) / 2
+        shares = (shares + _log_uniform(below, above, *near)) / 2
     return shares
 
 
-def _log_uniform(size: Floats, low: float, high: float) -> Floats:
-    """The chance of less than that, in one of both directions."""
-    inside: Floats = np.log(np.clip(size, low, high) / low) / (2 * math.log(high / low))
-    return inside
+def _log_uniform(below: Floats, above: Floats, low: float, high: float) -> Floats:
+    """The chance of a size between these two (logs), in one of both directions."""
+    one, other = math.log(low), math.log(high)
+    inside = np.clip(above, one, other) - np.clip(below, one, other)
+    chance: Floats = inside / (2 * (other - one))
+    return chance
 
 
 def _ticks(middles: Floats, width: float, scatter: float) -> tuple[Ints, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.track import TINY, Floats
 
 UNLIKELY = 12.0  # nats below the likeliest
+TOGETHER = 8  # runs of one candidate, whose product is far from what a float can hold
 
 
 def log_likelihood(
@@ -34,31 +36,38 @@ def log_likelihood(
     fit = tables.max(-1).sum(-1) + ways.log_prior
     kept = np.flatnonzero(fit >= fit.max() - UNLIKELY)
     tables, ways = tables[kept], ways.only(kept)
-    scatters = np.array([size for size, _ in belief.scatters])
     weights = np.log([weight for _, weight in belief.scatters])
-    scattered = np.concatenate([_of_builds(tables, grid, float(size)) for size in scatters])
+    scattered = _of_builds(tables, grid, [size for size, _ in belief.scatters])
     return scattered, ways.each_scattered(weights)
 
 
 def _of_runs(seen: Evidence, grid: Lattice, ways: Ways) -> Floats:
     order = np.argsort(seen.owner, kind="stable")
     starts = np.searchsorted(seen.owner[order], np.arange(len(seen.positions)))
-    distance = seen.values[order, None] - grid.levels[None, :]
+    distance = (seen.values[order, None] - grid.levels[None, :]) / seen.scales[order, None]
     scales = seen.scales[order, None]
+    counts = zip(starts, seen.counts, strict=True)
+    groups = np.concatenate([np.arange(at, at + count, TOGETHER) for at, count in counts])
+    firsts = np.searchsorted(groups, starts)
     tables = np.empty((len(ways.sizes), len(seen.positions), len(grid.levels)))
     for way in range(len(ways.sizes)):
-        each = ways.log_density(way, distance, scales)
-        tables[way] = np.add.reduceat(each, starts, axis=0)
+        each = ways.log_densities(way, distance, scales, groups)
+        tables[way] = np.add.reduceat(each, firsts, axis=0)
     return tables
 
 
-def _of_builds(tables: Floats, grid: Lattice, scatter: float) -> Floats:
+def _of_builds(tables: Floats, grid: Lattice, scatters: Sequence[float]) -> Floats:
     """A random effect of each build, (6): its own level lies off that of its segment."""
-    if scatter <= grid.width / 3:
-        return tables
-    distance = np.subtract.outer(grid.levels, grid.levels) / scatter
-    kernel = np.exp(-0.5 * distance**2) * grid.cells[None, :]
-    kernel /= kernel.sum(1, keepdims=True)
+    distance = np.subtract.outer(grid.levels, grid.levels)
     peak = tables.max(-1, keepdims=True)
-    mixed: Floats = np.log(np.maximum(TINY, np.exp(tables - peak) @ kernel.T)) + peak
-    return mixed
+    likely = np.exp(tables - peak).reshape(-1, len(grid.levels))
+    mixed = []
+    for scatter in scatters:
+        if scatter <= grid.width / 3:
+            mixed.append(tables)
+            continue
+        kernel = np.exp(-0.5 * (distance / scatter) ** 2) * grid.cells[None, :]
+        kernel /= kernel.sum(1, keepdims=True)
+        spread = (likely @ kernel.T).reshape(tables.shape)
+        mixed.append(np.log(np.maximum(TINY, spread)) + peak)
+    return np.concatenate(mixed)

@@ -54,9 +54,11 @@ def offsets(values: Floats, owner: Ints, machines: Ints) -> Offsets:
     weights: Floats = np.ones(len(values))
     fitted: Floats = np.zeros(len(others))
     errors: Floats = np.zeros(len(others))
+    places = np.unique(owner, return_inverse=True)[1]
+    columns = np.column_stack([is_other, values])
     for _ in range(ROUNDS):
-        inside = _centred(is_other, owner, weights)
-        rest = _centred(values[:, None], owner, weights)[:, 0]
+        centred = _centred(columns, places, weights)
+        inside, rest = centred[:, :-1], centred[:, -1]
         worth = inside.T @ (weights[:, None] * inside)
         fitted = np.asarray(np.linalg.solve(worth, inside.T @ (weights * rest)), np.float64)
         rest = rest - inside @ fitted
@@ -69,9 +71,8 @@ def offsets(values: Floats, owner: Ints, machines: Ints) -> Offsets:
     return Offsets(sizes=sizes, errors=doubts)
 
 
-def _centred(columns: Floats, owner: Ints, weights: Floats) -> Floats:
+def _centred(columns: Floats, places: Ints, weights: Floats) -> Floats:
     """Without the mean of each candidate."""
-    places = np.unique(owner, return_inverse=True)[1]
     total = np.bincount(places, weights=weights)
     means = [np.bincount(places, weights=weights * one) / total for one in columns.T]
     centred: Floats = columns - np.stack(means, axis=1)[places]

@@ -6,10 +6,10 @@ of builds: how far the level of each build lies off that of its source, whatever
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from scipy.special import gammaln
 
 from dsbisect.search.bayes.track import Floats, Ints, log_sum
 
@@ -62,22 +62,37 @@ class Ways:
         total: Floats = own + between
         return total
 
-    def log_density(self, way: int, distance: Floats, scales: Floats) -> Floats:
-        """The density f in (6), or (4): of runs at a distance from their level."""
-        size, tail = self.sizes[way] * scales, float(self.tails[way])
-        one: Floats = _log_t(distance / size, tail) - np.log(size)
-        if self.slow[way] <= 0:
-            return one
-        two = _log_t((distance - self.jump[way]) / size, tail) - np.log(size)
-        share = float(self.slow[way])
-        both: Floats = np.logaddexp(np.log1p(-share) + one, np.log(share) + two)
-        return both
+    def log_densities(self, way: int, distance: Floats, scales: Floats, groups: Ints) -> Floats:
+        """The density f in (6), or (4), of each group of runs together.
+
+        Runs are at a distance from their level, in their scales; ``groups`` is where each begins.
+        """
+        size, tail = float(self.sizes[way]), float(self.tails[way])
+        if self.slow[way] > 0:
+            both = self._log_two_modes(way, distance, scales)
+            return np.asarray(np.add.reduceat(both, groups, axis=0), dtype=np.float64)
+        # one log for all of a group, since logs take most of the time
+        spread = 1 + distance**2 * (1 / (tail * size**2))
+        product = np.log(np.multiply.reduceat(spread, groups, axis=0))
+        alone = np.add.reduceat(_log_middle(tail) - np.log(size * scales), groups, axis=0)
+        return np.asarray(alone - (tail + 1) / 2 * product, dtype=np.float64)
+
+    def _log_two_modes(self, way: int, distance: Floats, scales: Floats) -> Floats:
+        size, tail, share = (float(each[way]) for each in (self.sizes, self.tails, self.slow))
+        fast = _log_t(distance / size, tail)
+        slow = _log_t((distance - self.jump[way] / scales) / size, tail)
+        both: Floats = np.logaddexp(np.log1p(-share) + fast, np.log(share) + slow)
+        return both - np.log(size * scales)
 
 
 def _log_t(distance: Floats, tail: float) -> Floats:
-    constant = gammaln((tail + 1) / 2) - gammaln(tail / 2) - 0.5 * np.log(tail * np.pi)
-    found: Floats = constant - (tail + 1) / 2 * np.log1p(distance**2 / tail)
+    found: Floats = _log_middle(tail) - (tail + 1) / 2 * np.log1p(distance**2 / tail)
     return found
+
+
+def _log_middle(tail: float) -> float:
+    """The log of the density in the middle."""
+    return math.lgamma((tail + 1) / 2) - math.lgamma(tail / 2) - 0.5 * math.log(tail * math.pi)
 
 
 def unimodal(sizes: Floats, log_prior: Floats, tails: tuple[float, ...]) -> Ways:

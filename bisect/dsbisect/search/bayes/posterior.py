@@ -10,6 +10,7 @@ So all hypotheses are about gaps, whatever the length of the line.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from dsbisect.search.bayes.lattice import (
     lattice,
     noise_estimate,
     noises_around,
-    step_prior,
+    step_priors,
 )
 from dsbisect.search.bayes.likelihood import UNLIKELY, log_likelihood
 from dsbisect.search.bayes.machine_offsets import shifts
@@ -50,8 +51,8 @@ class Chain:
         """Some of the ways."""
         return Chain(**{each.name: getattr(self, each.name)[kept] for each in fields(self)})
 
-    def middle(self, first: int, second: int) -> Floats:
-        """Way, level: all between two gaps is at this level, scaled like the rest."""
+    def middle(self, first: int | Ints, second: int | Ints) -> Floats:
+        """Way, pair, level: all between two gaps is at this level, scaled like the rest."""
         between = self.sums[:, second] - self.sums[:, first]
         scaled: Floats = np.exp(between - between.max(-1, keepdims=True))
         return scaled
@@ -106,14 +107,14 @@ class Posterior:
         """The step is after the first and not after the second."""
         return int(self.seen.positions[gap]), int(self.seen.positions[gap + 1])
 
-    @property
+    @cached_property
     def pairs(self) -> Floats:
         """For each two gaps the chance that both contain a step; 0 on the diagonal."""
         both: Floats = self.two + self.two.T
         np.fill_diagonal(both, 0.0)
         return both
 
-    @property
+    @cached_property
     def stepped(self) -> Floats:
         """For each gap the chance that a step is in it."""
         chance: Floats = self.one + np.diag(self.two) + self.pairs.sum(axis=1)
@@ -131,7 +132,7 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
         middles = np.concatenate([middles, middles - slow.jump, middles + slow.jump])
         ways = ways.normalised().joined(slow.ways())
     grid = lattice(middles, noise, belief)
-    steps = np.stack([step_prior(grid, noise, size, belief) for size, _ in belief.scatters])
+    steps = step_priors(grid, noise, belief)
     moved = shifts(seen.machines, seen.doubts, noise)
     seen = replace(seen, scales=seen.scales * moved.scales[seen.machines])
     tables, ways = log_likelihood(seen, grid, ways, moved, belief)
@@ -214,7 +215,9 @@ def led(levels: Floats, steps: Floats, kinds: Ints) -> Floats:
     found = np.empty_like(levels)
     for kind in np.unique(kinds):
         ways = np.flatnonzero(kinds == kind)
-        found[ways] = levels[ways] @ steps[kind]
+        # as one matrix: many small products take longer
+        flat = levels[ways].reshape(-1, levels.shape[-1]) @ steps[kind]
+        found[ways] = flat.reshape(len(ways), *levels.shape[1:])
     return found
 
 

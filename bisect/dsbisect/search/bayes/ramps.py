@@ -73,32 +73,33 @@ def fit(seen: Summary, positions: Ints, grid: Lattice, noise: float, belief: Bel
     places = (positions - positions[0]).astype(np.float64)
     columns = [weights * part for part in (1.0, places, places**2, seen.means, seen.means * places)]
     sums = [np.concatenate([np.zeros((len(c), 1)), np.cumsum(c, axis=1)], axis=1) for c in columns]
-    all_w, all_y = sums[0][:, -1, None, None], sums[3][:, -1, None, None]
-    square = (weights * seen.means**2).sum(1)[:, None, None]
+    all_w, all_y = sums[0][:, -1, None], sums[3][:, -1, None]
+    square = (weights * seen.means**2).sum(1)[:, None]
     gaps = len(positions) - 1
-    one, two = np.arange(gaps)[:, None], np.arange(gaps)[None, :]
+    one, two = np.triu_indices(gaps, 1)
     # candidates start + 1 .. end lie on the ramp, those after it on the upper level
-    w, wp, wpp, wy, wyp = (s[:, np.minimum(two + 1, gaps + 1)] - s[:, one + 1] for s in sums)
-    upper_w, upper_y = (s[:, -1, None, None] - s[:, two + 1] for s in (sums[0], sums[3]))
+    w, wp, wpp, wy, wyp = (s[:, two + 1] - s[:, one + 1] for s in sums)
+    upper_w, upper_y = (s[:, -1, None] - s[:, two + 1] for s in (sums[0], sums[3]))
     low = max(belief.least_log, belief.least_in_noise * noise)
     scales = np.geomspace(low, max(LARGEST, 2 * low), SIZES)
-    found, levels, moved = [], [], []
+    gains, levels, moved = [], [], []
     for begins in (places[:-1], places[1:] - 1):
         for ends in (places[:-1] + 1, places[1:]):
-            start = begins[:, None]
-            length = np.maximum(1.0, ends[None, :] - start)
+            start = begins[one]
+            length = np.maximum(1.0, ends[two] - start)
             s1 = (wp - start * w) / length + upper_w
             s2 = (wpp - 2 * start * wp + start**2 * w) / length**2 + upper_w
             y1 = (wyp - start * wy) / length + upper_y
-            # below the diagonal there is nothing
-            worth = np.where(two > one, np.maximum(1.0, s2 - s1**2 / all_w), 1.0)
-            pull = np.where(two > one, y1 - all_y * s1 / all_w, 0.0)
-            gain = [-0.5 * np.log1p(worth * s**2) + pull**2 / (2 * (worth + s**-2)) for s in scales]
-            found.append(log_sum(gain, axis=0) - np.log(SIZES))
+            worth = np.maximum(1.0, s2 - s1**2 / all_w)
+            pull = y1 - all_y * s1 / all_w
+            gains += [
+                pull**2 / (2 * (worth + s**-2)) - 0.5 * np.log1p(worth * s**2) for s in scales
+            ]
             moved.append(pull / worth)
             levels.append((all_y - moved[-1] * s1) / all_w)
-    constant = (seen.log_area - 0.5 * np.log(2 * np.pi * seen.variances)).sum(1)[:, None, None]
+    constant = (seen.log_area - 0.5 * np.log(2 * np.pi * seen.variances)).sum(1)[:, None]
     flat = 0.5 * np.log(2 * np.pi / all_w) - np.log(grid.width) - 0.5 * (square - all_y**2 / all_w)
-    table = log_sum(found, axis=0) - np.log(len(found)) + constant + flat
-    table[:, *np.tril_indices(gaps)] = -np.inf
-    return Ramps(log_likelihood=table, level=np.mean(levels, axis=0), size=np.mean(moved, axis=0))
+    table, level, size = (np.full((len(weights), gaps, gaps), each) for each in (-np.inf, 0.0, 0.0))
+    table[:, one, two] = log_sum(gains, axis=0) - np.log(len(gains)) + constant + flat
+    level[:, one, two], size[:, one, two] = np.mean(levels, axis=0), np.mean(moved, axis=0)
+    return Ramps(log_likelihood=table, level=level, size=size)
