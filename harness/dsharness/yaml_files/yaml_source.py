@@ -7,7 +7,7 @@ so each event is checked before the composer has it, and the unfolding is counte
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -19,7 +19,7 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
     SequenceStartEvent,
 )
-from ruamel.yaml.nodes import MappingNode
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.parser import Parser
 
 from dsharness.errors import MatrixError
@@ -43,9 +43,7 @@ def read_document(path: Path) -> Document:
     """The document of a file; MatrixError when it is no YAML mapping of a sane size."""
     text = _read_text(path)
     try:
-        yaml = YAML(typ="safe", pure=True)
-        yaml.Parser = partial(Bounded, str(path))
-        root = yaml.compose(text)
+        root = _composed(str(path), text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark is not None else ""
@@ -65,6 +63,14 @@ def read_document(path: Path) -> Document:
     reader = NodeReader(path)
     data = reader.document(root)
     return Document(path=path, data=data, places=reader.places, findings=tuple(reader.findings))
+
+
+@lru_cache(maxsize=16)  # of a command: the matrix and the product files are asked for several times
+def _composed(where: str, text: str) -> MappingNode | SequenceNode | ScalarNode | None:
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Parser = partial(Bounded, where)
+    root: MappingNode | SequenceNode | ScalarNode | None = yaml.compose(text)
+    return root
 
 
 def _read_text(path: Path) -> str:

@@ -166,7 +166,7 @@ def test_what_candidates_are_called_changes_nothing(step, seed):
 @given(step=st.integers(1, 23), seed=st.integers(0, 99), stop=st.integers(2, 30))
 def test_mass_is_one_and_never_on_what_is_excluded(step, seed, stop):
     one = world(step, seed=seed, noise=0.3)
-    one.search(Bayes())
+    one.search(Bayes(budget=Budget(runs=stop)))
     samples = {name: tuple(s for s in one.taken[:stop] if s.candidate_id == name) for name in NAMES}
     question = Question(series_id="s", line=tuple(NAMES), workload_id="w", settings_id="default")
     line = Lines(prior={NAMES[4]: 0.0}).of(question.line)

@@ -108,8 +108,8 @@ def test_a_broken_stretch_costs_its_logarithm(broken):
 
 def test_nothing_is_lost_on_the_way():
     """Whatever two steps there are, every one of them is among the suspects."""
-    for one, two in itertools.combinations(range(1, 8), 2):
-        names = NAMES[:8]
+    for one, two in itertools.combinations(range(1, 6), 2):
+        names = NAMES[:6]
         costs = {
             name: 1.0 * (3 if number >= one else 1) * (3 if number >= two else 1)
             for number, name in enumerate(names)
