@@ -31,8 +31,14 @@ class Planned:
     taken: tuple[int, ...]
 
     @property
-    def held(self) -> int:
-        return sum(runs <= self.most_runs for runs in self.taken)
+    def held(self) -> float:
+        """The share of the searches that took no more."""
+        return sum(runs <= self.most_runs for runs in self.taken) / len(self.taken)
+
+    @property
+    def fewer(self) -> float:
+        """The share that took less: runs are whole numbers, and many searches take as many."""
+        return sum(runs < self.most_runs for runs in self.taken) / len(self.taken)
 
 
 def play_plans(machines: int, jobs: int) -> list[Planned]:
@@ -41,15 +47,19 @@ def play_plans(machines: int, jobs: int) -> list[Planned]:
 
 
 def plan_lines(plans: list[Planned]) -> Iterator[str]:
-    shares = np.array([each.held / len(each.taken) for each in plans])
-    error = ""
-    if len(plans) > 1:
-        error = f" ± {shares.std(ddof=1) / math.sqrt(len(plans)):.1%}"
     yield (
-        f"{len(plans)} machines, {SEARCHES} searches on each: {shares.mean():.1%}{error} "
-        f"took no more runs than the plan said {TOLD:.0%} would; pilots of {PILOT} runs, a drop of "
+        f"{len(plans)} machines, {SEARCHES} searches on each: the plan said that {TOLD:.0%} would "
+        f"take at most so many runs; {_mean([each.held for each in plans])} took no more, "
+        f"{_mean([each.fewer for each in plans])} took fewer; pilots of {PILOT} runs, a drop of "
         f"{DROP_PCT:g} % among {CANDIDATES}"
     )
+    for each in sorted(plans, key=lambda plan: plan.most_runs):
+        yield f"  at most {each.most_runs:g}: {' '.join(map(str, sorted(each.taken)))}"
+
+
+def _mean(shares: list[float]) -> str:
+    error = f" ± {np.std(shares, ddof=1) / math.sqrt(len(shares)):.1%}" if len(shares) > 1 else ""
+    return f"{np.mean(shares):.1%}{error}"
 
 
 def _plan(machine: int) -> Planned:
