@@ -103,11 +103,7 @@ def git(
     unset = sorted(inherited & GIT_VARIABLES if users else inherited)
     own = ENVIRONMENT if users else ENVIRONMENT | NO_USER
     return run(
-        ["env", *(f"--unset={name}" for name in unset), *_spelled({**own, **(env or {})}),
-         "git", *NO_HOOKS, *args],
+        ["git", *NO_HOOKS, *args],
         deadline=Deadline.after(limit_s), stdin=stdin, into=into,
+        env={**dict.fromkeys(unset), **own, **(env or {})},
     )  # fmt: skip
-
-
-def _spelled(environment: Mapping[str, str]) -> list[str]:
-    return [f"{name}={value}" for name, value in environment.items()]

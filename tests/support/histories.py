@@ -27,9 +27,12 @@ class Past:
 
     @classmethod
     def begin(cls, folder: Path, files: Mapping[str, str] = SEED) -> Past:
-        first = _first(tuple(files.items()))
-        shutil.copytree(first.folder, folder, symlinks=True)
-        return cls(folder=folder, clock=first.clock, named=dict(first.named))
+        return _first(tuple(files.items())).copy(folder)
+
+    def copy(self, folder: Path) -> Past:
+        """Another checkout of the same history: cheaper than to make it again."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Past(folder=folder, clock=self.clock, named=dict(self.named))
 
     def git(self, *args: str, stdin: str | None = None) -> str:
         return git(self.folder, *args, clock=self.clock, stdin=stdin)
@@ -91,7 +94,7 @@ TEMPLATES = tempfile.TemporaryDirectory(prefix="dsbisect-histories-")
 def _first(files: tuple[tuple[str, str], ...]) -> Past:
     """A checkout of one commit, to be copied: most tests begin with the same one."""
     past = Past(folder=Path(tempfile.mkdtemp(dir=TEMPLATES.name)))
-    past.git("init", "--quiet", "--initial-branch=main")
+    past.git("init", "--quiet", "--template=", "--initial-branch=main")
     past.commit("begin", dict(files))
     return past
 

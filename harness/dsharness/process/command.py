@@ -92,7 +92,7 @@ def run(  # noqa: PLR0913 - each is a property of one process
     *,
     deadline: Deadline | None = None,
     stdin: str | None = None,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
     cwd: Path | None = None,
     log: Path | None = None,
     cleanup: bool = False,
@@ -103,7 +103,7 @@ def run(  # noqa: PLR0913 - each is a property of one process
 
     With ``keep_bytes``, no more than that is kept of each stream, its begin and its end; without,
     a command that says more than anything that is read whole has failed. ``into`` takes standard
-    output unchanged.
+    output unchanged. In ``env``, None takes a variable away.
 
     The child gets its own session, so that a Ctrl-C reaches the lab first and the lab
     decides what to end. After ``stop_all`` only ``cleanup`` commands still run. A thread that has
@@ -125,7 +125,7 @@ def run(  # noqa: PLR0913 - each is a property of one process
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **(env or {})},
+            env=_environment(env or {}),
             cwd=cwd,
             start_new_session=True,
         ) as child,
@@ -159,6 +159,12 @@ def run(  # noqa: PLR0913 - each is a property of one process
     if log is not None:
         _close_log(log, done, written)
     return done
+
+
+def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
+    """That of the lab, changed."""
+    whole = {**os.environ, **changes}
+    return {name: value for name, value in whole.items() if value is not None}
 
 
 @contextmanager

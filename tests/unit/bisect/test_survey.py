@@ -90,10 +90,10 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     return made
 
 
-@pytest.fixture
-def past(tmp_path: Path) -> Past:
-    """v1 to v3 and v10 differ; v2-again has v2's files."""
-    made = Past.begin(tmp_path / "repository", CONFIGURE)
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Past:
+    """v1 to v3 and v10 differ; v10-docs has v10's server."""
+    made = Past.begin(tmp_path_factory.mktemp("original") / "repository", CONFIGURE)
     for version in (1, 2, 3, 10):
         made.commit(f"c{version}", {"ldap/servers/slapd/x.c": f"int v{version};\n"})
         made.tag(f"v{version}", annotated=version == 3)
@@ -101,6 +101,11 @@ def past(tmp_path: Path) -> Past:
     made.tag("v10-docs")
     made.tag("other")
     return made
+
+
+@pytest.fixture
+def past(original: Past, tmp_path: Path) -> Past:
+    return original.copy(tmp_path / "repository")
 
 
 def run(past: Past, tags: str = "v*") -> tuple[list[TagResult], RecordingProgress]:

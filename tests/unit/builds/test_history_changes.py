@@ -25,10 +25,10 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture
-def past(tmp_path: Path) -> Past:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Past:
     """On main: begin - base - slow - late; old parted at base; side merged as M."""
-    past = Past.begin(tmp_path / "user")
+    past = Past.begin(tmp_path_factory.mktemp("original") / "user")
     past.commit("base", {MAIN_C: text()})
     past.commit("slow", {MAIN_C: text(l3="slow\n"), "ldap/new.c": LATIN})
     past.commit("late", {MAIN_C: text(l3="slow\n", l15="late\n")})
@@ -40,6 +40,11 @@ def past(tmp_path: Path) -> Past:
     past.switch("main")
     past.merge("M", "side")
     return past
+
+
+@pytest.fixture
+def past(original: Past, tmp_path: Path) -> Past:
+    return original.copy(tmp_path / "user")
 
 
 def opened(past: Past) -> Repository:

@@ -20,9 +20,9 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture
-def past(tmp_path: Path) -> Past:
-    past = Past.begin(tmp_path / "user")
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Past:
+    past = Past.begin(tmp_path_factory.mktemp("original") / "user")
     past.commit("one", {MAIN_C: "int main() { return 1; }\n"})
     past.tag("389-ds-base-2.0.1")
     past.tag("389-ds-base-2.0.2", annotated=True)
@@ -30,6 +30,11 @@ def past(tmp_path: Path) -> Past:
     past.commit("two")
     past.switch("main")
     return past
+
+
+@pytest.fixture
+def past(original: Past, tmp_path: Path) -> Past:
+    return original.copy(tmp_path / "user")
 
 
 def test_reads_commits_and_files(past: Past) -> None:
@@ -160,6 +165,8 @@ def test_nothing_that_a_repository_configures_is_run(
     ):  # fmt: skip
         past.git("config", key, str(trap))
     past.git("config", "core.hooksPath", str(tmp_path))
+    for folder in ("hooks", "info"):
+        (past.folder / ".git" / folder).mkdir(exist_ok=True)
     for hook in ("post-checkout", "reference-transaction", "pre-auto-gc", "post-index-change"):
         (tmp_path / hook).symlink_to(trap)
         (past.folder / ".git" / "hooks" / hook).symlink_to(trap)

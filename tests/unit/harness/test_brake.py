@@ -95,7 +95,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("podman", "exec", "x", "make"), BrakeKind.INSIDE),
         (("podman", "run", "x"), BrakeKind.SHORT),
         (("buildah", "build"), BrakeKind.SHORT),
-        (("env", "git", "fetch"), BrakeKind.STOPPABLE),
+        (("git", "fetch"), BrakeKind.STOPPABLE),
     ],
 )
 def test_how_a_command_comes_to_a_standstill(argv: tuple[str, ...], options: BrakeKind) -> None:

@@ -39,6 +39,13 @@ def test_stdin_env_and_cwd_arrive(tmp_path: Path) -> None:
     assert done.stdout == f"in b {tmp_path}\n"
 
 
+def test_a_variable_of_the_lab_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPT", "k")
+    monkeypatch.setenv("GONE", "g")
+    code = "import os; print(os.environ['KEPT'], os.environ.get('GONE'))"
+    assert run(python(code), env={"GONE": None}).stdout == "k None\n"
+
+
 def test_without_stdin_a_reader_sees_its_end() -> None:
     done = run(["cat"], deadline=Deadline.after(10))
     assert (done.ok, done.stdout) == (True, "")
