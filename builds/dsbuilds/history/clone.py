@@ -70,7 +70,8 @@ def bring_up_to_date(copy: Git, origin: Origin, limit: Deadline) -> None:
         _fetch(copy, origin.source, limit)
     else:
         _borrow(copy, origin, origin.folder)
-    copy.must("symbolic-ref", "HEAD", HEAD, what=f"note what {origin.source} has checked out")
+    if (copy.folder / "HEAD").read_text(encoding="utf-8") != f"ref: {HEAD}\n":
+        copy.must("symbolic-ref", "HEAD", HEAD, what=f"note what {origin.source} has checked out")
 
 
 def _remote(source: str) -> Origin:
@@ -119,7 +120,7 @@ def _borrow(copy: Git, origin: Origin, folder: Path) -> None:
         atomic_write(copy.folder / "shallow", origin.shallow.read_text(encoding="ascii"))
     else:
         (copy.folder / "shallow").unlink(missing_ok=True)
-    wanted, held = _refs(Git(folder=folder)), _refs(copy)
+    wanted, held = _refs_of_origin(Git(folder=folder)), _refs(copy, HEAD)
     stale = [f"delete {name}\n" for name in held if name not in wanted]
     fresh = [
         f"update {name} {value}\n" for name, value in wanted.items() if held.get(name) != value
@@ -132,12 +133,17 @@ def _borrow(copy: Git, origin: Origin, folder: Path) -> None:
         )  # fmt: skip
 
 
-def _refs(repository: Git) -> dict[str, str]:
+def _refs_of_origin(repository: Git) -> dict[str, str]:
     """Branches, tags and HEAD, by the names they have in a copy."""
-    what = f"list the branches and tags of {repository.folder}"
-    listed = repository.must(
-        "for-each-ref", "--format=%(refname) %(objectname)", *BRANCHES_AND_TAGS, what=what
-    )
-    refs = dict(line.split(" ") for line in listed.splitlines())
+    refs = _refs(repository)
     head = repository.call("rev-parse", "--verify", "--quiet", "HEAD")
     return {**refs, HEAD: head.stdout.strip()} if head.ok else refs
+
+
+def _refs(repository: Git, *more: str) -> dict[str, str]:
+    """Branches, tags and ``more``."""
+    listed = repository.must(
+        "for-each-ref", "--format=%(refname) %(objectname)", *BRANCHES_AND_TAGS, *more,
+        what=f"list the branches and tags of {repository.folder}",
+    )  # fmt: skip
+    return dict(line.split(" ") for line in listed.splitlines())
