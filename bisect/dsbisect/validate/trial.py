@@ -1,0 +1,82 @@
+"""What is validated: a row's stock packages, and those that are to take their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from dsbisect.validate.given_packages import given_build
+from dsbuilds.built_row import LIMIT_S, BuiltRowMaker
+from dsbuilds.drivers.package_image import installed
+from dsharness.containers.engine import Engine
+from dsharness.model import Build, Image, Matrix, Row, Workload
+from dsharness.paths import logs_home
+from dsharness.process.deadline import Deadline
+from dsimages.buildah import Workshop
+from dsimages.image_set import build_image
+
+Progress = Callable[[str], None]
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """Made as far as it is asked for; what was made before is found by its key."""
+
+    engine: Engine
+    matrix: Matrix
+    row: Row  # as it is
+    patched_row: Row  # with its BuildSpec; of given packages: as ``row``, with an id of its own
+    packages: tuple[Path, ...] = ()  # --package: these instead of a build
+    profile: tuple[Workload, ...]
+    margin_pct: float  # "the same" is within this
+    max_pairs: int
+    accept_weaker: bool
+    folder: Path  # for evidence
+    progress: Progress
+
+    @property
+    def at(self) -> Workshop:
+        """For a step that runs tools; its log is evidence too."""
+        log = logs_home() / "validate" / f"{self.patched_row.id}.log"
+        return Workshop(engine=self.engine, deadline=Deadline.after(LIMIT_S), log=log)
+
+    @cached_property
+    def stock(self) -> Image:
+        """The row's image, with the distribution's own packages."""
+        return build_image(self.engine, self.matrix, self.row, on_progress=self.progress)
+
+    @cached_property
+    def made(self) -> tuple[Build, Image]:
+        """The patched packages, and the stock image with them installed over its own."""
+        if self.packages:
+            build = given_build(self.packages, self.row)
+            return build, installed(
+                self.at, self.stock, build, self.patched_row, progress=self.progress
+            )
+        return self.maker.make()
+
+    @property
+    def maker(self) -> BuiltRowMaker:
+        spec = self.patched_row.build
+        assert spec is not None  # noqa: S101 - the request says --package or what to build
+        return BuiltRowMaker(
+            engine=self.engine, matrix=self.matrix, row=self.patched_row, spec=spec,
+            base=self.stock, progress=self.progress,
+        )  # fmt: skip
+
+    @property
+    def build(self) -> Build:
+        return self.made[0]
+
+    @property
+    def patched(self) -> Image:
+        return self.made[1]
+
+    def keep(self, name: str, text: str) -> str:
+        """Write evidence; its name in the report."""
+        path = self.folder / "evidence" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return f"evidence/{name}"
