@@ -8,5 +8,5 @@ from dsharness.model import Build, Row
 
 
 def given_build(packages: tuple[Path, ...], row: Row) -> Build:
-    """A repository of them with its index; UsageError for what is no package of the row's family."""
+    """A repository of them with its index; UsageError for what is none of the family's packages."""
     raise NotImplementedError

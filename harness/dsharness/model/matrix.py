@@ -34,6 +34,10 @@ class Tools(Value):
         default=None,
         description="the toolchain that fetches crates for all; default: each its own",
     )
+    checks: Identifier | None = Field(
+        default=None,
+        description="the toolchain whose tools look at packages: lintian, abidiff and more",
+    )
 
 
 class Defaults(Value):

@@ -92,6 +92,7 @@ def test_the_sound_one_is_sound(tmp_path):
             "ldclt: c",
             "matrix.yaml:3: tools.loads.ldclt: value 'c': no such id in `rows`",
         ),
+        ("a}}", "a}, checks: t}", "tools.checks: value 't': no such id in `toolchains`"),
         ("source: paper", "source: papre", "Perhaps you meant 'paper'."),
         ("rows: [a, b]", "rows: [a, bb]", "matrix.yaml:20: series[0].rows[1]: value 'bb'"),
         ("rows: [a, b]", "parents: {b: [c]}", "series[0].parents.b[0]: value 'c': no such id"),
