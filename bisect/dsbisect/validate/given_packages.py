@@ -2,11 +2,108 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
-from dsharness.model import Build, Row
+from dsbisect.validate.package_index import SCRIPT, add_index, suffix_of
+from dsbuilds import build_cache
+from dsbuilds.build_cache import builds_home
+from dsbuilds.drivers.package_build import PACKAGES, index_of
+from dsbuilds.sandbox.build_output import PLAIN, content_of
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.content_key import content_key
+from dsharness.errors import PackageError, UsageError
+from dsharness.model import Build, DriverName, Provenance, Row
+from dsharness.process.command import writing
+from dsharness.products.row_facts import packages_of
+from dsimages.buildah import Workshop
+from dsimages.file_lock import exclusive
+
+FIRST_BYTES = {".deb": b"!<arch>\n", ".rpm": b"\xed\xab\xee\xdb"}
+DRIVERS = {".deb": DriverName.DEB, ".rpm": DriverName.RPM}
 
 
-def given_build(packages: tuple[Path, ...], row: Row) -> Build:
+def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...], row: Row) -> Build:
     """A repository of them with its index; UsageError for what is none of the family's packages."""
-    raise NotImplementedError
+    check_given(packages, row)
+    digests = {path.name: _digest(path) for path in packages}
+    key = content_key(["given", digests, tools.key, SCRIPT.read_text(encoding="utf-8")])
+
+    def make(folder: Path) -> Build:
+        repository = folder / PACKAGES
+        with writing(repository):
+            repository.mkdir()
+            for path in packages:
+                shutil.copyfile(path, repository / path.name)
+        try:
+            add_index(at, tools.reference, repository, row.family)
+        except PackageError as error:
+            raise UsageError(f"--package: {error.message}", hint=error.hint, log=at.log) from error
+        _check_names(repository, row)
+        return Build(
+            key=key,
+            folder=str(folder),
+            content=content_of(repository),
+            packages=tuple(file for _, _, file in index_of(repository)),
+            provenance=Provenance(
+                driver=DRIVERS[suffix_of(row.family)],
+                source=f"packages that were given: {', '.join(digests)}",
+                tree=content_key(digests),
+                toolchain=tools.reference,
+                clean=True,
+                seconds=0.0,
+                built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                log=str(at.log),
+            ),
+        )
+
+    guard = exclusive(builds_home() / f"{key}.lock", at.deadline)
+    return build_cache.found_or_made(key, guard, make)
+
+
+def check_given(packages: tuple[Path, ...], row: Row) -> None:
+    """UsageError for a file that is no package of the row's family; nothing is run."""
+    suffix = suffix_of(row.family)
+    for path in packages:
+        try:
+            with path.open("rb") as stream:
+                first = stream.read(8)
+        except OSError as error:
+            raise UsageError(
+                f"--package {path}: {error.strerror}", hint="name a file that can be read"
+            ) from error
+        if path.suffix != suffix or not first.startswith(FIRST_BYTES[suffix]):
+            raise UsageError(
+                f"--package {path}: not a {suffix} package, as {row.id} installs them",
+                hint="`dsbisect matrix show` lists rows and their systems: another --row may fit",
+            )
+        if PLAIN.fullmatch(path.name) is None:
+            raise UsageError(
+                f"--package {path}: its name has characters that no package's name has",
+                hint="name it as the build did: NAME_VERSION_ARCH.deb or NAME-VERSION.ARCH.rpm",
+            )
+    names = [path.name for path in packages]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--package {twice}: given twice", hint="give each package once")
+
+
+def _check_names(repository: Path, row: Row) -> None:
+    """The server is among them, and no package in two versions."""
+    names = [name for name, _, _ in index_of(repository)]
+    server = packages_of(row).server
+    if server not in names:
+        raise UsageError(
+            f"--package: {server} is not among {', '.join(names)}",
+            hint="give every package that the build made: the server's and its libraries'",
+        )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--package: {twice} in two versions", hint="give one of them")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

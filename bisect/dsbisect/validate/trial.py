@@ -10,7 +10,10 @@ from pathlib import Path
 from dsbisect.validate.given_packages import given_build
 from dsbuilds.built_row import LIMIT_S, BuiltRowMaker
 from dsbuilds.drivers.package_image import installed
+from dsbuilds.toolchains.toolchain_choice import named
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
+from dsharness.errors import MatrixError
 from dsharness.model import Build, Image, Matrix, Row, Workload
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
@@ -48,10 +51,22 @@ class Trial:
         return build_image(self.engine, self.matrix, self.row, on_progress=self.progress)
 
     @cached_property
+    def tools(self) -> ToolchainImage:
+        """What looks at packages and servers: lintian, abidiff, ldap3 and more."""
+        name = self.matrix.tools.checks
+        if name is None:
+            raise MatrixError(
+                "the matrix names no toolchain that looks at packages",
+                hint="name one as `tools: checks:`; docs/matrix.md",
+            )
+        toolchain = named(name, self.matrix.toolchains)
+        return toolset_of(self.engine, self.matrix, toolchain, progress=self.progress)
+
+    @cached_property
     def made(self) -> tuple[Build, Image]:
         """The patched packages, and the stock image with them installed over its own."""
         if self.packages:
-            build = given_build(self.packages, self.row)
+            build = given_build(self.at, self.tools, self.packages, self.row)
             return build, installed(
                 self.at, self.stock, build, self.patched_row, progress=self.progress
             )
