@@ -86,8 +86,12 @@ class BuiltRowMaker:
             return self._tree()
         return self._mock()
 
-    def _packages(self, driver: PackageDriver) -> tuple[Build, Image]:
-        at = self.at
+    def package_order(self) -> tuple[PackageDriver, PackageOrder] | None:
+        """What packages are made by and of, in a container; None for other drivers."""
+        driver = PACKAGE_DRIVERS.get(self.spec.driver)
+        return None if driver is None else self._order(driver, self.at)
+
+    def _order(self, driver: PackageDriver, at: Workshop) -> tuple[PackageDriver, PackageOrder]:
         if self.spec.driver is DriverName.RPM and isinstance(self.spec.source, GitSource):
             driver, order = repository_order(
                 at, self.row, self.base, self._sources(), progress=self.progress
@@ -97,6 +101,11 @@ class BuiltRowMaker:
         if self.spec.edits or self.spec.patches:
             toolset = driver.toolset(at, order, progress=self.progress)
             order = self._patched(order, driver.source_tree(at, order, toolset))
+        return driver, order
+
+    def _packages(self, driver: PackageDriver) -> tuple[Build, Image]:
+        at = self.at
+        driver, order = self._order(driver, at)
         made = build_packages(driver, at, order, progress=self.progress)
         return made, installed(at, self.base, made, self.row, progress=self.progress)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from debian.deb822 import Deb822
@@ -27,12 +28,13 @@ CHANGELOG = "debian/changelog"
 SERIES = "debian/patches/series"
 
 
+@dataclass(frozen=True, kw_only=True)
 class DebDriver:
     """dpkg-buildpackage in the row's image with the source's build dependencies."""
 
-    name = DriverName.DEB
-    revision = 1
-    script = LIBEXEC / "build-deb"
+    name: DriverName = DriverName.DEB
+    revision: int = 1
+    script: Path = LIBEXEC / "build-deb"
     flags: tuple[str, ...] = ()
 
     def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
@@ -57,6 +59,10 @@ class DebDriver:
                 return imported(build, source.origin, "unpacked")
 
         return recorded(f"deb-{source.identity}", source.origin, source.version, unpacked)
+
+    def by(self, script: Path) -> DebDriver:
+        """The same, with another script."""
+        return replace(self, script=script)
 
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path:
         """The tree with an entry in the changelog and the patches at the series' end."""

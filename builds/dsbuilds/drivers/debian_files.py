@@ -32,7 +32,7 @@ def with_entry(changelog: str, changes: Sequence[str]) -> str:
             f"debian/changelog has no entry that can be read: {error}",
             hint="`dpkg-parsechangelog` in the unpacked source says what is wrong with it",
         ) from error
-    lines = [f"  * {_one_line(change)}" for change in changes or ("Rebuilt as it is.",)]
+    lines = [f"  * {one_line(change)}" for change in changes or ("Rebuilt as it is.",)]
     ours = Changelog()
     ours.new_block(
         package=last.package,
@@ -64,8 +64,9 @@ def headed(title: str, text: str) -> str:
     diff = DIFF.search(text)
     if HEADERS.search(text[: diff.start()] if diff else text):
         return text
-    return f"From: {WHO}\nSubject: {_one_line(title)}\nForwarded: not-needed\n\n---\n{text}"
+    return f"From: {WHO}\nSubject: {one_line(title)}\nForwarded: not-needed\n\n---\n{text}"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A title as an entry or a header takes it."""
     return " ".join(text.split())

@@ -26,7 +26,7 @@ from dsharness.process.command import Completed, append_log, atomic_write, run, 
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 
-REVISION = 1
+REVISION = 2
 TOOLS = ("mock", "rpm", "createrepo_c")
 CLEAN_LIMIT_S = 300.0
 QUERY = "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"

@@ -79,6 +79,10 @@ class PackageDriver(Protocol):
         """The unpacked source with its packager's patches: what an edit is made for."""
         ...
 
+    def by(self, script: Path) -> PackageDriver:
+        """The same, with another script."""
+        ...
+
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path | None:
         """Write what the script needs, the order's patches included; an archive for it, if any."""
         ...

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dsbuilds.drivers.debian_files import headed
 from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, Progress
 from dsbuilds.drivers.package_toolchain import dependencies_shop
-from dsbuilds.drivers.spec_file import with_patches, with_release
+from dsbuilds.drivers.spec_file import with_changelog, with_patches, with_release
 from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.build_output import copy_output, plain_file
 from dsbuilds.sandbox.script import confined_run, work_folder
@@ -39,7 +39,7 @@ class RpmDriver:
     """rpmbuild in the row's image with the spec's build dependencies."""
 
     name: DriverName = DriverName.RPM
-    revision: int = 1
+    revision: int = 2
     script: Path = LIBEXEC / "build-rpm"
     flags: tuple[str, ...] = ()  # of rpmbuild, e.g. --without bundle_jemalloc
 
@@ -92,6 +92,10 @@ class RpmDriver:
 
         return recorded(f"rpm-{source.identity}", source.origin, source.version, prepared)
 
+    def by(self, script: Path) -> RpmDriver:
+        """The same, with another script."""
+        return replace(self, script=script)
+
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
         """SPECS and SOURCES; %prep unpacks and patches by itself."""
         del tree
@@ -101,7 +105,9 @@ class RpmDriver:
 def lay_out_sources(order: PackageOrder, build: Path) -> Path:
     """The packager's files, the patches among them, and the spec that names them: its path."""
     names = [patch.name for patch in order.patches]
+    titles = [f"{patch.name}: {patch.title}" for patch in order.patches]
     spec = with_release(with_patches(order.source.control_text, names))
+    spec = with_changelog(spec, titles)
     path = _copied(order, spec, build)
     for patch in order.patches:
         target = build / "SOURCES" / patch.name

@@ -1,10 +1,11 @@
-"""Edits of a spec file: further patches and our own release. Core pure logic."""
+"""Edits of a spec file: further patches, our own release and changelog. Core pure logic."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from dsbuilds.drivers.debian_files import WHO, one_line
 from dsharness.errors import EditError, SourceError
 
 SUFFIX = ".dsbisect1"
@@ -19,6 +20,13 @@ CLOSES = re.compile(r"^%endif\b")
 RELEASE = re.compile(r"^(?P<tag>Release\s*:\s*)(?P<value>\S.*?)\s*$", re.IGNORECASE | re.MULTILINE)
 AUTOMATIC = re.compile(r"^%auto(setup|patch)\b(?P<rest>.*)$")
 BY_HAND = re.compile(r"^%(setup|patch)")
+CHANGELOG = re.compile(r"^%changelog\b[^\n]*(\n|\Z)", re.MULTILINE)
+ENTRY = re.compile(
+    r"^\*\s+(?P<date>[A-Z][a-z]{2}\s+[A-Z][a-z]{2}\s+\d+\s+(?:\d\d:\d\d:\d\d\s+\S+\s+)?\d{4})\s",
+    re.MULTILINE,
+)
+FIRST_DATE = "Fri Jan 01 2010"  # where there is no entry before ours: a date that stays
+FULL_VERSION = "%{?epoch:%{epoch}:}%{version}-%{release}"
 
 
 def with_patches(spec: str, names: Sequence[str]) -> str:
@@ -47,6 +55,22 @@ def with_release(spec: str) -> str:
     if found is None:
         raise SourceError("the spec has no Release", hint="name an SRPM that rpmbuild takes")
     return f"{spec[: found.end('value')]}{SUFFIX}{spec[found.end('value') :]}"
+
+
+def with_changelog(spec: str, changes: Sequence[str]) -> str:
+    """The spec with an entry on top; its date is the last one's, so that builds repeat."""
+    section = CHANGELOG.search(spec)
+    last = ENTRY.search(spec, section.end()) if section else None
+    date = last["date"] if last else FIRST_DATE
+    # Macros are expanded in a changelog too.
+    said = [one_line(change).replace("%", "%%") for change in changes or ("Rebuilt as it is.",)]
+    entry = "\n".join([f"* {date} {WHO} - {FULL_VERSION}", *(f"- {each}" for each in said), "", ""])
+    if section is None:
+        end = "" if not spec or spec.endswith("\n") else "\n"
+        return f"{spec}{end}\n%changelog\n{entry}"
+    heading = spec[: section.end()]
+    end = "" if heading.endswith("\n") else "\n"
+    return f"{heading}{end}{entry}{spec[section.end() :]}"
 
 
 def _tagged(lines: list[str]) -> dict[int, re.Match[str]]:

@@ -13,7 +13,7 @@ from rows import KOJI, row_of
 
 from dsbuilds.drivers.package_build import PackageOrder
 from dsbuilds.drivers.rpm import REQUIRES, defines, lay_out_sources, needs_spec
-from dsbuilds.drivers.spec_file import with_patches, with_release
+from dsbuilds.drivers.spec_file import FULL_VERSION, with_changelog, with_patches, with_release
 from dsbuilds.edits.contract import Patch
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sources.srpm import described, take_in
@@ -104,6 +104,29 @@ def test_the_release_sorts_after_the_packagers(release, ours):
     assert f"Release:   {wanted}  \nLicense" in with_release(text)
 
 
+def test_the_changelog_gets_an_entry_of_the_last_ones_date():
+    before = spec(BY_HAND)
+    text = with_changelog(
+        before, ["scheme.patch: the old\n  scheme, 100 % of it", "b.patch: fewer"]
+    )
+    top, heading, below = before.partition("%changelog\n")
+    entry = text.removeprefix(top + heading).removesuffix(below)
+    assert entry.splitlines() == [
+        f"* Mon Jan 01 2024 dsbisect <dsbisect@localhost> - {FULL_VERSION}",
+        "- scheme.patch: the old scheme, 100 %% of it",
+        "- b.patch: fewer",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("changelog", ["", "\n%changelog", "\n%changelog\n"])
+def test_the_first_entry_has_a_date_that_stays(changelog):
+    text = with_changelog(f"Name: a\n%files\n/a{changelog}", [])
+    assert text.startswith("Name: a\n%files\n/a\n")
+    assert text.endswith("%{release}\n- Rebuilt as it is.\n\n")
+    assert "\n%changelog\n* Fri Jan 01 2010 dsbisect" in text
+
+
 @pytest.mark.parametrize("prep", ["%autosetup", "%autosetup -p0", "%autosetup -N\n%autopatch"])
 def test_a_spec_that_strips_otherwise_is_refused(prep):
     with pytest.raises(EditError, match="not with -p1"):
@@ -169,6 +192,7 @@ def test_the_lists_script_reads_a_spec(tmp_path):
     assert "some" not in asked
 
 
+CHANGES = "[%{CHANGELOGNAME}\n%{CHANGELOGTEXT}\n]"
 TOY = """\
 Name: 389-ds-base
 Version: 1
@@ -221,6 +245,9 @@ def test_rpmbuild_itself_applies_theirs_and_ours(tmp_path, prep):
     assert done.returncode == 0, done.stderr
     (file,) = (build / "BUILD").rglob("toy/file")
     assert file.read_text() == LINES.replace("one", "ONE").replace("eight", "EIGHT")
+    query = ["rpmspec", "--query", "--srpm", "--queryformat", CHANGES, str(spec)]
+    said = subprocess.run(query, check=True, capture_output=True, text=True).stdout
+    assert said == "dsbisect <dsbisect@localhost> - 1-1.dsbisect1\n- ours.patch: eight\n"
 
 
 def test_a_file_of_the_packagers_is_not_overwritten(tmp_path):
