@@ -1,0 +1,106 @@
+"""Step "lint": what lintian or rpmlint finds in the patched packages, and not in the stock ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dsbisect.validate.builds_gate.lint_findings import (
+    OF_THE_LAB,
+    Finding,
+    findings,
+    new_findings,
+)
+from dsbisect.validate.builds_gate.trial_packages import (
+    also_in_stock,
+    kind_of,
+    packages_in,
+    repository_of,
+)
+from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.stock_packages import stock_packages
+from dsbisect.validate.tool_output import tool_output
+from dsbisect.validate.trial import Trial
+from dsharness.errors import PackageError, RefusedError
+
+TOOLS = {"deb": "lintian", "rpm": "rpmlint"}
+NAME = "lint"
+
+
+def checks(trial: Trial) -> tuple[Check, ...]:
+    """One check; not run where the distribution no longer has the stock packages."""
+    kind = kind_of(trial)
+    try:
+        stock = stock_packages(trial)
+    except (PackageError, RefusedError) as error:
+        return (no_stock_check(NAME, error),)
+    patched = also_in_stock(trial)
+    before = _said(trial, stock, [each.file for each in packages_in(stock)])
+    after = _said(trial, repository_of(trial.build), [each.file for each in patched])
+    versions = {each.version: "VERSION" for each in (*packages_in(stock), *patched)}
+    versions |= {version.partition(":")[2]: "VERSION" for version in versions if ":" in version}
+    evidence = trial.keep(f"{NAME}-stock.txt", before), trial.keep(f"{NAME}-patched.txt", after)
+    found = findings(kind, before), findings(kind, after)
+    return (lint_check(kind, *found, new_findings(*found, versions), evidence),)
+
+
+def lint_check(
+    kind: str,
+    stock: Sequence[Finding],
+    patched: Sequence[Finding],
+    new: Sequence[Finding],
+    evidence: tuple[str, ...],
+) -> Check:
+    """New errors fail, new warnings warn; what only the lab's way to build brings is told apart."""
+    ours = [each for each in new if each.tag in OF_THE_LAB]
+    counted = [each for each in new if each.tag not in OF_THE_LAB]
+    errors = [each for each in counted if each.severity == "E"]
+    status = Status.FAILED if errors else Status.WARNED if counted else Status.PASSED
+    numbers = f"{len(patched)} findings, {len(stock)} in the stock packages"
+    if counted:
+        tags = ", ".join(dict.fromkeys(each.tag for each in errors or counted))
+        warnings = len(counted) - len(errors)
+        said = f"{_count(len(errors), 'new error')} and {_count(warnings, 'new warning')}: {tags}"
+    else:
+        said = "nothing that the stock packages do not have"
+    advice = (
+        f"Correct what these lines name; `{TOOLS[kind]}` with the option for explanations says why "
+        "each matters."
+        if counted
+        else ""
+    )
+    return Check(
+        gate=Gate.BUILDS,
+        name=NAME,
+        status=status,
+        found=f"{TOOLS[kind]} finds {said} ({numbers}).",
+        advice=advice,
+        figures={"new_errors": len(errors), "new_warnings": len(counted) - len(errors)},
+        details=(
+            *(each.line for each in counted),
+            *(f"not counted, {OF_THE_LAB[each.tag]}: {each.line}" for each in ours),
+        ),
+        evidence=evidence,
+    )
+
+
+def no_stock_check(name: str, error: PackageError | RefusedError) -> Check:
+    """What a comparison says that has nothing to compare with."""
+    return Check(
+        gate=Gate.BUILDS,
+        name=name,
+        status=Status.NOT_RUN,
+        found=f"There is nothing to compare with: {error.message}",
+        advice="Name a row whose repositories still have the stock packages.",
+    )
+
+
+def _said(trial: Trial, folder: Path, files: list[str]) -> str:
+    said = tool_output(
+        trial, "lint-packages", kind_of(trial), *files, folders={"/packages": folder}
+    )
+    return said.get("findings", "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,110 @@
+"""Step "package": the packages are made, newer than the stock ones, and say what was changed."""
+
+from __future__ import annotations
+
+import re
+
+from dsbisect.validate.builds_gate.changelog_entry import newest_entry, unnamed
+from dsbisect.validate.builds_gate.trial_packages import (
+    Package,
+    kind_of,
+    packages_in,
+    repository_of,
+    server_of,
+)
+from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.tool_output import tool_output
+from dsbisect.validate.trial import Trial
+from dsharness.model import Build
+
+ENTRY_LINES = 20
+DIST = re.compile(r"\.(fc|el)\d+[^-]*$")  # of an RPM's release: changelogs leave it out
+LIMIT_S = 120.0
+
+
+def checks(trial: Trial) -> tuple[Check, ...]:
+    """What was built (now, or before with the same inputs), its changelog, its version."""
+    build, server = trial.build, server_of(trial)
+    installed = trial.stock.packages.get(server.name, "")
+    said = tool_output(
+        trial, "describe-package", kind_of(trial), server.file, server.version, installed or "0",
+        folders={"/packages": repository_of(build)}, limit_s=LIMIT_S,
+    )  # fmt: skip
+    patches = [patch.name for patch in build.provenance.patches]
+    return (
+        made_check(build, packages_in(repository_of(build)), given=bool(trial.packages)),
+        changelog_check(newest_entry(said.get("changelog", "")), patches, server),
+        version_check(server, installed, newer=said.get("newer", "").strip() == "yes"),
+    )
+
+
+def made_check(build: Build, made: tuple[Package, ...], *, given: bool) -> Check:
+    """Which packages there are; a build that failed never comes here."""
+    origin, patches = build.provenance, build.provenance.patches
+    count = f"{len(made)} package{'s' if len(made) != 1 else ''}"
+    changed = f" with {', '.join(patch.name for patch in patches)}" if patches else ""
+    how = "that were given" if given else f"built in {origin.seconds:.0f} s from {origin.source}"
+    tools = [f"built with {name} {version}" for name, version in sorted(origin.tools.items())]
+    return Check(
+        gate=Gate.BUILDS,
+        name="package",
+        status=Status.PASSED,
+        found=f"{count} {how}{changed}.",
+        figures={"packages": len(made)} | ({} if given else {"build_seconds": origin.seconds}),
+        details=(
+            *(f"{each.name} {each.version}" for each in made),
+            *(f"{patch.name}: {patch.title}" for patch in patches),
+            *tools,
+            *origin.notes,
+        ),
+    )
+
+
+def changelog_check(entry: tuple[str, ...], patches: list[str], server: Package) -> Check:
+    """The newest entry is of this version and names every patch."""
+    missing = unnamed(entry, patches)
+    bare = DIST.sub("", server.version.partition(":")[2] or server.version)
+    if not entry:
+        status, found = Status.WARNED, f"{server.name} has no changelog."
+    elif missing:
+        status = Status.WARNED
+        found = f"The newest entry of the changelog does not name {', '.join(missing)}."
+    elif bare not in entry[0]:
+        status = Status.WARNED
+        found = f"The newest entry of the changelog is not of {server.version}: {entry[0]}"
+    else:
+        status = Status.PASSED
+        names = f" and names {', '.join(patches)}" if patches else ""
+        found = f"The changelog's newest entry is of {server.version}{names}."
+    return Check(
+        gate=Gate.BUILDS,
+        name="changelog",
+        status=status,
+        found=found,
+        advice=""
+        if status is Status.PASSED
+        else "Add an entry with the new version that says what the patch changes and why.",
+        details=entry[:ENTRY_LINES],
+    )
+
+
+def version_check(server: Package, stock: str, *, newer: bool) -> Check:
+    """Whether a system would take it as an update."""
+    if not stock:
+        return Check(
+            gate=Gate.BUILDS, name="version", status=Status.NOT_RUN,
+            found=f"The stock image has no {server.name} to compare the version with.",
+        )  # fmt: skip
+    if newer:
+        return Check(
+            gate=Gate.BUILDS, name="version", status=Status.PASSED,
+            found=f"{server.version} sorts after the stock version {stock}: it is an update.",
+        )  # fmt: skip
+    return Check(
+        gate=Gate.BUILDS,
+        name="version",
+        status=Status.FAILED,
+        found=f"{server.version} does not sort after the stock version {stock}: "
+        "no system would take it as an update.",
+        advice="Raise the version in the changelog (deb) or the release in the spec (RPM).",
+    )
