@@ -28,6 +28,8 @@ class Dirsrv(ns_slapd.NsSlapd):
     creating: ClassVar[str] = "creating the directory"
     # An unprivileged port: the measured server needs no capability at all.
     port: ClassVar[int] = 3389
+    secure_port: ClassVar[int] = 6636
+    tls: ClassVar[bool] = False  # a certificate of its own, and both ways to encrypt
     site: ClassVar[Site] = Site(suffix="dc=lab", people="ou=people,dc=lab", port=port)
 
     def making(self, shared: Path) -> Options:
@@ -80,9 +82,9 @@ class Dirsrv(ns_slapd.NsSlapd):
                 "[slapd]",
                 f"instance_name = {INSTANCE}",
                 f"port = {self.site.port}",
-                "secure_port = 6636",
+                f"secure_port = {self.secure_port}",
                 f"root_password = {self.site.manager_password}",
-                "self_sign_cert = False",
+                f"self_sign_cert = {self.tls}",
                 "[backend-userroot]",
                 f"suffix = {self.site.suffix}",
                 "create_suffix_entry = True",

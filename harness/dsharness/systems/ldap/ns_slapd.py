@@ -54,14 +54,19 @@ def settle(directory: Directory, settings: Settings) -> None:
     directory.modify("cn=config", {"nsslapd-enable-upgrade-hash": "off"}, optional=True)
     directory.modify("cn=config", LOGS_OFF)
     directory.modify("cn=config", {"nsslapd-securitylog-logging-enabled": "off"}, optional=True)
+    fix_caches(directory)
+    scheme = settings.options.get(PASSWORD_SCHEME)
+    if scheme is not None:
+        directory.modify("cn=config", {"passwordStorageScheme": scheme})
+
+
+def fix_caches(directory: Directory) -> None:
+    """Sizes that do not depend on the machine: by itself the server takes a part of its memory."""
     fixed = {"nsslapd-cache-autosize": "0", "nsslapd-dbcachesize": CACHE_BYTES}
     # Up to 3.1 the common entry passes this on; 3.3 needs it on the backend library's own entry.
     for entry in (LDBM, f"cn=bdb,{LDBM}", f"cn=mdb,{LDBM}"):
         directory.modify(entry, fixed, optional=True)
     directory.modify(BACKEND, {"nsslapd-cachememsize": CACHE_BYTES})
-    scheme = settings.options.get(PASSWORD_SCHEME)
-    if scheme is not None:
-        directory.modify("cn=config", {"passwordStorageScheme": scheme})
 
 
 class NsSlapd(DirectorySystem):

@@ -1,0 +1,20 @@
+"""Run one suite against the server that a job names."""
+
+from __future__ import annotations
+
+import sys
+
+from .job import read_job
+from .suites import SUITES
+from .trying import report
+
+
+def main(suite: str, job_file: str) -> None:
+    """Every try is reported, whatever came of those before it."""
+    job = read_job(job_file)
+    for name, attempt in SUITES[suite].items():
+        report(name, attempt, job)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

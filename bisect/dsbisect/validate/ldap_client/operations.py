@@ -1,0 +1,144 @@
+"""Reading and writing: filters, pages, attributes, and the life of an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ldap3
+
+from .job import Job, described
+from .trying import Attempt, expect
+
+CLASSES = ["top", "person", "organizationalPerson", "inetOrgPerson"]
+PAGE = 7
+# Filter -> how many of the people that the lab adds it finds, of 30.
+FILTERS = {
+    "(uid=person007)": 1,
+    "(uid=person00*)": 10,
+    "(&(uid=person*)(!(uid=person00*)))": 20,
+    "(|(uid=person001)(uid=person002))": 2,
+    "(mail=*@example.org)": 30,
+    "(&(objectClass=inetOrgPerson)(uid>=person025)(uid<=person029))": 5,
+    "(cn=zoë пример 3)": 1,
+    "(uid=nobody)": 0,
+    "(sn:caseIgnoreMatch:=ПРИМЕР)": 30,
+}
+
+
+def filters(job: Job) -> str:
+    """Equal, beginning, and, or, not, present, ordered, beyond ASCII, by a matching rule."""
+    with job.bound(job.manager) as connection:
+        for text, count in FILTERS.items():
+            found = len(_search(connection, job.people, text, ["uid"]))
+            expect(found == count, f"{text} found {found} entries, not {count}")
+    return f"{len(FILTERS)} kinds of filters found what is there"
+
+
+def paging(job: Job) -> str:
+    """Page by page, the same entries come as at once."""
+    with job.bound(job.manager) as connection:
+        whole = [entry["dn"] for entry in _search(connection, job.people, "(uid=person*)", ["uid"])]
+        pages = list(_pages(connection, job.people, "(uid=person*)"))
+    paged = [dn for page in pages for dn in page]
+    expect(sorted(paged) == sorted(whole), f"{len(paged)} entries by pages, {len(whole)} at once")
+    expect(max(map(len, pages)) <= PAGE, "a page has more entries than were asked for")
+    return f"{len(whole)} entries came in {len(pages)} pages of at most {PAGE}"
+
+
+def attributes(job: Job) -> str:
+    """Only those that were asked for; a binary one byte by byte; operational ones by name."""
+    dn = f"uid=person000,{job.people}"
+    with job.bound(job.manager) as connection:
+        two = _entry(connection, dn, ["uid", "sn"])
+        expect({*two} == {"uid", "sn"}, f"asked for uid and sn, got {', '.join(sorted(two))}")
+        photo = _entry(connection, dn, ["jpegPhoto"])["jpegPhoto"][0]
+        expect(photo == bytes(range(256)) * 8, f"{len(photo)} bytes of a photo are not the same")
+        shown = _entry(connection, dn, ["*", "createTimestamp"])
+        expect("createTimestamp" in shown, "an operational attribute is not shown by its name")
+    return f"two of {len(shown)} attributes alone, {len(photo)} bytes of a photo unchanged"
+
+
+def entry_life(job: Job) -> str:
+    """Added, changed, compared, renamed, moved and deleted."""
+    dn, renamed = f"uid=life,{job.people}", f"uid=life2,{job.people}"
+    moved = f"uid=life2,ou=groups,{job.suffix}"
+    with job.bound(job.manager) as connection:
+        _do(connection.add(dn, CLASSES, {"uid": "life", "cn": "a", "sn": "b"}), connection, "add")
+        change = {
+            "cn": [(ldap3.MODIFY_ADD, ["c"])], "sn": [(ldap3.MODIFY_REPLACE, ["d"])],
+            "description": [(ldap3.MODIFY_ADD, ["e"])],
+        }  # fmt: skip
+        _do(connection.modify(dn, change), connection, "modify")
+        _do(connection.modify(dn, {"description": [(ldap3.MODIFY_DELETE, [])]}), connection, "drop")
+        values = _entry(connection, dn, ["cn", "sn", "description"])
+        kept = {name: sorted(value) for name, value in values.items() if value}
+        expect(kept == {"cn": [b"a", b"c"], "sn": [b"d"]}, f"after the changes it has {kept}")
+        _do(connection.compare(dn, "sn", "d"), connection, "compare")
+        _do(connection.modify_dn(dn, "uid=life2"), connection, "rename")
+        _do(connection.modify_dn(renamed, "uid=life2", new_superior=f"ou=groups,{job.suffix}"),
+            connection, "move")  # fmt: skip
+        expect(not _search(connection, job.people, "(uid=life*)", ["uid"]), "the old name is left")
+        _do(connection.delete(moved), connection, "delete")
+        expect(not _search(connection, job.suffix, "(uid=life2)", ["uid"]), "the entry is left")
+    return "an entry was added, changed, compared, renamed, moved and deleted"
+
+
+def refusals(job: Job) -> str:
+    """What has to be refused: twice the same entry, a missing one, a broken rule, no right."""
+    dn, user = f"uid=person001,{job.people}", job.users[0]
+    with job.bound(job.manager) as connection:
+        attributes_of = {"uid": "person001", "cn": "a", "sn": "b"}
+        connection.add(dn, CLASSES, attributes_of)
+        _refused(connection, "entryAlreadyExists", "adding an entry that exists")
+        connection.delete(f"uid=nobody,{job.people}")
+        _refused(connection, "noSuchObject", "deleting an entry that does not exist")
+        connection.add(f"uid=broken,{job.people}", CLASSES, {"uid": "broken", "cn": "a"})
+        _refused(connection, "objectClassViolation", "adding a person without a surname")
+    with job.bound(user) as connection:
+        connection.modify(dn, {"sn": [(ldap3.MODIFY_REPLACE, ["taken"])]})
+        _refused(connection, "insufficientAccessRights", "changing another user's entry")
+        connection.delete(dn)
+        _refused(connection, "insufficientAccessRights", "deleting another user's entry")
+    return "5 requests that break a rule or lack the right were refused"
+
+
+def _search(
+    connection: Any, base: str, text: str, names: list[str], **more: Any,
+) -> list[dict[str, Any]]:  # fmt: skip
+    connection.search(base, text, attributes=names, **more)
+    result = connection.result
+    expect(result["description"] in {"success", "noSuchObject"}, f"{text}: {described(result)}")
+    return [entry for entry in connection.response if "raw_attributes" in entry]
+
+
+def _pages(connection: Any, base: str, text: str) -> Iterator[list[str]]:
+    cookie = None
+    while True:
+        found = _search(connection, base, text, ["uid"], paged_size=PAGE, paged_cookie=cookie)
+        yield [entry["dn"] for entry in found]
+        control = connection.result["controls"]["1.2.840.113556.1.4.319"]
+        cookie = control["value"]["cookie"]
+        if not cookie:
+            return
+
+
+def _entry(connection: Any, dn: str, names: list[str]) -> dict[str, list[bytes]]:
+    found = _search(connection, dn, "(objectClass=*)", names, search_scope=ldap3.BASE)
+    expect(found, f"{dn} cannot be read")
+    return dict(found[0]["raw_attributes"])
+
+
+def _do(done: object, connection: Any, what: str) -> None:
+    expect(done, f"{what} was refused: {described(connection.result)}")
+
+
+def _refused(connection: Any, wanted: str, what: str) -> None:
+    got = connection.result["description"]
+    expect(got == wanted, f"{what} got {got}, not {wanted}")
+
+
+OPERATIONS: dict[str, Attempt] = {
+    "search-filters": filters, "search-paging": paging, "search-attributes": attributes,
+    "entry-life": entry_life, "refusals": refusals,
+}  # fmt: skip

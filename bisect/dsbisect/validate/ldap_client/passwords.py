@@ -1,0 +1,153 @@
+"""Changing passwords, and the rules that a policy sets for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import ldap3
+
+from .job import Job, User, described
+from .trying import Attempt, UnexpectedError, expect
+
+CONFIG = "cn=config"
+FAILURES, LOCKED_S = 3, 3
+CLASSES = ["top", "person", "organizationalPerson", "inetOrgPerson"]
+LENGTH = {"passwordCheckSyntax": "on", "passwordMinLength": "12"}
+HISTORY = {"passwordHistory": "on", "passwordInHistory": "2"}
+LOCKOUT = {
+    "passwordLockout": "on", "passwordMaxFailure": str(FAILURES), "passwordUnlock": "on",
+    "passwordLockoutDuration": str(LOCKED_S), "passwordResetFailureCount": str(LOCKED_S),
+}  # fmt: skip
+
+
+def change_by_modify(job: Job) -> str:
+    """A user replaces the own password."""
+    with _someone(job, "modify") as user:
+        new = replace(user, password="Changed-by-modify-71")
+        expect(_change(job, user, new.password) == "success", "the user may not change it")
+        return _changed(job, user, new)
+
+
+def change_by_extended_operation(job: Job) -> str:
+    """The same by the password modify request, which proves the old password."""
+    with _someone(job, "extended") as user:
+        new = replace(user, password="Changed-by-request-72")
+        with _encrypted(job, user) as connection:
+            connection.extend.standard.modify_password(user.dn, "not the old one", new.password)
+            result = connection.result["description"]
+            expect(result != "success", "a wrong old password was ACCEPTED")
+            connection.extend.standard.modify_password(user.dn, user.password, new.password)
+            expect(connection.result["result"] == 0, described(connection.result))
+        return _changed(job, user, new)
+
+
+def minimum_length(job: Job) -> str:
+    """Too short a password is refused."""
+    with _policy(job, LENGTH), _someone(job, "length") as user:
+        short = _change(job, user, "Kw7-zQ")
+        expect(short == "constraintViolation", f"6 of 12 characters got {short}")
+        long = _change(job, user, "Kw7-zQ-9Rt-xB4-mN")
+        expect(long == "success", f"17 characters got {long}")
+    return "with a minimum of 12 characters, 6 were refused and 17 accepted"
+
+
+def history(job: Job) -> str:
+    """An earlier password is refused as long as it is remembered."""
+    first, second, third = "Kw7-zQ-first-31", "Kw7-zQ-second-32", "Kw7-zQ-third-33"
+    with _policy(job, HISTORY), _someone(job, "history") as user:
+        now = user
+        for password in (first, second):
+            result = _change(job, now, password)
+            expect(result == "success", f"a new password got {result}")
+            now = replace(now, password=password)
+        again = _change(job, now, first)
+        expect(again == "constraintViolation", f"the password before this one got {again}")
+        other = _change(job, now, third)
+        expect(other == "success", f"a new password got {other}")
+    return "with a history of 2, the password before this one was refused"
+
+
+def lockout(job: Job) -> str:
+    """After some failures even the right password is refused, until the time is over."""
+    with _policy(job, LOCKOUT), _someone(job, "lockout") as user:
+        wrong = replace(user, password="not it")
+        for _ in range(FAILURES + 1):  # one more: by default the server counts so
+            job.result_of_bind(wrong)
+        locked = job.result_of_bind(user)
+        expect(locked == "constraintViolation", f"after {FAILURES + 1} failures it got {locked}")
+        time.sleep(LOCKED_S + 1)
+        after = job.result_of_bind(user)
+        expect(after == "success", f"after the lockout the right password got {after}")
+    return (
+        f"locked after {FAILURES + 1} wrong passwords, open again after {LOCKED_S} seconds "
+        "with the right one"
+    )
+
+
+def _changed(job: Job, old: User, new: User) -> str:
+    expect(job.result_of_bind(new) == "success", "the new password is refused")
+    expect(job.result_of_bind(old) == "invalidCredentials", "the old password still binds")
+    return "the new password binds, the old one no longer does"
+
+
+def _change(job: Job, user: User, password: str) -> str:
+    with job.bound(user) as connection:
+        change = {"userPassword": [(ldap3.MODIFY_REPLACE, [password])]}
+        connection.modify(user.dn, change)
+        return str(connection.result["description"])
+
+
+@contextmanager
+def _encrypted(job: Job, user: User) -> Iterator[Any]:
+    """The password modify request is accepted over an encrypted connection only."""
+    connection = ldap3.Connection(job.server(encrypted=True), user.dn, user.password)
+    try:
+        if not connection.bind():
+            raise UnexpectedError(f"{user.dn} cannot bind: {described(connection.result)}")
+        yield connection
+    finally:
+        connection.unbind()
+
+
+@contextmanager
+def _someone(job: Job, name: str) -> Iterator[User]:
+    user = User(dn=f"uid=changes-{name},{job.people}", password="First-Kw7-zQ-word-30")
+    with job.bound(job.manager) as connection:
+        attributes = {"uid": f"changes-{name}", "cn": "a", "sn": "b", "userPassword": user.password}
+        if not connection.add(user.dn, CLASSES, attributes):
+            raise UnexpectedError(f"no user could be added: {described(connection.result)}")
+    yield user
+    with job.bound(job.manager) as connection:
+        connection.delete(user.dn)
+
+
+@contextmanager
+def _policy(job: Job, settings: Mapping[str, str]) -> Iterator[None]:
+    """The server's own policy, as it was again afterwards."""
+    with job.bound(job.manager) as connection:
+        connection.search(CONFIG, "(objectClass=*)", ldap3.BASE, attributes=[*settings])
+        raw = connection.response[0]["raw_attributes"]
+        before = {name: raw[name][0].decode() for name in settings if raw.get(name)}
+        _set(connection, settings)
+    try:
+        yield
+    finally:
+        with job.bound(job.manager) as connection:
+            _set(connection, before)
+
+
+def _set(connection: Any, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        done = connection.modify(CONFIG, {name: [(ldap3.MODIFY_REPLACE, [value])]})
+        expect(done, f"{name}: {value} was refused: {described(connection.result)}")
+
+
+PASSWORDS: dict[str, Attempt] = {
+    "password-by-modify": change_by_modify,
+    "password-by-extended-operation": change_by_extended_operation,
+    "policy-minimum-length": minimum_length, "policy-history": history, "policy-lockout": lockout,
+}  # fmt: skip

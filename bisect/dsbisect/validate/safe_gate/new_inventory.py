@@ -1,0 +1,96 @@
+"""What the patched system has that stock has not: ports, privileged files, libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.populated_image import populated
+from dsbisect.validate.safe_gate.inventory import Inventory, inventory_in
+from dsbisect.validate.trial import Trial
+from dsbisect.validate.validated_server import validated_server
+from dsharness.model import Image
+from dsharness.systems.ldap.dirsrv import PID_FILE
+
+SCRIPTS = "/run/dsbisect-scripts"
+OWN = Path(__file__).parents[1] / "libexec"
+SHOWN = 40
+# To see what another user's process has loaded, and files that only their owner may list.
+CAPABILITIES = ("DAC_READ_SEARCH", "SYS_PTRACE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """One part of the inventory, and what something new in it means."""
+
+    part: str
+    words: str
+    advice: str
+    status: Status = Status.WARNED
+
+
+LOOKS = (
+    Look(
+        part="ports", words="ports that anyone on the network can reach",
+        advice="Say in the changelog what listens there, and how to switch it off.",
+    ),
+    Look(
+        part="sockets", words="Unix sockets that accept connections",
+        advice="Check who may connect: the mode of the socket and of its folder.",
+    ),
+    Look(
+        part="setuid", words="files that run with their owner's or group's rights",
+        advice="A setuid file needs a review of its own; the distribution's security team asks.",
+    ),
+    Look(
+        part="capabilities", words="files with capabilities",
+        advice="A file with capabilities needs a review of its own, as a setuid file does.",
+    ),
+    Look(
+        part="writable", words="files or folders that anyone may write to", status=Status.FAILED,
+        advice="Fix the modes in the package: any local user could change these files.",
+    ),
+    Look(
+        part="libraries", words="libraries in the server's process",
+        advice="Each is code that runs with the server's rights: it was asked for by the patch?",
+    ),
+)  # fmt: skip
+
+
+def run(trial: Trial) -> Sequence[Check]:
+    """Both servers are running while they are looked at."""
+    stock, patched = (_inventory(trial, image) for image in (trial.stock, trial.patched))
+    log = trial.keep("inventory.json", patched.model_dump_json(indent=1) + "\n")
+    trial.keep("inventory-stock.json", stock.model_dump_json(indent=1) + "\n")
+    return list(inventory_checks(stock, patched, log))
+
+
+def inventory_checks(stock: Inventory, patched: Inventory, log: str) -> Iterator[Check]:
+    """One for each part; what is gone is no objection."""
+    for look in LOOKS:
+        before: tuple[str, ...] = getattr(stock, look.part)
+        after: tuple[str, ...] = getattr(patched, look.part)
+        new = tuple(sorted({*after} - {*before}))
+        found = f"no new {look.words} ({len(after)} as in stock)"
+        if new:
+            found = f"{len(new)} new {look.words}: {', '.join(new[:3])}"
+        yield Check(
+            gate=Gate.SAFE, name=f"new-{look.part}", found=found,
+            status=look.status if new else Status.PASSED, advice=look.advice if new else "",
+            details=new[:SHOWN], evidence=(log,), figures={"new": len(new), "all": len(after)},
+        )  # fmt: skip
+
+
+def _inventory(trial: Trial, image: Image) -> Inventory:
+    trial.progress(f"listing what {image.candidate_id} offers")
+    with validated_server(
+        trial, populated(trial, image).reference, purpose="inventory",
+        capabilities=CAPABILITIES, volumes=((OWN, SCRIPTS, "ro"),),
+    ) as server:  # fmt: skip
+        server.start()
+        command = f'exec sh {SCRIPTS}/inventory "$(cat {PID_FILE})"'
+        text = server.box.must("sh", "-c", command, what="list what the system offers")
+        server.stop()
+    return inventory_in(text)

@@ -1,0 +1,205 @@
+"""A 389-ds with TLS in a container of its own, that a step starts, stops, kills and asks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import ldap3
+from ldap3.core.exceptions import LDAPException
+
+from dsbisect.validate.client_answers import Answer, answers_in
+from dsbisect.validate.trial import Trial
+from dsharness.containers.container import Container, finished, running
+from dsharness.errors import EngineError, InstanceError
+from dsharness.paths import logs_home
+from dsharness.systems.contract import ENDED_NAME, SHARED_FOLDER, Endpoint
+from dsharness.systems.ldap.directory import (
+    Directory,
+    Site,
+    close_quietly,
+    connect,
+    open_connection,
+)
+from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
+from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
+from dsharness.systems.readiness import shared_folder, wait_until_ready
+
+CLIENT = Path(__file__).with_name("ldap_client")
+CLIENT_LIMIT_S = 240.0
+CA_NAME, JOB_NAME = "ca.crt", "job.json"
+ANSWER_S = 10
+KILL = """
+pid=$(cat "$1") && kill -9 "$pid" || exit 1
+left=300
+while [ -d "/proc/$pid" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+left=50
+while [ ! -s "$2" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+rm -f "$2"
+"""
+MOVE = """
+sed -i -e "s/^nsslapd-port:.*/nsslapd-port: $2/" \
+    -e "s/^nsslapd-securePort:.*/nsslapd-securePort: $3/I" "$1/dse.ldif"
+"""
+
+
+class TlsDirsrv(Dirsrv):
+    """One with a certificate; it is ready when it answers anyone, also if it refuses binds."""
+
+    tls: ClassVar[bool] = True
+
+    def ready(self, endpoint: Endpoint) -> bool:
+        if not isinstance(endpoint, OwnDirectory) or not endpoint.socket.exists():
+            return False
+        server = ldap3.Server(
+            f"ldapi://{endpoint.socket}", get_info=ldap3.NONE, connect_timeout=ANSWER_S
+        )
+        connection: Any = ldap3.Connection(server, receive_timeout=ANSWER_S)
+        try:
+            connection.open()
+            return bool(connection.search("", "(objectClass=*)", ldap3.BASE, attributes=["*"]))
+        except (LDAPException, OSError):
+            return False
+        finally:
+            close_quietly(connection)
+
+
+class PartnerDirsrv(TlsDirsrv):
+    """A second one in the same network namespace."""
+
+    port: ClassVar[int] = 4389
+    secure_port: ClassVar[int] = 7636
+    site: ClassVar[Site] = replace(Dirsrv.site, port=port)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidatedServer:
+    """Not started yet when a step gets it."""
+
+    trial: Trial
+    system: TlsDirsrv
+    box: Container
+    shared: Path
+
+    @property
+    def site(self) -> Site:
+        return self.system.site
+
+    @property
+    def socket(self) -> Path:
+        return self.shared / SOCKET_NAME
+
+    def start(self) -> None:
+        """Returns when it answers; InstanceError with its last words when it does not."""
+        self.system.start(self.box)
+        wait_until_ready(self.box, self.shared, self.system)
+
+    def stop(self) -> None:
+        self.system.stop(self.box)
+
+    def kill(self) -> None:
+        """As the kernel ends a process: nothing is written any more."""
+        ended = f"{SHARED_FOLDER}/{ENDED_NAME}"
+        self.box.must("sh", "-c", KILL, "sh", PID_FILE, ended, what="kill the server")
+
+    def move_ports(self) -> None:
+        """A stopped server takes the ports of its driver."""
+        ports = (str(self.system.port), str(self.system.secure_port))
+        self.box.must("sh", "-c", MOVE, "sh", CONFIG_FOLDER, *ports, what="change the ports")
+
+    @contextmanager
+    def manager(self) -> Iterator[Directory]:
+        """The directory as its manager sees it; InstanceError when it refuses the bind."""
+        with connect(self.socket, self.site) as directory:
+            yield directory
+
+    def binds(self, dn: str, password: str) -> bool:
+        """Whether it accepts them; InstanceError when it does not answer."""
+        try:
+            close_quietly(open_connection(self.socket, dn, password))
+        except InstanceError as error:
+            if error.message.startswith("cannot bind"):
+                return False
+            raise
+        return True
+
+    def error_lines(self, count: int = 40) -> str:
+        return self.box.tail(self.system.error_log(), count)
+
+    def asked(self, suite: str, more: Mapping[str, object]) -> tuple[Answer, ...]:
+        """What a client found that reaches it over TCP, from a container next to it."""
+        self._lay_out(more)
+        image = self.trial.tools.reference
+        options = replace(
+            self.system.serving(self.shared),
+            network=f"container:{self.box.name}",
+            user=None,
+            memory="512m",
+            volumes=((self.shared, SHARED_FOLDER, "ro"), (CLIENT, "/opt/ldap_client", "ro")),
+            environment=(("PYTHONPATH", "/opt"), ("PYTHONDONTWRITEBYTECODE", "1")),
+        )
+        done = finished(
+            self.trial.engine, image,
+            "python3", "-m", "ldap_client", suite, f"{SHARED_FOLDER}/{JOB_NAME}",
+            purpose="validate-client", limit_s=CLIENT_LIMIT_S, options=options,
+        )  # fmt: skip
+        self.box.note(str(done))
+        found = answers_in(done.stdout)
+        if not done.ok or not found:
+            raise EngineError(
+                f"the LDAP client did not run ({done.end}): {done.stderr[-500:] or 'no output'}",
+                hint="the log has its output",
+                log=self.box.log,
+            )
+        return found
+
+    def _lay_out(self, more: Mapping[str, object]) -> None:
+        self.box.must(
+            "sh", "-c", 'cp "$1" "$2" && chmod 644 "$2"', "sh",
+            f"{CONFIG_FOLDER}/{CA_NAME}", f"{SHARED_FOLDER}/{CA_NAME}", what="read the server's CA",
+        )  # fmt: skip
+        job = {
+            "port": self.system.port, "secure_port": self.system.secure_port,
+            "ca_file": f"{SHARED_FOLDER}/{CA_NAME}", "people": self.site.people,
+            "suffix": self.site.suffix, "manager": self.site.manager,
+            "manager_password": self.site.manager_password, **more,
+        }  # fmt: skip
+        (self.shared / JOB_NAME).write_text(json.dumps(job), encoding="utf-8")
+
+
+@contextmanager
+def validated_server(
+    trial: Trial,
+    reference: str,
+    *,
+    purpose: str,
+    system: TlsDirsrv | None = None,
+    volumes: tuple[tuple[Path, str, str], ...] = (),
+    capabilities: tuple[str, ...] = (),
+    network: str = "none",
+) -> Iterator[ValidatedServer]:
+    """A container of an image, in which an instance is, or will be made."""
+    driver = system or TlsDirsrv()
+    with contextlib.ExitStack() as stack:
+        shared = stack.enter_context(shared_folder())
+        made = driver.making(shared)
+        options = replace(
+            made, network=network, volumes=(*made.volumes, *volumes),
+            capabilities=tuple(sorted({*made.capabilities, *capabilities})),
+        )  # fmt: skip
+        box = stack.enter_context(
+            running(
+                trial.engine,
+                reference,
+                *driver.idle_command(),
+                purpose=f"validate-{purpose}",
+                options=options,
+                log=logs_home() / "validate" / f"{trial.patched_row.id}-{purpose}.log",
+            )
+        )
+        yield ValidatedServer(trial=trial, system=driver, box=box, shared=shared)

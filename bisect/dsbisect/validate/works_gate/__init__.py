@@ -1,0 +1,34 @@
+"""Gate 3: what users do with the patched server works."""
+
+from __future__ import annotations
+
+from dsbisect.validate.check import Gate
+from dsbisect.validate.step import Step
+from dsbisect.validate.works_gate import distribution_tests, recovery, replication, suites
+
+STEPS: tuple[Step, ...] = (
+    Step(
+        gate=Gate.WORKS, name="binds", seconds=45, run=suites.binds,
+        title="binding with every scheme, with and without TLS",
+    ),
+    Step(
+        gate=Gate.WORKS, name="operations", seconds=20, run=suites.operations,
+        title="searching and changing entries",
+    ),
+    Step(
+        gate=Gate.WORKS, name="passwords", seconds=30, run=suites.passwords,
+        title="changing passwords under a policy",
+    ),
+    Step(
+        gate=Gate.WORKS, name="recovery", seconds=45, run=recovery.run,
+        title="restarting the server, and killing it during writes",
+    ),
+    Step(
+        gate=Gate.WORKS, name="replication", seconds=60, run=replication.run,
+        title="replicating between a patched and a stock server",
+    ),
+    Step(
+        gate=Gate.WORKS, name="distribution-tests", seconds=30, run=distribution_tests.run,
+        title="running the distribution's own tests",
+    ),
+)  # fmt: skip

@@ -1,0 +1,44 @@
+"""The LDAP client stands alone: it runs where the lab is not installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from dsbisect.validate.client_answers import answers_in
+from dsbisect.validate.ldap_client.binds import _encoded
+from dsbisect.validate.ldap_client.suites import SUITES
+from dsbisect.validate.validated_server import CLIENT
+
+JOB = {
+    "port": 1, "secure_port": 1, "ca_file": "/nowhere", "suffix": "dc=lab",
+    "people": "ou=people,dc=lab", "manager": "cn=m", "manager_password": "p",
+    "users": [{"dn": "uid=a", "password": "p", "scheme": "SSHA"}],
+}  # fmt: skip
+
+
+def test_it_imports_nothing_of_the_lab() -> None:
+    for module in CLIENT.glob("*.py"):
+        assert "from ds" not in module.read_text(encoding="utf-8"), module
+
+
+def test_without_a_server_every_try_says_so_on_a_line_of_its_own(tmp_path: Path) -> None:
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps(JOB))
+    done = subprocess.run(
+        [sys.executable, "-m", CLIENT.name, "tls", str(job)], cwd=tmp_path, check=False,
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(CLIENT.parent)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answers = answers_in(done.stdout)
+    assert [answer.name for answer in answers] == [*SUITES["tls"]]
+    assert not any(answer.ok for answer in answers)
+    assert "could not go on" in answers[0].found
+
+
+def test_a_value_as_ldap_encodes_it() -> None:
+    assert _encoded(0x04, b"ab") == b"\x04\x02ab"
+    assert _encoded(0x04, b"x" * 200)[:3] == b"\x04\x81\xc8"
