@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dsharness.model import Campaign, Sample
     from dsresults.store import Store
 
+SEARCHES = {"rows", "commits"}
+
 Ids = Annotated[
     list[str] | None,
     typer.Argument(metavar="[CAMPAIGN]...", help="Campaign ids; default: the newest search."),
@@ -76,7 +78,7 @@ def replay_log(
 
 def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
     """The campaigns named, or all of the newest series that was searched."""
-    known = {campaign.id: campaign for campaign in store.campaigns() if campaign.kind != "measure"}
+    known = {campaign.id: campaign for campaign in store.campaigns() if campaign.kind in SEARCHES}
     missing = [name for name in ids if name not in known]
     if missing or not known:
         raise StoreError(

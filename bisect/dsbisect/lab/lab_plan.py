@@ -10,7 +10,8 @@ from dsharness.errors import UsageError, WorkloadError
 from dsharness.loads import LOADS
 from dsharness.machine.host import CpuPlan, available_cpus, plan_cpus
 from dsharness.measure.duet import Seats, duet_seats
-from dsharness.model import Matrix, Settings, SystemName, Workload
+from dsharness.measure.metrics import INSTRUCTIONS
+from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload
 from dsharness.systems import SYSTEMS, Seed
 
 
@@ -23,6 +24,7 @@ class LabPlan:
     workloads: tuple[Workload, ...]
     cpus: CpuPlan
     seats: Seats | None = None  # two candidates are measured at the same time, on these CPUs
+    counting: bool = False  # servers run in valgrind, which counts their instructions
     keep: bool = False
 
     @classmethod
@@ -33,10 +35,11 @@ class LabPlan:
         matrix: Matrix,
         settings: Settings,
         workloads: Sequence[Workload],
+        metric: str = DECIDER,
         duet: bool = True,
         keep: bool = False,
     ) -> LabPlan:
-        """For this machine: in duets if there are enough CPUs."""
+        """For this machine: in duets if there are enough CPUs; counted if the metric is that."""
         cpus = available_cpus()
         seats = duet_seats(cpus, can_move=engine.moves_cpus) if duet else None
         return cls(
@@ -45,6 +48,7 @@ class LabPlan:
             workloads=tuple(workloads),
             cpus=seats[0] if seats else plan_cpus(cpus, can_pin=engine.pins_cpus),
             seats=seats,
+            counting=metric == INSTRUCTIONS.name,
             keep=keep,
         )
 

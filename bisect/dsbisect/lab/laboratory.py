@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.candidates import RowSupply, Supply
@@ -23,6 +23,7 @@ from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.duet import Seats, sit, take_duet
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import serve
+from dsharness.measure.instruction_count import Valgrind, take_count
 from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
 from dsharness.model import Image, Machine, Procedure, Sample, Setup, Workload
 from dsharness.process.command import stop_all
@@ -50,6 +51,7 @@ class Laboratory:
         self._next: tuple[str, ...] = ()  # what may be needed next
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._loader: Image | None = None
+        self._wrapper: Valgrind | None = None
         self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
         self.goldens: dict[str, Golden] = {}
         self.failures: dict[str, CandidateError] = {}
@@ -89,11 +91,17 @@ class Laboratory:
         settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
         return Procedure(
             version=PROCEDURE,
-            way="duet" if self._plan.seats else "in turn",
+            way=self._way,
             settings=content_key(settings),
             loader=self._loader.key if self._loader else None,
             runtimes=dict(self._runtimes),
         )
+
+    @property
+    def _way(self) -> Literal["duet", "in turn", "callgrind"]:
+        if self._plan.counting:
+            return "callgrind"
+        return "duet" if self._plan.seats else "in turn"
 
     @property
     def machine(self) -> Machine:
@@ -135,6 +143,7 @@ class Laboratory:
                 else:
                     watcher.prepared(candidate)
             self._loader = loader.result()
+            self._wrapper = self._valgrind() if self._plan.counting else None
             self._runtimes = dict(self._supply.runtimes)
         except BaseException:
             stop_all()
@@ -153,6 +162,9 @@ class Laboratory:
 
         A server that died gets a new one. No other lab of this machine measures meanwhile.
         """
+        if self._plan.counting:
+            yield from self._counted(candidates, workload, campaign_id, turn)
+            return
         if self._plan.seats and len(candidates) == len(self._plan.seats):
             yield from self._duet(candidates, self._plan.seats, workload, campaign_id, turn)
             return
@@ -164,6 +176,22 @@ class Laboratory:
                 sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
             self._look_after(candidate, at, sample)
             yield sample
+
+    def _counted(
+        self, candidates: Sequence[str], workload: Workload, campaign: str, turn: int
+    ) -> Iterator[Sample]:
+        """All at the same time: a count does not depend on what else the machine does."""
+        benches = [self._bench(candidate) for candidate in candidates]
+
+        def count(at: Bench) -> Sample:
+            return take_count(at, workload, campaign_id=campaign, turn=turn)
+
+        with ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="count") as pool:
+            for candidate, at, sample in zip(
+                candidates, benches, pool.map(count, benches), strict=True
+            ):
+                self._look_after(candidate, at, sample)
+                yield sample
 
     def _duet(
         self, candidates: Sequence[str], seats: Seats, workload: Workload, campaign: str, turn: int
@@ -216,6 +244,11 @@ class Laboratory:
         rows = RowSupply(engine=self._engine, matrix=self._plan.matrix)
         return rows.image(row, lambda what: self._progress(row, what))
 
+    def _valgrind(self) -> Valgrind:
+        matrix = self._plan.matrix
+        image = checks_image(self._engine, matrix, lambda what: self._progress("valgrind", what))
+        return Valgrind(image=image.reference)
+
     def _golden(self, candidate: str) -> Golden:
         def show(what: str) -> None:
             self._progress(candidate, what)
@@ -246,7 +279,9 @@ class Laboratory:
         cpus, keep = self._plan.cpus, self._plan.keep
         with ExitStack() as made:
             instance = made.enter_context(
-                serve(self._engine, self.goldens[candidate], cpus, keep=keep)
+                serve(
+                    self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep
+                )
             )
             with instance.needed():
                 place = made.enter_context(

@@ -11,15 +11,17 @@ from dsbisect.validate.trial import Trial
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Its checks are kept; a validation that was stopped begins with the step after.
+    """Its checks are kept: a validation that was stopped goes on with the step after it.
 
-    ``run`` raises what the lab raises: a CandidateError is a failed check, an infrastructure error
-    ends the validation (it continues once that is fixed).
+    ``run`` may raise what the lab raises. A change that does not apply, build or start is the
+    change's fault and a failed check; anything else is not, and leaves the question open.
     """
 
     gate: Gate
     name: str
     title: str  # progress: "building it a second time"
     revision: int = 1  # raised when the same packages would be judged differently
-    seconds: float  # about, on two cores: for the ETA before anything is known
+    depends: tuple[str, ...] = ()  # on these of the trial's attributes, besides its packages
+    inputs: object = None  # and on this, as JSON
+    seconds: float  # about, on two cores and from nothing: for the first ETA
     run: Callable[[Trial], Sequence[Check]]

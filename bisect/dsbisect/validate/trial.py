@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from dsbisect.lab.watcher import SamplesListener
 from dsbisect.validate.given_packages import given_build
 from dsbuilds.built_row import LIMIT_S, BuiltRowMaker
 from dsbuilds.drivers.package_image import installed
@@ -14,11 +15,12 @@ from dsbuilds.toolchains.toolchain_choice import named
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
-from dsharness.model import Build, Image, Matrix, Row, Workload
+from dsharness.model import Build, Image, Matrix, Row, Settings, Workload
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 from dsimages.image_set import build_image
+from dsresults.store import Store
 
 Progress = Callable[[str], None]
 
@@ -32,11 +34,14 @@ class Trial:
     row: Row  # as it is
     patched_row: Row  # with its BuildSpec; of given packages: as ``row``, with an id of its own
     packages: tuple[Path, ...] = ()  # --package: these instead of a build
-    profile: tuple[Workload, ...]
-    margin_pct: float  # "the same" is within this
-    max_pairs: int
+    workloads: tuple[Workload, ...]  # of the profile
+    settings: Settings
+    margin_pct: float  # what is slower by less is not worse
+    max_pairs: int  # of each workload
     accept_weaker: bool
     folder: Path  # for evidence
+    store: Store
+    watcher: SamplesListener
     progress: Progress
 
     @property

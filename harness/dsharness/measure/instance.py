@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from dsharness.containers.container import Container, running
+from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import DiskFullError, DsbisectError
 from dsharness.machine.cgroups import CpuMeter, meter_for
@@ -61,9 +62,22 @@ class Instance:
         start_error(self.container, self.system, "ended")
 
 
+class Wrapper(Protocol):
+    """Runs a server's command inside another program."""
+
+    def command(self, command: tuple[str, ...]) -> tuple[str, ...]: ...
+
+    def options(self, options: Options) -> Options: ...
+
+
 @contextmanager
 def serve(
-    engine: Engine, golden: Golden, cpus: CpuPlan, *, keep: bool = False
+    engine: Engine,
+    golden: Golden,
+    cpus: CpuPlan,
+    *,
+    inside: Wrapper | None = None,
+    keep: bool = False,
 ) -> Iterator[Instance]:
     """Start from the golden state, with no network but loopback, and wait for an answer."""
     system = SYSTEMS[golden.system]
@@ -73,7 +87,9 @@ def serve(
         / f"{golden.image.candidate_id}-{golden.seed.settings.id}-{golden.key}.log"
     )
     with shared_folder() as shared:
-        options = system.serving(shared)
+        options, command = system.serving(shared), system.serve_command()
+        if inside is not None:
+            options, command = inside.options(options), inside.command(command)
         confined = replace(
             options,
             cpus=cpus.server if cpus.pinned else (),
@@ -82,7 +98,7 @@ def serve(
         with running(
             engine,
             golden.reference,
-            *system.serve_command(),
+            *command,
             purpose=f"serve-{golden.image.candidate_id}",
             log=log,
             options=confined,

@@ -97,6 +97,13 @@ MEMORY = Metric(
     title="resident memory of the server after the load",
     unit="MiB",
 )
+MEMORY_AT_REST = Metric(
+    name="memory-at-rest",
+    label="memory at rest",
+    heading="memory at rest",
+    title="resident memory of the server before its first load",
+    unit="MiB",
+)
 GROWTH = Metric(
     name="growth",
     label="growth of memory",
@@ -112,6 +119,13 @@ FAULTS = Metric(
     title="page faults of the server per operation, none of which read a disk",
     unit="faults",
     floor=0.01,
+)
+INSTRUCTIONS = Metric(
+    name="instructions",
+    label="instructions",
+    heading="instructions/op",
+    title="instructions of the server per operation, outside the kernel",
+    unit="instructions",
 )
 
 METRICS: dict[str, Metric] = {

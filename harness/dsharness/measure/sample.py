@@ -31,6 +31,7 @@ from dsharness.measure.metrics import (
     GROWTH,
     LATENCY,
     MEMORY,
+    MEMORY_AT_REST,
     RATE,
     Metric,
 )
@@ -42,6 +43,7 @@ from dsharness.systems.contract import Look
 from dsharness.systems.readiness import shared_folder
 
 LOAD_FOLDER = "/load"
+MIB = 2**20
 PROCEDURE = 3  # samples of another way of measuring are not mixed with these
 
 Known = TypeVar("Known")
@@ -59,6 +61,7 @@ class Bench:
     machine: Machine
     facts: BenchFacts
     pause_files: tuple[Path, ...] = ()
+    at_rest: ProcessTree | None = None  # the server before its first load
     pace: dict[str, float] = field(default_factory=dict)  # workload -> operations a second so far
 
     @property
@@ -114,6 +117,7 @@ def bench(
                 machine=machine,
                 facts=facts,
                 pause_files=_pause_files(instance.container, load),
+                at_rest=_known(partial(process_tree, instance.meter.pid)),
             )
 
 
@@ -158,7 +162,7 @@ def warm_up(at: Bench, workload: Workload) -> None:
     """Before a server's first run of a workload: fill its caches, and see how fast it is."""
     if workload.id in at.pace:
         return
-    rate = _execute(at, workload, Seconds(seconds=workload.warmup_s)).rate_per_s
+    rate = execute_load(at, workload, Seconds(seconds=workload.warmup_s)).rate_per_s
     if rate:
         at.pace[workload.id] = rate
 
@@ -174,7 +178,7 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
     # next to the load on either side, so that nothing of our own looks is in it
     cpu_before_us = _known(instance.meter.used_us)
     with Calibrator(cpus.server, paused=lambda: at.paused) as calibrator:
-        report = _execute(at, workload, size)
+        report = execute_load(at, workload, size)
         cpu_after_us = _known(instance.meter.used_us)
     tree_after = _known(tree)
     later = Clocks.read()
@@ -242,7 +246,7 @@ def sample_of(
         started_at=runs[0].started_at,
         duration_s=active_s,
         operations=operations,
-        metrics=_metrics(runs, operations, active_s),
+        metrics=_metrics(at, runs, operations, active_s),
         machine=at.machine,
         calibrator_us=_calibrator_us(runs),
         steal_pct=max(run.steal_pct for run in runs),
@@ -262,7 +266,9 @@ def sample_of(
     )
 
 
-def _metrics(runs: Sequence[Run], operations: int, active_s: float) -> dict[str, Measurement]:
+def _metrics(
+    at: Bench, runs: Sequence[Run], operations: int, active_s: float
+) -> dict[str, Measurement]:
     """What could not be read is absent."""
     cpu_us = _per(_total(run.evidence.server_cpu_us for run in runs), operations)
     unit_us = _calibrator_us(runs)
@@ -272,6 +278,7 @@ def _metrics(runs: Sequence[Run], operations: int, active_s: float) -> dict[str,
         LATENCY: _mean_latency_us(runs, operations),
         CPU: cpu_us,
         CLIENT_CPU: _per(_total(run.report.client_cpu_us for run in runs), operations),
+        MEMORY_AT_REST: at.at_rest.resident_bytes / MIB if at.at_rest else None,
         **_memory(runs, operations),
     }
     return {
@@ -286,7 +293,7 @@ def _memory(runs: Sequence[Run], operations: int) -> dict[Metric, float | None]:
         return {}
     gained = sum(after.resident_bytes - before.resident_bytes for before, after in known)
     return {
-        MEMORY: known[-1][1].resident_bytes / 2**20,
+        MEMORY: known[-1][1].resident_bytes / MIB,
         GROWTH: _per(gained, operations),
         FAULTS: _per(sum(after.faults - before.faults for before, after in known), operations),
     }
@@ -319,7 +326,8 @@ def _calibrator_us(runs: Sequence[Run]) -> float | None:
     return sum(cost for cost in costs if cost) / units
 
 
-def _execute(at: Bench, workload: Workload, extent: Extent) -> LoadReport:
+def execute_load(at: Bench, workload: Workload, extent: Extent) -> LoadReport:
+    """One run of the load tool, bounded in time."""
     load = _load(workload)
     argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, extent)
     return load.parse(at.load.execute(*argv, limit_s=extent.limit_s + load.grace_s + 15).stdout)

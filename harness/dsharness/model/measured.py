@@ -50,7 +50,7 @@ class Procedure(Value):
     """How samples are taken; those of different procedures are not mixed."""
 
     version: int = Field(description="of the way of measuring")
-    way: Literal["duet", "in turn"] = "in turn"
+    way: Literal["duet", "in turn", "callgrind"] = "in turn"
     settings: str = Field(default="", description="hash of what the settings set")
     loader: str | None = Field(default=None, description="key of the load generator's image")
     runtimes: dict[str, str] = Field(

@@ -1,0 +1,52 @@
+"""What earlier steps found, on disk: a validation that was stopped goes on after them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from dsbisect.validate.check import Check, Status
+from dsbisect.validate.step import Step
+from dsbisect.validate.trial import Trial
+from dsharness.content_key import content_key
+from dsharness.model import Value
+from dsharness.process.command import atomic_write, writing
+
+
+class KeptStep(Value):
+    """One step's checks, and how long they took."""
+
+    checks: tuple[Check, ...]
+    seconds: float
+
+
+_KEPT = TypeAdapter(KeptStep)
+
+
+def step_key(step: Step, trial: Trial) -> str:
+    """All that its checks follow from."""
+    depends = [getattr(trial, name) for name in step.depends]
+    asked = [step.gate, step.name, step.revision, step.inputs, depends]
+    return content_key([trial.stock.key, trial.build.key, *asked])
+
+
+def recall(step: Step, trial: Trial) -> KeptStep | None:
+    try:
+        return _KEPT.validate_json(_place(step, trial).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def keep(step: Step, trial: Trial, done: KeptStep) -> None:
+    """Unless something is open: the next run tries that again."""
+    if any(check.status is Status.INCONCLUSIVE for check in done.checks):
+        return
+    place = _place(step, trial)
+    with writing(place.parent):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(place, done.model_dump_json(indent=1) + "\n")
+
+
+def _place(step: Step, trial: Trial) -> Path:
+    return trial.folder / "steps" / f"{step_key(step, trial)}.json"

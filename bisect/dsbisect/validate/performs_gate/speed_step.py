@@ -1,0 +1,161 @@
+"""How fast the patched server is under one workload, and what that costs in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.performs_gate.instruction_ratio import InstructionRatio, instruction_ratio
+from dsbisect.validate.performs_gate.margin import Comparison
+from dsbisect.validate.performs_gate.memory_checks import growth_is_clear, memory_checks
+from dsbisect.validate.performs_gate.pair_values import Pairs, compared, middle, slower_pct
+from dsbisect.validate.performs_gate.paired_samples import SampledPairs, opened_lab, sampled_pairs
+from dsbisect.validate.performs_gate.speed_words import change_text, verdict_text
+from dsbisect.validate.step import Step
+from dsbisect.validate.trial import Trial
+from dsharness.measure.metrics import COST, CPU, RATE
+from dsharness.model import Sample, Workload
+from dsresults.number_text import milliseconds
+
+FIRST_LOOK = 12  # pairs, before instructions are counted
+SECONDS = 200.0
+GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"
+
+
+def speed_step(workload: Workload) -> Step:
+    """Its checks of speed and of memory come from the same samples."""
+
+    def run(trial: Trial) -> Sequence[Check]:
+        return _Speed(trial, workload).checks()
+
+    return Step(
+        gate=Gate.PERFORMS,
+        name=f"speed-{workload.id}",
+        title=f"comparing the speed of {workload.title}",
+        depends=("margin_pct", "max_pairs", "machine_id"),
+        inputs=workload.model_dump(mode="json"),
+        seconds=SECONDS,
+        run=run,
+    )
+
+
+class _Speed:
+    """One workload's comparison."""
+
+    def __init__(self, trial: Trial, workload: Workload) -> None:
+        self._trial = trial
+        self._workload = workload
+        self._name = f"speed-{workload.id}"
+
+    def checks(self) -> list[Check]:
+        with opened_lab(self._trial) as lab:
+            first = min(FIRST_LOOK, self._trial.max_pairs)
+            found = sampled_pairs(self._trial, lab, self._workload, self._enough, first)
+            counted = None
+            if not found.refused and not self._times(found.pairs).decided:
+                counted = instruction_ratio(self._trial, lab, self._workload)
+                if self._by_instructions(found.pairs, counted) is None:
+                    found = sampled_pairs(
+                        self._trial, lab, self._workload, self._enough, self._trial.max_pairs
+                    )
+        if found.refused:
+            return [self._refused(found)]
+        return [
+            self._speed(found, counted),
+            *self._witness(found),
+            *memory_checks(self._workload, found.pairs),
+        ]
+
+    def _times(self, pairs: Pairs) -> Comparison:
+        return compared(slower_pct(COST, pairs), self._trial.margin_pct)
+
+    def _enough(self, pairs: Pairs) -> bool:
+        return self._times(pairs).decided and growth_is_clear(pairs)
+
+    def _by_instructions(self, pairs: Pairs, counted: InstructionRatio | None) -> Comparison | None:
+        """Where the times leave it open: what the count says, unless the times contradict it."""
+        if counted is None:
+            return None
+        low, high = self._times(pairs).interval
+        if not low <= counted.slower_pct <= high:
+            return None
+        by_count = Comparison(interval=counted.interval, margin=self._trial.margin_pct)
+        return by_count if by_count.decided else None
+
+    def _speed(self, found: SampledPairs, counted: InstructionRatio | None) -> Check:
+        times = self._times(found.pairs)
+        deciding = times if times.decided else self._by_instructions(found.pairs, counted) or times
+        by = "" if times.decided or not deciding.decided else "; the count of instructions decides"
+        said = [f"{change_text(times.interval)} by CPU time in {len(found.pairs)} pairs of runs"]
+        if counted is not None:
+            said.append(f"{counted.text}{by}")
+        status = {
+            "worse": Status.FAILED,
+            "undecided": Status.INCONCLUSIVE,
+        }.get(deciding.word, Status.PASSED)
+        return Check(
+            gate=Gate.PERFORMS,
+            name=self._name,
+            status=status,
+            found=f"{self._workload.title}: {verdict_text(deciding)} ({'; '.join(said)})",
+            advice=self._advice(status),
+            figures=self._figures(found, counted),
+        )
+
+    def _advice(self, status: Status) -> str:
+        if status is Status.FAILED:
+            return (
+                "find out what costs the time: `dsbisect bisect commits` over the patch's commits, "
+                f"or accept it with --margin above {self._trial.margin_pct:g}"
+            )
+        return GIVE_MORE if status is Status.INCONCLUSIVE else ""
+
+    def _figures(
+        self, found: SampledPairs, counted: InstructionRatio | None
+    ) -> dict[str, str | int | float]:
+        patched, stock = _sides(found.pairs)
+        figures: dict[str, str | int | float] = {
+            "CPU of an operation, stock": milliseconds(middle(stock, CPU)),
+            "CPU of an operation, patched": milliseconds(middle(patched, CPU)),
+            "operations a second, stock": round(middle(stock, RATE)),
+            "operations a second, patched": round(middle(patched, RATE)),
+            "pairs of runs": len(found.pairs),
+        }
+        return figures | (counted.figures if counted else {})
+
+    def _witness(self, found: SampledPairs) -> list[Check]:
+        """CPU time does not see locks and waiting: the rate does."""
+        usable = [pair for pair in found.pairs if not any(sample.load_bound for sample in pair)]
+        rate = compared(slower_pct(RATE, usable), 5 * self._trial.margin_pct)
+        if rate.word != "worse" or self._times(found.pairs).word == "worse":
+            return []
+        return [
+            Check(
+                gate=Gate.PERFORMS,
+                name=f"rate-{self._workload.id}",
+                status=Status.WARNED,
+                found=f"{self._workload.title}: {change_text(rate.interval)} by rate, though not "
+                "by CPU time",
+                advice="look for locks and for waiting: the server is idle while clients wait",
+            )
+        ]
+
+    def _refused(self, found: SampledPairs) -> Check:
+        latest = next(
+            sample for sample in reversed(found.samples) if sample.candidate_id == found.refused
+        )
+        side = "stock" if found.refused == self._trial.row.id else "patched"
+        fault = side == "patched" and not found.disturbed
+        return Check(
+            gate=Gate.PERFORMS,
+            name=self._name,
+            status=Status.FAILED if fault else Status.INCONCLUSIVE,
+            found=f"{self._workload.title}: no usable run of the {side} server: "
+            + "; ".join(latest.invalid),
+            advice="read the log" if fault else GIVE_MORE,
+            evidence=(latest.log,) if latest.log else (),
+        )
+
+
+def _sides(pairs: Pairs) -> tuple[list[Sample], list[Sample]]:
+    return [one for one, _ in pairs], [other for _, other in pairs]

@@ -1,0 +1,61 @@
+"""The answer to a packager, as the report, the JSON file and the attestation say it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from dsbisect.validate.check import Check, Gate, Status, worst
+from dsharness.model import Value
+
+
+class Answer(StrEnum):
+    """May it be shipped?"""
+
+    SHIP = "ship"
+    DO_NOT_SHIP = "do not ship"
+    INCONCLUSIVE = "inconclusive"
+
+
+class PackageFile(Value):
+    """A package that was validated."""
+
+    name: str
+    sha256: str
+
+
+class Validation(Value):
+    """Everything that was found, and what follows from it."""
+
+    row: str
+    change: str = Field(description="in words: the edits, patches or packages")
+    stock: str = Field(description="the server's package and version before")
+    patched: str = Field(description="and after")
+    packages: tuple[PackageFile, ...] = ()
+    command: str = Field(description="that repeats it")
+    machine: str = ""
+    started_at: str
+    seconds: float
+    checks: tuple[Check, ...]
+
+    @property
+    def answer(self) -> Answer:
+        """A gate of which nothing was run leaves the answer open: lack of data is no pass."""
+        if any(check.status is Status.FAILED for check in self.checks):
+            return Answer.DO_NOT_SHIP
+        gates = [worst(self.of(gate)) for gate in Gate]
+        open_ = any(check.status is Status.INCONCLUSIVE for check in self.checks)
+        return Answer.INCONCLUSIVE if open_ or Status.NOT_RUN in gates else Answer.SHIP
+
+    def of(self, gate: Gate) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.gate is gate)
+
+    @property
+    def reasons(self) -> tuple[Check, ...]:
+        """What the answer rests on: what failed, or what is open, or what to read."""
+        for status in (Status.FAILED, Status.INCONCLUSIVE, Status.WARNED):
+            found = tuple(check for check in self.checks if check.status is status)
+            if found:
+                return found
+        return ()

@@ -1,0 +1,138 @@
+"""Instructions per operation, counted by callgrind: the same on a busy machine as on a quiet one.
+
+The server runs in valgrind, some fifty times slower, on the golden state that is measured
+otherwise too. Blind to locks, to the kernel and to caches, so it never replaces a measured time.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from dsharness.containers.container import Container, Options
+from dsharness.errors import CandidateError, InstanceError, WorkloadError
+from dsharness.loads import Operations
+from dsharness.measure.metrics import INSTRUCTIONS
+from dsharness.measure.sample import Bench, execute_load, write_files
+from dsharness.model import Measurement, Sample, Workload
+
+TOOLS = "/run/dsbisect-tools"  # an image with valgrind, mounted
+PIPES = "/tmp/vgdb-pipe"  # noqa: S108 - inside the container
+ENVIRONMENT = ("env", "LOGNAME=lab", "USER=lab", "HOST=lab")  # parts of the pipes' names
+OUT = "callgrind.out"
+TOTAL = re.compile(r"^(?:summary|totals): (?P<count>\d+)$", re.MULTILINE)
+RUN_S = 24.0  # that the counted operations should take
+MOST, FEWEST = 100, 2  # operations of the shorter run
+LIMIT_S = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Valgrind:
+    """Runs a server's command under callgrind, which does not count yet."""
+
+    image: str  # that has valgrind
+
+    def command(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        return (
+            *ENVIRONMENT, f"VALGRIND_LIB={TOOLS}/usr/libexec/valgrind",
+            f"{TOOLS}/usr/bin/valgrind",
+            "--tool=callgrind", "--instr-atstart=no", "--error-limit=no",
+            f"--vgdb-prefix={PIPES}", f"--callgrind-out-file=/tmp/{OUT}",
+            *command,
+        )  # fmt: skip
+
+    def options(self, options: Options) -> Options:
+        mount = f"type=image,source={self.image},destination={TOOLS}"
+        return replace(options, memory=None, extra=(*options.extra, "--mount", mount))
+
+
+def take_count(at: Bench, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
+    """A sample with this one metric, of a server that runs under ``Valgrind``.
+
+    The difference of two runs, one twice as long: what a run costs besides its operations cancels
+    out. Valgrind runs one thread at a time, so one connection asks.
+    """
+    alone = workload.model_copy(update={"threads": 1})
+    write_files(at, alone, turn)
+    started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    invalid: tuple[str, ...] = ()
+    metrics: dict[str, Measurement] = {}
+    operations = 0
+    try:
+        each, operations = _difference(at, alone)
+        metrics = {INSTRUCTIONS.name: INSTRUCTIONS.measured(each)}
+    except CandidateError as error:
+        invalid = (error.message.splitlines()[0],)
+    golden = at.instance.golden
+    return Sample(
+        id=str(uuid.uuid4()),
+        campaign_id=campaign_id,
+        candidate_id=golden.image.candidate_id,
+        settings_id=golden.seed.settings.id,
+        workload_id=workload.id,
+        image_key=golden.image.key,
+        turn=turn,
+        started_at=started_at,
+        duration_s=0.0,
+        operations=operations,
+        metrics=metrics,
+        machine=at.machine,
+        calibrator_us=None,
+        steal_pct=0.0,
+        errors=len(invalid),
+        per_second=(),
+        invalid=invalid,
+        workload=workload,
+        bench=at.facts,
+        log=str(at.instance.container.log),
+    )
+
+
+def _difference(at: Bench, alone: Workload) -> tuple[float, int]:
+    """Instructions of an operation, and the operations counted."""
+    _command(at.instance.container, "instrumentation on")
+    _counted(at, alone, 1)
+    began = time.monotonic()
+    _counted(at, alone, 1)
+    count = operations_of(time.monotonic() - began)
+    short, long = (_counted(at, alone, each) for each in (count, 2 * count))
+    return (long - short) / count, 3 * count
+
+
+def operations_of(operation_s: float) -> int:
+    """Of the shorter run, if one takes so long."""
+    return round(min(MOST, max(FEWEST, RUN_S / 3 / max(operation_s, 1e-3))))
+
+
+def _counted(at: Bench, workload: Workload, operations: int) -> int:
+    box = at.instance.container
+    _command(box, "zero")
+    size = Operations(per_thread=operations, limit_s=LIMIT_S)
+    report = execute_load(at, workload, size)
+    if report.total != operations or report.errors:
+        raise WorkloadError(
+            f"{workload.id} under valgrind: {report.total or 0} of {operations} operations "
+            "succeeded",
+            log=at.load.log,
+        )
+    _command(box, "dump")
+    return _newest_total(box)
+
+
+def _command(box: Container, words: str) -> None:
+    box.must(
+        *ENVIRONMENT, f"{TOOLS}/usr/bin/vgdb", f"--vgdb-prefix={PIPES}", "--wait=30",
+        *words.split(),
+        what="control callgrind",
+    )  # fmt: skip
+
+
+def _newest_total(box: Container) -> int:
+    script = f'for f in $(ls -t /tmp/{OUT}*); do grep -E "^(summary|totals): " "$f" && break; done'
+    found = TOTAL.search(box.must("sh", "-c", script, what="read callgrind's count"))
+    if found is None:
+        raise InstanceError("callgrind counted nothing", log=box.log)
+    return int(found["count"])
