@@ -41,14 +41,17 @@ class LabPlan:
     ) -> LabPlan:
         """For this machine: in duets if there are enough CPUs; counted if the metric is that."""
         cpus = available_cpus()
-        seats = duet_seats(cpus, can_move=engine.moves_cpus) if duet else None
+        counting = metric == INSTRUCTIONS.name
+        seats = None
+        if duet and not counting:
+            seats = duet_seats(cpus, can_move=engine.moves_cpus)
         return cls(
             matrix=matrix,
             settings=settings,
             workloads=tuple(workloads),
-            cpus=seats[0] if seats else plan_cpus(cpus, can_pin=engine.pins_cpus),
+            cpus=seats[0] if seats else plan_cpus(cpus, can_pin=engine.pins_cpus and not counting),
             seats=seats,
-            counting=metric == INSTRUCTIONS.name,
+            counting=counting,
             keep=keep,
         )
 

@@ -14,6 +14,7 @@ from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.candidates import RowSupply, Supply
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.watcher import Preparation, Watcher
+from dsbuilds.toolchains.check_tools import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
 from dsharness.content_key import content_key
@@ -245,9 +246,10 @@ class Laboratory:
         return rows.image(row, lambda what: self._progress(row, what))
 
     def _valgrind(self) -> Valgrind:
-        matrix = self._plan.matrix
-        image = checks_image(self._engine, matrix, lambda what: self._progress("valgrind", what))
-        return Valgrind(image=image.reference)
+        def show(what: str) -> None:
+            self._progress("valgrind", what)
+
+        return Valgrind(image=check_tools(self._engine, self._plan.matrix, progress=show).reference)
 
     def _golden(self, candidate: str) -> Golden:
         def show(what: str) -> None:
@@ -279,9 +281,7 @@ class Laboratory:
         cpus, keep = self._plan.cpus, self._plan.keep
         with ExitStack() as made:
             instance = made.enter_context(
-                serve(
-                    self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep
-                )
+                serve(self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep)
             )
             with instance.needed():
                 place = made.enter_context(

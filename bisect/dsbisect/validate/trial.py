@@ -11,10 +11,10 @@ from dsbisect.lab.watcher import SamplesListener
 from dsbisect.validate.given_packages import given_build
 from dsbuilds.built_row import LIMIT_S, BuiltRowMaker
 from dsbuilds.drivers.package_image import installed
-from dsbuilds.toolchains.toolchain_choice import named
-from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsbuilds.toolchains.check_tools import check_tools
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.engine import Engine
-from dsharness.errors import MatrixError
+from dsharness.machine.host import machine_id
 from dsharness.model import Build, Image, Matrix, Row, Settings, Workload
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
@@ -58,14 +58,7 @@ class Trial:
     @cached_property
     def tools(self) -> ToolchainImage:
         """What looks at packages and servers: lintian, abidiff, ldap3 and more."""
-        name = self.matrix.tools.checks
-        if name is None:
-            raise MatrixError(
-                "the matrix names no toolchain that looks at packages",
-                hint="name one as `tools: checks:`; docs/matrix.md",
-            )
-        toolchain = named(name, self.matrix.toolchains)
-        return toolset_of(self.engine, self.matrix, toolchain, progress=self.progress)
+        return check_tools(self.engine, self.matrix, progress=self.progress)
 
     @cached_property
     def made(self) -> tuple[Build, Image]:
@@ -85,6 +78,10 @@ class Trial:
             engine=self.engine, matrix=self.matrix, row=self.patched_row, spec=spec,
             base=self.stock, progress=self.progress,
         )  # fmt: skip
+
+    @property
+    def machine_id(self) -> str:
+        return machine_id()
 
     @property
     def build(self) -> Build:

@@ -13,7 +13,7 @@ from dsbisect.lab.laboratory import Laboratory, open_lab
 from dsbisect.validate.performs_gate.two_sides import TwoSides
 from dsbisect.validate.trial import Trial
 from dsharness.content_key import content_key
-from dsharness.model import Campaign, Sample, Workload
+from dsharness.model import DECIDER, Campaign, Sample, Workload
 from dsresults.compare.paired_ratios import pairs
 
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
@@ -31,13 +31,14 @@ class SampledPairs:
     disturbed: bool = False  # and the machine explains it
 
 
-def opened_lab(trial: Trial) -> AbstractContextManager[Laboratory]:
+def opened_lab(trial: Trial, metric: str = DECIDER) -> AbstractContextManager[Laboratory]:
     """Both servers, filled for every workload of the profile."""
     plan = LabPlan.on(
         trial.engine,
         matrix=trial.matrix,
         settings=trial.settings,
         workloads=trial.workloads,
+        metric=metric,
     )
     sides = (trial.row.id, trial.patched_row.id)
     return open_lab(

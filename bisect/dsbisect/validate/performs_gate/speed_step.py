@@ -48,16 +48,11 @@ class _Speed:
         self._name = f"speed-{workload.id}"
 
     def checks(self) -> list[Check]:
-        with opened_lab(self._trial) as lab:
-            first = min(FIRST_LOOK, self._trial.max_pairs)
-            found = sampled_pairs(self._trial, lab, self._workload, self._enough, first)
-            counted = None
-            if not found.refused and not self._times(found.pairs).decided:
-                counted = instruction_ratio(self._trial, lab, self._workload)
-                if self._by_instructions(found.pairs, counted) is None:
-                    found = sampled_pairs(
-                        self._trial, lab, self._workload, self._enough, self._trial.max_pairs
-                    )
+        found, counted = self._sampled(min(FIRST_LOOK, self._trial.max_pairs)), None
+        if not found.refused and not self._times(found.pairs).decided:
+            counted = instruction_ratio(self._trial, self._workload)
+            if self._by_instructions(found.pairs, counted) is None:
+                found = self._sampled(self._trial.max_pairs)
         if found.refused:
             return [self._refused(found)]
         return [
@@ -65,6 +60,10 @@ class _Speed:
             *self._witness(found),
             *memory_checks(self._workload, found.pairs),
         ]
+
+    def _sampled(self, most: int) -> SampledPairs:
+        with opened_lab(self._trial) as lab:
+            return sampled_pairs(self._trial, lab, self._workload, self._enough, most)
 
     def _times(self, pairs: Pairs) -> Comparison:
         return compared(slower_pct(COST, pairs), self._trial.margin_pct)
