@@ -11,7 +11,7 @@ from dsharness.model import Value
 
 
 class Answer(StrEnum):
-    """May it be shipped?"""
+    """To the question whether it may be shipped."""
 
     SHIP = "ship"
     DO_NOT_SHIP = "do not ship"

@@ -1,4 +1,4 @@
-"""The image whose tools look at packages and servers: lintian, abidiff, ldap3, valgrind and more."""
+"""The image with tools that look at packages and servers: lintian, abidiff, ldap3, valgrind."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dsharness.matrix.loader import (
     find_matrix,
+    find_profile,
     find_row,
     find_series,
     find_settings,
@@ -13,6 +14,7 @@ from dsharness.matrix.loader import (
 
 __all__ = [
     "find_matrix",
+    "find_profile",
     "find_row",
     "find_series",
     "find_settings",

@@ -17,11 +17,11 @@ from pydantic import TypeAdapter
 from dsharness.matrix.pin_conflicts import row_contradictions
 from dsharness.matrix.series_order import order_findings
 from dsharness.matrix.workload_conflicts import workload_contradictions
-from dsharness.model import Defaults, Row, Series, Toolchain, Tools, Value, Workload
+from dsharness.model import Defaults, Profile, Row, Series, Toolchain, Tools, Value, Workload
 from dsharness.yaml_files.problems import KeyPath, Problem, suggestion
 
 V = TypeVar("V", bound=Value)
-SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains")
+SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains", "profiles")
 
 ANY_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
 
@@ -35,6 +35,7 @@ class Draft:
     series: Mapping[int, Series]
     workloads: Mapping[int, Workload]
     toolchains: Mapping[int, Toolchain]
+    profiles: Mapping[int, Profile]
     defaults: Defaults | None
     tools: Tools | None
 
@@ -50,6 +51,7 @@ def draft_of(data: Mapping[str, object]) -> Draft:
         series=_readable(Series, data, "series"),
         workloads=_readable_workloads(data),
         toolchains=_readable(Toolchain, data, "toolchains"),
+        profiles=_readable(Profile, data, "profiles"),
         defaults=_readable_or_none(Defaults, data.get("defaults")),
         tools=_readable_or_none(Tools, data.get("tools")),
     )
@@ -128,6 +130,9 @@ def _references(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
     yield from _choices(draft)
     for index, toolchain in draft.toolchains.items():
         yield ("toolchains", index, "row"), toolchain.row, "rows"
+    for index, profile in draft.profiles.items():
+        for place, name in enumerate(profile.workloads):
+            yield ("profiles", index, "workloads", place), name, "workloads"
     for index, row in draft.rows.items():
         if row.published is not None:
             yield ("rows", index, "published", "source"), row.published.source, "sources"
@@ -147,6 +152,8 @@ def _choices(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
         yield ("defaults", "settings"), draft.defaults.settings, "settings"
         for index, name in enumerate(draft.defaults.workloads):
             yield ("defaults", "workloads", index), name, "workloads"
+        if draft.defaults.profile is not None:
+            yield ("defaults", "profile"), draft.defaults.profile, "profiles"
     if draft.tools is not None:
         for tool, row in draft.tools.loads.items():
             yield ("tools", "loads", tool), row, "rows"

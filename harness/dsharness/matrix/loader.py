@@ -81,6 +81,13 @@ def find_settings(matrix: Matrix, settings_id: str) -> Settings:
     return _find("settings", matrix.settings, settings_id)
 
 
+def find_profile(matrix: Matrix, profile_id: str | None) -> tuple[Workload, ...]:
+    """The workloads of that profile; of none, the default's."""
+    wanted = profile_id or matrix.defaults.profile
+    profile = _find("profile", matrix.profiles, wanted) if wanted else matrix.defaults
+    return tuple(find_workload(matrix, name) for name in profile.workloads)
+
+
 def _find(noun: str, things: Sequence[T], wanted: str) -> T:
     for thing in things:
         if thing.id == wanted:

@@ -33,6 +33,7 @@ from dsharness.model.campaign import (
 from dsharness.model.matrix import (
     Defaults,
     Matrix,
+    Profile,
     PublishedSource,
     Settings,
     Tools,
@@ -112,6 +113,7 @@ __all__ = [
     "Packages",
     "PreinstalledPackages",
     "Procedure",
+    "Profile",
     "Promise",
     "Provenance",
     "Published",

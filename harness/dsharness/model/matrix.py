@@ -40,12 +40,23 @@ class Tools(Value):
     )
 
 
+class Profile(Value):
+    """The workloads that a package must pass: what its users do."""
+
+    id: Identifier
+    title: str = ""
+    workloads: tuple[Identifier, ...] = Field(min_length=1, description="of one load tool")
+
+
 class Defaults(Value):
-    """What `reproduce` does when nothing is named."""
+    """What `reproduce` and `validate` do when nothing is named."""
 
     series: Identifier
     workloads: tuple[Identifier, ...] = Field(min_length=1)
     settings: Identifier = "default"
+    profile: Identifier | None = Field(
+        default=None, description="of `validate`; default: the workloads"
+    )
 
 
 class PublishedSource(Value):
@@ -71,6 +82,7 @@ class Matrix(Value):
     series: tuple[Series, ...] = Field(min_length=1)
     workloads: tuple[Workload, ...] = Field(min_length=1)
     settings: tuple[Settings, ...] = Field(min_length=1)
+    profiles: tuple[Profile, ...] = ()
 
     def row(self, row_id: str) -> Row:
         return next(row for row in self.rows if row.id == row_id)

@@ -1,0 +1,112 @@
+"""From a packager's question to the answer: all gates, in their order."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dsbisect.lab.watcher import SamplesListener
+from dsbisect.validate import builds_gate, performs_gate
+from dsbisect.validate.attestation import describe
+from dsbisect.validate.step import Step
+from dsbisect.validate.step_run import StepListener, run_steps
+from dsbisect.validate.trial import Trial
+from dsbisect.validate.validate_request import ValidateRequest
+from dsbisect.validate.validation_result import PackageFile, Validation
+from dsbuilds.drivers.package_build import PACKAGES
+from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key
+from dsharness.errors import DsbisectError
+from dsharness.paths import cache_home
+from dsharness.products.row_facts import packages_of
+from dsresults.store import Store
+
+
+class ValidationListener(StepListener, SamplesListener):
+    """Receives what steps and labs do."""
+
+    def note(self, text: str) -> None: ...
+
+
+def steps_of(request: ValidateRequest) -> tuple[Step, ...]:
+    """What takes long and rarely fails comes last in its gate."""
+    return (*builds_gate.STEPS, *performs_gate.steps(request.workloads))
+
+
+def validate(
+    request: ValidateRequest,
+    *,
+    engine: Engine,
+    store: Store,
+    listener: ValidationListener,
+    command: str,
+) -> tuple[Validation, Trial]:
+    """What was found, and the trial that still knows where the packages are."""
+    started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    trial = Trial(
+        engine=engine,
+        matrix=request.matrix,
+        row=request.row,
+        patched_row=request.patched_row,
+        packages=request.packages,
+        workloads=request.workloads,
+        settings=request.settings,
+        margin_pct=request.margin_pct,
+        max_pairs=request.max_pairs,
+        accept_weaker=request.accept_weaker,
+        folder=_folder(request),
+        store=store,
+        watcher=listener,
+        progress=listener.note,
+    )
+    checks = run_steps(trial, steps_of(request), listener)
+    validation = Validation(
+        row=request.row.id,
+        change=request.change,
+        stock=_server(trial),
+        patched=_patched(trial),
+        packages=tuple(
+            PackageFile(name=each.name, sha256=each.digest["sha256"])
+            for each in describe(package_files(trial))
+        ),
+        command=command,
+        machine=f"{platform.machine()}, Linux {platform.release()}",
+        started_at=started_at,
+        seconds=round(time.monotonic() - began, 1),
+        checks=checks,
+    )
+    return validation, trial
+
+
+def package_files(trial: Trial) -> Sequence[Path]:
+    """Those that were validated; none if they could not be built."""
+    try:
+        build = trial.build
+    except DsbisectError:
+        return ()
+    return [Path(build.folder) / PACKAGES / name for name in build.packages]
+
+
+def _server(trial: Trial) -> str:
+    name = packages_of(trial.row).server
+    return f"{name} {trial.stock.packages.get(name, 'none')}"
+
+
+def _patched(trial: Trial) -> str:
+    name = packages_of(trial.row).server
+    try:
+        return str(trial.patched.packages.get(name, "none"))
+    except DsbisectError:
+        return "nothing"
+
+
+def _folder(request: ValidateRequest) -> Path:
+    """For what is kept between runs of the same question."""
+    asked = [
+        request.patched_row.model_dump(mode="json"),
+        [str(package.absolute()) for package in request.packages],
+    ]
+    return cache_home() / "validate" / f"{request.patched_row.id}-{content_key(asked)}"
