@@ -18,6 +18,9 @@ from dsbisect.standard_streams import fill_gaps, leave, patient
 GOOD, BAD, SKIP, INTERRUPTED = 0, 1, 125, 130
 # No other part of the program ends with these: an ordinary 0 or 1 is not a verdict.
 JUDGED_GOOD, JUDGED_BAD = 1000, 1001
+NOT_TO_BE_SHIPPED, VALIDATION_OPEN = 1001, 1003
+# What `validate` ends with, where its 1 and 3 are answers (docs/exit-codes.md).
+VALIDATED = {NOT_TO_BE_SHIPPED: 1, VALIDATION_OPEN: 3, 20: 3, 1: 70, 3: 78}
 HELP = {"-h", "--help"}
 
 
@@ -27,7 +30,10 @@ def main() -> NoReturn:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     fill_gaps()
     sys.stderr = patient(sys.stderr, 2)
-    if not judging(sys.argv[1:]):
+    command = command_of(sys.argv[1:])
+    if command in {"validate", "verify"}:
+        _validated_run()
+    if command != "judge":
         _run()
     sys.stdout = patient(sys.stdout, 1)
     try:
@@ -39,10 +45,9 @@ def main() -> NoReturn:
     raise AssertionError("the process has ended")
 
 
-def judging(args: list[str]) -> bool:
-    """Whether the command is `judge`: the program has no option that takes a word."""
-    command = next((word for word in args if not word.startswith("-")), "")
-    return command == "judge" and not HELP & set(args)
+def command_of(args: list[str]) -> str:
+    """The command, unless it is only asked for its help: no option before it takes a word."""
+    return "" if HELP & set(args) else next((each for each in args if not each.startswith("-")), "")
 
 
 def judged(code: object) -> int:
@@ -56,6 +61,14 @@ def judged(code: object) -> int:
             return INTERRUPTED
         case _:
             return SKIP
+
+
+def _validated_run() -> NoReturn:
+    try:
+        _run()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1 if end.code else 0
+        sys.exit(VALIDATED.get(code, code))
 
 
 def _judged_run() -> int:

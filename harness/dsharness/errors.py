@@ -33,6 +33,7 @@ class ExitCode(IntEnum):
     EDIT = 16  # a patch or edit does not fit the source
     BUILD = 17  # a source could not be built
     BUSY = 18  # another process works on the same search
+    UNTRUSTED = 19  # an attestation does not hold
     INCONCLUSIVE = 20  # measured, but no verdict can be given
     INTERRUPTED = 130  # Ctrl-C; the store is intact and the next run resumes
 
@@ -147,6 +148,12 @@ class BuildError(CandidateError):
 
 class BusyError(DsbisectError):
     exit_code = ExitCode.BUSY
+
+
+class AttestationError(DsbisectError):
+    """Changed since, signed by someone else, or about other packages."""
+
+    exit_code = ExitCode.UNTRUSTED
 
 
 class InconclusiveError(DsbisectError):

@@ -92,7 +92,7 @@ def make(  # noqa: PLR0913 - each is an option
     workloads = [workload] if workload else list(checked.defaults.workloads)
     load = tuple(find_workload(checked, name) for name in workloads)
     settings = find_settings(checked, settings_id)
-    spec = _spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
+    spec = build_spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
     built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
 
     from dsbisect.cli.rows import study
@@ -146,13 +146,14 @@ def show_list(*, as_json: AsJson = False) -> None:
         )
 
 
-def _spec(
+def build_spec(
     row: Row,
     source: str | None,
     driver: Driver | None,
     edits: tuple[str, ...],
     patches: tuple[Path, ...],
 ) -> BuildSpec:
+    """What the options ask to be built for a row."""
     from dsbuilds.build_request import source_named
     from dsharness.model import BuildSpec, DriverName, Family
 

@@ -117,7 +117,7 @@ class Watch:
         left = spell_left((self._expected - self._taken + later) * each)
         self._advance("measure", self._taken, self._expected + later, left)
         self._say(
-            f"  {_line(sample)} ({self._taken} of about {self._expected + later:.0f}, {left})"
+            f"  {sample_line(sample)} ({self._taken} of about {self._expected + later:.0f}, {left})"
         )
 
     def unmeasurable(self, row: str, why: str) -> None:
@@ -152,7 +152,7 @@ def _line_of(line: Sequence[str]) -> str:
     return " → ".join(line)
 
 
-def _line(sample: Sample) -> str:
+def sample_line(sample: Sample) -> str:
     if not sample.valid:
         return f"{sample.candidate_id}: [yellow]not usable[/]: {escape('; '.join(sample.invalid))}"
     cpu = sample.value(CPU.name)

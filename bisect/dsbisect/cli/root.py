@@ -50,6 +50,15 @@ COMMANDS = {
         place="build:app",
         summary="Build from source: make a build, list builds, survey a repository's tags.",
     ),
+    "validate": Lazy(
+        place="validate:validate",
+        summary="May a patched package be shipped? Build, upgrade, use, measure: 0 yes, 1 no, "
+        "3 open.",
+    ),
+    "verify": Lazy(
+        place="validate:verify",
+        summary="Check that packages are those that a signed validation is about.",
+    ),
     "judge": Lazy(
         place="judge:judge",
         summary="Judge one commit against two references: 0 good, 1 bad, 125 skip.",

@@ -20,7 +20,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import Error, VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey  # type: ignore[attr-defined]
 
-from dsharness.errors import UsageError
+from dsharness.errors import AttestationError, UsageError
 from dsharness.model import Value
 
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -63,31 +63,41 @@ def describe(files: Iterable[Path]) -> tuple[Descriptor, ...]:
     )
 
 
-def signed(statement: Statement, key: Path) -> str:
-    """The envelope as JSON, signed with a private key in PEM."""
+def signed(statement: Statement, key: Ed25519PrivateKey) -> str:
+    """The envelope as JSON."""
     payload = statement.model_dump_json(by_alias=True).encode()
     envelope = Envelope(payload=payload, payload_type=PAYLOAD, signatures={})
-    envelope.sign(CryptoSigner(_private_key(key)))
+    envelope.sign(CryptoSigner(key))
     return json.dumps(envelope.to_dict(), indent=1) + "\n"
 
 
 def verified(envelope: Path, key: Path, packages: Sequence[Path]) -> Statement:
-    """The statement, if this key signed it and it is about these packages; else UsageError."""
+    """The statement, if this key signed it and it is about these packages.
+
+    AttestationError if not; UsageError for a file that is no attestation or no key.
+    """
     statement = _statement(_checked_payload(envelope, _public_key(key)), envelope)
     named = {each.name: each.digest.get("sha256") for each in statement.subject}
-    for package, found in zip(packages, describe(packages), strict=True):
+    for package, found in zip(packages, _described(packages), strict=True):
         if package.name not in named:
-            raise UsageError(
+            raise AttestationError(
                 f"{envelope} says nothing of {package.name}",
                 hint=f"it is about {', '.join(named)}",
             )
         if named[package.name] != found.digest["sha256"]:
-            raise UsageError(
+            raise AttestationError(
                 f"{package} is not the package that was validated: its SHA-256 is "
                 f"{found.digest['sha256']}, the statement's {named[package.name]}",
                 hint="take the package that was validated, or validate this one",
             )
     return statement
+
+
+def _described(packages: Sequence[Path]) -> tuple[Descriptor, ...]:
+    try:
+        return describe(packages)
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}", hint="name the packages") from error
 
 
 def _checked_payload(envelope: Path, key: SSlibKey) -> bytes:
@@ -100,7 +110,7 @@ def _checked_payload(envelope: Path, key: SSlibKey) -> bytes:
     try:
         read.verify([key], threshold=1)
     except (VerificationError, ValueError) as error:
-        raise UsageError(
+        raise AttestationError(
             f"{envelope}: this key did not sign it, or it was changed since",
             hint="ask for the key of whoever validated, and for the file as it was written",
         ) from error
@@ -125,7 +135,8 @@ def _statement(payload: bytes, envelope: Path) -> Statement:
     return statement
 
 
-def _private_key(file: Path) -> Ed25519PrivateKey:
+def private_key(file: Path) -> Ed25519PrivateKey:
+    """Read from PEM; UsageError for anything but an ed25519 key without a password."""
     try:
         key = load_pem_private_key(file.read_bytes(), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:

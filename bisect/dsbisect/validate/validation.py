@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from dsbisect.lab.watcher import SamplesListener
 from dsbisect.validate import builds_gate, performs_gate
@@ -25,7 +26,7 @@ from dsharness.products.row_facts import packages_of
 from dsresults.store import Store
 
 
-class ValidationListener(StepListener, SamplesListener):
+class ValidationListener(StepListener, SamplesListener, Protocol):
     """Receives what steps and labs do."""
 
     def note(self, text: str) -> None: ...

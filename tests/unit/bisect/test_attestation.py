@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from dsbisect.validate.attestation import Predicate, Statement, describe, signed, verified
-from dsharness.errors import UsageError
+from dsbisect.validate.attestation import (
+    Predicate,
+    Statement,
+    describe,
+    private_key,
+    signed,
+    verified,
+)
+from dsharness.errors import AttestationError, UsageError
 
 
 def make_key(folder: Path, name: str, kind: str = "ed25519") -> tuple[Path, Path]:
@@ -43,7 +50,7 @@ def attest(folder: Path, package: Path, key: Path) -> Path:
     )
     statement = Statement(subject=describe([package]), predicate=result)
     file = folder / "attestation.json"
-    file.write_text(signed(statement, key))
+    file.write_text(signed(statement, private_key(key)))
     return file
 
 
@@ -65,7 +72,7 @@ def test_it_is_an_in_toto_statement(tmp_path, package, key):
 
 def test_another_key_is_refused(tmp_path, package, key):
     _, other = make_key(tmp_path, "other")
-    with pytest.raises(UsageError, match="did not sign it"):
+    with pytest.raises(AttestationError, match="did not sign it"):
         verified(attest(tmp_path, package, key[0]), other, [package])
 
 
@@ -74,16 +81,16 @@ def test_a_changed_statement_is_refused(tmp_path, package, key):
     envelope = json.loads(file.read_text())
     payload = base64.b64decode(envelope["payload"]).replace(b"PASSED", b"FAILED")
     file.write_text(json.dumps(envelope | {"payload": base64.b64encode(payload).decode()}))
-    with pytest.raises(UsageError, match="it was changed since"):
+    with pytest.raises(AttestationError, match="it was changed since"):
         verified(file, key[1], [package])
 
 
 def test_another_package_is_refused(tmp_path, package, key):
     file = attest(tmp_path, package, key[0])
     package.write_bytes(b"another package of the same name")
-    with pytest.raises(UsageError, match="is not the package that was validated"):
+    with pytest.raises(AttestationError, match="is not the package that was validated"):
         verified(file, key[1], [package])
-    with pytest.raises(UsageError, match="says nothing of"):
+    with pytest.raises(AttestationError, match="says nothing of"):
         verified(file, key[1], [package.rename(tmp_path / "other.deb")])
 
 

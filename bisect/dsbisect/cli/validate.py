@@ -1,0 +1,169 @@
+"""`validate` answers whether a patched package may be shipped; `verify` checks who says so."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dsbisect.cli.build import EDIT_HELP, build_spec
+from dsbisect.cli.common_options import AsJson, MatrixFile, SettingsId, StorePlace
+from dsbisect.program import NOT_TO_BE_SHIPPED, VALIDATION_OPEN
+
+if TYPE_CHECKING:
+    from dsbisect.validate.attestation import Predicate
+    from dsbisect.validate.validation_result import Validation
+
+PackageDriver = Literal["deb", "rpm", "mock"]
+
+
+def validate(  # noqa: PLR0913 - each is an option
+    *,
+    row: Annotated[str, typer.Option("--row", help="The row whose packages are to be replaced.")],
+    edit: Annotated[list[str] | None, typer.Option("--edit", help=EDIT_HELP)] = None,
+    patch: Annotated[
+        list[Path] | None, typer.Option("--patch", help="Apply a patch file, -p1.")
+    ] = None,
+    package: Annotated[
+        list[Path] | None,
+        typer.Option("--package", help="A package as it is, instead of building one. Repeatable."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(help="An SRPM. Default: the source package of the row's distribution."),
+    ] = None,
+    driver: Annotated[
+        PackageDriver | None, typer.Option(help="Default: deb or rpm, as the row.")
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", help="The workloads to pass, by id. Default: the matrix's."),
+    ] = None,
+    margin: Annotated[
+        float,
+        typer.Option(
+            "--margin", metavar="PCT", min=0.1, help="Slower by less than this is not worse."
+        ),
+    ] = 2.0,
+    pairs: Annotated[
+        int,
+        typer.Option("--pairs", min=8, help="Measure each workload in at most N pairs of runs."),
+    ] = 60,
+    accept_weaker: Annotated[
+        bool,
+        typer.Option("--accept-weaker", help="Let weaker password hashing pass, with a warning."),
+    ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", help="Sign the answer with this private ed25519 key (PEM)."),
+    ] = None,
+    settings_id: SettingsId = "default",
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="Folder for the answer. Default: results/runs/TIME-ROW."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """May a patched package be shipped? 0: yes, 1: no, 3: not known yet.
+
+    Builds it, installs it, upgrades to it, uses it, measures it, and says what it does to
+    security. The folder gets report.html, report.json, junit.xml, the packages, and with --key
+    attestation.json. Stopped anywhere, the same command goes on.
+
+    Example: dsbisect validate --row debian-13 --edit rust-rounds=10000 --accept-weaker
+
+    Example: dsbisect validate --row debian-13 --patch fix.patch --key key.pem
+    """
+    from dsbisect.validate.validate_request import ValidateRequest, check_request
+    from dsharness.matrix import find_profile, find_row, find_settings, load_matrix
+
+    checked = load_matrix(matrix)
+    known = find_row(checked, row)
+    spec = build_spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
+    asked = bool(edit or patch or source or driver)
+    request = ValidateRequest(
+        matrix=checked,
+        row=known,
+        spec=spec if asked else None,
+        packages=tuple(package or ()),
+        workloads=find_profile(checked, profile),
+        settings=find_settings(checked, settings_id),
+        margin_pct=margin,
+        max_pairs=pairs,
+        accept_weaker=accept_weaker,
+    )
+    check_request(request)
+
+    from dsbisect.cli.validate_progress import ValidationWatch
+    from dsbisect.validate.answer_files import write_answer
+    from dsbisect.validate.attestation import private_key
+    from dsbisect.validate.validation import validate as run
+    from dsharness.containers.engine_probe import detect
+    from dsresults.report import default_folder
+    from dsresults.store import Store
+
+    signing = private_key(key) if key else None  # a wrong key is told now, not after the work
+    engine = detect()
+    with Store.open(store) as opened, ValidationWatch() as watch:
+        found, trial = run(request, engine=engine, store=opened, listener=watch, command=_again())
+    folder = output or default_folder(f"{found.row}-validated")
+    write_answer(folder, found, trial, signing)
+    typer.echo(found.model_dump_json(indent=2) if as_json else _text(found, folder))
+    code = {"ship": 0, "do not ship": NOT_TO_BE_SHIPPED}.get(found.answer, VALIDATION_OPEN)
+    raise typer.Exit(code)
+
+
+def verify(
+    attestation: Annotated[Path, typer.Argument(help="attestation.json of a validation.")],
+    packages: Annotated[list[Path], typer.Argument(help="The packages that it should be about.")],
+    *,
+    key: Annotated[Path, typer.Option("--key", help="The public ed25519 key (PEM) of who signed.")],
+    as_json: AsJson = False,
+) -> None:
+    """Check that these packages were validated, by whom the key says, and with which answer.
+
+    Example: dsbisect verify attestation.json 389-ds-base_3.1.2_amd64.deb --key key.pub
+    """
+    from dsbisect.validate.attestation import verified
+
+    statement = verified(attestation, key, packages)
+    if as_json:
+        typer.echo(statement.model_dump_json(indent=2, by_alias=True))
+    else:
+        _tell(statement.predicate)
+    if statement.predicate.result == "FAILED":
+        raise typer.Exit(NOT_TO_BE_SHIPPED)
+
+
+def _tell(result: Predicate) -> None:
+    typer.echo(f"signed with this key, and about these packages: {result.result}")
+    for word, names in (
+        ("failed", result.failedTests),
+        ("warned", result.warnedTests),
+        ("passed", result.passedTests),
+    ):
+        if names:
+            typer.echo(f"  {word}: {', '.join(names)}")
+
+
+def _again() -> str:
+    from dsharness.credentials import without_credentials
+
+    return without_credentials(shlex.join(["dsbisect", *sys.argv[1:]]))
+
+
+def _text(found: Validation, folder: Path) -> str:
+    """The answer for a terminal; the last line is the page's path."""
+    from dsbisect.validate.validation_page import HEADLINES
+
+    lines = [f"{HEADLINES[found.answer]}: {found.change} on {found.row} ({found.patched})"]
+    for check in found.reasons:
+        lines.append(f"  {check.status}: {check.gate} {check.name}: {check.found}")
+        if check.advice:
+            lines.append(f"    next: {check.advice}")
+    return "\n".join([*lines, str(folder / "report.html")])
