@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dsbisect.lab.watcher import SamplesListener
-from dsbisect.validate import builds_gate, performs_gate
+from dsbisect.validate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
 from dsbisect.validate.attestation import describe
 from dsbisect.validate.step import Step
 from dsbisect.validate.step_run import StepListener, run_steps
@@ -25,6 +25,8 @@ from dsharness.paths import cache_home
 from dsharness.products.row_facts import packages_of
 from dsresults.store import Store
 
+LAST = "reproducible"  # a whole build, for a finding that rarely decides
+
 
 class ValidationListener(StepListener, SamplesListener, Protocol):
     """Receives what steps and labs do."""
@@ -33,8 +35,15 @@ class ValidationListener(StepListener, SamplesListener, Protocol):
 
 
 def steps_of(request: ValidateRequest) -> tuple[Step, ...]:
-    """What takes long and rarely fails comes last in its gate."""
-    return (*builds_gate.STEPS, *performs_gate.steps(request.workloads))
+    """What takes long and rarely decides comes last."""
+    steps = (
+        *builds_gate.STEPS,
+        *installs_gate.STEPS,
+        *works_gate.STEPS,
+        *safe_gate.STEPS,
+        *performs_gate.steps(request.workloads),
+    )
+    return tuple(sorted(steps, key=lambda step: step.name == LAST))
 
 
 def validate(
