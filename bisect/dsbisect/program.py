@@ -63,12 +63,17 @@ def judged(code: object) -> int:
             return SKIP
 
 
+def validated(code: object) -> int:
+    """The exit code of `validate` and `verify`."""
+    number = code if isinstance(code, int) else int(bool(code))
+    return VALIDATED.get(number, number)
+
+
 def _validated_run() -> NoReturn:
     try:
         _run()
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 1 if end.code else 0
-        sys.exit(VALIDATED.get(code, code))
+        sys.exit(validated(end.code))
 
 
 def _judged_run() -> int:

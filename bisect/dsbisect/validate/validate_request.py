@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsbisect.validate.given_packages import check_given
 from dsbuilds.build_request import check_rows
 from dsharness.errors import UsageError
 from dsharness.model import BuildSpec, Matrix, Row, Settings, SystemName, Workload
@@ -60,5 +61,6 @@ def check_request(request: ValidateRequest) -> None:
             "--package takes packages as they are, so nothing is left to build",
             hint="leave out --edit, --patch, --source and --driver",
         )
+    check_given(request.packages, row)
     if request.spec is not None:
         check_rows(request.matrix, (request.patched_row,))

@@ -40,7 +40,7 @@ def page_text(validation: Validation) -> str:
             headline=HEADLINES[validation.answer],
             why=_why(validation),
             speed=_named(validation, "speed-"),
-            security=_named(validation, "guess-cost"),
+            security=_named(validation, "new-passwords"),
             gates=[(gate, QUESTIONS[gate], validation.of(gate)) for gate in Gate],
         )
     )

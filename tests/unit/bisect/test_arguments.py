@@ -21,6 +21,7 @@ COMMITS = ("bisect", "commits", "--repo", "https://host/389", "--good", "a", "--
 JUDGE = ("judge", "HEAD", "--repo", "https://host/389", "--good", "a", "--bad", "b")
 PLAN = ("plan", "--drop", "5")
 MEASURE = ("measure", "debian-13")
+VALIDATE = ("validate", "--row", "debian-13")
 WRONG = (
     (("--edit", "default-sheme=SSHA512"), "no edit 'default-sheme'. Perhaps you meant"),
     (("--edit", "default-scheme"), "edit default-scheme needs a value"),
@@ -89,6 +90,20 @@ CASES = (
     (BUILD, ("--export", "notes.txt/out"), "--export notes.txt/out"),
     (BUILD, ("--measure", "--export", "here"), "--export and --measure are two commands"),
     (("measure", "debain-13"), (), "no row 'debain-13'"),
+    *((VALIDATE, *wrong) for wrong in WRONG if wrong[0][0] != "--workload"),
+    (VALIDATE, (), "nothing is named that would change the row's packages"),
+    (VALIDATE, ("--driver", "tree"), "tree"),
+    (VALIDATE, ("--edit", "rust-rounds=1", "--source", "x.src.rpm"), "x.src.rpm: there is no such"),
+    (VALIDATE, ("--edit", "rust-rounds=1", "--package", "a.deb"), "--package takes packages as"),
+    (VALIDATE, ("--package", "none.deb"), "none.deb"),
+    (VALIDATE, ("--edit", "rust-rounds=1", "--profile", "bind"), "no profile 'bind'"),
+    (VALIDATE, ("--edit", "rust-rounds=1", "--margin", "0"), "--margin"),
+    (VALIDATE, ("--edit", "rust-rounds=1", "--pairs", "1"), "--pairs"),
+    (VALIDATE, ("--edit", "rust-rounds=1", "--key", "none.pem"), "none.pem: not a private key"),
+    (VALIDATE, ("--edit", "rust-rounds=1", "--key", "notes.txt"), "notes.txt: not a private key"),
+    (("validate", "--row", "debian-13-openldap", "--edit", "x=1"), (), "no stock packages"),
+    (("validate", "--row", "debian-13-patched", "--edit", "x=1"), (), "no row"),
+    (("verify", "none.json", "a.deb", "--key", "none.pub"), (), "none.pub: not a public key"),
 )
 
 

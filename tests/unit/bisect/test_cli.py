@@ -28,7 +28,7 @@ ROW = {
 }
 COMMANDS = (
     "doctor", "measure", "plan", "build make", "build list", "build survey", "judge", "reproduce",
-    "report",
+    "report", "validate", "verify",
     "log", "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
     "bisect commits",

@@ -16,7 +16,7 @@ from shipped import MATRIX
 
 from dsbisect.cli.commits import bisect_commits
 from dsbisect.cli.judge import judge
-from dsbisect.program import judged, main
+from dsbisect.program import NOT_TO_BE_SHIPPED, VALIDATION_OPEN, judged, main, validated
 from dsharness.errors import ExitCode, MatrixError, SourceError
 
 for later in (
@@ -59,6 +59,18 @@ def test_no_error_of_the_lab_blames_a_commit(code):
 )
 def test_what_a_status_means(code, meant):
     assert judged(code) == meant
+
+
+@pytest.mark.parametrize(
+    ("code", "meant"),
+    [
+        (0, 0), (None, 0), (NOT_TO_BE_SHIPPED, 1), (VALIDATION_OPEN, 3), (ExitCode.INCONCLUSIVE, 3),
+        (ExitCode.INTERNAL, 70), (ExitCode.MATRIX, 78), (ExitCode.USAGE, 2), ("x", 70),
+        (ExitCode.INTERRUPTED, 130), (ExitCode.UNTRUSTED, 19),
+    ],
+)  # fmt: skip
+def test_no_error_of_the_lab_is_an_answer_of_validate(code, meant):
+    assert validated(code) == meant
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,179 @@
+"""Steps run once, errors become checks, and what was found is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from shipped import MATRIX
+from watchers import RecordingWatcher
+
+from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.step import Step
+from dsbisect.validate.step_run import run_steps
+from dsbisect.validate.trial import Trial
+from dsbuilds.failure_reason import UnbuildableError
+from dsharness.containers.engine import Engine
+from dsharness.errors import (
+    BuildError,
+    DeadlineError,
+    DiskFullError,
+    EditError,
+    InstanceError,
+)
+from dsharness.model import Build, DriverName, Image, Provenance
+from dsresults.store import Store
+
+ENGINE = Engine(
+    podman_version="5.0.0",
+    rootless=True,
+    cgroups="v2",
+    runtime="crun",
+    pins_cpus=True,
+    limits_memory=True,
+)
+
+
+@dataclass
+class Told:
+    began_: list[str] = field(default_factory=list)
+    recalled_: list[str] = field(default_factory=list)
+    left: list[float] = field(default_factory=list)
+
+    def began(self, title: str, left_s: float) -> None:
+        self.began_.append(title)
+        self.left.append(left_s)
+
+    def found(self, check: Check) -> None: ...
+
+    def recalled(self, title: str) -> None:
+        self.recalled_.append(title)
+
+
+class MadeTrial(Trial):
+    """A trial whose packages were made, or could not be."""
+
+    error: Exception | None = None
+
+    @property
+    def made(self) -> tuple[Build, Image]:  # type: ignore[override]
+        if self.error:
+            raise self.error
+        provenance = Provenance(
+            driver=DriverName.DEB, source="s", tree="t", toolchain="i", clean=True, seconds=1.0,
+            built_at="2026-01-01T00:00:00+00:00", log="l",
+        )  # fmt: skip
+        build = Build(key="b1", folder="/nowhere", content="c", provenance=provenance)
+        return build, Image(candidate_id="patched", reference="r", key="p1")
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> MadeTrial:
+    row = MATRIX.row("debian-13")
+    made = MadeTrial(
+        engine=ENGINE, matrix=MATRIX, row=row, patched_row=row, workloads=(),
+        settings=MATRIX.settings[0], margin_pct=2.0, max_pairs=8, accept_weaker=False,
+        folder=tmp_path, store=Store.open(tmp_path / "store.db"), watcher=RecordingWatcher(),
+        progress=print,
+    )  # fmt: skip
+    made.stock = Image(candidate_id=row.id, reference="r", key="s1")
+    return made
+
+
+def step_of(gate: Gate, *ends: Status | Exception, name: str = "one", **more: object) -> Step:
+    """Ends in these ways, one for each time it is run."""
+    left = list(ends)
+
+    def run(trial: Trial) -> Sequence[Check]:
+        del trial
+        end = left.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return [Check(gate=gate, name=name, status=end, found="it was seen")]
+
+    facts = {"gate": gate, "name": name, "title": f"doing {name}", "seconds": 10.0, "run": run}
+    return Step(**(facts | more))
+
+
+def test_what_was_found_is_not_looked_for_again(trial):
+    step, told = step_of(Gate.WORKS, Status.PASSED), Told()
+    first = run_steps(trial, [step], told)
+    assert run_steps(trial, [step], told) == first
+    assert told.recalled_ == ["doing one"]
+
+
+def test_what_was_open_is_tried_again(trial):
+    step = step_of(Gate.WORKS, Status.INCONCLUSIVE, Status.PASSED)
+    assert run_steps(trial, [step], Told())[0].status is Status.INCONCLUSIVE
+    assert run_steps(trial, [step], Told())[0].status is Status.PASSED
+
+
+@pytest.mark.parametrize("changed", ["margin_pct", "revision"])
+def test_a_step_that_depends_on_what_changed_is_run_again(trial, changed):
+    ends = (Status.PASSED, Status.FAILED)
+    step = step_of(Gate.WORKS, *ends, depends=("margin_pct",))
+    run_steps(trial, [step], Told())
+    if changed == "margin_pct":
+        trial.margin_pct = 3.0
+    else:
+        step = Step(**{**step.__dict__, "revision": 2})
+    assert run_steps(trial, [step], Told())[0].status is Status.FAILED
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (EditError("there is no such function"), Status.FAILED),
+        (BuildError("the edit has no effect"), Status.FAILED),
+        (InstanceError("it did not start"), Status.INCONCLUSIVE),
+        (DeadlineError("it took too long"), Status.INCONCLUSIVE),
+    ],
+)
+def test_only_what_the_change_itself_does_wrong_fails(trial, error, status):
+    [check] = [c for c in run_steps(trial, [step_of(Gate.WORKS, error)], Told()) if c.name == "one"]
+    assert check.status is status
+    assert check.found == error.message
+    assert check.advice
+
+
+def test_a_full_disk_ends_it_and_is_no_finding(trial):
+    after = step_of(Gate.SAFE, Status.PASSED, name="two")
+    with pytest.raises(DiskFullError):
+        run_steps(trial, [step_of(Gate.WORKS, DiskFullError("full")), after], Told())
+
+
+def test_what_cannot_be_built_leaves_the_other_gates_not_run(trial):
+    trial.error = UnbuildableError("unbuildable: main.c:1: error: ?", log=Path("/a/log"))
+    checks = run_steps(trial, [step_of(Gate.WORKS, Status.PASSED)], Told())
+    assert checks[0].status is Status.FAILED
+    assert checks[0].evidence == ("/a/log",)
+    assert {check.gate: check.status for check in checks[1:]} == dict.fromkeys(
+        [gate for gate in Gate if gate is not Gate.BUILDS], Status.NOT_RUN
+    )
+    assert all("main.c:1" in check.found for check in checks)
+
+
+def test_a_build_that_was_killed_is_no_failure_of_the_patch(trial):
+    trial.error = UnbuildableError("the build was ended: Killed")
+    trial.error.lasting = False
+    assert run_steps(trial, [], Told())[0].status is Status.INCONCLUSIVE
+
+
+def test_a_check_that_stops_leaves_the_rest_not_run(trial):
+    def run(trial: Trial) -> Sequence[Check]:
+        del trial
+        why = {"found": "it does not start", "stops": True}
+        return [Check(gate=Gate.INSTALLS, name="upgrade", status=Status.FAILED, **why)]
+
+    stopping = Step(gate=Gate.INSTALLS, name="upgrade", title="t", seconds=1.0, run=run)
+    checks = run_steps(trial, [stopping, step_of(Gate.WORKS, Status.PASSED)], Told())
+    assert [check.status for check in checks if check.gate is Gate.WORKS] == [Status.NOT_RUN]
+
+
+def test_the_time_left_shrinks_with_each_step(trial):
+    told = Told()
+    names = ["a", "b", "c"]
+    run_steps(trial, [step_of(Gate.WORKS, Status.PASSED, name=n) for n in names], told)
+    assert told.left == sorted(told.left, reverse=True)

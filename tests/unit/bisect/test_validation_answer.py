@@ -1,0 +1,128 @@
+"""What follows from the checks: the answer, the page, JUnit, and the statement."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+from goldens import assert_golden
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsbisect.validate.answer_files import statement_of
+from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.junit_file import junit_text
+from dsbisect.validate.validation_page import page_text
+from dsbisect.validate.validation_result import Answer, PackageFile, Validation
+
+STATUSES = st.sampled_from(list(Status))
+
+
+def check_of(
+    gate: Gate, status: Status = Status.PASSED, name: str = "one", **more: object
+) -> Check:
+    facts: dict[str, object] = {"found": f"{gate} is {status}", "advice": "read <this> & that"}
+    return Check.model_validate({"gate": gate, "name": name, "status": status} | facts | more)
+
+
+def validation_of(*checks: Check) -> Validation:
+    return Validation(
+        row="debian-13",
+        change="rust-rounds=10000",
+        stock="389-ds-base 3.1.2-1",
+        patched="3.1.2-1+dsbisect1",
+        packages=(PackageFile(name="389-ds-base_3.1.2.deb", sha256="ab" * 32),),
+        command="dsbisect validate --row debian-13 --edit rust-rounds=10000",
+        started_at="2026-01-02T03:04:05+00:00",
+        seconds=1000.0,
+        checks=checks,
+    )
+
+
+def passed(*without: Gate) -> list[Check]:
+    return [check_of(gate) for gate in Gate if gate not in without]
+
+
+def test_all_gates_passed_is_ship():
+    assert validation_of(*passed()).answer is Answer.SHIP
+
+
+def test_a_warning_does_not_hold_it_back():
+    warned = check_of(Gate.SAFE, Status.WARNED, "two")
+    assert validation_of(*passed(), warned).answer is Answer.SHIP
+
+
+@pytest.mark.parametrize("gate", Gate)
+def test_one_failure_anywhere_is_do_not_ship(gate):
+    failed = check_of(gate, Status.FAILED, "two")
+    open_ = check_of(Gate.WORKS, Status.INCONCLUSIVE, "three")
+    assert validation_of(*passed(), failed, open_).answer is Answer.DO_NOT_SHIP
+
+
+@pytest.mark.parametrize("gate", Gate)
+def test_a_gate_that_was_not_run_is_no_pass(gate):
+    assert validation_of(*passed(gate)).answer is Answer.INCONCLUSIVE
+    skipped = check_of(gate, Status.NOT_RUN)
+    assert validation_of(*passed(gate), skipped).answer is Answer.INCONCLUSIVE
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(Gate)), STATUSES), max_size=12))
+def test_ship_means_that_every_gate_passed_something(found):
+    validation = validation_of(*(check_of(gate, status) for gate, status in found))
+    if validation.answer is Answer.SHIP:
+        assert {gate for gate, status in found if status in {Status.PASSED, Status.WARNED}} == set(
+            Gate
+        )
+        assert not {Status.FAILED, Status.INCONCLUSIVE} & {status for _, status in found}
+
+
+def all_kinds() -> Validation:
+    return validation_of(
+        check_of(Gate.BUILDS, name="package", figures={"seconds": 300}),
+        check_of(Gate.BUILDS, Status.WARNED, "reproducible", details=("a line <b>", "another")),
+        check_of(Gate.INSTALLS, Status.FAILED, "upgrade", evidence=("evidence/log.txt", "/a/log")),
+        check_of(Gate.WORKS, Status.NOT_RUN, "gate"),
+        check_of(Gate.PERFORMS, Status.INCONCLUSIVE, "speed-bind-one"),
+        check_of(Gate.SAFE, name="new-passwords"),
+    )
+
+
+def test_the_page():
+    assert_golden("validate/validation.html", page_text(all_kinds()))
+
+
+def test_nothing_of_a_package_is_read_as_html():
+    evil = check_of(Gate.WORKS, found="<script>alert(1)</script>", details=("<img src=x>",))
+    page = page_text(validation_of(evil))
+    assert "<script" not in page
+    assert "<img" not in page
+
+
+def test_junit_counts_what_failed_what_is_open_and_what_was_not_run():
+    root = ET.fromstring(junit_text(all_kinds()))
+    assert root.attrib | {"name": ""} == {
+        "name": "", "tests": "6", "failures": "1", "errors": "1", "skipped": "1",
+    }  # fmt: skip
+    assert [suite.get("name") for suite in root] == [gate.value for gate in Gate]
+    failure = root.find("./testsuite[@name='installs']/testcase/failure")
+    assert failure is not None
+    assert failure.get("message") == "installs is failed"
+    assert "read <this> & that" in (failure.text or "")
+
+
+@given(st.text())
+def test_junit_can_hold_any_text(text):
+    ET.fromstring(junit_text(validation_of(check_of(Gate.WORKS, found=text))))
+
+
+def test_a_statement_binds_the_packages_to_the_report(tmp_path):
+    package = tmp_path / "a.deb"
+    package.write_bytes(b"a")
+    (tmp_path / "report.json").write_text("{}")
+    made = statement_of(validation_of(*passed()), tmp_path, [package])
+    assert made.predicate.result == "PASSED"
+    assert [each.name for each in made.subject] == ["a.deb"]
+    assert [each.name for each in made.predicate.configuration] == ["report.json"]
+    assert statement_of(all_kinds(), tmp_path, [package]).predicate.result == "FAILED"
+    warned = validation_of(*passed(), check_of(Gate.SAFE, Status.WARNED, "two"))
+    assert statement_of(warned, tmp_path, [package]).predicate.result == "WARNED"
