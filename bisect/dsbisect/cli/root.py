@@ -52,12 +52,11 @@ COMMANDS = {
     ),
     "validate": Lazy(
         place="validate:validate",
-        summary="May a patched package be shipped? Build, upgrade, use, measure: 0 yes, 1 no, "
-        "3 open.",
+        summary="Tell whether a patched package may be shipped: 0 yes, 1 no, 3 not known yet.",
     ),
     "verify": Lazy(
         place="validate:verify",
-        summary="Check that packages are those that a signed validation is about.",
+        summary="Check that packages are those of a signed validation, and what it said.",
     ),
     "judge": Lazy(
         place="judge:judge",

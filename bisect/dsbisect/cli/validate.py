@@ -69,10 +69,9 @@ def validate(  # noqa: PLR0913 - each is an option
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """May a patched package be shipped? 0: yes, 1: no, 3: not known yet.
+    """Tell whether a patched package may be shipped: 0 yes, 1 no, 3 not known yet.
 
-    Builds it, installs it, upgrades to it, uses it, measures it, and says what it does to
-    security. The folder gets report.html, report.json, junit.xml, the packages, and with --key
+    Builds it, upgrades to it, uses it, measures it, and says what it does to security. The folder gets report.html, report.json, junit.xml, the packages, and with --key
     attestation.json. Stopped anywhere, the same command goes on.
 
     Example: dsbisect validate --row debian-13 --edit rust-rounds=10000 --accept-weaker
@@ -125,7 +124,7 @@ def verify(
     key: Annotated[Path, typer.Option("--key", help="The public ed25519 key (PEM) of who signed.")],
     as_json: AsJson = False,
 ) -> None:
-    """Check that these packages were validated, by whom the key says, and with which answer.
+    """Check that packages are those of a signed validation, and what it said.
 
     Example: dsbisect verify attestation.json 389-ds-base_3.1.2_amd64.deb --key key.pub
     """
