@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError, WorkloadError
 from dsharness.loads import LOADS
+from dsharness.machine.hardware_counter import host_counts
 from dsharness.machine.host import CpuPlan, available_cpus, plan_cpus
 from dsharness.measure.duet import Seats, duet_seats
 from dsharness.measure.metrics import INSTRUCTIONS
@@ -41,7 +42,7 @@ class LabPlan:
     ) -> LabPlan:
         """For this machine: in duets if there are enough CPUs; counted if the metric is that."""
         cpus = available_cpus()
-        counting = metric == INSTRUCTIONS.name
+        counting = metric == INSTRUCTIONS.name and not host_counts()
         seats = None
         if duet and not counting:
             seats = duet_seats(cpus, can_move=engine.moves_cpus)

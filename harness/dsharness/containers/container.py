@@ -91,15 +91,18 @@ class Container:
         stdin: str | None = None,
         limit_s: float = EXEC_LIMIT_S,
         keep_bytes: int | None = None,
+        behind: tuple[str, ...] = (),
     ) -> Completed:
         """Run a command inside; a failing command is the caller's to judge.
 
-        ``keep_bytes`` bounds what is kept of a command that may say anything.
+        ``keep_bytes`` bounds what is kept of a command that may say anything. ``behind`` are the
+        words of a program of this machine that starts it.
         """
         flags = [*(["--user", user] if user else []), *(["--interactive"] if stdin else [])]
         return self.engine.podman(
             "exec", *flags, self.name, *command,
             stdin=stdin, deadline=Deadline.after(limit_s), log=self.log, keep_bytes=keep_bytes,
+            behind=behind,
         )  # fmt: skip
 
     def must(self, *command: str, what: str, stdin: str | None = None) -> str:

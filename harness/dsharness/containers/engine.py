@@ -46,10 +46,13 @@ class Engine:
         log: Path | None = None,
         cleanup: bool = False,
         keep_bytes: int | None = None,
+        behind: tuple[str, ...] = (),
     ) -> Completed:
+        """Run podman, ``behind`` another program's words if there are some."""
         return self._call(
-            "podman", args, deadline, stdin, log, cleanup=cleanup, keep_bytes=keep_bytes
-        )
+            "podman", args, deadline, stdin, log,
+            cleanup=cleanup, keep_bytes=keep_bytes, behind=behind,
+        )  # fmt: skip
 
     def buildah(
         self,
@@ -94,9 +97,10 @@ class Engine:
         *,
         cleanup: bool,
         keep_bytes: int | None,
+        behind: tuple[str, ...] = (),
     ) -> Completed:
         done = run(
-            [program, *args],
+            [*behind, program, *args],
             cwd=_quiet_folder(),
             deadline=deadline,
             stdin=stdin,

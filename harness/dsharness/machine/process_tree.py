@@ -18,6 +18,7 @@ class ProcessTree:
     cpu_us: float  # in the kernel's steps of 10 ms
     faults: int  # pages that the kernel had to find for it, without reading a disk
     resident_bytes: int
+    pids: tuple[int, ...] = ()
 
 
 def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
@@ -28,16 +29,18 @@ def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
     children: dict[int, list[int]] = {}
     for child, fields in every.items():
         children.setdefault(fields[PARENT], []).append(child)
-    tree, queue = [], [pid]
+    pids, queue = [], [pid]
     while queue:
         current = queue.pop()
-        tree.append(every[current])
+        pids.append(current)
         queue += children.get(current, [])
+    tree = [every[each] for each in pids]
     tick_us = 1_000_000 / os.sysconf("SC_CLK_TCK")
     return ProcessTree(
         cpu_us=sum(fields[USER] + fields[SYSTEM] for fields in tree) * tick_us,
         faults=sum(fields[FAULTS] for fields in tree),
         resident_bytes=sum(fields[PAGES] for fields in tree) * os.sysconf("SC_PAGE_SIZE"),
+        pids=tuple(pids),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
 from dsharness.loads.run_size import run_size
 from dsharness.machine.calibrator import Calibrator
 from dsharness.machine.cgroups import frozen_file, is_frozen
+from dsharness.machine.hardware_counter import counting, host_counts, parse_count
 from dsharness.machine.host import Clocks, CpuPlan, read_ticks
 from dsharness.machine.process_tree import ProcessTree, process_tree
 from dsharness.measure.gate import Conditions, RunEvidence, disturbances, load_bound, objections
@@ -29,6 +31,7 @@ from dsharness.measure.metrics import (
     CPU,
     FAULTS,
     GROWTH,
+    INSTRUCTIONS,
     LATENCY,
     MEMORY,
     MEMORY_AT_REST,
@@ -134,6 +137,7 @@ class Run:
     load_cpus: int
     before: ProcessTree | None = None  # the server's processes
     after: ProcessTree | None = None
+    instructions: int | None = None  # where the CPU counts them
 
     @property
     def active_s(self) -> float:
@@ -178,7 +182,7 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
     # next to the load on either side, so that nothing of our own looks is in it
     cpu_before_us = _known(instance.meter.used_us)
     with Calibrator(cpus.server, paused=lambda: at.paused) as calibrator:
-        report = execute_load(at, workload, size)
+        report, instructions = _counted_load(at, workload, size, tree_before)
         cpu_after_us = _known(instance.meter.used_us)
     tree_after = _known(tree)
     later = Clocks.read()
@@ -217,6 +221,7 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
         load_cpus=len(cpus.load),
         before=tree_before,
         after=tree_after,
+        instructions=instructions,
     )
 
 
@@ -278,6 +283,7 @@ def _metrics(
         LATENCY: _mean_latency_us(runs, operations),
         CPU: cpu_us,
         CLIENT_CPU: _per(_total(run.report.client_cpu_us for run in runs), operations),
+        INSTRUCTIONS: _per(_total(run.instructions for run in runs), operations),
         MEMORY_AT_REST: at.at_rest.resident_bytes / MIB if at.at_rest else None,
         **_memory(runs, operations),
     }
@@ -326,11 +332,26 @@ def _calibrator_us(runs: Sequence[Run]) -> float | None:
     return sum(cost for cost in costs if cost) / units
 
 
-def execute_load(at: Bench, workload: Workload, extent: Extent) -> LoadReport:
+def execute_load(
+    at: Bench, workload: Workload, extent: Extent, behind: tuple[str, ...] = ()
+) -> LoadReport:
     """One run of the load tool, bounded in time."""
     load = _load(workload)
     argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, extent)
-    return load.parse(at.load.execute(*argv, limit_s=extent.limit_s + load.grace_s + 15).stdout)
+    limit_s = extent.limit_s + load.grace_s + 15
+    return load.parse(at.load.execute(*argv, limit_s=limit_s, behind=behind).stdout)
+
+
+def _counted_load(
+    at: Bench, workload: Workload, extent: Extent, server: ProcessTree | None
+) -> tuple[LoadReport, int | None]:
+    """The run, and the instructions of the server meanwhile where the CPU counts them."""
+    if server is None or not host_counts():
+        return execute_load(at, workload, extent), None
+    with tempfile.TemporaryDirectory(prefix="dsb-perf-") as folder:
+        out = Path(folder) / "count"
+        report = execute_load(at, workload, extent, counting(server.pids, out))
+        return report, parse_count(out)
 
 
 def _load(workload: Workload) -> Load:
