@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dsbuilds.drivers.package_build import INDEX, PACKAGES
 from dsbuilds.sandbox.build_output import copy_output
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, work_folder
+from dsharness.model import Build, DriverName, Image, Provenance
 from dsimages.buildah import Workshop
 
+NAMES = ("389-ds-base", "389-ds-base-libs", "python3-lib389")
 # For each package: unpack it, change it, give it and what depends on it a later version.
 REPACK = """#!/bin/sh
 set -eu
+cd /build
 mkdir packages tree
 for deb in /packages/*.deb; do
     rm -rf tree
@@ -21,6 +25,33 @@ for deb in /packages/*.deb; do
     (cd tree && change)
     sed -i "s/$(printf %s "$old" | sed 's/[.+~]/[&]/g')/$old+dsbisect9/g" tree/DEBIAN/control
     dpkg-deb -Zgzip -z1 -b --root-owner-group tree packages >/dev/null
+done
+"""
+REPACK_RPM = r"""#!/bin/sh
+set -eu
+cd /build
+export HOME=/tmp
+mkdir packages
+asked() { rpm --dbpath /tmp/rpmdb --nosignature -qp "$@"; }
+for rpm in /packages/*.rpm; do
+    name=$(asked --qf '%{NAME}' "$rpm")
+    version=$(asked --qf '%{VERSION}' "$rpm") release=$(asked --qf '%{RELEASE}' "$rpm")
+    rm -rf tree
+    mkdir tree
+    rpm2cpio "$rpm" | (cd tree && cpio -idm --quiet)
+    {
+        printf '%s\n' "Name: $name" "Version: $version" "Release: $release.again" \
+            'Summary: s' 'License: MIT' 'AutoReqProv: no' '%define debug_package %{nil}' \
+            '%define __os_install_post %{nil}' '%define _build_id_links none'
+        asked --requires "$rpm" | grep -v '^rpmlib(' |
+            sed "s/^/Requires: /; s/= $version-$release\$/= $version-$release.again/"
+        asked --provides "$rpm" | grep -v "^$name" | sed 's/^/Provides: /'
+        printf '%s\n' '%description' d '%install' "cp -a $PWD/tree/. %{buildroot}/" '%files'
+        find tree '(' ! -type d -o -empty ')' -printf '"/%P"\n'
+    } >"$name.spec"
+    rpmbuild -bb --quiet --nodeps --dbpath /tmp/rpmdb --define "_topdir $PWD/top" \
+        --define "_rpmdir $PWD/out" "$name.spec"
+    mv out/*/*.rpm packages
 done
 """
 CHANGES = {
@@ -47,15 +78,39 @@ CHANGES = {
 
 def repacked(at: Workshop, tools: str, stock: Path, change: str, target: Path) -> tuple[Path, ...]:
     """The packages in ``target``, from those in ``stock``."""
-    script = target.with_suffix(".sh")
     body = f"change() {{\n{CHANGES[change]}\n}}\n"
-    script.write_text(REPACK.replace("set -eu\n", f"set -eu\n{body}", 1), encoding="utf-8")
+    return _made(at, tools, stock, REPACK.replace("set -eu\n", f"set -eu\n{body}", 1), target)
+
+
+def repacked_rpms(at: Workshop, tools: str, stock: Path, target: Path) -> tuple[Path, ...]:
+    """The same RPMs with a later release."""
+    return _made(at, tools, stock, REPACK_RPM, target)
+
+
+def _made(at: Workshop, tools: str, stock: Path, text: str, target: Path) -> tuple[Path, ...]:
+    script = target.with_suffix(".sh")
+    script.write_text(text, encoding="utf-8")
     script.chmod(0o755)
-    with work_folder() as build:
+    with work_folder() as work:
+        build = work / "build"
+        build.mkdir()
         said = confined_run(
             at, tools, script,
             build=build, volumes=((stock, "/packages", "ro"),), limits=Limits(time_s=300),
         )  # fmt: skip
         assert said is None, said
-        copy_output(build, "packages", target=target, keep=lambda entry: True)
-    return tuple(sorted(target.glob("*.deb")))
+        copy_output(build, "packages", target=target)
+    return tuple(sorted(target.iterdir()))
+
+
+def build_named_as(stock: Image, folder: Path) -> Build:
+    """A build of the stock packages' names only: enough to ask for the stock packages."""
+    repository = folder / PACKAGES
+    repository.mkdir(parents=True)
+    lines = [f"{name}\t{stock.packages[name]}\t{name}.deb\n" for name in NAMES]
+    (repository / INDEX).write_text("".join(lines), encoding="utf-8")
+    nothing = Provenance(
+        driver=DriverName.DEB, source="-", tree="-", toolchain="-",
+        clean=True, seconds=0.0, built_at="-", log="-",
+    )  # fmt: skip
+    return Build(key="stock", folder=str(folder), content="stock", provenance=nothing)

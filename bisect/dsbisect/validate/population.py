@@ -96,9 +96,10 @@ def _scheme_users(directory: Directory, prefix: str) -> Iterator[SchemeUser]:
     for scheme in schemes_of(directory):
         if _set_scheme(directory, scheme):
             user = _added(directory, f"{prefix}{scheme.lower()}", scheme)
-            # One that only reads old values stores in another way.
             if stores(user.stored, scheme):
                 yield user
+            else:  # a scheme that only reads old values
+                directory.connection.delete(user.dn)
 
 
 def stores(stored: str, scheme: str) -> bool:

@@ -32,7 +32,7 @@ from dsharness.model import Promise
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import REPOSITORY, labels_of
 
-REVISION = 1
+REVISION = 2
 SHOWN = 40  # lines of what changed
 NEW = "new-"
 START_ADVICE = (
@@ -183,9 +183,10 @@ class _Upgrade:
         with self.server.manager() as directory:
             new = add_default_user(directory, f"{NEW}default")
             users = (*add_scheme_users(directory, NEW), new)
-            dump = dump_of(directory)
         yield new_password_check(self.trial.build.promise, old.stored, new.stored)
         yield from binding_checks(self.server, users, Gate.INSTALLS, of="new-users")
+        with self.server.manager() as directory:
+            dump = dump_of(directory)
         known = (*self.before.population.users, *users)
         store(self.server.box, Population(users=known, dump=dump))
 

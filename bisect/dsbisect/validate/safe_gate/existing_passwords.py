@@ -36,8 +36,8 @@ def existing_check(before: str, after: str) -> Check:
     old, new = parse_stored(before), parse_stored(after)
     if before == after:
         found = (
-            f"passwords that stock stored ({old}) stay as they are until their owners change them: "
-            "the patch makes them neither weaker nor faster"
+            f"passwords that stock stored by default ({old}) stay as they are until their owners "
+            "change them: the patch makes them neither weaker nor faster"
         )
         return Check(gate=Gate.SAFE, name=NAME, status=Status.PASSED, found=found)
     costs = guess_cost(before), guess_cost(after)

@@ -45,10 +45,11 @@ def default_check(stock_value: str, patched_value: str, *, accepted: bool) -> Ch
     if stock is None or patched is None:
         return _unknown(stock_value, patched_value)
     times = ratio(patched, stock)
+    in_stock = "the same as" if times == 1.0 else f"{shown(times)} of what it costs"
     found = (
         f"new passwords: stock stores {stock.stored}, patched {patched.stored}; a guess costs "
-        f"{shown(times)} of what it costs in stock, and {shown(patched.of_owasp)} of OWASP's "
-        f"figure (stock: {shown(stock.of_owasp)})"
+        f"{in_stock} in stock, and {shown(patched.of_owasp)} of OWASP's figure "
+        f"(stock: {shown(stock.of_owasp)})"
     )
     figures: dict[str, Figure] = {
         "stock": str(stock.stored), "patched": str(patched.stored),

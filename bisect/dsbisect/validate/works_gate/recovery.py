@@ -91,7 +91,8 @@ def crash_check(acknowledged: int, listed: frozenset[str], found: int, counted: 
 
 def verified_check(status: int, words: str) -> Check:
     """What the server's own verification of its database says; not every version has one."""
-    last = (words.strip().splitlines() or ["nothing"])[-1]
+    lines = [line.strip() for line in words.splitlines() if "INFO - " not in line and line.strip()]
+    last = (lines or ["no more words"])[-1]
     if status == 0:
         return _check("database-verified", Status.PASSED, f"dbverify finds no fault: {last}")
     if any(mark in words.lower() for mark in NO_VERIFY):

@@ -13,7 +13,7 @@ from dsbisect.validate.directory_dump import differences, dump_of
 from dsbisect.validate.populated_image import populated
 from dsbisect.validate.population import SchemeUser, add_scheme_users
 from dsbisect.validate.trial import Trial
-from dsbisect.validate.user_binds import right_check, wrong_check
+from dsbisect.validate.user_binds import right_check, wrong, wrong_check
 from dsbisect.validate.validated_server import (
     PartnerDirsrv,
     ValidatedServer,
@@ -96,7 +96,6 @@ class _Pair:
                 lambda: _all_there(other, users), Deadline.after(CROSSING_LIMIT_S),
                 what=f"{len(users)} users that were {of.replace('-', ' ')}",
             )  # fmt: skip
-        yield from _binds(source, users, f"{of}-on-own-side")
         yield from _binds(target, users, f"{of}-on-other-side")
 
     def _same(self) -> Check:
@@ -163,7 +162,7 @@ def initialised(directory: Directory) -> bool | None:
     values = directory.read(
         _agreement(directory), "nsds5replicaLastInitStatus", "nsds5BeginReplicaRefresh"
     )
-    status = values.get("nsds5replicaLastInitStatus", [""])[0]
+    status = "".join(values.get("nsds5replicaLastInitStatus", ()))
     if values.get("nsds5BeginReplicaRefresh") or not status:
         return None
     if not status.startswith(DONE):
@@ -180,7 +179,7 @@ def _all_there(directory: Directory, users: Sequence[SchemeUser]) -> bool | None
 def _binds(server: ValidatedServer, users: Sequence[SchemeUser], of: str) -> Iterator[Check]:
     refused = [user for user in users if not server.binds(user.dn, user.password)]
     yield right_check(users, refused, Gate.WORKS, of).model_copy(update={"stops": False})
-    let_in = [user for user in users if server.binds(user.dn, f"{user.password}x")]
+    let_in = [user for user in users if server.binds(user.dn, wrong(user))]
     if let_in:
         yield wrong_check(users, let_in, Gate.WORKS, of)
 
