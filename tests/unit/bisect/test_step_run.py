@@ -7,32 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from shipped import MATRIX
-from watchers import RecordingWatcher
+from trials import MadeTrial, trial_in
 
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.step import Step
 from dsbisect.validate.step_run import run_steps
 from dsbisect.validate.trial import Trial
 from dsbuilds.failure_reason import UnbuildableError
-from dsharness.containers.engine import Engine
 from dsharness.errors import (
     BuildError,
     DeadlineError,
     DiskFullError,
     EditError,
     InstanceError,
-)
-from dsharness.model import Build, DriverName, Image, Provenance
-from dsresults.store import Store
-
-ENGINE = Engine(
-    podman_version="5.0.0",
-    rootless=True,
-    cgroups="v2",
-    runtime="crun",
-    pins_cpus=True,
-    limits_memory=True,
 )
 
 
@@ -52,34 +39,9 @@ class Told:
         self.recalled_.append(title)
 
 
-class MadeTrial(Trial):
-    """A trial whose packages were made, or could not be."""
-
-    error: Exception | None = None
-
-    @property
-    def made(self) -> tuple[Build, Image]:  # type: ignore[override]
-        if self.error:
-            raise self.error
-        provenance = Provenance(
-            driver=DriverName.DEB, source="s", tree="t", toolchain="i", clean=True, seconds=1.0,
-            built_at="2026-01-01T00:00:00+00:00", log="l",
-        )  # fmt: skip
-        build = Build(key="b1", folder="/nowhere", content="c", provenance=provenance)
-        return build, Image(candidate_id="patched", reference="r", key="p1")
-
-
 @pytest.fixture
 def trial(tmp_path: Path) -> MadeTrial:
-    row = MATRIX.row("debian-13")
-    made = MadeTrial(
-        engine=ENGINE, matrix=MATRIX, row=row, patched_row=row, workloads=(),
-        settings=MATRIX.settings[0], margin_pct=2.0, max_pairs=8, accept_weaker=False,
-        folder=tmp_path, store=Store.open(tmp_path / "store.db"), watcher=RecordingWatcher(),
-        progress=print,
-    )  # fmt: skip
-    made.stock = Image(candidate_id=row.id, reference="r", key="s1")
-    return made
+    return trial_in(tmp_path)
 
 
 def step_of(gate: Gate, *ends: Status | Exception, name: str = "one", **more: object) -> Step:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from dsbisect.validate.performs_gate.speed_step import speed_step
+from dsbisect.validate.performs_gate.speed_step import workload_step
 from dsbisect.validate.step import Step
 from dsharness.model import Workload
 
 
 def steps(workloads: Sequence[Workload]) -> tuple[Step, ...]:
     """One for each."""
-    return tuple(speed_step(workload) for workload in workloads)
+    return tuple(workload_step(workload) for workload in workloads)

@@ -22,7 +22,7 @@ SECONDS = 200.0
 GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"
 
 
-def speed_step(workload: Workload) -> Step:
+def workload_step(workload: Workload) -> Step:
     """Its checks of speed and of memory come from the same samples."""
 
     def run(trial: Trial) -> Sequence[Check]:

@@ -1,0 +1,54 @@
+"""A trial whose packages are made already, or cannot be; no container, no build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shipped import MATRIX
+from watchers import RecordingWatcher
+
+from dsbisect.validate.trial import Trial
+from dsharness.containers.engine import Engine
+from dsharness.model import Build, DriverName, Image, Provenance
+from dsresults.store import Store
+
+ENGINE = Engine(
+    podman_version="5.0.0",
+    rootless=True,
+    cgroups="v2",
+    runtime="crun",
+    pins_cpus=True,
+    limits_memory=True,
+)
+
+
+class MadeTrial(Trial):
+    """``error`` is raised by whoever wants the packages."""
+
+    error: Exception | None = None
+
+    @property
+    def made(self) -> tuple[Build, Image]:  # type: ignore[override]
+        if self.error:
+            raise self.error
+        provenance = Provenance(
+            driver=DriverName.DEB, source="s", tree="t", toolchain="i", clean=True, seconds=1.0,
+            built_at="2026-01-01T00:00:00+00:00", log="l",
+        )  # fmt: skip
+        build = Build(key="b1", folder="/nowhere", content="c", provenance=provenance)
+        return build, Image(candidate_id="patched", reference="r", key="p1")
+
+
+def trial_in(folder: Path) -> MadeTrial:
+    folder.mkdir(exist_ok=True)
+    row = MATRIX.row("debian-13")
+    made = MadeTrial(
+        engine=ENGINE, matrix=MATRIX, row=row,
+        patched_row=row.model_copy(update={"id": "debian-13-patched"}),
+        workloads=MATRIX.workloads[:1], settings=MATRIX.settings[0],
+        margin_pct=2.0, max_pairs=60, accept_weaker=False,
+        folder=folder, store=Store.open(folder / "store.db"), watcher=RecordingWatcher(),
+        progress=print,
+    )  # fmt: skip
+    made.stock = Image(candidate_id=row.id, reference="r", key="s1")
+    return made

@@ -1,0 +1,189 @@
+"""What gate 4 says of servers whose truth is known."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from trials import MadeTrial, trial_in
+from worlds import sample_of, with_metric
+
+from dsbisect.validate.check import Check, Status
+from dsbisect.validate.performs_gate import speed_step
+from dsbisect.validate.performs_gate.instruction_ratio import InstructionRatio
+from dsbisect.validate.performs_gate.margin import Comparison
+from dsbisect.validate.performs_gate.speed_words import change_text, verdict_text
+from dsharness.errors import CandidateError
+from dsharness.measure.metrics import GROWTH, MEMORY, RATE
+from dsharness.model import Machine, Procedure, Sample, Setup, Workload
+
+STOCK, PATCHED = "debian-13", "debian-13-patched"
+
+
+@dataclass
+class TwoServers:
+    """A lab of both: ``slower`` is what the patched one costs, ``noise`` what runs stray by."""
+
+    slower: float = 1.0
+    noise: float = 0.02
+    leak: float = 0.0
+    slower_by_rate: float = 1.0
+    failing: str = ""
+    disturbed: bool = False
+    taken: int = 0
+    failures: Mapping[str, CandidateError] = field(default_factory=dict)
+    identities: Mapping[str, str] = field(default_factory=dict)
+    stop_after: int = 10_000
+
+    @property
+    def setup(self) -> Setup:
+        return Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
+
+    def ready(self, candidate: str) -> None: ...
+
+    def samples(
+        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
+    ) -> Iterator[Sample]:
+        for each in candidates:
+            if self.taken >= self.stop_after:
+                raise KeyboardInterrupt
+            self.taken += 1
+            yield self._sample(each, workload, campaign_id, turn)
+
+    def _sample(self, name: str, workload: Workload, campaign_id: str, turn: int) -> Sample:
+        rng = random.Random(f"{name}/{turn}")
+        patched = name == PATCHED
+        cost = (self.slower if patched else 1.0) * rng.lognormvariate(0, self.noise)
+        rate = 1000 / cost / (self.slower_by_rate if patched else 1.0)
+        growth = rng.gauss(0, 20) + (self.leak if patched else 0.0)
+        bad = ("it refused 3 binds",) if name == self.failing else ()
+        sample = sample_of(
+            name, cost, turn,
+            id=f"{campaign_id}/{name}/{turn}", campaign_id=campaign_id, workload_id=workload.id,
+            invalid=bad, disturbed=("it was paused",) if bad and self.disturbed else (),
+        )  # fmt: skip
+        for metric, value in ((RATE, rate), (GROWTH, growth), (MEMORY, 200.0)):
+            sample = with_metric(sample, metric, value)
+        return sample
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> MadeTrial:
+    return trial_in(tmp_path)
+
+
+def checks(
+    trial: MadeTrial, lab: TwoServers, monkeypatch: pytest.MonkeyPatch, counted: float | None = None
+) -> dict[str, Check]:
+    """By name, of a lab; ``counted`` is how many times the instructions are, None: not known."""
+
+    @contextmanager
+    def opened(*_: object, **__: object) -> Iterator[TwoServers]:
+        yield lab
+
+    ratio = InstructionRatio(stock=1e9, patched=1e9 * counted) if counted else None
+    monkeypatch.setattr(speed_step, "opened_lab", opened)
+    monkeypatch.setattr(speed_step, "instruction_ratio", lambda *_: ratio)
+    found = speed_step.workload_step(trial.workloads[0]).run(trial)
+    return {check.name.partition("-")[0]: check for check in found}
+
+
+def test_ten_times_slower_needs_the_fewest_pairs(trial, monkeypatch):
+    lab = TwoServers(slower=10.0)
+    check = checks(trial, lab, monkeypatch)["speed"]
+    assert check.status is Status.FAILED
+    assert "times as slow" in check.found
+    assert lab.taken <= 2 * 8
+
+
+def test_ten_times_faster_passes(trial, monkeypatch):
+    check = checks(trial, TwoServers(slower=0.1), monkeypatch)["speed"]
+    assert check.status is Status.PASSED
+    assert "times as fast" in check.found
+
+
+def test_the_same_passes_when_runs_are_quiet(trial, monkeypatch):
+    check = checks(trial, TwoServers(noise=0.004), monkeypatch)["speed"]
+    assert check.status is Status.PASSED
+    assert "the same within 2 %" in check.found
+
+
+def test_three_per_cent_slower_fails_by_the_count_where_runs_stray_more(trial, monkeypatch):
+    check = checks(trial, TwoServers(slower=1.03, noise=0.04), monkeypatch, 1.0305)["speed"]
+    assert check.status is Status.FAILED
+    assert "the count of instructions decides" in check.found
+    assert "2.05 to 4.05 % slower by instructions" in check.found
+
+
+def test_the_same_count_does_not_hide_what_the_times_show(trial, monkeypatch):
+    check = checks(trial, TwoServers(slower=1.3, noise=0.04), monkeypatch, 1.0)["speed"]
+    assert check.status is Status.FAILED
+
+
+def test_without_a_count_noise_leaves_it_open_and_never_passes(trial, monkeypatch):
+    lab = TwoServers(slower=1.015, noise=0.15)
+    check = checks(trial, lab, monkeypatch)["speed"]
+    assert check.status is Status.INCONCLUSIVE
+    assert "--pairs" in check.advice
+    assert lab.taken == 2 * trial.max_pairs
+
+
+def test_a_leak_of_600_bytes_is_seen_and_none_is_not(trial, monkeypatch):
+    leaking = checks(trial, TwoServers(leak=600, noise=0.004), monkeypatch)["growth"]
+    assert leaking.status is Status.FAILED
+    assert "bytes more in memory" in leaking.found
+    tight = checks(trial_in(trial.folder / "two"), TwoServers(noise=0.004), monkeypatch)["growth"]
+    assert tight.status is Status.PASSED
+
+
+def test_locks_show_in_the_rate(trial, monkeypatch):
+    found = checks(trial, TwoServers(slower_by_rate=1.5, noise=0.004), monkeypatch)
+    assert found["speed"].status is Status.PASSED
+    assert found["rate"].status is Status.WARNED
+
+
+def test_a_patched_server_that_fails_under_load_is_at_fault(trial, monkeypatch):
+    check = checks(trial, TwoServers(failing=PATCHED), monkeypatch)["speed"]
+    assert check.status is Status.FAILED
+    assert "it refused 3 binds" in check.found
+
+
+@pytest.mark.parametrize(
+    "lab", [TwoServers(failing=STOCK), TwoServers(failing=PATCHED, disturbed=True)]
+)
+def test_what_stock_or_the_machine_does_is_no_fault_of_the_patch(trial, monkeypatch, lab):
+    assert checks(trial, lab, monkeypatch)["speed"].status is Status.INCONCLUSIVE
+
+
+def test_a_comparison_that_was_stopped_goes_on(trial, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        checks(trial, TwoServers(noise=0.004, stop_after=7), monkeypatch)
+    lab = TwoServers(noise=0.004)
+    checks(trial, lab, monkeypatch)
+    whole = TwoServers(noise=0.004)
+    checks(trial_in(trial.folder / "two"), whole, monkeypatch)
+    assert lab.taken < whole.taken
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        ((1.0, 2.0), "1.00 to 2.00 % slower"),
+        ((-2.0, -1.0), "1.00 to 2.00 % faster"),
+        ((-1.0, 2.0), "1.00 % faster to 2.00 % slower"),
+        ((900.0, 1000.0), "10.0 to 11.0 times as slow"),
+        ((-90.0, -80.0), "5.00 to 10.0 times as fast"),
+        ((float("-inf"), float("inf")), "not yet known"),
+    ],
+)
+def test_how_a_change_is_told(interval, text):
+    assert change_text(interval) == text
+
+
+def test_every_verdict_has_its_words():
+    for interval in ((3, 4), (-4, -3), (-1, 1), (-3, 1), (-3, 3)):
+        assert "%" in verdict_text(Comparison(interval=interval, margin=2.0))
