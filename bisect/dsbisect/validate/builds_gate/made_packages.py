@@ -12,7 +12,7 @@ from dsbisect.validate.builds_gate.trial_packages import (
     repository_of,
     server_of,
 )
-from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.check import Check, Figure, Gate, Status
 from dsbisect.validate.tool_output import tool_output
 from dsbisect.validate.trial import Trial
 from dsharness.model import Build
@@ -44,13 +44,16 @@ def made_check(build: Build, made: tuple[Package, ...], *, given: bool) -> Check
     count = f"{len(made)} package{'s' if len(made) != 1 else ''}"
     changed = f" with {', '.join(patch.name for patch in patches)}" if patches else ""
     how = "that were given" if given else f"built in {origin.seconds:.0f} s from {origin.source}"
+    figures: dict[str, Figure] = {"packages": len(made)}
+    if not given:
+        figures["build_seconds"] = origin.seconds
     tools = [f"built with {name} {version}" for name, version in sorted(origin.tools.items())]
     return Check(
         gate=Gate.BUILDS,
         name="package",
         status=Status.PASSED,
         found=f"{count} {how}{changed}.",
-        figures={"packages": len(made)} | ({} if given else {"build_seconds": origin.seconds}),
+        figures=figures,
         details=(
             *(f"{each.name} {each.version}" for each in made),
             *(f"{patch.name}: {patch.title}" for patch in patches),

@@ -13,7 +13,7 @@ from dsbisect.validate.builds_gate.package_differences import (
     embeds_path,
 )
 from dsbisect.validate.builds_gate.trial_packages import kind_of, packages_in, repository_of
-from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.check import Check, Figure, Gate, Status
 from dsbisect.validate.tool_output import LIBEXEC, tool_output
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import build_packages
@@ -139,7 +139,7 @@ def _listed(names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(names[:SHOWN_FILES]) + more
 
 
-def _figures(second: Build, differ: int) -> dict[str, str | int | float]:
+def _figures(second: Build, differ: int) -> dict[str, Figure]:
     return {
         "packages": len(second.packages),
         "packages_that_differ": differ,
