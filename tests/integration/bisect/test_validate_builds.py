@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import tiny_server
-from benches import MATRIX, image_of
+from benches import DEFAULT, MATRIX, image_of
 from rows import DNF, row_of
 from rpm_debian import ROW_ID, rpm_debian
 from rpm_world import missing_tools
@@ -120,8 +120,8 @@ def trial_of(
 ) -> Trial:
     made = Trial(
         engine=engine, matrix=MATRIX, row=world.row, patched_row=patched, packages=packages,
-        profile=(), margin_pct=1.0, max_pairs=1, accept_weaker=False, folder=folder / "report",
-        progress=print,
+        workloads=(), settings=DEFAULT, margin_pct=1.0, max_pairs=1, accept_weaker=False,
+        folder=folder / "report", store=None, watcher=None, progress=print,
     )  # fmt: skip
     made.stock = world.stock
     return made
