@@ -8,7 +8,7 @@ from dsbisect.validate.step import Step
 
 STEPS: tuple[Step, ...] = (
     Step(
-        gate=Gate.BUILDS, name="package", title="building the packages",
+        gate=Gate.BUILDS, name="package", title="looking at the packages",
         seconds=10, run=made_packages.checks,
     ),
     Step(

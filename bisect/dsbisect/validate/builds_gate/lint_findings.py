@@ -14,10 +14,11 @@ RPMLINT = re.compile(
     r"^(?P<package>[^\s:]+)(?::\d+)?: (?P<severity>[EW]): (?P<tag>\S+)(?: (?P<detail>.*))?$"
 )
 LINES = {"deb": LINTIAN, "rpm": RPMLINT}
-# What the lab's own way to build brings about, and not the patch.
+# What is wrong with the changelog entry that the lab makes, and not with the patch.
 OF_THE_LAB = {
-    "no-manual-page": "the lab builds without documentation (nodoc)",
-    "latest-debian-changelog-entry-without-new-date": "the lab's entry keeps the last one's date",
+    "bogus-mail-host-in-debian-changelog": "the lab's changelog entry is by dsbisect@localhost",
+    "latest-changelog-entry-without-new-date": "the lab's changelog entry has the last one's date",
+    "debian-changelog-line-too-long": "the lab's changelog entry has a line for each patch",
 }
 
 

@@ -1,4 +1,4 @@
-"""Step "package": the packages are made, newer than the stock ones, and say what was changed."""
+"""Step "package": the packages, whether they are newer than stock and say what was changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dsbisect.validate.builds_gate.trial_packages import (
 from dsbisect.validate.check import Check, Figure, Gate, Status
 from dsbisect.validate.tool_output import tool_output
 from dsbisect.validate.trial import Trial
-from dsharness.model import Build
+from dsharness.model import AppliedPatch, Build
 
 ENTRY_LINES = 20
 DIST = re.compile(r"\.(fc|el)\d+[^-]*$")  # of an RPM's release: changelogs leave it out
@@ -56,11 +56,17 @@ def made_check(build: Build, made: tuple[Package, ...], *, given: bool) -> Check
         figures=figures,
         details=(
             *(f"{each.name} {each.version}" for each in made),
-            *(f"{patch.name}: {patch.title}" for patch in patches),
+            *(titled(patch) for patch in patches),
             *tools,
             *origin.notes,
         ),
     )
+
+
+def titled(patch: AppliedPatch) -> str:
+    """Its name and what it does; the title of an edit begins with its name."""
+    named = patch.title.startswith(patch.name)
+    return patch.title if named else f"{patch.name}: {patch.title}"
 
 
 def changelog_check(entry: tuple[str, ...], patches: list[str], server: Package) -> Check:
