@@ -60,11 +60,15 @@ CHANGES = {
         [ "$package" = 389-ds-base ] || return 0
         printf '#!/bin/sh\\necho ns-slapd: undefined symbol: slapd_gone >&2\\nexit 127\\n' \\
             >usr/sbin/ns-slapd""",
-    # Values of this scheme are then of a scheme that nobody knows.
+    # OpenSSL then finds no hash for what computes PBKDF2-SHA512.
     "refuses-binds": """
         [ "$package" = 389-ds-base ] || return 0
-        plugin=$(find . -name 'libpwdchan-plugin.so')
-        sed -i s/PBKDF2-SHA512/PBKDF2-SHA51X/g "$plugin" """,
+        mv usr/sbin/ns-slapd usr/sbin/ns-slapd.real
+        printf '%s\\n' '#!/bin/sh' 'export OPENSSL_CONF=/usr/share/dirsrv/broken.cnf' \\
+            'exec /usr/sbin/ns-slapd.real "$@"' >usr/sbin/ns-slapd
+        chmod 755 usr/sbin/ns-slapd
+        printf '%s\\n' 'openssl_conf = a' '[a]' 'alg_section = b' '[b]' \\
+            'default_properties = fips=yes' >usr/share/dirsrv/broken.cnf""",
     "setuid": """
         [ "$package" = 389-ds-base ] || return 0
         mkdir -p usr/libexec

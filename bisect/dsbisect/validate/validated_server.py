@@ -34,6 +34,7 @@ CLIENT = Path(__file__).with_name("ldap_client")
 CLIENT_LIMIT_S = 240.0
 CA_NAME, JOB_NAME = "ca.crt", "job.json"
 ANSWER_S = 10
+STOPPED = "slapd stopped."
 KILL = """
 pid=$(cat "$1") && kill -9 "$pid" || exit 1
 left=300
@@ -129,7 +130,8 @@ class ValidatedServer:
         return True
 
     def error_lines(self, count: int = 40) -> str:
-        return self.box.tail(self.system.error_log(), count)
+        """The end of its own log, since it was last stopped."""
+        return self.box.tail(self.system.error_log(), count).rpartition(STOPPED)[2].strip()
 
     def asked(self, suite: str, more: Mapping[str, object]) -> tuple[Answer, ...]:
         """What a client found that reaches it over TCP, from a container next to it."""

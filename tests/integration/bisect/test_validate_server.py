@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from benches import MATRIX
 from repacked import build_named_as, repacked
+from watchers import RecordingWatcher
 
 from dsbisect.validate.check import Check, Status, worst
 from dsbisect.validate.installs_gate import STEPS as INSTALLS
@@ -16,6 +17,7 @@ from dsbisect.validate.step import Step
 from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.works_gate import STEPS as WORKS
+from dsresults.store import Store
 
 ROW = MATRIX.row("debian-13")
 GOOD = {Status.PASSED, Status.NOT_RUN}
@@ -31,8 +33,9 @@ def trials(engine, tmp_path_factory) -> TRIALS:
         return Trial(
             engine=engine, matrix=MATRIX, row=ROW,
             patched_row=ROW.model_copy(update={"id": f"test-{change}"}), packages=packages,
-            profile=(), margin_pct=3.0, max_pairs=1, accept_weaker=False,
-            folder=tmp_path_factory.mktemp(change), progress=print,
+            workloads=(), settings=MATRIX.settings[0], margin_pct=3.0, max_pairs=1,
+            accept_weaker=False, folder=(folder := tmp_path_factory.mktemp(change)),
+            store=Store.open(folder / "store.db"), watcher=RecordingWatcher(), progress=print,
         )  # fmt: skip
 
     def changed(change: str) -> Trial:

@@ -57,7 +57,7 @@ def leftovers_check(
         return _check(Status.PASSED, found, evidence=(log,))
     return _check(
         Status.WARNED,
-        f"{len(new)} paths stay after removal that stock does not leave: {', '.join(new[:3])}",
+        f"after removal and purge {len(new)} more than with stock stay: {', '.join(new[:3])}",
         advice="Remove them in the package's removal script, or list them as its files.",
         details=new[:SHOWN], evidence=(log,),
     )  # fmt: skip

@@ -23,6 +23,7 @@ from dsbisect.validate.population import (
     add_default_user,
     add_scheme_users,
 )
+from dsbisect.validate.server_fault import judged
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.user_binds import binding_checks
 from dsbisect.validate.validated_server import ValidatedServer
@@ -48,6 +49,10 @@ BIND_ADVICE = (
 def run(trial: Trial) -> Sequence[Check]:
     """All checks; the first one that no later step can do without stops the validation."""
     before = populated(trial, trial.stock)
+    return judged(Gate.INSTALLS, "upgrade", lambda trial: _upgraded(trial, before))(trial)
+
+
+def _upgraded(trial: Trial, before: Populated) -> Sequence[Check]:
     with changeable_server(
         trial, before.reference, patched_folder(trial), purpose="upgrade"
     ) as server:
@@ -128,8 +133,9 @@ class _Upgrade:
     def _not_started(self, error: InstanceError) -> Check:
         lines = self.server.error_lines()
         log = self.trial.keep("upgrade-server.txt", f"{error}\n\n{lines}\n")
+        why = error.message.removeprefix("the server did not become ready: ")
         return _check(
-            "service-starts", f"the upgraded server does not start: {error.message}",
+            "service-starts", f"the upgraded server does not start: {why}",
             status=Status.FAILED, stops=True, advice=START_ADVICE, evidence=(log,),
             details=tuple(lines.splitlines()[-12:]),
         )  # fmt: skip

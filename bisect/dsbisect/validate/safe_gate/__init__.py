@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dsbisect.validate.check import Gate
 from dsbisect.validate.safe_gate import existing_passwords, new_inventory, password_strength
+from dsbisect.validate.server_fault import judged
 from dsbisect.validate.step import Step
 
 STEPS: tuple[Step, ...] = (
     Step(
-        gate=Gate.SAFE, name="password-strength", seconds=30, run=password_strength.run,
+        gate=Gate.SAFE, name="password-strength", seconds=30,
+        run=judged(Gate.SAFE, "password-strength", password_strength.run),
         title="comparing how stock and patched servers store passwords",
     ),
     Step(
-        gate=Gate.SAFE, name="existing-passwords", seconds=15, run=existing_passwords.run,
+        gate=Gate.SAFE, name="existing-passwords", seconds=15,
+        run=judged(Gate.SAFE, "existing-passwords", existing_passwords.run),
         title="looking at what becomes of passwords that are stored already",
     ),
     Step(
-        gate=Gate.SAFE, name="inventory", seconds=30, run=new_inventory.run,
+        gate=Gate.SAFE, name="inventory", seconds=30,
+        run=judged(Gate.SAFE, "inventory", new_inventory.run),
         title="listing ports, privileged files and libraries, stock and patched",
     ),
 )  # fmt: skip

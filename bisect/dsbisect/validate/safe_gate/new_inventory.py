@@ -75,7 +75,7 @@ def inventory_checks(stock: Inventory, patched: Inventory, log: str) -> Iterator
         new = tuple(sorted({*after} - {*before}))
         found = f"no new {look.words} ({len(after)} as in stock)"
         if new:
-            found = f"{len(new)} new {look.words}: {', '.join(new[:3])}"
+            found = f"{look.words}: {len(new)} that stock does not have: {', '.join(new[:3])}"
         yield Check(
             gate=Gate.SAFE, name=f"new-{look.part}", found=found,
             status=look.status if new else Status.PASSED, advice=look.advice if new else "",
