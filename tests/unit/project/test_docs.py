@@ -15,7 +15,17 @@ from dsbisect.cli.root import app
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "uv.lock").exists())
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-FOLDERS = ("harness", "images", "builds", "results", "bisect", "tests", "benchmarks", "scripts")
+FOLDERS = (
+    "harness",
+    "images",
+    "builds",
+    "results",
+    "bisect",
+    "tests",
+    "benchmarks",
+    "scripts",
+    "examples",
+)
 NOT_HERE = (  # made by the lab, or named because it must not be
     "results/dsbisect.db", "results/runs", "images/<key>", "bisect/__init__.py",
     "harness/dsharness/products/NAME",

@@ -16,6 +16,7 @@ FOLDERS = (
     "images/dsimages/libexec",
     "bisect/dsbisect/validate/libexec",
     "tests/integration/harness/freeipa",
+    "examples/tmt",
 )
 SCRIPTS = sorted(
     str(path.relative_to(ROOT))

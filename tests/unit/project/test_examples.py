@@ -1,0 +1,178 @@
+"""What packagers copy is right: by the schemas of those who read it, and by running it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "examples"
+BIN = ROOT / ".venv/bin"
+ACTIONS = EXAMPLES / "github-actions/validate.yml"
+GITLAB = EXAMPLES / "gitlab-ci/.gitlab-ci.yml"
+PACKIT = EXAMPLES / "packit/.packit.yaml"
+# Schemas that the checker brings along: no network.
+BY_SCHEMA = {
+    ACTIONS: ("--builtin-schema", "vendor.github-workflows"),
+    GITLAB: ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"),
+}
+
+
+def read(path: Path) -> Any:
+    return YAML(typ="safe", pure=True).load(path)
+
+
+def schema_problems(path: Path, like: Path) -> str:
+    done = subprocess.run(
+        [BIN / "check-jsonschema", *BY_SCHEMA[like], path],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return "" if done.returncode == 0 else done.stdout
+
+
+@pytest.mark.parametrize("path", BY_SCHEMA, ids=lambda path: path.parent.name)
+def test_a_pipeline_is_as_its_schema_says(path: Path) -> None:
+    assert schema_problems(path, path) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "right", "wrong"),
+    [(ACTIONS, "runs-on:", "run-on:"), (GITLAB, "exit_codes: [3]", "exit_codes: [no]")],
+    ids=["actions", "gitlab"],
+)
+def test_a_mistake_in_a_pipeline_is_seen(
+    path: Path, right: str, wrong: str, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.yml"
+    broken.write_text(path.read_text(encoding="utf-8").replace(right, wrong), encoding="utf-8")
+    assert schema_problems(broken, path) != ""
+
+
+def scripts() -> dict[str, str]:
+    """The shell text of every step."""
+    steps = [step for job in read(ACTIONS)["jobs"].values() for step in job["steps"]]
+    found = {
+        f"actions {step['name']}": f"#!/bin/bash\nset -e\n{step['run']}"
+        for step in steps
+        if "run" in step
+    }
+    for name, job in read(GITLAB).items():
+        for part in ("before_script", "script", "after_script"):
+            if isinstance(job, dict) and part in job:
+                found[f"gitlab {name} {part}"] = "#!/bin/bash\n" + "\n".join(job[part])
+    plans = read(EXAMPLES / "tmt/plans.fmf")
+    for name, plan in plans.items():
+        for phase in plan.get("prepare", []) if isinstance(plan, dict) else []:
+            found[f"tmt {name} {phase['name']}"] = f"#!/bin/bash\n{phase['script']}"
+    return found
+
+
+# What is meant to be split into words: names of images and packages.
+WORDS = {"gitlab validate after_script": "SC2086", "tmt /packit packages": "SC2086"}
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_every_step_is_clean_shell(name: str) -> None:
+    done = subprocess.run(
+        ["shellcheck", f"--exclude={WORDS.get(name, '')}", "-"],
+        input=scripts()[name], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+def test_an_open_question_warns_and_is_never_published() -> None:
+    jobs = read(GITLAB)
+    assert jobs["validate"]["allow_failure"] == {"exit_codes": [3]}
+    assert "verify validation/attestation.json" in jobs["publish"]["script"][1]
+    publish = read(ACTIONS)["jobs"]["publish"]
+    assert "needs.validate.outputs.answer == 'ship'" in publish["if"]
+    assert "verify validation/attestation.json" in publish["steps"][-1]["run"]
+
+
+def test_every_target_that_packit_builds_is_validated_by_a_plan() -> None:
+    jobs = read(PACKIT)["jobs"]
+    built = {each for job in jobs if job["job"] == "copr_build" for each in job["targets"]}
+    tested = [job for job in jobs if job["job"] == "tests"]
+    assert {each for job in tested for each in job["targets"]} == built
+    rows = {row["id"] for row in read(ROOT / "matrix.yaml")["rows"]}
+    plans = read(EXAMPLES / "tmt/plans.fmf")
+    for job in tested:
+        assert job["env"]["DSBISECT_ROW"] in rows
+        assert job["tmt_plan"].strip("^$").removeprefix("/plans") in plans
+
+
+def test_tmt_finds_nothing_wrong_with_the_plans_and_the_test() -> None:
+    done = subprocess.run(
+        [BIN / "tmt", "--root", EXAMPLES / "tmt", "lint"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    words = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
+    assert done.returncode == 0, done.stdout
+    assert not {"fail", "warn"} & set(words), done.stdout
+    assert words.count("/test") == 1
+
+
+# ── The test of the tmt plan, with a stand-in that ends as it is told ──────────────────────────
+
+STAND_IN = """#!/bin/sh
+for word; do printf '%s\\n' "$word"; done >"$TMT_TEST_DATA/words"
+mkdir -p "$TMT_TEST_DATA/validation" && echo >"$TMT_TEST_DATA/validation/report.html"
+echo "the server's answer: it's a: \\"word\\""
+echo "  a reason"
+echo report.html
+exit "$STATUS"
+"""
+
+
+def tmt_result(tmp_path: Path, status: int, **names: str) -> tuple[dict[str, Any], list[str]]:
+    """What the test tells tmt, and the words of the command that it ran."""
+    data, tree, stand_in = tmp_path / "data", tmp_path / "tree", tmp_path / "dsbisect"
+    data.mkdir()
+    tree.mkdir(exist_ok=True)
+    stand_in.write_text(STAND_IN, encoding="utf-8")
+    stand_in.chmod(0o755)
+    environment = os.environ | {
+        "TMT_TREE": str(tree), "TMT_TEST_DATA": str(data), "DSBISECT": str(stand_in),
+        "DSBISECT_ROW": "debian-13", "STATUS": str(status),
+    } | names  # fmt: skip
+    subprocess.run([EXAMPLES / "tmt/validate-package"], env=environment, check=True, cwd=tmp_path)
+    results = read(data / "results.yaml")
+    assert len(results) == 1
+    return results[0], (data / "words").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "note"),
+    [(0, "pass", "may be"), (1, "fail", "do not"), (3, "error", "not known"), (12, "error", "12")],
+)
+def test_tmt_is_told_what_came_of_it(tmp_path: Path, status: int, result: str, note: str) -> None:
+    found, _ = tmt_result(tmp_path, status, DSBISECT_EDITS="rust-rounds=10000")
+    assert (found["name"], found["result"]) == ("/", result)
+    assert note in found["note"][0]
+    assert found["note"][1:] == ["the server's answer: it's a: \"word\"", "  a reason"]
+    assert found["log"] == ["../output.txt", "validation/report.html"]
+
+
+def test_what_is_validated_comes_from_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/one.deb").write_bytes(b"")
+    _, words = tmt_result(
+        tmp_path, 0, DSBISECT_EDITS="a=1 b=2", DSBISECT_PATCHES="fix.patch",
+        DSBISECT_PACKAGES="*.deb", DSBISECT_OPTIONS="--accept-weaker --margin 5",
+    )  # fmt: skip
+    assert words[:5] == [
+        "validate",
+        "--row",
+        "debian-13",
+        "--output",
+        str(tmp_path / "data/validation"),
+    ]
+    assert words[5:] == [
+        "--edit", "a=1", "--edit", "b=2", "--patch", "fix.patch", "--package", "one.deb",
+        "--accept-weaker", "--margin", "5",
+    ]  # fmt: skip
