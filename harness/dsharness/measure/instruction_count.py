@@ -52,8 +52,8 @@ class Valgrind:
 def take_count(at: Bench, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
     """A sample with this one metric, of a server that runs under ``Valgrind``.
 
-    The difference of two runs, one twice as long: what a run costs besides its operations cancels
-    out. Valgrind runs one thread at a time, so one connection asks.
+    The difference of two runs, one twice as long: what a run costs apart from its operations
+    cancels out. Valgrind runs one thread at a time, so one connection asks.
     """
     alone = workload.model_copy(update={"threads": 1})
     write_files(at, alone, turn)

@@ -19,12 +19,16 @@ from dsbisect.validate.builds_gate.trial_packages import (
 )
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.stock_packages import stock_packages
-from dsbisect.validate.tool_output import tool_output
+from dsbisect.validate.tool_output import LIBEXEC, tool_output
 from dsbisect.validate.trial import Trial
+from dsbuilds.sources.source_cache import shelved
+from dsharness.content_key import content_key
 from dsharness.errors import PackageError, RefusedError
 
 TOOLS = {"deb": "lintian", "rpm": "rpmlint"}
 NAME = "lint"
+SCRIPT = "lint-packages"
+FINDINGS = "findings"  # the file that it leaves
 
 
 def checks(trial: Trial) -> tuple[Check, ...]:
@@ -35,7 +39,7 @@ def checks(trial: Trial) -> tuple[Check, ...]:
     except (PackageError, RefusedError) as error:
         return (no_stock_check(NAME, error),)
     patched = also_in_stock(trial)
-    before = _said(trial, stock, [each.file for each in packages_in(stock)])
+    before = _stock_said(trial, stock)
     after = _said(trial, repository_of(trial.build), [each.file for each in patched])
     versions = {each.version: "VERSION" for each in (*packages_in(stock), *patched)}
     versions |= {version.partition(":")[2]: "VERSION" for version in versions if ":" in version}
@@ -97,11 +101,21 @@ def no_stock_check(name: str, error: PackageError | RefusedError) -> Check:
     )
 
 
+def _stock_said(trial: Trial, stock: Path) -> str:
+    """Kept: it is the same for every patch."""
+    key = content_key([stock.name, trial.tools.key, (LIBEXEC / SCRIPT).read_text(encoding="utf-8")])
+
+    def fill(folder: Path) -> None:
+        said = _said(trial, stock, [each.file for each in packages_in(stock)])
+        (folder / FINDINGS).write_text(said, encoding="utf-8")
+
+    kept = shelved("stock-findings", key, trial.at.deadline, fill)
+    return (kept / FINDINGS).read_text(encoding="utf-8")
+
+
 def _said(trial: Trial, folder: Path, files: list[str]) -> str:
-    said = tool_output(
-        trial, "lint-packages", kind_of(trial), *files, folders={"/packages": folder}
-    )
-    return said.get("findings", "")
+    said = tool_output(trial, SCRIPT, kind_of(trial), *files, folders={"/packages": folder})
+    return said.get(FINDINGS, "")
 
 
 def _count(number: int, what: str) -> str:
