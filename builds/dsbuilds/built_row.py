@@ -94,7 +94,7 @@ class BuiltRowMaker:
     def _order(self, driver: PackageDriver, at: Workshop) -> tuple[PackageDriver, PackageOrder]:
         if self.spec.driver is DriverName.RPM and isinstance(self.spec.source, GitSource):
             driver, order = repository_order(
-                at, self.row, self.base, self._sources(), progress=self.progress
+                at, self.row, self.base, self.source_tree(), progress=self.progress
             )
         else:
             order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
@@ -126,7 +126,7 @@ class BuiltRowMaker:
         return replace(order, patches=self.patches(tree))
 
     def _tree(self) -> tuple[Build, Image]:
-        tree = self._sources()
+        tree = self.source_tree()
         patches = self.patches(tree)
         for patch in patches:
             tree = tree.patched(patch.name, patch.text)
@@ -172,7 +172,8 @@ class BuiltRowMaker:
             case GitSource() | TarballSource():
                 raise AssertionError("refused by check_build")
 
-    def _sources(self) -> Tree:
+    def source_tree(self) -> Tree:
+        """What edits and patches are made for."""
         match self.spec.source:
             case GitSource(url=url, revision=revision):
                 repository = Repository.open(url)

@@ -48,3 +48,10 @@ def misfit(tree: Tree) -> Patch:
     text = fitting.text.replace("-    ", "-    /* of another time */ ", 1)
     assert text != fitting.text
     return Patch(name="misfit.patch", title="made for another source", text=text)
+
+
+def leaking(tree: Tree) -> Patch:
+    """Every bind takes 600 bytes and gives none back."""
+    begin = '    slapi_log_err(SLAPI_LOG_TRACE, "do_bind", "=>\\n");\n'
+    lost = "    (void)slapi_ch_calloc(1, 600);\n"
+    return patch_of(tree, "leak.patch", "ldap/servers/slapd/bind.c", begin, begin + lost)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from shipped import MATRIX
 from watchers import RecordingWatcher
 
+from dsbisect.validate.check import Check
 from dsbisect.validate.trial import Trial
 from dsharness.containers.engine import Engine
 from dsharness.model import Build, DriverName, Image, Provenance
@@ -20,6 +22,24 @@ ENGINE = Engine(
     pins_cpus=True,
     limits_memory=True,
 )
+
+
+@dataclass
+class Told:
+    """Keeps what a validation says of its steps."""
+
+    began_: list[str] = field(default_factory=list)
+    recalled_: list[str] = field(default_factory=list)
+    left: list[float] = field(default_factory=list)
+
+    def began(self, title: str, left_s: float) -> None:
+        self.began_.append(title)
+        self.left.append(left_s)
+
+    def found(self, check: Check) -> None: ...
+
+    def recalled(self, title: str) -> None:
+        self.recalled_.append(title)
 
 
 class MadeTrial(Trial):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from trials import MadeTrial, trial_in
+from trials import MadeTrial, Told, trial_in
 
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.step import Step
@@ -21,22 +20,6 @@ from dsharness.errors import (
     EditError,
     InstanceError,
 )
-
-
-@dataclass
-class Told:
-    began_: list[str] = field(default_factory=list)
-    recalled_: list[str] = field(default_factory=list)
-    left: list[float] = field(default_factory=list)
-
-    def began(self, title: str, left_s: float) -> None:
-        self.began_.append(title)
-        self.left.append(left_s)
-
-    def found(self, check: Check) -> None: ...
-
-    def recalled(self, title: str) -> None:
-        self.recalled_.append(title)
 
 
 @pytest.fixture
