@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from dsbisect.validate.performs_gate.leak_step import leak_of_workloads
 from dsbisect.validate.performs_gate.speed_step import workload_step
 from dsbisect.validate.step import Step
 from dsharness.model import Workload
 
 
 def steps(workloads: Sequence[Workload]) -> tuple[Step, ...]:
-    """One for each."""
-    return tuple(workload_step(workload) for workload in workloads)
+    """One for each, and one for memory that is lost."""
+    return (*map(workload_step, workloads), leak_of_workloads(workloads))

@@ -20,12 +20,6 @@ def slower_pct(metric: Metric, pairs: Pairs) -> tuple[float, ...]:
     return tuple(100 * (one / other - 1) for one, other in both if one and other)
 
 
-def more(metric: Metric, pairs: Pairs) -> tuple[float, ...]:
-    """By how much the patched side of each pair has more, in the metric's own unit."""
-    both = ((one.value(metric.name), other.value(metric.name)) for one, other in pairs)
-    return tuple(one - other for one, other in both if one is not None and other is not None)
-
-
 def compared(values: Sequence[float], margin: float) -> Comparison:
     return Comparison(interval=median_interval(values, LEVEL), margin=margin)
 

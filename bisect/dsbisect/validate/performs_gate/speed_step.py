@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.performs_gate.instruction_ratio import InstructionRatio, instruction_ratio
 from dsbisect.validate.performs_gate.margin import Comparison
-from dsbisect.validate.performs_gate.memory_checks import growth_is_clear, memory_checks
+from dsbisect.validate.performs_gate.memory_checks import memory_checks
 from dsbisect.validate.performs_gate.pair_values import Pairs, compared, middle, slower_pct
 from dsbisect.validate.performs_gate.paired_samples import SampledPairs, opened_lab, sampled_pairs
 from dsbisect.validate.performs_gate.speed_words import change_text, verdict_text
@@ -69,7 +69,7 @@ class _Speed:
         return compared(slower_pct(COST, pairs), self._trial.margin_pct)
 
     def _enough(self, pairs: Pairs) -> bool:
-        return self._times(pairs).decided and growth_is_clear(pairs)
+        return self._times(pairs).decided
 
     def _by_instructions(self, pairs: Pairs, counted: InstructionRatio | None) -> Comparison | None:
         """Where the times leave it open: what the count says, unless the times contradict it."""

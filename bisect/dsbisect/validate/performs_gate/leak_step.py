@@ -1,0 +1,88 @@
+"""Whether operations leave more in memory than with stock: many of them, on few users.
+
+With few users the server's caches are full at once, so that what still grows is lost. The allocator
+takes memory in steps, so only many operations together tell how much each of them keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.performs_gate.margin import Comparison
+from dsbisect.validate.performs_gate.pair_values import Pairs
+from dsbisect.validate.performs_gate.paired_samples import opened_lab, sampled_pairs
+from dsbisect.validate.step import Step
+from dsbisect.validate.trial import Trial
+from dsharness.measure.metrics import GROWTH
+from dsharness.model import Sample, Workload
+from dsresults.number_text import whole
+
+LEAK_BYTES = 200.0  # an operation
+ALLOCATOR_BYTES = 256 * 1024  # two steps of malloc's
+RUN_S, LONGEST_RUN_S = 6.0, 12.0
+MOST_PAIRS = 24
+
+
+def leak_of_workloads(workloads: Sequence[Workload]) -> Step:
+    """With the workload of the fewest users."""
+    few = min(workloads, key=lambda each: each.users_bound or math.inf)
+    long = few.model_copy(update={"duration_s": RUN_S, "most_s": LONGEST_RUN_S})
+
+    def run(trial: Trial) -> Sequence[Check]:
+        with opened_lab(trial) as lab:
+            found = sampled_pairs(
+                trial, lab, long, lambda pairs: leak_of(pairs).decided, MOST_PAIRS
+            )
+        return [_check(found.pairs)]
+
+    return Step(
+        gate=Gate.PERFORMS, name="leak", title="looking for a leak of memory",
+        depends=("machine_id",), inputs=long.model_dump(mode="json"), seconds=60.0, run=run,
+    )  # fmt: skip
+
+
+def leak_of(pairs: Pairs) -> Comparison:
+    """Bytes that an operation leaves, patched more than stock; the first pair fills caches."""
+    patched, stock = (_kept([pair[side] for pair in pairs[1:]]) for side in (0, 1))
+    more = (patched[0] - stock[1], patched[1] - max(0.0, stock[0]))
+    return Comparison(interval=more, margin=LEAK_BYTES)
+
+
+def _kept(samples: Sequence[Sample]) -> tuple[float, float]:
+    """Bytes an operation, at least and at most."""
+    known = [(s.value(GROWTH.name), s.operations) for s in samples]
+    gained = sum(each * count for each, count in known if each is not None)
+    operations = sum(count for each, count in known if each is not None)
+    if not operations:
+        return (-math.inf, math.inf)
+    return (
+        (gained - ALLOCATOR_BYTES) / operations,
+        (gained + ALLOCATOR_BYTES) / operations,
+    )
+
+
+def _check(pairs: Pairs) -> Check:
+    leak = leak_of(pairs)
+    low, high = leak.interval
+    operations = [whole(sum(pair[side].operations for pair in pairs[1:])) for side in (0, 1)]
+    after = f"after {operations[0]} operations, and {operations[1]} with stock"
+    if leak.word == "worse":
+        status = Status.FAILED
+        found = (
+            f"every operation leaves {low:.0f} to {high:.0f} bytes more than with stock ({after})"
+        )
+    elif leak.decided:
+        status = Status.PASSED
+        found = f"no operation leaves {LEAK_BYTES:g} bytes or more than with stock ({after})"
+    else:
+        status = Status.INCONCLUSIVE
+        found = f"a leak of {LEAK_BYTES:g} bytes is neither shown nor excluded {after}"
+    advice = {
+        Status.FAILED: "look for what is not freed: run the server under valgrind's memcheck",
+        Status.INCONCLUSIVE: "free the machine of other work, and give the same command again",
+    }
+    return Check(
+        gate=Gate.PERFORMS, name="leak", status=status, found=found, advice=advice.get(status, ""),
+    )  # fmt: skip
