@@ -66,7 +66,7 @@ def trial_in(folder: Path) -> MadeTrial:
         engine=ENGINE, matrix=MATRIX, row=row,
         patched_row=row.model_copy(update={"id": "debian-13-patched"}),
         workloads=MATRIX.workloads[:1], settings=MATRIX.settings[0],
-        margin_pct=2.0, max_pairs=60, accept_weaker=False,
+        margin_pct=2.0, max_pairs=24, accept_weaker=False,
         folder=folder, store=Store.open(folder / "store.db"), watcher=RecordingWatcher(),
         progress=print,
     )  # fmt: skip

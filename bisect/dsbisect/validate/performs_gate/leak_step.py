@@ -70,9 +70,8 @@ def _check(pairs: Pairs) -> Check:
     after = f"after {operations[0]} operations, and {operations[1]} with stock"
     if leak.word == "worse":
         status = Status.FAILED
-        found = (
-            f"every operation leaves {low:.0f} to {high:.0f} bytes more than with stock ({after})"
-        )
+        kept = f"{low:.0f} to {high:.0f} bytes"
+        found = f"every operation leaves {kept} more in memory than with stock ({after})"
     elif leak.decided:
         status = Status.PASSED
         found = f"no operation leaves {LEAK_BYTES:g} bytes or more than with stock ({after})"
