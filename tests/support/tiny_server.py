@@ -163,7 +163,7 @@ def deb_source(folder: Path, version: str) -> SourcePackage:
     """The source package, made by this machine's dpkg-source."""
     top = folder / f"389-ds-base-{version}"
     written(top, FILES)
-    packed(top, folder / f"389-ds-base_{version}.orig.tar.gz", "w:gz")
+    packed(top, folder / f"389-ds-base_{version}.orig.tar.xz", "w:xz")
     written(top / "debian", DEBIAN | {"changelog": CHANGELOG.format(version=version)})
     (top / "debian" / "rules").chmod(0o755)
     said("dpkg-source", "--build", top.name, cwd=folder)

@@ -118,7 +118,7 @@ def _interface_check(
     else:
         status, advice = Status.PASSED, ""
         more = f", and {added} more" if added else ""
-        said = f"{len(changes)} {what} offer everything that the stock ones do{more}"
+        said = f"{len(changes)} of {len(changes)} {what} offer all that the stock ones do{more}"
     return Check(
         gate=Gate.BUILDS,
         name=name,
