@@ -16,6 +16,7 @@ NAMES = ("389-ds-base", "389-ds-base-libs", "python3-lib389")
 REPACK = """#!/bin/sh
 set -eu
 cd /build
+export SOURCE_DATE_EPOCH=1700000000
 mkdir packages tree
 for deb in /packages/*.deb; do
     rm -rf tree
@@ -69,6 +70,11 @@ CHANGES = {
         chmod 755 usr/sbin/ns-slapd
         printf '%s\\n' 'openssl_conf = a' '[a]' 'alg_section = b' '[b]' \\
             'default_properties = fips=yes' >usr/share/dirsrv/broken.cnf""",
+    # The two names are equally long.
+    "weaker-default": """
+        [ "$package" = 389-ds-base-libs ] || return 0
+        find . -name 'libslapd.so.*' -type f -exec \\
+            sed -i s/PBKDF2-SHA512/PBKDF2_SHA256/g {} +""",
     "setuid": """
         [ "$package" = 389-ds-base ] || return 0
         mkdir -p usr/libexec

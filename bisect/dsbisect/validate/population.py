@@ -79,7 +79,7 @@ def fill(directory: Directory) -> None:
 def add_scheme_users(directory: Directory, prefix: str) -> tuple[SchemeUser, ...]:
     """One user for each scheme that the server accepts as the one for new passwords.
 
-    The scheme of new passwords is as it was before.
+    The scheme of new passwords is as it was before, but it is set now: `forget_scheme` ends that.
     """
     before = directory.read("cn=config", "passwordStorageScheme")["passwordStorageScheme"]
     made = tuple(_scheme_users(directory, prefix))

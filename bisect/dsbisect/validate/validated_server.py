@@ -103,6 +103,13 @@ class ValidatedServer:
     def stop(self) -> None:
         self.system.stop(self.box)
 
+    def forget_scheme(self) -> None:
+        """A stopped server's own default counts again: over LDAP it cannot be asked for that."""
+        self.box.must(
+            "sed", "-i", "/^passwordStorageScheme:/Id", f"{CONFIG_FOLDER}/dse.ldif",
+            what="take back the scheme that was set",
+        )  # fmt: skip
+
     def kill(self) -> None:
         """As the kernel ends a process: nothing is written any more."""
         ended = f"{SHARED_FOLDER}/{ENDED_NAME}"

@@ -101,3 +101,25 @@ def test_what_a_package_adds_to_a_system_is_listed(trials: TRIALS) -> None:
     removal = ran(trial, INSTALLS, "removal")["removal"]
     assert removal.status is Status.WARNED
     assert "/var/lib/left-by-dsbisect" in removal.found
+
+
+def test_a_weaker_default_is_told_in_numbers_and_at_the_next_bind(trials: TRIALS) -> None:
+    trial = trials("weaker-default")
+    upgrade = ran(trial, INSTALLS, "upgrade")
+    assert upgrade["new-passwords"].status is Status.WARNED
+    assert upgrade["old-users-bind"].status is Status.PASSED
+    assert upgrade["data-intact"].status is Status.PASSED
+
+    strength = ran(trial, SAFE, "password-strength")
+    assert strength["new-passwords"].status is Status.FAILED
+    assert "patched PBKDF2_SHA256 with" in strength["new-passwords"].found
+    assert "--accept-weaker" in strength["new-passwords"].advice
+    assert strength["other-schemes"].status is Status.PASSED
+    existing = ran(trial, SAFE, "existing-passwords")["existing-passwords"]
+    assert existing.status is Status.WARNED
+    assert "nsslapd-enable-upgrade-hash" in existing.advice
+
+    trial.accept_weaker = True
+    accepted = ran(trial, SAFE, "password-strength")["new-passwords"]
+    assert accepted.status is Status.WARNED
+    assert "accepted by --accept-weaker" in accepted.found

@@ -33,7 +33,7 @@ from dsharness.model import Promise
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import REPOSITORY, labels_of
 
-REVISION = 2
+REVISION = 3
 SHOWN = 40  # lines of what changed
 NEW = "new-"
 START_ADVICE = (
@@ -59,6 +59,7 @@ def _upgraded(trial: Trial, before: Populated) -> Sequence[Check]:
         checks = list(_Upgrade(trial=trial, before=before, server=server).checks())
         if not any(check.stops for check in checks):
             server.stop()
+            server.forget_scheme()
             key = upgraded_key(trial, before)
             labels = labels_of(KIND, row=trial.patched_row.id, key=key)
             server.box.commit(upgraded_reference(trial, before), labels)
