@@ -58,6 +58,10 @@ integration: develop ## the tests that run the real thing
 golden: develop ## write the golden files again; look at the difference before a commit
 	@DSBISECT_REGEN=1 $(BIN)/pytest tests/unit
 
+.PHONY: examples
+examples: develop ## validate the patches in examples/ and write what was found; BENCH=NAME for one
+	@$(BIN)/python benchmarks/examples.py $(BENCH)
+
 .PHONY: bench-builds
 bench-builds: develop ## time builds against clean ones; BENCH=--bisection or --ahead
 	@$(BIN)/python benchmarks/builds.py $(BENCH)

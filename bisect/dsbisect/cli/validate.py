@@ -72,8 +72,8 @@ def validate(  # noqa: PLR0913 - each is an option
     """Tell whether a patched package may be shipped: 0 yes, 1 no, 3 not known yet.
 
     Builds it, upgrades to it, uses it, measures it, and says what it does to security. The folder
-    gets report.html, report.json, junit.xml, the packages, and with --key attestation.json.
-    Stopped anywhere, the same command goes on.
+    gets report.html, summary.md, report.json, junit.xml, the packages, and with --key
+    attestation.json. Stopped anywhere, the same command goes on.
 
     Example: dsbisect validate --row debian-13 --edit rust-rounds=10000 --accept-weaker
 

@@ -1,4 +1,4 @@
-"""The folder of an answer: the page, JSON, JUnit, evidence, packages, and the signed statement."""
+"""The folder of an answer: page, summary, JSON, JUnit, evidence, packages, the signed statement."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from dsbisect.validate.trial import Trial
 from dsbisect.validate.validation import package_files
 from dsbisect.validate.validation_page import page_text
 from dsbisect.validate.validation_result import Answer, Validation
+from dsbisect.validate.validation_summary import summary_text
 from dsharness.errors import UsageError
 from dsharness.process.command import atomic_write, writing
 
-JSON, PAGE, JUNIT, ATTESTATION = "report.json", "report.html", "junit.xml", "attestation.json"
+JSON, PAGE, SUMMARY = "report.json", "report.html", "summary.md"
+JUNIT, ATTESTATION = "junit.xml", "attestation.json"
 
 
 def write_answer(
@@ -27,6 +29,7 @@ def write_answer(
     try:
         atomic_write(folder / JSON, found.model_dump_json(indent=2) + "\n")
         atomic_write(folder / PAGE, page_text(found))
+        atomic_write(folder / SUMMARY, summary_text(found))
         atomic_write(folder / JUNIT, junit_text(found))
         packages = _copied(folder, trial)
         if key is not None and found.answer is not Answer.INCONCLUSIVE:

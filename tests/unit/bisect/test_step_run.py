@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from trials import MadeTrial, Told, trial_in
 
+from dsbisect.validate import safe_gate
 from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.kept_steps import step_key
 from dsbisect.validate.step import Step
 from dsbisect.validate.step_run import run_steps
 from dsbisect.validate.trial import Trial
@@ -65,6 +67,13 @@ def test_a_step_that_depends_on_what_changed_is_run_again(trial, changed):
     else:
         step = Step(**{**step.__dict__, "revision": 2})
     assert run_steps(trial, [step], Told())[0].status is Status.FAILED
+
+
+def test_weaker_hashing_that_is_accepted_is_judged_again(trial):
+    (step,) = (each for each in safe_gate.STEPS if each.name == "password-strength")
+    before = step_key(step, trial)
+    trial.accept_weaker = True
+    assert step_key(step, trial) != before
 
 
 @pytest.mark.parametrize(

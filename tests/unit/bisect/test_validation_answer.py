@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -14,6 +15,7 @@ from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.junit_file import junit_text
 from dsbisect.validate.validation_page import page_text
 from dsbisect.validate.validation_result import Answer, PackageFile, Validation
+from dsbisect.validate.validation_summary import summary_text
 
 STATUSES = st.sampled_from(list(Status))
 
@@ -89,6 +91,31 @@ def all_kinds() -> Validation:
 
 def test_the_page():
     assert_golden("validate/validation.html", page_text(all_kinds()))
+
+
+def test_the_summary():
+    assert_golden("validate/summary.md", summary_text(all_kinds()))
+
+
+def test_a_summary_of_what_may_be_shipped_says_what_to_read():
+    text = summary_text(validation_of(*passed(), check_of(Gate.SAFE, Status.WARNED, "two")))
+    assert text.startswith("# Ship it: rust-rounds=10000 on debian-13\n")
+    assert "## Worth reading\n\n- warned: safe two: safe is warned\n" in text
+
+
+@given(st.text())
+def test_nothing_of_a_package_is_read_as_markdown(text):
+    found = check_of(Gate.WORKS, Status.FAILED, found=f"a {text} b", advice="")
+    lines = summary_text(validation_of(found)).splitlines()
+    (line,) = (line for line in lines if line.startswith("- failed: works one: a"))
+    assert not re.search(r"(?<!\\)(\\\\)*[`*\[\]<>]", line)
+
+
+def test_many_reasons_are_counted_not_listed():
+    many = [check_of(Gate.WORKS, Status.FAILED, f"n{number}") for number in range(20)]
+    text = summary_text(validation_of(*many))
+    assert text.count("- failed: ") == 12
+    assert "- … and 8 more in the report" in text
 
 
 def test_nothing_of_a_package_is_read_as_html():

@@ -14,7 +14,8 @@ import typer
 from dsbisect.cli.root import app
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "uv.lock").exists())
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PLACES = ("*.md", "docs/*.md", "examples/*.md", "examples/*/*.md")
+PAGES = sorted(page for place in PLACES for page in ROOT.glob(place))
 FOLDERS = (
     "harness",
     "images",

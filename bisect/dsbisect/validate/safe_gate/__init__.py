@@ -9,7 +9,7 @@ from dsbisect.validate.step import Step
 
 STEPS: tuple[Step, ...] = (
     Step(
-        gate=Gate.SAFE, name="password-strength", seconds=30,
+        gate=Gate.SAFE, name="password-strength", seconds=30, depends=("accept_weaker",),
         run=judged(Gate.SAFE, "password-strength", password_strength.run),
         title="comparing how stock and patched servers store passwords",
     ),

@@ -1,0 +1,103 @@
+"""Validate the patches in examples/, each by the command of its page, and write down the answers.
+
+    make examples                            all of them, as Debian packages
+    make examples BENCH=rust-rounds-10000    this one
+    make examples BENCH='--matrix FILE --row ROW --source SRPM'    on a row of RPMs instead
+
+`examples/NAME/summary-deb.md` or `-rpm.md` is written from the validation's `report.json`, whose
+folder stays in results/runs/. Stopped anywhere, the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsbisect.validate.validation_result import Validation
+from dsbisect.validate.validation_summary import summary_text
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMAND = re.compile(r"^\$ (dsbisect validate .*)$", re.MULTILINE)
+ANSWERS = (0, 1, 3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherRow:
+    """In place of the page's own: a matrix with a row of RPMs, and the SRPM to patch."""
+
+    matrix: Path
+    row: str
+    source: Path
+
+
+def command_of(page: str) -> tuple[str, ...]:
+    """The words of the one command that a page gives."""
+    (line,) = COMMAND.findall(page)
+    return tuple(shlex.split(line))
+
+
+def on_row(command: Sequence[str], other: OtherRow, *, shown: bool = False) -> tuple[str, ...]:
+    """The same question about another row; ``shown`` as a reader gives it, without folders."""
+    matrix, source = (path.name if shown else str(path) for path in (other.matrix, other.source))
+    row = command.index("--row") + 1
+    words = (*command[:row], other.row, *command[row + 1 :])
+    return (*words, "--matrix", matrix, "--source", source)
+
+
+def summary_of(report: str, command: Sequence[str]) -> str:
+    """Of a report in JSON; the command is the page's, without this machine's folders."""
+    validation = Validation.model_validate_json(report)
+    return summary_text(validation.model_copy(update={"command": shlex.join(command)}))
+
+
+def examples() -> dict[str, Path]:
+    """Name -> folder, of those whose page has a command."""
+    pages = sorted((ROOT / "examples").glob("*/README.md"))
+    return {page.parent.name: page.parent for page in pages}
+
+
+def validate(name: str, folder: Path, other: OtherRow | None) -> int:
+    """Run one; its exit code. The summary is written unless the lab failed."""
+    command = command_of((folder / "README.md").read_text(encoding="utf-8"))
+    kind = "rpm" if other else "deb"
+    asked = on_row(command, other) if other else command
+    output = ROOT / "results/runs" / f"example-{name}-{kind}"
+    print(f"{name} ({kind}): {shlex.join(asked)}", flush=True)
+    program = Path(sys.executable).with_name("dsbisect")
+    done = subprocess.run([program, *asked[1:], "--output", output], cwd=ROOT, check=False)
+    if done.returncode in ANSWERS:
+        shown = on_row(command, other, shown=True) if other else command
+        text = summary_of((output / "report.json").read_text(encoding="utf-8"), shown)
+        (folder / f"summary-{kind}.md").write_text(text, encoding="utf-8")
+    return done.returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(examples())}")
+    parser.add_argument("--matrix", type=Path, help="a matrix with the row of RPMs")
+    parser.add_argument("--row", help="the row of RPMs")
+    parser.add_argument("--source", type=Path, help="the SRPM to patch")
+    asked = parser.parse_args()
+    known = examples()
+    unknown = [name for name in asked.names if name not in known]
+    if unknown:
+        parser.error(f"no example {', '.join(unknown)}; there are: {', '.join(known)}")
+    given = (asked.matrix, asked.row, asked.source)
+    if any(given) and not all(given):
+        parser.error("--matrix, --row and --source belong together")
+    other = None
+    if all(given):
+        other = OtherRow(matrix=asked.matrix, row=asked.row, source=asked.source)
+    codes = [validate(name, known[name], other) for name in asked.names or known]
+    return next((code for code in codes if code not in ANSWERS), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
