@@ -50,7 +50,8 @@ MetricName = Annotated[
     str,
     typer.Option(
         "--metric",
-        help="What decides: cost, cpu, rate, latency, client-cpu, memory, growth or faults.",
+        help="What decides: cost, cpu, rate, latency, client-cpu, memory, memory-at-rest, growth, "
+        "faults or instructions.",
     ),
 ]
 Level = Annotated[

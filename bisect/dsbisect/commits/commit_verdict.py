@@ -51,6 +51,7 @@ def judge_commit(
         matrix=ask.matrix,
         settings=ask.settings,
         workloads=(ask.workload,),
+        metric=ask.metric,
     )
     question = Question(
         series_id=f"{repository.name}:judge",

@@ -71,6 +71,7 @@ def run_commits(
         matrix=ask.matrix,
         settings=ask.settings,
         workloads=(ask.workload,),
+        metric=ask.metric,
         keep=ask.keep,
     )
     for end in ends:

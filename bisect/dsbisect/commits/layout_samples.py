@@ -129,8 +129,9 @@ def scatter_of_builds(
     )
     names = supply.add_layouts(revision[:SHORT], tree, number)
     plan = LabPlan.on(
-        engine, matrix=ask.matrix, settings=ask.settings, workloads=(ask.workload,), duet=False
-    )
+        engine, matrix=ask.matrix, settings=ask.settings, workloads=(ask.workload,),
+        metric=ask.metric, duet=False,
+    )  # fmt: skip
     with open_lab(plan, supply, names, engine=engine, store=store, watcher=watcher) as laboratory:
         for failure in laboratory.failures.values():
             raise failure

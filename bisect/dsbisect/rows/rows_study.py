@@ -56,6 +56,7 @@ def run_study(
         matrix=request.matrix,
         settings=request.settings,
         workloads=request.workloads,
+        metric=request.metric,
         keep=request.keep,
     )
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)

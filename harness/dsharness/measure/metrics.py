@@ -128,9 +128,10 @@ INSTRUCTIONS = Metric(
     unit="instructions",
 )
 
-METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (COST, RATE, LATENCY, CPU, CLIENT_CPU, MEMORY, GROWTH, FAULTS)
-}
+_ALL = (
+    COST, RATE, LATENCY, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, GROWTH, FAULTS, INSTRUCTIONS,
+)  # fmt: skip
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
 
 def find_metric(name: str) -> Metric:
