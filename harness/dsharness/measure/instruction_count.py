@@ -24,6 +24,12 @@ PIPES = "/tmp/vgdb-pipe"  # noqa: S108 - inside the container
 ENVIRONMENT = ("env", "LOGNAME=lab", "USER=lab", "HOST=lab")  # parts of the pipes' names
 OUT = "callgrind.out"
 TOTAL = re.compile(r"^(?:summary|totals): (?P<count>\d+)$", re.MULTILINE)
+# The tools are of another system than the server: they need their own loader and libraries.
+OWN_LOADER = f"""
+loader=$(ls {TOOLS}/lib64/ld-linux-*.so.* {TOOLS}/lib/ld-linux-*.so.* 2>/dev/null | head -n 1)
+exec "$loader" --library-path "$(echo {TOOLS}/usr/lib/*-linux-gnu)" {TOOLS}/usr/bin/vgdb "$@"
+"""
+IDLE_S = 3.0
 RUN_S = 24.0  # that the counted operations should take
 MOST, FEWEST = 100, 2  # operations of the shorter run
 LIMIT_S = 300.0
@@ -94,12 +100,22 @@ def take_count(at: Bench, workload: Workload, *, campaign_id: str, turn: int) ->
 def _difference(at: Bench, alone: Workload) -> tuple[float, int]:
     """Instructions of an operation, and the operations counted."""
     _command(at.instance.container, "instrumentation on")
-    _counted(at, alone, 1)
-    began = time.monotonic()
-    _counted(at, alone, 1)
-    count = operations_of(time.monotonic() - began)
+    first = _counted(at, alone, 1)
+    count = operations_of(first.seconds)
+    idle_per_s = _idle(at)
     short, long = (_counted(at, alone, each) for each in (count, 2 * count))
-    return (long - short) / count, 3 * count
+    idle = idle_per_s * (long.seconds - short.seconds)
+    return (long.instructions - short.instructions - idle) / count, 3 * count
+
+
+def _idle(at: Bench) -> float:
+    """What the server does in a second without any operation."""
+    box = at.instance.container
+    _command(box, "zero")
+    began = time.monotonic()
+    time.sleep(IDLE_S)
+    _command(box, "dump")
+    return _newest_total(box) / (time.monotonic() - began)
 
 
 def operations_of(operation_s: float) -> int:
@@ -107,9 +123,18 @@ def operations_of(operation_s: float) -> int:
     return round(min(MOST, max(FEWEST, RUN_S / 3 / max(operation_s, 1e-3))))
 
 
-def _counted(at: Bench, workload: Workload, operations: int) -> int:
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """So many instructions in so long."""
+
+    instructions: int
+    seconds: float
+
+
+def _counted(at: Bench, workload: Workload, operations: int) -> _Run:
     box = at.instance.container
     _command(box, "zero")
+    began = time.monotonic()
     size = Operations(per_thread=operations, limit_s=LIMIT_S)
     report = execute_load(at, workload, size)
     if report.total != operations or report.errors:
@@ -119,12 +144,12 @@ def _counted(at: Bench, workload: Workload, operations: int) -> int:
             log=at.load.log,
         )
     _command(box, "dump")
-    return _newest_total(box)
+    return _Run(instructions=_newest_total(box), seconds=time.monotonic() - began)
 
 
 def _command(box: Container, words: str) -> None:
     box.must(
-        *ENVIRONMENT, f"{TOOLS}/usr/bin/vgdb", f"--vgdb-prefix={PIPES}", "--wait=30",
+        *ENVIRONMENT, "sh", "-c", OWN_LOADER, "vgdb", f"--vgdb-prefix={PIPES}", "--wait=30",
         *words.split(),
         what="control callgrind",
     )  # fmt: skip

@@ -1,0 +1,44 @@
+"""Instructions of an operation, counted by callgrind in a real server: the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from benches import MATRIX, golden_of, image_of
+
+from dsbuilds.toolchains.check_tools import check_tools
+from dsharness.containers.engine import Engine
+from dsharness.machine.host import available_cpus, machine_now, plan_cpus
+from dsharness.measure.instance import serve
+from dsharness.measure.instruction_count import Valgrind, take_count
+from dsharness.measure.sample import PROCEDURE, Bench, bench
+from dsharness.model import Procedure, Settings
+
+LOAD = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})
+
+
+@contextmanager
+def counting(engine: Engine, scheme: str) -> Iterator[Bench]:
+    settings = Settings(id=scheme.lower(), options={"password-scheme": scheme})
+    golden = golden_of(engine, "debian-12", settings)
+    valgrind = Valgrind(image=check_tools(engine, MATRIX, progress=print).reference)
+    cpus = plan_cpus(available_cpus(), can_pin=False)
+    loader = image_of(engine, MATRIX.tools.loads["ldclt"])
+    with serve(engine, golden, cpus, inside=valgrind) as instance:
+        procedure = Procedure(version=PROCEDURE, way="callgrind")
+        machine = machine_now(engine, cpus)
+        with bench(engine, instance, loader, cpus, machine, procedure) as at:
+            yield at
+
+
+@pytest.mark.parametrize(("scheme", "stray"), [("PBKDF2-SHA512", 0.01), ("SSHA512", 0.03)])
+def test_two_counts_are_the_same(engine: Engine, scheme: str, stray: float) -> None:
+    with counting(engine, scheme) as at:
+        samples = [take_count(at, LOAD, campaign_id="c", turn=turn) for turn in range(2)]
+    assert [sample.invalid for sample in samples] == [(), ()]
+    first, second = (sample.value("instructions") or 0 for sample in samples)
+    assert first == pytest.approx(second, rel=stray)
+    rounds = 10_000 if scheme == "PBKDF2-SHA512" else 1
+    assert first > 1000 * rounds
