@@ -202,3 +202,12 @@ def test_ends_that_leave_nothing_to_search(series, good, bad, said):
         _ = asked.lines
     assert said in caught.value.message
     assert f"`dsbisect matrix graph {series}`" in caught.value.hint
+
+
+def test_a_search_by_instructions_counts_them_where_the_host_does_not(
+    laboratory, store, monkeypatch
+):
+    monkeypatch.setattr("dsbisect.lab.lab_plan.host_counts", lambda: False)
+    study(store, request(metric="instructions"))
+    study(store)
+    assert [plan.counting for plan in laboratory.plans] == [True, False]
