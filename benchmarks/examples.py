@@ -11,6 +11,7 @@ folder stays in results/runs/. Stopped anywhere, the same command goes on.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 import subprocess
@@ -51,9 +52,11 @@ def on_row(command: Sequence[str], other: OtherRow, *, shown: bool = False) -> t
 
 
 def summary_of(report: str, command: Sequence[str]) -> str:
-    """Of a report in JSON; the command is the page's, without this machine's folders."""
-    validation = Validation.model_validate_json(report)
-    return summary_text(validation.model_copy(update={"command": shlex.join(command)}))
+    """Of a report in JSON; the command is the page's, and nothing tells which machine it was."""
+    facts = json.loads(report)
+    del facts["answer"]  # it follows from the checks
+    facts |= {"command": shlex.join(command), "machine": facts["machine"].partition(",")[0]}
+    return summary_text(Validation.model_validate_json(json.dumps(facts)))
 
 
 def examples() -> dict[str, Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from dsbisect.validate.check import Check, Gate, Status, worst
 from dsharness.model import Value
@@ -39,6 +39,7 @@ class Validation(Value):
     seconds: float
     checks: tuple[Check, ...]
 
+    @computed_field  # type: ignore[prop-decorator]  # programs that read the JSON need it
     @property
     def answer(self) -> Answer:
         """A gate of which nothing was run leaves the answer open: lack of data is no pass."""

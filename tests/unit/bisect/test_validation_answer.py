@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from xml.etree import ElementTree as ET
 
@@ -91,6 +92,11 @@ def all_kinds() -> Validation:
 
 def test_the_page():
     assert_golden("validate/validation.html", page_text(all_kinds()))
+
+
+def test_the_json_says_the_answer():
+    facts = json.loads(all_kinds().model_dump_json())
+    assert facts["answer"] == "do not ship"
 
 
 def test_the_summary():

@@ -41,15 +41,17 @@ def test_the_same_question_about_a_row_of_rpms() -> None:
     )
 
 
-def test_no_folder_of_this_machine_stands_in_a_summary() -> None:
+def test_nothing_of_this_machine_stands_in_a_summary() -> None:
     found = Validation(
         row="toy-9", change="a=1", stock="ds 1", patched="ds 2",
         command="dsbisect validate --output /home/me/x", started_at="2026-01-02T03:04:05+00:00",
-        seconds=90.0,
+        seconds=90.0, machine="x86_64, Linux 6.1-of-a-machine",
         checks=(Check(gate=Gate.BUILDS, name="lint", status=Status.FAILED, found="it is bad"),),
     )  # fmt: skip
     command = on_row(("dsbisect", "validate", "--row", "debian-13"), OTHER, shown=True)
     text = summary_of(found.model_dump_json(), command)
     assert "/home" not in text
+    assert "6.1" not in text
+    assert "1 check in 90 s on x86_64; begun 2026" in text
     assert "dsbisect validate --row toy-9 --matrix rpm.yaml --source ds-1.src.rpm" in text
     assert "failed: builds lint: it is bad" in text
