@@ -32,7 +32,7 @@ REPACK_RPM = r"""#!/bin/sh
 set -eu
 cd /build
 export HOME=/tmp
-mkdir packages
+mkdir -p packages BUILD BUILDROOT SOURCES
 asked() { rpm --dbpath /tmp/rpmdb --nosignature -qp "$@"; }
 for rpm in /packages/*.rpm; do
     name=$(asked --qf '%{NAME}' "$rpm")
@@ -50,8 +50,8 @@ for rpm in /packages/*.rpm; do
         printf '%s\n' '%description' d '%install' "cp -a $PWD/tree/. %{buildroot}/" '%files'
         find tree '(' ! -type d -o -empty ')' -printf '"/%P"\n'
     } >"$name.spec"
-    rpmbuild -bb --quiet --nodeps --dbpath /tmp/rpmdb --define "_topdir $PWD/top" \
-        --define "_rpmdir $PWD/out" "$name.spec"
+    rpmbuild -bb --quiet --nodeps --dbpath /tmp/rpmdb --define '_tmppath /tmp' \
+        --define '_topdir /build' --define '_rpmdir /build/out' "$name.spec"
     mv out/*/*.rpm packages
 done
 """
