@@ -28,33 +28,6 @@ for deb in /packages/*.deb; do
     dpkg-deb -Zgzip -z1 -b --root-owner-group tree packages >/dev/null
 done
 """
-REPACK_RPM = r"""#!/bin/sh
-set -eu
-cd /build
-export HOME=/tmp
-mkdir -p packages BUILD BUILDROOT SOURCES
-asked() { rpm --dbpath /tmp/rpmdb --nosignature -qp "$@"; }
-for rpm in /packages/*.rpm; do
-    name=$(asked --qf '%{NAME}' "$rpm")
-    version=$(asked --qf '%{VERSION}' "$rpm") release=$(asked --qf '%{RELEASE}' "$rpm")
-    rm -rf tree
-    mkdir tree
-    rpm2cpio "$rpm" | (cd tree && cpio -idm --quiet)
-    {
-        printf '%s\n' "Name: $name" "Version: $version" "Release: $release.again" \
-            'Summary: s' 'License: MIT' 'AutoReqProv: no' '%define debug_package %{nil}' \
-            '%define __os_install_post %{nil}' '%define _build_id_links none'
-        asked --requires "$rpm" | grep -v '^rpmlib(' |
-            sed "s/^/Requires: /; s/= $version-$release\$/= $version-$release.again/"
-        asked --provides "$rpm" | grep -v "^$name" | sed 's/^/Provides: /'
-        printf '%s\n' '%description' d '%install' "cp -a $PWD/tree/. %{buildroot}/" '%files'
-        find tree '(' ! -type d -o -empty ')' -printf '"/%P"\n'
-    } >"$name.spec"
-    rpmbuild -bb --quiet --nodeps --dbpath /tmp/rpmdb --define '_tmppath /tmp' \
-        --define '_topdir /build' --define '_rpmdir /build/out' "$name.spec"
-    mv out/*/*.rpm packages
-done
-"""
 CHANGES = {
     "unchanged": ":",
     "does-not-start": """
@@ -89,17 +62,8 @@ CHANGES = {
 def repacked(at: Workshop, tools: str, stock: Path, change: str, target: Path) -> tuple[Path, ...]:
     """The packages in ``target``, from those in ``stock``."""
     body = f"change() {{\n{CHANGES[change]}\n}}\n"
-    return _made(at, tools, stock, REPACK.replace("set -eu\n", f"set -eu\n{body}", 1), target)
-
-
-def repacked_rpms(at: Workshop, tools: str, stock: Path, target: Path) -> tuple[Path, ...]:
-    """The same RPMs with a later release."""
-    return _made(at, tools, stock, REPACK_RPM, target)
-
-
-def _made(at: Workshop, tools: str, stock: Path, text: str, target: Path) -> tuple[Path, ...]:
     script = target.with_suffix(".sh")
-    script.write_text(text, encoding="utf-8")
+    script.write_text(REPACK.replace("set -eu\n", f"set -eu\n{body}", 1), encoding="utf-8")
     script.chmod(0o755)
     with work_folder() as work:
         build = work / "build"

@@ -28,7 +28,7 @@ def as_other_clients(*args: Any, **more: Any) -> ssl.SSLContext:
     return context
 
 
-ldap3.core.tls.create_default_context = as_other_clients
+vars(ldap3.core.tls)["create_default_context"] = as_other_clients
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +89,8 @@ class RefusedError(Exception):
 @contextmanager
 def opened(server: ldap3.Server, user: User | None = None) -> Iterator[Any]:
     """A connection that is not bound yet; closed at the end."""
-    who = {} if user is None else {"user": user.dn, "password": user.password}
-    connection: Any = ldap3.Connection(server, receive_timeout=LIMIT_S, **who)
+    dn, password = (user.dn, user.password) if user else (None, None)
+    connection: Any = ldap3.Connection(server, dn, password, receive_timeout=LIMIT_S)
     try:
         connection.open()
         yield connection

@@ -91,10 +91,12 @@ def crash_check(acknowledged: int, listed: frozenset[str], found: int, counted: 
 
 def verified_check(status: int, words: str) -> Check:
     """What the server's own verification of its database says; not every version has one."""
-    lines = [line.strip() for line in words.splitlines() if "INFO - " not in line and line.strip()]
-    last = (lines or ["no more words"])[-1]
+    # The server's own log comes with it, each line with its time in brackets.
+    lines = [line.strip() for line in words.splitlines() if line.strip() and line[0] != "["]
+    last = (lines or [words.strip()[-200:] or "no words"])[-1]
     if status == 0:
-        return _check("database-verified", Status.PASSED, f"dbverify finds no fault: {last}")
+        found = "the server's own verification of its database (dbverify) finds no fault"
+        return _check("database-verified", Status.PASSED, found, details=tuple(lines[-3:]))
     if any(mark in words.lower() for mark in NO_VERIFY):
         return _check("database-verified", Status.NOT_RUN, f"dbverify cannot be run here: {last}")
     return _check(
