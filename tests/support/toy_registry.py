@@ -20,7 +20,7 @@ class Registry:
 
     engine: Engine
     folder: Path
-    port: int = 0
+    port: int = 0  # 0: one that is free
     tags: dict[str, str] = field(default_factory=dict)
     content: dict[str, Path] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class Registry:
 
 @contextmanager
 def serving(registry: Registry) -> Iterator[Registry]:
-    """Answer on a port of its own until the end of the block."""
+    """Answer until the end of the block."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
@@ -80,7 +80,7 @@ def serving(registry: Registry) -> Iterator[Registry]:
 
         def log_message(self, *_: object) -> None: ...
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", registry.port), Handler) as server:
         registry.port = server.server_address[1]
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield registry

@@ -13,6 +13,7 @@ from benches import DEFAULT, MATRIX, image_of
 from rows import DNF, row_of
 from rpm_debian import ROW_ID, rpm_debian
 from rpm_world import missing_tools
+from stock_image import with_stock
 
 from dsbisect.validate.builds_gate import STEPS
 from dsbisect.validate.check import Check, Status
@@ -21,39 +22,19 @@ from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_packages, index_of
-from dsbuilds.drivers.package_toolchain import containerfile
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.toolchains.toolchain_image import toolset_of
 from dsharness.containers.engine import Engine
-from dsharness.content_key import content_key
 from dsharness.errors import UsageError
 from dsharness.model import Build, BuildSpec, DriverName, Image, Row, SrpmSource
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
-from dsimages import manifest
-from dsimages.buildah import REPOSITORY, Recipe, Workshop, build, exists, labels_of
+from dsimages.buildah import Workshop
 
 OLD, NEW = "8", "9"
 DEB_ROW = MATRIX.row("debian-13").model_copy(update={"id": "tiny-deb"})
 RPM_ROW = row_of(DNF, id=ROW_ID, versions={"389-ds": NEW})
-INSTALL = {
-    "deb": """
-set -eu
-cp -R /run/dsbisect-needs /opt/stock
-own=/etc/apt/sources.list.d/stock.list
-echo 'deb [trusted=yes] file:/opt/stock ./' >$own
-apt-get -q -y -o Dir::Etc::SourceList=$own -o Dir::Etc::SourceParts=/dev/null update
-apt-get -q -y -o Dir::Etc::SourceList=$own -o Dir::Etc::SourceParts=/dev/null install 389-ds-base
-""",
-    "rpm": """
-set -eu
-cp -R /run/dsbisect-needs /opt/stock
-printf '[dsbisect-stock]\\nname=stock\\nbaseurl=file:///opt/stock\\nenabled=1\\ngpgcheck=0\\n' \
-    >/etc/yum.repos.d/dsbisect-stock.repo
-dnf -y --repo=dsbisect-stock install 389-ds-base
-""",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +58,7 @@ def deb(at: Workshop, tmp_path_factory: pytest.TempPathFactory) -> World:
     source = tiny_server.deb_source(tmp_path_factory.mktemp("deb"), OLD)
     order = PackageOrder(row=DEB_ROW, image=base, source=source)
     made = build_packages(DebDriver(), at, order, progress=print)
-    return World(row=DEB_ROW, stock=with_stock(at, "deb", base, made), made=made)
+    return World(row=DEB_ROW, stock=with_stock(at, "deb", "tiny-deb", base, made), made=made)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +70,7 @@ def rpm(at: Workshop, tmp_path_factory: pytest.TempPathFactory) -> World:
     source = tiny_server.rpm_source(tmp_path_factory.mktemp("rpm"), OLD)
     order = PackageOrder(row=RPM_ROW, image=base, source=source)
     made = build_packages(RpmDriver(), at, order, progress=print)
-    return World(row=RPM_ROW, stock=with_stock(at, "rpm", base, made), made=made)
+    return World(row=RPM_ROW, stock=with_stock(at, "rpm", "tiny-rpm", base, made), made=made)
 
 
 @pytest.fixture
@@ -134,22 +115,6 @@ def offering(source: SourcePackage) -> Callable[..., SourcePackage]:
 def fresh(folder: Path) -> Path:
     folder.mkdir()
     return folder
-
-
-def with_stock(at: Workshop, kind: str, base: Image, made: Build) -> Image:
-    """The base with these packages in a repository of its own, and installed from there."""
-    text = containerfile(INSTALL[kind])
-    key = content_key([base.key, text, made.content])
-    reference = f"{REPOSITORY}/test-tiny-{kind}:{key}"
-    if not exists(at.engine, reference):
-        recipe = Recipe(
-            text=text, base=base.reference, reference=reference, network="none",
-            labels=labels_of("toolchain", row="tiny", key=key), what="the tiny server's stock",
-            context=Path(made.folder) / PACKAGES,
-        )  # fmt: skip
-        build(at, recipe)
-    packages = manifest.read_packages(at.engine, reference, at.log)
-    return Image(candidate_id="tiny", reference=reference, key=key, packages=packages)
 
 
 def found(trial: Trial, *names: str) -> dict[str, Check]:

@@ -5,68 +5,48 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benches import MATRIX, benched, image_of
+from benches import MATRIX, benched
 from changes import misfit, other_scheme
-from rows import DNF, row_of
-from rpm_debian import DEVEL, ROW_ID, SPEC, rpm_debian, srpm_of
+from rpm_row import ROW, VERSION, debian_order, kept_srpm, rpm_system, workshop
 from rpm_world import missing_tools
 
-from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_packages
 from dsbuilds.drivers.package_image import installed
 from dsbuilds.drivers.rpm import RpmDriver
-from dsbuilds.sources.debian import distribution_source
 from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.sources.srpm import srpm_source
-from dsharness.content_key import content_key
 from dsharness.errors import EditError, SourceError
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.sample import take_sample
 from dsharness.model import Build, DriverName, Image, Settings, SrpmSource
-from dsharness.paths import cache_home, logs_home
-from dsharness.process.deadline import Deadline
 from dsharness.systems import Seed
 from dsimages.buildah import Workshop
 
 pytestmark = pytest.mark.skipif(
     bool(missing_tools()), reason=f"making RPMs needs {', '.join(missing_tools())}"
 )
-VERSION = "3.1.2"
-ROW = row_of(DNF, id=ROW_ID, versions={"389-ds": VERSION})
 DRIVER = RpmDriver()
 
 
 @pytest.fixture(scope="module")
 def at(engine) -> Workshop:
-    log = logs_home() / "builds" / "test-rpm.log"
-    return Workshop(engine=engine, deadline=Deadline.after(2400), log=log)
+    return workshop(engine)
 
 
 @pytest.fixture(scope="module")
-def debian(at, engine) -> PackageOrder:
-    row = MATRIX.row("debian-13")
-    image = image_of(engine, row.id)
-    source = distribution_source(at, image, "389-ds-base", None, progress=print)
-    return PackageOrder(row=row, image=image, source=source)
+def debian(at) -> PackageOrder:
+    return debian_order(at)
 
 
 @pytest.fixture(scope="module")
 def image(at, debian) -> Image:
-    return rpm_debian(at, DebDriver().toolset(at, debian, progress=print))
+    return rpm_system(at, debian)
 
 
 @pytest.fixture(scope="module")
-def srpm(at, debian, tmp_path_factory) -> Path:
-    deb = DebDriver()
-    tree = deb.source_tree(at, debian, deb.toolset(at, debian, progress=print))
-    folder = cache_home() / "tests" / f"srpm-{content_key([tree.id, SPEC, DEVEL])}"
-    if not folder.exists():
-        made = srpm_of(tree, VERSION, tmp_path_factory.mktemp("srpm"))
-        folder.mkdir(parents=True)
-        made.rename(folder / made.name)
-    (kept,) = folder.glob("*.src.rpm")
-    return kept
+def srpm(at, debian) -> Path:
+    return kept_srpm(at, debian)
 
 
 @pytest.fixture(scope="module")

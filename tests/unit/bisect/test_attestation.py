@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from signing_key import make_key
 
 from dsbisect.validate.attestation import (
     Predicate,
@@ -18,16 +18,6 @@ from dsbisect.validate.attestation import (
     verified,
 )
 from dsharness.errors import AttestationError, UsageError
-
-
-def make_key(folder: Path, name: str, kind: str = "ed25519") -> tuple[Path, Path]:
-    """A private and a public one, as a user makes them."""
-    private, public = folder / f"{name}.pem", folder / f"{name}.pub"
-    make = ["openssl", "genpkey", "-algorithm", kind, "-out", str(private)]
-    subprocess.run(make, check=True, capture_output=True)
-    show = ["openssl", "pkey", "-in", str(private), "-pubout", "-out", str(public)]
-    subprocess.run(show, check=True, capture_output=True)
-    return private, public
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,11 @@ def test_unpinned_package_leaves_its_siblings_to_apt():
     assert words[1:] == ["389-ds-base"]
 
 
+def test_an_image_that_has_its_packages_installs_none():
+    row = row_of(DNF, packages={"kind": "preinstalled"})
+    assert commands(render(row)) == []
+
+
 def test_pins_are_installed_even_when_not_listed():
     [words] = commands(render(row_of(DNF, pins={"nss": "3.90.0-2.el8"})))
     assert words[-2:] == ["389-ds-base=2.0.15", "nss=3.90.0-2.el8"]
