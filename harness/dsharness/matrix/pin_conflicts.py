@@ -22,7 +22,7 @@ from dsharness.yaml_files.problems import Problem, suggestion
 
 PACKAGES_OF = {
     Family.APT: ("apt",),
-    Family.DNF: ("dnf", "koji"),
+    Family.DNF: ("dnf", "koji", "preinstalled"),
     Family.EL8: ("dnf", "koji"),
     Family.FREEIPA: ("preinstalled",),
 }

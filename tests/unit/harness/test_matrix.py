@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from pathlib import Path
 
@@ -175,6 +176,11 @@ def test_says_what_is_wrong_and_where(tmp_path, was, becomes, said):
 def test_plain_http_with_its_word_is_taken(tmp_path):
     said = "fc35, repositories: {f: 'http://x/'}, plain_http: true}\n"
     assert load_matrix(write(tmp_path, SOUND.replace("fc35}\n", said))).rows[1].packages.plain_http
+
+
+def test_rpms_may_be_in_the_image_of_a_registry(tmp_path):
+    there = re.sub(r"{kind: koji[^}]*}", "{kind: preinstalled}", SOUND)
+    assert load_matrix(write(tmp_path, there)).rows[1].packages.kind == "preinstalled"
 
 
 def test_a_pin_may_name_the_release_of_the_same_version(tmp_path):
