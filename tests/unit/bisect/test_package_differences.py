@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dsbisect.validate.builds_gate.package_differences import (
     changed_lines,
+    difference_of,
     differing,
-    differing_files,
-    embeds_path,
 )
 
 # diffoscope 295 of a small package that says when and where it was built
@@ -45,16 +44,20 @@ def test_packages_differ_by_hash_or_by_being_there():
 
 
 def test_the_files_inside_that_differ_without_what_follows_from_them():
-    assert differing_files(REPORT) == ("./usr/share/a/built", "./usr/lib/a.so")
+    said = {
+        "a.deb.files": "./DEBIAN/control\n./DEBIAN/md5sums\n./usr/lib/a.so\n",
+        "a.deb.paths": "./usr/lib/a.so\n",
+        "a.deb.txt": REPORT,
+    }
+    found = difference_of("a.deb", said)
+    assert found.files == found.with_path == ("./usr/lib/a.so",)
+    assert found.report == REPORT
+    only = difference_of("a.deb", {"a.deb.files": "./DEBIAN/control\n"})
+    assert only.files == ("./DEBIAN/control",), "nothing else explains it"
+    assert difference_of("b.deb", said).files == ()
 
 
 def test_the_lines_that_differ():
     lines = changed_lines(REPORT)
     assert "│ │ │ +/build/another/place/source" in lines
     assert not [line for line in lines if "@@" in line or line.startswith(("---", "+++"))]
-
-
-def test_a_path_that_is_built_in():
-    assert embeds_path([REPORT])
-    assert not embeds_path([REPORT.replace("/build/another/", "/usr/")])
-    assert not embeds_path(["│ │  /build/another/place is on both sides\n"])

@@ -1,15 +1,24 @@
-"""Two builds of one source, compared: packages by hash, and what diffoscope says. Pure."""
+"""Two builds of one source, compared: packages by hash, and what is said of their files. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-FILE = re.compile(r"^[│ ]*[├└]── (?P<path>\.?/\S.*?)\s*$", re.MULTILINE)
-# What follows from the other differences: checksums of the files, and the sizes of all.
-DERIVED = ("./control", "./md5sums", "./DEBIAN/")
-PLACE = "/build/another/"
-CHANGED = re.compile(r"^[│ ]*[-+](?!-- |\+\+ )", re.MULTILINE)
+# What follows from other differences: checksums of the files, and the sizes of all.
+DERIVED = ("./DEBIAN/control", "./DEBIAN/md5sums")
+CHANGED = re.compile(r"^[│ ]*[-+](?!-- |\+\+ )")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One package of two builds."""
+
+    package: str
+    files: tuple[str, ...] = ()  # that differ
+    with_path: tuple[str, ...] = ()  # that hold the place where they were built
+    report: str = ""  # diffoscope's
 
 
 def differing(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str, ...]:
@@ -17,15 +26,15 @@ def differing(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str,
     return tuple(name for name in sorted({*first, *second}) if first.get(name) != second.get(name))
 
 
-def differing_files(report: str) -> tuple[str, ...]:
-    """The files inside a package that differ, as diffoscope's text report names them."""
-    found = dict.fromkeys(match["path"] for match in FILE.finditer(report))
-    return tuple(path for path in found if not path.startswith(DERIVED))
-
-
-def embeds_path(reports: Sequence[str]) -> bool:
-    """Whether the place of the second build stands in what differs."""
-    return any(PLACE in line for report in reports for line in changed_lines(report))
+def difference_of(package: str, said: Mapping[str, str]) -> Difference:
+    """What the script left of one package."""
+    files = tuple(said.get(f"{package}.files", "").split())
+    return Difference(
+        package=package,
+        files=tuple(file for file in files if file not in DERIVED) or files,
+        with_path=tuple(said.get(f"{package}.paths", "").splitlines()),
+        report=said.get(f"{package}.txt", ""),
+    )
 
 
 def changed_lines(report: str) -> tuple[str, ...]:

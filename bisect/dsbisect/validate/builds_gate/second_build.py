@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from dsbisect.validate.builds_gate.package_differences import (
+    Difference,
     changed_lines,
+    difference_of,
     differing,
-    differing_files,
-    embeds_path,
 )
 from dsbisect.validate.builds_gate.trial_packages import kind_of, packages_in, repository_of
 from dsbisect.validate.check import Check, Figure, Gate, Status
@@ -27,7 +27,7 @@ CONDITIONS = (
 )
 SHOWN_FILES = 30
 SHOWN_LINES = 12
-DIFFOSCOPE_S = 240.0  # for each package
+DIFFOSCOPE_S = 240.0  # for all packages
 NAME = "reproducible"
 
 
@@ -85,16 +85,16 @@ def same_check(first: Build, second: Build) -> Check:
 
 def different_check(trial: Trial, second: Build, names: tuple[str, ...]) -> Check:
     """What differs, in diffoscope's words."""
-    reports = _reports(trial, second, names)
+    found = _differences(trial, second, names)
     evidence = tuple(
-        trial.keep(f"differences-{name}.txt", text) for name, text in reports.items() if text
+        trial.keep(f"differences-{each.package}.txt", each.report) for each in found if each.report
     )
-    inside = {name: differing_files(text) for name, text in reports.items()}
-    files = list(dict.fromkeys(path for paths in inside.values() for path in paths))
+    files = list(dict.fromkeys(file for each in found for file in each.files))
+    places = sum(len(each.with_path) for each in found)
     path_note = (
-        " The build's path is among what differs: map it away "
-        "(-ffile-prefix-map for C, --remap-path-prefix in RUSTFLAGS)."
-        if embeds_path(list(reports.values()))
+        f" The build's path is in {places} of them: map it away (-ffile-prefix-map for C, "
+        "--remap-path-prefix in RUSTFLAGS), or always build at the same place."
+        if places
         else ""
     )
     return Check(
@@ -102,36 +102,36 @@ def different_check(trial: Trial, second: Build, names: tuple[str, ...]) -> Chec
         name=NAME,
         status=Status.WARNED,
         found=f"{len(names)} of {len(second.packages)} packages differ in a second build under "
-        f"other conditions ({CONDITIONS}): {_listed(files) or _listed(names)}.",
+        f"other conditions ({CONDITIONS}), in {len(files)} files: "
+        f"{_listed(files) or _listed(names)}.",
         advice="It can be shipped, but nobody can prove that it comes from this source; stock "
         f"packages may have the same. The differences show what a build puts in.{path_note}",
-        figures=_figures(second, len(names)),
-        details=tuple(
-            line for name, text in reports.items() for line in _summary(name, inside[name], text)
-        ),
+        figures=_figures(second, len(names)) | {"files_that_differ": len(files)},
+        details=tuple(line for each in found for line in _summary(each)),
         evidence=evidence,
     )
 
 
-def _reports(trial: Trial, second: Build, names: tuple[str, ...]) -> dict[str, str]:
-    """Package -> diffoscope's text; a note where it gave up."""
+def _differences(trial: Trial, second: Build, names: tuple[str, ...]) -> tuple[Difference, ...]:
+    """Of each package; where the tools gave up, the report says so."""
     both = [name for name in names if name in second.packages and name in trial.build.packages]
-    reports = dict.fromkeys(names, "")
+    said: dict[str, str] = {}
     if both:
         folders = {"/first": repository_of(trial.build), "/second": repository_of(second)}
         try:
             said = tool_output(
-                trial, "show-differences", f"{DIFFOSCOPE_S:.0f}", *both, folders=folders
-            )
+                trial, "show-differences", kind_of(trial), f"{DIFFOSCOPE_S:.0f}", *both,
+                folders=folders,
+            )  # fmt: skip
         except (DeadlineError, PackageError) as error:
-            return dict.fromkeys(names, f"diffoscope gave up: {error.message}\n")
-        reports |= {name: said.get(f"{name}.txt", "") for name in both}
-    return reports
+            said = {f"{name}.txt": f"not compared: {error.message}\n" for name in both}
+    return tuple(difference_of(name, said) for name in names)
 
 
-def _summary(name: str, files: tuple[str, ...], report: str) -> list[str]:
-    shown = [line[:200] for line in changed_lines(report)[:SHOWN_LINES]]
-    return [f"{name}: {_listed(files) or 'made by one build only'}", *shown]
+def _summary(difference: Difference) -> list[str]:
+    shown = [line[:200] for line in changed_lines(difference.report)[:SHOWN_LINES]]
+    files = _listed(difference.files) or "the package itself, or it was made by one build only"
+    return [f"{difference.package}: {files}", *shown]
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:
