@@ -31,7 +31,7 @@ from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
 from dsharness.systems.readiness import shared_folder, wait_until_ready
 
 CLIENT = Path(__file__).with_name("ldap_client")
-CLIENT_LIMIT_S = 240.0
+CLIENT_LIMIT_S = 600.0
 CA_NAME, JOB_NAME = "ca.crt", "job.json"
 ANSWER_S = 10
 STOPPED = "slapd stopped."

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import ldap3
-import ldap3.core.tls
+from ldap3.core import tls
 from ldap3.core.exceptions import LDAPException
 
 HOST = "localhost"  # the name that the server's certificate is for
@@ -28,7 +28,7 @@ def as_other_clients(*args: Any, **more: Any) -> ssl.SSLContext:
     return context
 
 
-vars(ldap3.core.tls)["create_default_context"] = as_other_clients
+tls.__dict__["create_default_context"] = as_other_clients
 
 
 @dataclass(frozen=True, kw_only=True)
