@@ -32,15 +32,22 @@ def run_steps(trial: Trial, steps: Sequence[Step], listener: StepListener) -> tu
     for check in _run(trial, steps, listener):
         listener.found(check)
         checks.append(check)
+    for check in _missing(checks):
+        listener.found(check)
+        checks.append(check)
+    return tuple(checks)
+
+
+def _missing(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """A check for each gate that has none: why it was not run."""
     begun = {check.gate for check in checks}
     stopped = next((check for check in checks if check.stops), None)
     why = f"not run: {stopped.found}" if stopped else "it has no step for such packages"
-    missing = (
+    return tuple(
         Check(gate=gate, name="gate", status=Status.NOT_RUN, found=why)
         for gate in Gate
         if gate not in begun
     )
-    return (*checks, *missing)
 
 
 def _run(trial: Trial, steps: Sequence[Step], listener: StepListener) -> Iterator[Check]:
