@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
@@ -16,6 +17,7 @@ from dsharness.content_key import content_key
 from dsharness.model import DECIDER, Campaign, Sample, Workload
 from dsresults.compare.paired_ratios import pairs
 
+KIND: Literal["validate"] = "validate"
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
 
 Pairs = Sequence[tuple[Sample, Sample]]  # (patched, stock)
@@ -94,21 +96,25 @@ def _campaign(trial: Trial, lab: Laboratory, workload: Workload) -> Campaign:
         dict(lab.identities),
         lab.setup.model_dump(mode="json"),
     ]
-    question = {
-        "kind": "validate",
-        "series_id": trial.patched_row.id,
-        "workload_id": workload.id,
-        "settings_id": trial.settings.id,
-        "fingerprint": content_key(asked),
-    }
-    found = trial.store.unfinished_campaign(**question)
+    fingerprint = content_key(asked)
+    found = trial.store.unfinished_campaign(
+        kind=KIND,
+        series_id=trial.patched_row.id,
+        workload_id=workload.id,
+        settings_id=trial.settings.id,
+        fingerprint=fingerprint,
+    )
     if found is not None:
         return found
     campaign = Campaign(
         id=str(uuid.uuid4()),
+        kind=KIND,
+        series_id=trial.patched_row.id,
         line=(trial.row.id, trial.patched_row.id),
+        workload_id=workload.id,
+        settings_id=trial.settings.id,
         started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        **question,
+        fingerprint=fingerprint,
     )
     trial.store.add_campaign(campaign)
     return campaign
