@@ -139,7 +139,8 @@ def test_two_culprits_are_both_named(lab: Path) -> None:
 
 def test_no_culprit_at_all(lab: Path) -> None:
     history = made(lab, history_with_gap)
-    findings = search(lab, history, "import 3.1.2", "one function", "--no-proof")
+    asked = ("--no-proof", "--smallest", "25")
+    findings = search(lab, history, "import 3.1.2", "one function", *asked)
     assert findings["culprits"] == []
     assert findings["whole"]["direction"] == "none"
     assert "smallest drop this run could have seen" in findings["whole"]["summary"]
