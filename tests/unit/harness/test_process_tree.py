@@ -28,10 +28,13 @@ def proc(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("pid", "whole"), [(7, 111), (9, 100)])
-def test_a_tree_of_processes_is_added_up(proc: Path, pid: int, whole: int) -> None:
-    assert process_tree(pid, proc) == ProcessTree(
-        cpu_us=2 * whole * TICK_US, faults=2 * whole, resident_bytes=3 * whole * PAGE
+@pytest.mark.parametrize(("pids", "whole"), [((7, 8, 9), 111), ((9,), 100)])
+def test_a_tree_of_processes_is_added_up(proc: Path, pids: tuple[int, ...], whole: int) -> None:
+    assert process_tree(pids[0], proc) == ProcessTree(
+        cpu_us=2 * whole * TICK_US,
+        faults=2 * whole,
+        resident_bytes=3 * whole * PAGE,
+        pids=pids,
     )
 
 
