@@ -21,7 +21,7 @@ class Gate(StrEnum):
 
 
 class Status(StrEnum):
-    """From the best to the worst; an inconclusive check is neither passed nor failed."""
+    """Of a check; an inconclusive one is neither passed nor failed."""
 
     PASSED = "passed"
     NOT_RUN = "not run"  # it says why; a check that cannot apply here is no objection
@@ -30,7 +30,8 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-ORDER = tuple(Status)
+# What was not run says nothing next to what was.
+ORDER = (Status.NOT_RUN, Status.PASSED, Status.WARNED, Status.INCONCLUSIVE, Status.FAILED)
 
 Figure = str | int | float
 
@@ -50,5 +51,5 @@ class Check(Value):
 
 
 def worst(checks: Iterable[Check]) -> Status:
-    """Of all; nothing at all was not run."""
+    """Of those that were run; `not run` if none was."""
     return max((check.status for check in checks), key=ORDER.index, default=Status.NOT_RUN)
