@@ -127,7 +127,7 @@ def verify(
 ) -> None:
     """Check that packages are those of a signed validation, and what it said.
 
-    Example: dsbisect verify attestation.json 389-ds-base_3.1.2_amd64.deb --key key.pub
+    Example: dsbisect verify attestation.json packages/*.deb --key key.pub
     """
     from dsbisect.validate.attestation import verified
 

@@ -33,7 +33,7 @@ ONCE = {
 CRYPT = re.compile(r"^\{crypt\}\$(?P<kind>[156])\$(rounds=(?P<rounds>\d{1,9})\$)?", re.IGNORECASE)
 CRYPT_HASHES = {"1": ("SHA1", 1000), "5": ("SHA256", 5000), "6": ("SHA512", 5000)}
 DES_ROUNDS = 25  # of the oldest kind, which has no number; as if each were SHA-1
-# 389-ds tunes the rounds of its C scheme to the machine's speed at each start.
+# A server may tune the rounds of this scheme to the machine's speed at each start.
 TUNED, TUNED_SHARE = "PBKDF2_SHA256", 0.25
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.population import SchemeUser
-from dsbisect.validate.validated_server import ValidatedServer
+from dsbisect.validate.directory.population import SchemeUser
+from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsharness.systems.ldap.stored_password import parse_stored
 
 REFUSED = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsbisect.validate.directory.product_advice import SYSTEM, WANTED
 from dsbisect.validate.given_packages import check_given
 from dsbuilds.build_request import check_rows
 from dsharness.errors import UsageError
-from dsharness.model import BuildSpec, Matrix, Row, Settings, SystemName, Workload
+from dsharness.model import BuildSpec, Matrix, Row, Settings, Workload
 
 CHANGED = "patched"
 MOST_PAIRS = 60
@@ -45,10 +46,10 @@ class ValidateRequest:
 def check_request(request: ValidateRequest) -> None:
     """UsageError for what no validation can answer."""
     row = request.row
-    if row.system is not SystemName.DIRSRV or row.build is not None:
+    if row.system is not SYSTEM or row.build is not None:
+        built = ", built from source" if row.build else ""
         raise UsageError(
-            f"row {row.id} ({row.system}{', built from source' if row.build else ''}) has no "
-            "stock packages of 389-ds that could be upgraded",
+            f"row {row.id} ({row.system}{built}) has no {WANTED}",
             hint="name a row of a distribution as it is: `dsbisect matrix show`",
         )
     if request.spec is None and not request.packages:

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from dsbisect.validate.client_answers import answers_in
+from dsbisect.validate.directory.validated_server import CLIENT
 from dsbisect.validate.ldap_client.binds import _encoded
 from dsbisect.validate.ldap_client.suites import SUITES
-from dsbisect.validate.validated_server import CLIENT
 
 JOB = {
     "port": 1, "secure_port": 1, "ca_file": "/nowhere", "suffix": "dc=lab",

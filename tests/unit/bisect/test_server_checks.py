@@ -8,10 +8,10 @@ from pathlib import Path
 
 from dsbisect.validate.check import Gate, Status
 from dsbisect.validate.client_answers import answers_in, checks_of
+from dsbisect.validate.directory.population import SchemeUser, stores
 from dsbisect.validate.installs_gate.downgrade import binds_check
 from dsbisect.validate.installs_gate.removal import leftovers_check, new_leftovers
 from dsbisect.validate.installs_gate.upgrade import new_password_check, stored_again
-from dsbisect.validate.population import SchemeUser, stores
 from dsbisect.validate.user_binds import right_check, wrong_check
 from dsbisect.validate.works_gate.distribution_tests import (
     ShippedTest,

@@ -24,6 +24,7 @@ OWN = (
     "harness/dsharness/systems/bind",
     "builds/dsbuilds/edits/dirsrv/",
     "builds/dsbuilds/libexec/389-ds/",
+    "bisect/dsbisect/validate/directory/",
 )
 # What lists the drivers there are, and why it may.
 LISTS = {

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.directory.populated_image import populated, recalled
+from dsbisect.validate.directory.population import Population, SchemeUser
+from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import differences, dump_of
 from dsbisect.validate.installs_gate import upgrade
 from dsbisect.validate.installs_gate.package_change import (
@@ -13,11 +16,8 @@ from dsbisect.validate.installs_gate.package_change import (
     install,
     stock_names,
 )
-from dsbisect.validate.populated_image import populated, recalled
-from dsbisect.validate.population import Population, SchemeUser
 from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.trial import Trial
-from dsbisect.validate.validated_server import ValidatedServer
 from dsharness.errors import InstanceError
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import exists

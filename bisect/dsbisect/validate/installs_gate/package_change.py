@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.trial import Trial
-from dsbisect.validate.validated_server import ValidatedServer, validated_server
 from dsbuilds.drivers.package_build import LIBEXEC, PACKAGES
 from dsbuilds.drivers.package_image import MOUNTED, chosen_packages
 from dsharness.containers.container import Container

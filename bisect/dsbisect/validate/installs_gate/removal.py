@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.installs_gate.downgrade import upgraded_image
 from dsbisect.validate.installs_gate.package_change import (
     Changed,
@@ -16,7 +17,6 @@ from dsbisect.validate.installs_gate.package_change import (
     remove,
     stock_names,
 )
-from dsbisect.validate.populated_image import populated
 from dsbisect.validate.trial import Trial
 
 NAME = "removal"

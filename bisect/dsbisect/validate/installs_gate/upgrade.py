@@ -7,6 +7,15 @@ from dataclasses import dataclass
 
 from dsbisect.validate.check import Check, Figure, Gate, Status
 from dsbisect.validate.client_answers import checks_of
+from dsbisect.validate.directory.populated_image import KIND, Populated, populated, store
+from dsbisect.validate.directory.population import (
+    Population,
+    SchemeUser,
+    add_default_user,
+    add_scheme_users,
+)
+from dsbisect.validate.directory.product_advice import START
+from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import differences, dump_of, passwords_in
 from dsbisect.validate.guess_cost import alike
 from dsbisect.validate.installs_gate.package_change import (
@@ -16,17 +25,9 @@ from dsbisect.validate.installs_gate.package_change import (
     patched_names,
     stock_names,
 )
-from dsbisect.validate.populated_image import KIND, Populated, populated, store
-from dsbisect.validate.population import (
-    Population,
-    SchemeUser,
-    add_default_user,
-    add_scheme_users,
-)
 from dsbisect.validate.server_fault import judged
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.user_binds import binding_checks
-from dsbisect.validate.validated_server import ValidatedServer
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
 from dsharness.model import Promise
@@ -36,10 +37,6 @@ from dsimages.buildah import REPOSITORY, labels_of
 REVISION = 3
 SHOWN = 40  # lines of what changed
 NEW = "new-"
-START_ADVICE = (
-    "The package builds but its server does not start. Read its last lines below and in the log; "
-    "start it by hand with `ns-slapd -D /etc/dirsrv/slapd-NAME -d 266354688` for all messages."
-)
 BIND_ADVICE = (
     "The server starts but refuses binds. Look for a password storage plugin that is missing or "
     "not registered (libpwdstorage-plugin, libpwdchan-plugin), and at the server's error log."
@@ -137,7 +134,7 @@ class _Upgrade:
         why = error.message.removeprefix("the server did not become ready: ")
         return _check(
             "service-starts", f"the upgraded server does not start: {why}",
-            status=Status.FAILED, stops=True, advice=START_ADVICE, evidence=(log,),
+            status=Status.FAILED, stops=True, advice=START, evidence=(log,),
             details=tuple(lines.splitlines()[-12:]),
         )  # fmt: skip
 

@@ -19,7 +19,7 @@ LIMIT_S = 20
 
 
 def as_other_clients(*args: Any, **more: Any) -> ssl.SSLContext:
-    """Verify as OpenLDAP's tools do: Python asks for an extension of the CA that 389-ds leaves out.
+    """Verify as clients in C do: Python asks for an extension of the CA that servers leave out.
 
     Issuer, signature, time and host name are verified.
     """

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.directory.populated_image import populated
+from dsbisect.validate.directory.product_advice import STORED_AGAIN
+from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.guess_cost import guess_cost, ratio, shown
-from dsbisect.validate.populated_image import populated
 from dsbisect.validate.safe_gate.password_strength import DEFAULT, SLACK, values_of
 from dsbisect.validate.trial import Trial
-from dsbisect.validate.validated_server import ValidatedServer, validated_server
 from dsharness.systems.ldap.stored_password import parse_stored
 
 NAME = "existing-passwords"
-KEEP = (
-    "By default 389-ds stores a password again when its owner binds and the default scheme is "
-    "another one. To keep the stronger values: nsslapd-enable-upgrade-hash: off in cn=config "
-    "before the upgrade, or name their scheme in nsslapd-scheme-list-no-upgrade-hash."
-)
 
 
 def run(trial: Trial) -> Sequence[Check]:
@@ -47,7 +43,7 @@ def existing_check(before: str, after: str) -> Check:
     return Check(
         gate=Gate.SAFE, name=NAME, status=Status.WARNED if weaker else Status.PASSED,
         found=f"a password that stock stored as {old} becomes {new} when its owner binds{words}",
-        advice=KEEP if weaker else "",
+        advice=STORED_AGAIN if weaker else "",
     )  # fmt: skip
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.populated_image import populated
+from dsbisect.validate.directory.populated_image import populated
+from dsbisect.validate.directory.product_advice import PID_FILE
+from dsbisect.validate.directory.validated_server import validated_server
 from dsbisect.validate.safe_gate.inventory import Inventory, inventory_in
 from dsbisect.validate.trial import Trial
-from dsbisect.validate.validated_server import validated_server
 from dsharness.model import Image
-from dsharness.systems.ldap.dirsrv import PID_FILE
 
 SCRIPTS = "/run/dsbisect-scripts"
 OWN = Path(__file__).parents[1] / "libexec"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dsbisect.validate.check import Check, Figure, Gate, Status
+from dsbisect.validate.directory.populated_image import populated
+from dsbisect.validate.directory.population import SchemeUser
 from dsbisect.validate.guess_cost import GuessCost, alike, guess_cost, ratio, shown
-from dsbisect.validate.populated_image import populated
-from dsbisect.validate.population import SchemeUser
 from dsbisect.validate.trial import Trial
 from dsharness.systems.ldap.stored_password import parse_stored
 

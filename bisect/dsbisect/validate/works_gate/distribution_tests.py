@@ -12,13 +12,13 @@ from pathlib import Path
 from debian.deb822 import Deb822
 
 from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.directory.product_advice import PREPARE
+from dsbisect.validate.directory.validated_server import validated_server
 from dsbisect.validate.trial import Trial
-from dsbisect.validate.validated_server import validated_server
 from dsbuilds.sources.debian import distribution_source
 from dsharness.errors import DsbisectError
 from dsharness.model import Family
 from dsharness.products.row_facts import packages_of
-from dsharness.systems.ldap.dirsrv import PREPARE
 
 NAME = "distribution-tests"
 FOLDER = "debian/tests"

@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 import ldap3
 
 from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.directory.populated_image import populated
+from dsbisect.validate.directory.population import Population
+from dsbisect.validate.directory.product_advice import INSTANCE
+from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.directory_dump import differences, dump_of
-from dsbisect.validate.populated_image import populated
-from dsbisect.validate.population import Population
 from dsbisect.validate.trial import Trial
-from dsbisect.validate.validated_server import ValidatedServer, validated_server
 from dsharness.errors import InstanceError, WorkloadError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
-from dsharness.systems.ldap.dirsrv import INSTANCE
 
 ENOUGH = 300  # writes before the end comes
 WRITE_LIMIT_S = 60.0

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import ldap3
 
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.directory_dump import differences, dump_of
-from dsbisect.validate.populated_image import populated
-from dsbisect.validate.population import SchemeUser, add_scheme_users
-from dsbisect.validate.trial import Trial
-from dsbisect.validate.user_binds import right_check, wrong, wrong_check
-from dsbisect.validate.validated_server import (
-    PartnerDirsrv,
+from dsbisect.validate.directory.populated_image import populated
+from dsbisect.validate.directory.population import SchemeUser, add_scheme_users
+from dsbisect.validate.directory.validated_server import (
+    PartnerServer,
     ValidatedServer,
     validated_server,
 )
+from dsbisect.validate.directory_dump import differences, dump_of
+from dsbisect.validate.trial import Trial
+from dsbisect.validate.user_binds import right_check, wrong, wrong_check
 from dsharness.errors import DeadlineError, InstanceError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
@@ -40,7 +40,7 @@ def run(trial: Trial) -> Sequence[Check]:
     with (
         validated_server(trial, ours.reference, purpose="patched-supplier") as patched,
         validated_server(
-            trial, theirs.reference, purpose="stock-supplier", system=PartnerDirsrv(),
+            trial, theirs.reference, purpose="stock-supplier", system=PartnerServer(),
             network=f"container:{patched.box.name}",
         ) as stock,
     ):  # fmt: skip

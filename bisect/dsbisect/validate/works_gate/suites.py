@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate
 from dsbisect.validate.client_answers import checks_of
-from dsbisect.validate.populated_image import populated
-from dsbisect.validate.population import SchemeUser
+from dsbisect.validate.directory.populated_image import populated
+from dsbisect.validate.directory.population import SchemeUser
+from dsbisect.validate.directory.validated_server import validated_server
 from dsbisect.validate.trial import Trial
-from dsbisect.validate.validated_server import validated_server
 
 OTHERWISE = (
-    "The same request works on stock 389-ds. The log of this step has the client's and the "
-    "server's words."
+    "The same request works on stock. The log of this step has the client's and the server's words."
 )
 ADVICE = {
     "bind-every-scheme": "The server starts but refuses right passwords: look for a password "

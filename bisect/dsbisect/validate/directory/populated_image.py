@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dsbisect.validate.directory.population import (
+    Population,
+    add_default_user,
+    add_scheme_users,
+    fill,
+)
+from dsbisect.validate.directory.validated_server import (
+    TlsServer,
+    ValidatedServer,
+    validated_server,
+)
 from dsbisect.validate.directory_dump import dump_of
-from dsbisect.validate.population import Population, add_default_user, add_scheme_users, fill
 from dsbisect.validate.trial import Trial
-from dsbisect.validate.validated_server import TlsDirsrv, ValidatedServer, validated_server
 from dsharness.containers.container import Container, Options, finished
 from dsharness.containers.engine import last_line
 from dsharness.content_key import content_key
@@ -35,7 +44,7 @@ class Populated:
 
 def populated(trial: Trial, image: Image) -> Populated:
     """Found, or made now; InstanceError when the image's server cannot be created or filled."""
-    key = content_key(["validated", REVISION, image.key, TlsDirsrv.revision])
+    key = content_key(["validated", REVISION, image.key, TlsServer.revision])
 
     def make(reference: str) -> None:
         trial.progress(f"creating and filling a directory with {image.candidate_id}'s server")

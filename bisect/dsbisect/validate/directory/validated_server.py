@@ -30,7 +30,7 @@ from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
 from dsharness.systems.readiness import shared_folder, wait_until_ready
 
-CLIENT = Path(__file__).with_name("ldap_client")
+CLIENT = Path(__file__).parents[1] / "ldap_client"
 CLIENT_LIMIT_S = 600.0
 CA_NAME, JOB_NAME = "ca.crt", "job.json"
 ANSWER_S = 10
@@ -49,7 +49,7 @@ sed -i -e "s/^nsslapd-port:.*/nsslapd-port: $2/" \
 """
 
 
-class TlsDirsrv(Dirsrv):
+class TlsServer(Dirsrv):
     """One with a certificate; it is ready when it answers anyone, also if it refuses binds."""
 
     tls: ClassVar[bool] = True
@@ -70,7 +70,7 @@ class TlsDirsrv(Dirsrv):
             close_quietly(connection)
 
 
-class PartnerDirsrv(TlsDirsrv):
+class PartnerServer(TlsServer):
     """A second one in the same network namespace."""
 
     port: ClassVar[int] = 4389
@@ -83,7 +83,7 @@ class ValidatedServer:
     """Not started yet when a step gets it."""
 
     trial: Trial
-    system: TlsDirsrv
+    system: TlsServer
     box: Container
     shared: Path
 
@@ -187,13 +187,13 @@ def validated_server(
     reference: str,
     *,
     purpose: str,
-    system: TlsDirsrv | None = None,
+    system: TlsServer | None = None,
     volumes: tuple[tuple[Path, str, str], ...] = (),
     capabilities: tuple[str, ...] = (),
     network: str = "none",
 ) -> Iterator[ValidatedServer]:
     """A container of an image, in which an instance is, or will be made."""
-    driver = system or TlsDirsrv()
+    driver = system or TlsServer()
     with contextlib.ExitStack() as stack:
         shared = stack.enter_context(shared_folder())
         made = driver.making(shared)
