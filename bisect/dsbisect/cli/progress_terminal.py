@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from dsbisect.search.question import Measure, Outlook, Question, Share
-from dsharness.measure.metrics import CPU, RATE
+from dsharness.measure.metrics import CPU, INSTRUCTIONS, RATE
 from dsharness.model import Boundary, Campaign, Sample
 
 TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing is cached; used until one is ready
@@ -155,9 +155,12 @@ def _line_of(line: Sequence[str]) -> str:
 def sample_line(sample: Sample) -> str:
     if not sample.valid:
         return f"{sample.candidate_id}: [yellow]not usable[/]: {escape('; '.join(sample.invalid))}"
+    counted, rate = sample.value(INSTRUCTIONS.name), sample.value(RATE.name)
+    if counted and rate is None:
+        return f"{sample.candidate_id}: {counted:,.0f} instructions each"
     cpu = sample.value(CPU.name)
     spent = f", {cpu / 1000:.3g} ms CPU each" if cpu else ""
-    return f"{sample.candidate_id}: {sample.value(RATE.name) or 0:.0f}/s{spent}"
+    return f"{sample.candidate_id}: {rate or 0:.0f}/s{spent}"
 
 
 def spell_left(seconds: float) -> str:

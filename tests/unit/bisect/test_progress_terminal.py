@@ -9,7 +9,7 @@ from worlds import sample_of, with_metric
 
 from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
 from dsbisect.search.question import Measure, Outlook, Question, Share
-from dsharness.measure.metrics import CPU
+from dsharness.measure.metrics import CPU, INSTRUCTIONS
 from dsharness.model import Boundary, Campaign
 
 FEW = Question(series_id="s", line=("a", "b"), workload_id="few", settings_id="default")
@@ -155,6 +155,14 @@ def test_samples_without_a_search_are_counted_too(watch, clock, said):
         "  a: 1000/s, 1 ms CPU each (1 of about 2, about 3 s left)",
         "  a: 1000/s, 1 ms CPU each (2 of about 2, almost done)",
     ]
+
+
+def test_a_count_of_instructions_is_told_without_a_rate(watch, said):
+    watch.begin(["a"], 1)
+    watch.expect(1)
+    counted = sample_of("a", 1.0, 0).model_copy(update={"metrics": {}})
+    watch.sampled(with_metric(counted, INSTRUCTIONS, 91_183_088.0))
+    assert said()[-1].startswith("  a: 91,183,088 instructions each")
 
 
 def test_trouble_is_told_with_its_reason(watch, clock, said):

@@ -55,6 +55,15 @@ def test_text_looks_as_it_was_looked_at(case):
     assert_golden(f"report/{case}.txt", render_text(CASES[case]()))
 
 
+def test_a_page_of_samples_without_a_rate_can_be_drawn():
+    facts = json.loads(decided_by("latency").model_dump_json())
+    for section in facts["sections"]:
+        for column in section["comparison"]["columns"]:
+            for one in column["observed"]:
+                one["metrics"].pop("rate", None)
+    assert "/s</span>" not in render_html(ReportData.model_validate_json(json.dumps(facts)))
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_page_looks_as_it_was_looked_at(case):
     assert_golden(f"report/{case}.html", body(render_html(CASES[case]())))
