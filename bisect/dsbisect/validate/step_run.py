@@ -93,11 +93,17 @@ def _of_error(gate: Gate, name: str, error: CandidateError) -> Check:
         name=name,
         status=Status.FAILED if fault else Status.INCONCLUSIVE,
         found=error.message.splitlines()[0],
-        advice=error.hint or "read the log, then give the same command again",
+        advice=_advice(error),
         details=tuple(error.message.splitlines()[1:]),
         evidence=(str(error.log),) if error.log else (),
         stops=gate is Gate.BUILDS and name == "package",
     )
+
+
+def _advice(error: CandidateError) -> str:
+    if isinstance(error, UnbuildableError) and error.lasting:
+        return "correct what the build says; the log has all of it"
+    return error.hint or "read the log, then give the same command again"
 
 
 class _TimeLeft:

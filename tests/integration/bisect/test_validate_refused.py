@@ -54,6 +54,7 @@ def test_it_is_refused_with_what_a_packager_can_act_on(
     assert (failed["gate"], failed["name"], failed["status"]) == ("builds", "package", "failed")
     assert found in failed["found"]
     assert next_step in failed["advice"]
+    assert all(Path(log).exists() for log in failed["evidence"])
     assert {check["gate"]: check["status"] for check in rest} == dict.fromkeys(GATES, "not run")
     assert "Do not ship it" in (tmp_path / "answer" / "report.html").read_text()
     assert 'failures="1"' in (tmp_path / "answer" / "junit.xml").read_text()
