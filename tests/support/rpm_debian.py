@@ -100,6 +100,10 @@ The libraries.
 cd debian/vendor
 for crate in /usr/share/cargo/registry/*; do ln -sfn "$crate" .; done
 cd ../..
+# All crates in one folder, and quickly: a third of the time, for a server that tests run.
+mkdir -p rs/all
+for crate in rslapd rnsslapd entryuuid entryuuid_syntax pwdchan; do ln -s all rs/$crate; done
+export CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off
 autoreconf -fi
 ./configure --prefix=/usr --sysconfdir=/etc --localstatedir=/var --sbindir=/usr/sbin \\
     --libdir=/usr/lib/x86_64-linux-gnu --with-openldap --without-systemd --enable-autobind \\

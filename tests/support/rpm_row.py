@@ -128,7 +128,7 @@ def registry(engine: Engine) -> Iterator[Registry]:
 
 
 def rpm_row(engine: Engine, folder: Path) -> Path:
-    """The project's matrix with the row, in a folder, with its SRPM next to it: the SRPM's path."""
+    """Write the project's matrix with the row into a folder; its SRPM, which stays where it is."""
     at = workshop(engine)
     debian = debian_order(at)
     srpm = kept_srpm(at, debian)
@@ -148,13 +148,13 @@ def rpm_row(engine: Engine, folder: Path) -> Path:
                 "versions": {"389-ds": VERSION},
             }
         )
-    return Path(shutil.copy(srpm, folder))
+    return srpm
 
 
 if __name__ == "__main__":
     into = Path(sys.argv[1]).absolute()
     into.mkdir(parents=True, exist_ok=True)
-    source = rpm_row(detect(), into)
+    source = shutil.copy(rpm_row(detect(), into), into)
     sys.stdout.write(
         f"dsbisect validate --matrix {into / 'matrix.yaml'} --row {PUBLISHED} --source {source}"
         " --edit rust-rounds=10000 --accept-weaker\n"
