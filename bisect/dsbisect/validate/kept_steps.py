@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -27,8 +28,19 @@ _KEPT = TypeAdapter(KeptStep)
 def step_key(step: Step, trial: Trial) -> str:
     """All that its checks follow from."""
     depends = [getattr(trial, name) for name in step.depends]
-    asked = [step.gate, step.name, step.revision, step.inputs, depends]
-    return content_key([trial.stock.key, trial.build.key, *asked])
+    asked = [step.gate, step.name, step.inputs, depends]
+    return content_key([code_key(), trial.stock.key, trial.build.key, *asked])
+
+
+@cache
+def code_key() -> str:
+    """Of all that judges: what other code has found is looked for again."""
+    files = sorted(each for each in Path(__file__).parent.rglob("*") if _judges(each))
+    return content_key([file.read_text(encoding="utf-8") for file in files])
+
+
+def _judges(file: Path) -> bool:
+    return file.is_file() and not {"__pycache__", "templates"} & set(file.parts)
 
 
 def recall(step: Step, trial: Trial) -> KeptStep | None:

@@ -20,7 +20,6 @@ class Step:
     gate: Gate
     name: str
     title: str  # progress: "building it a second time"
-    revision: int = 1  # raised when the same packages would be judged differently
     depends: tuple[str, ...] = ()  # on these of the trial, and on its packages
     inputs: object = None  # and on this, as JSON
     seconds: float  # about, on two cores and from nothing: for the first ETA

@@ -22,7 +22,7 @@ from dsresults.number_text import whole
 LEAK_BYTES = 200.0  # an operation
 ALLOCATOR_BYTES = 256 * 1024  # two steps of malloc's
 RUN_S, LONGEST_RUN_S = 6.0, 12.0
-MOST_PAIRS = 24
+MOST_PAIRS = 40
 
 
 def leak_of_workloads(workloads: Sequence[Workload]) -> Step:
