@@ -39,8 +39,8 @@ def page_text(validation: Validation) -> str:
             v=validation,
             headline=HEADLINES[validation.answer],
             why=_why(validation),
-            speed=_named(validation, "speed-"),
-            security=_named(validation, "new-passwords"),
+            speed=_named(validation, Gate.PERFORMS, "speed-"),
+            security=_named(validation, Gate.SAFE, "new-passwords"),
             gates=[(gate, QUESTIONS[gate], validation.of(gate)) for gate in Gate],
         )
     )
@@ -52,8 +52,8 @@ def _why(validation: Validation) -> str:
     return f"{len(validation.checks)} checks: {', '.join(words)}"
 
 
-def _named(validation: Validation, prefix: str) -> list[Check]:
-    return [check for check in validation.checks if check.name.startswith(prefix)]
+def _named(validation: Validation, gate: Gate, prefix: str) -> list[Check]:
+    return [check for check in validation.of(gate) if check.name.startswith(prefix)]
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ CONDITIONS = (
     "another path, time, time zone, locale, umask, user and home, one job more, "
     "without a compiler cache"
 )
-SHOWN_FILES = 30
+NAMED_FILES, SHOWN_FILES = 3, 30  # in a sentence, and in the details
 SHOWN_LINES = 12
 DIFFOSCOPE_S = 240.0  # for all packages
 NAME = "reproducible"
@@ -103,7 +104,7 @@ def different_check(trial: Trial, second: Build, names: tuple[str, ...]) -> Chec
         status=Status.WARNED,
         found=f"{len(names)} of {len(second.packages)} packages differ in a second build under "
         f"other conditions ({CONDITIONS}), in {len(files)} files: "
-        f"{_listed(files) or _listed(names)}.",
+        f"{_listed(files or names, NAMED_FILES)}.",
         advice="It can be shipped, but nobody can prove that it comes from this source; stock "
         f"packages may have the same. The differences show what a build puts in.{path_note}",
         figures=_figures(second, len(names)) | {"files_that_differ": len(files)},
@@ -134,9 +135,9 @@ def _summary(difference: Difference) -> list[str]:
     return [f"{difference.package}: {files}", *shown]
 
 
-def _listed(names: tuple[str, ...] | list[str]) -> str:
-    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
-    return ", ".join(names[:SHOWN_FILES]) + more
+def _listed(names: Sequence[str], most: int = SHOWN_FILES) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _figures(second: Build, differ: int) -> dict[str, Figure]:
