@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from dsbuilds.drivers.package_build import PACKAGES
+from dsbuilds.drivers.package_build import repository_of
 from dsbuilds.drivers.package_toolchain import containerfile
 from dsharness.content_key import content_key
 from dsharness.model import Build, Image
@@ -39,7 +37,7 @@ def with_stock(at: Workshop, kind: str, name: str, base: Image, made: Build) -> 
         recipe = Recipe(
             text=text, base=base.reference, reference=reference, network="none",
             labels=labels_of("toolchain", row=name, key=key), what=f"the stock packages of {name}",
-            context=Path(made.folder) / PACKAGES,
+            context=repository_of(made),
         )  # fmt: skip
         build(at, recipe)
     packages = manifest.read_packages(at.engine, reference, at.log)

@@ -6,7 +6,6 @@ as `openssl genpkey -algorithm ed25519` makes them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import Error, VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey  # type: ignore[attr-defined]
 
+from dsharness.content_key import file_sha256
 from dsharness.errors import AttestationError, UsageError
 from dsharness.model import Value
 
@@ -57,10 +57,7 @@ class Statement(Value):
 
 def describe(files: Iterable[Path]) -> tuple[Descriptor, ...]:
     """Each by its SHA-256."""
-    return tuple(
-        Descriptor(name=file.name, digest={"sha256": hashlib.sha256(file.read_bytes()).hexdigest()})
-        for file in files
-    )
+    return tuple(Descriptor(name=file.name, digest={"sha256": file_sha256(file)}) for file in files)
 
 
 def signed(statement: Statement, key: Ed25519PrivateKey) -> str:

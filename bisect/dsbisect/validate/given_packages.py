@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers.package_build import PACKAGES, index_of
 from dsbuilds.sandbox.build_output import PLAIN, content_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
-from dsharness.content_key import content_key
+from dsharness.content_key import content_key, file_sha256
 from dsharness.errors import PackageError, UsageError
 from dsharness.model import Build, DriverName, Provenance, Row
 from dsharness.process.command import writing
@@ -28,7 +27,7 @@ DRIVERS = {".deb": DriverName.DEB, ".rpm": DriverName.RPM}
 def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...], row: Row) -> Build:
     """A repository of them with its index; UsageError for what is none of the family's packages."""
     check_given(packages, row)
-    digests = {path.name: _digest(path) for path in packages}
+    digests = {path.name: file_sha256(path) for path in packages}
     key = content_key(["given", digests, tools.key, SCRIPT.read_text(encoding="utf-8")])
 
     def make(folder: Path) -> Build:
@@ -102,8 +101,3 @@ def _check_names(repository: Path, row: Row) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"--package: {twice} in two versions", hint="give one of them")
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -7,7 +7,8 @@ from platform import machine
 
 from dsbisect.validate.package_index import add_index, suffix_of
 from dsbisect.validate.trial import Trial
-from dsbuilds.drivers.package_build import PACKAGES, index_of
+from dsbuilds.drivers.package_build import index_of, repository_of
+from dsbuilds.drivers.package_image import exact_words
 from dsbuilds.sources.source_cache import shelved
 from dsharness.containers.container import Options, running
 from dsharness.content_key import content_key
@@ -49,19 +50,18 @@ def stock_packages(trial: Trial) -> Path:
 
 def stock_versions(build: Build, stock: Image) -> dict[str, str]:
     """Name -> the installed stock version of each package that the build made as well."""
-    names = {name for name, _, _ in index_of(Path(build.folder) / PACKAGES)}
+    names = {name for name, _, _ in index_of(repository_of(build))}
     return {name: stock.packages[name] for name in sorted(names) if name in stock.packages}
 
 
 def wishes(row: Row, versions: dict[str, str]) -> tuple[str, ...]:
     """What the script is told: each exact version, or where Koji keeps it."""
-    if row.family is Family.APT:
-        return tuple(f"{name}={version}" for name, version in versions.items())
     kept = {}
     if isinstance(row.packages, KojiPackages):
         urls = koji_urls(row, row.packages, machine())
         kept = dict(zip(koji_rpms(row, row.packages), urls, strict=True))
-    return tuple(kept.get(name, f"{name}-{version}") for name, version in versions.items())
+    exact = exact_words(row.family, versions)
+    return tuple(kept.get(name, word) for name, word in zip(versions, exact, strict=True))
 
 
 def _fetch(at: Workshop, stock: Image, script: Path, words: tuple[str, ...], out: Path) -> None:

@@ -11,15 +11,14 @@ from typing import Protocol
 
 from dsbisect.lab.watcher import SamplesListener
 from dsbisect.validate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
-from dsbisect.validate.attestation import describe
 from dsbisect.validate.step import Step
 from dsbisect.validate.step_run import StepListener, run_steps
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.validate_request import ValidateRequest
 from dsbisect.validate.validation_result import PackageFile, Validation
-from dsbuilds.drivers.package_build import PACKAGES
+from dsbuilds.drivers.package_build import repository_of
 from dsharness.containers.engine import Engine
-from dsharness.content_key import content_key
+from dsharness.content_key import content_key, file_sha256
 from dsharness.errors import DsbisectError
 from dsharness.paths import cache_home
 from dsharness.products.row_facts import packages_of
@@ -79,8 +78,7 @@ def validate(
         stock=_server(trial),
         patched=_patched(trial),
         packages=tuple(
-            PackageFile(name=each.name, sha256=each.digest["sha256"])
-            for each in describe(package_files(trial))
+            PackageFile(name=each.name, sha256=file_sha256(each)) for each in package_files(trial)
         ),
         command=command,
         machine=f"{platform.machine()}, Linux {platform.release()}",
@@ -97,7 +95,7 @@ def package_files(trial: Trial) -> Sequence[Path]:
         build = trial.build
     except DsbisectError:
         return ()
-    return [Path(build.folder) / PACKAGES / name for name in build.packages]
+    return [repository_of(build) / name for name in build.packages]
 
 
 def _server(trial: Trial) -> str:

@@ -177,6 +177,11 @@ def provenance_of(
     )
 
 
+def repository_of(build: Build) -> Path:
+    """Where its packages and their index are."""
+    return Path(build.folder) / PACKAGES
+
+
 def index_of(folder: Path) -> list[tuple[str, str, str]]:
     """Name, version and file of every package in a repository that a build left.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from dsbuilds.drivers.package_build import LIBEXEC, PACKAGES, Progress, index_of
+from dsbuilds.drivers.package_build import LIBEXEC, Progress, index_of, repository_of
 from dsbuilds.drivers.package_toolchain import containerfile
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, ImageError
@@ -58,7 +59,7 @@ def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Pro
 
 def chosen_packages(base: Image, made: Build, server: str) -> dict[str, str]:
     """Name -> version of the built packages that are installed."""
-    built = {name: version for name, version, _ in index_of(Path(made.folder) / PACKAGES)}
+    built = {name: version for name, version, _ in index_of(repository_of(made))}
     if server not in built:
         raise BuildError(
             f"build {made.key} made no {server}, but {', '.join(built) or 'nothing'}",
@@ -71,9 +72,14 @@ def render(family: Family, verb: str, chosen: dict[str, str]) -> str:
     """The Containerfile that fetches or installs the packages by exact version over the base."""
     apt = family is Family.APT
     script = LIBEXEC / f"{verb}-built-{'apt' if apt else 'dnf'}"
-    joint = "=" if apt else "-"
-    words = [f"{name}{joint}{version}" for name, version in chosen.items()]
+    words = exact_words(family, chosen)
     return containerfile(script.read_text(encoding="utf-8"), *words, target=MOUNTED)
+
+
+def exact_words(family: Family, versions: Mapping[str, str]) -> list[str]:
+    """How the family's installer is asked for exactly these versions."""
+    joint = "=" if family is Family.APT else "-"
+    return [f"{name}{joint}{version}" for name, version in versions.items()]
 
 
 def _install(
@@ -94,7 +100,7 @@ def _install(
         for (text, network), draft in zip(steps, drafts, strict=True):
             recipe = Recipe(
                 text=text, base=below, reference=draft, labels=labels, network=network,
-                what=f"{row.id}: install build {made.key}", context=Path(made.folder) / PACKAGES,
+                what=f"{row.id}: install build {made.key}", context=repository_of(made),
             )  # fmt: skip
             build(at, recipe)
             below = draft

@@ -6,7 +6,6 @@ places, setuid bits.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sandbox.untrusted_files import Entry, entries
-from dsharness.content_key import content_key
+from dsharness.content_key import content_key, file_sha256
 from dsharness.process.command import writing
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:^%-]{0,250}")
@@ -79,5 +78,4 @@ def _fingerprint(path: Path) -> str:
     if not path.is_file():
         return "special"
     runs = "x" if path.stat().st_mode & 0o111 else "-"
-    with path.open("rb") as stream:
-        return runs + hashlib.file_digest(stream, "sha256").hexdigest()
+    return runs + file_sha256(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import re
 import urllib.error
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dsbuilds.sources.source_cache import shelved
-from dsharness.content_key import content_key
+from dsharness.content_key import content_key, file_sha256
 from dsharness.errors import (
     DeadlineError,
     DiskFullError,
@@ -63,8 +62,7 @@ def check_digest(path: Path, sha256: str | None, location: str) -> None:
     """Refuse a file whose digest is not the promised one."""
     if sha256 is None:
         return
-    with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    found = file_sha256(path)
     if found != sha256:
         raise SourceError(
             f"{location}: its sha256 is {found}, but {sha256} was promised",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sources.download import file_of
 from dsbuilds.sources.source_cache import shelved
 from dsbuilds.sources.source_package import SourcePackage
+from dsharness.content_key import file_sha256
 from dsharness.errors import BuildError, SourceError
 from dsharness.model import Image, SrpmSource
 from dsimages.buildah import Workshop
@@ -26,8 +26,7 @@ LIMITS = Limits(time_s=300.0)
 def srpm_source(at: Workshop, image: Image, wish: SrpmSource) -> SourcePackage:
     """The packager's files of an SRPM; ``image`` is any that has rpm in it."""
     path = file_of(location_of(wish.location), wish.sha256, at.deadline)
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = file_sha256(path)
 
     def fill(folder: Path) -> None:
         with work_folder() as build:

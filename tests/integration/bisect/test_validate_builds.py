@@ -21,7 +21,12 @@ from dsbisect.validate.given_packages import given_build
 from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.deb import DebDriver
-from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_packages, index_of
+from dsbuilds.drivers.package_build import (
+    PackageOrder,
+    build_packages,
+    index_of,
+    repository_of,
+)
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.toolchains.toolchain_image import toolset_of
@@ -186,7 +191,7 @@ def test_packages_that_are_given(
     request: pytest.FixtureRequest, engine: Engine, tmp_path: Path, kind: str
 ) -> None:
     world: World = request.getfixturevalue(kind)
-    files = tuple(sorted((Path(world.made.folder) / PACKAGES).glob(f"*.{kind}")))
+    files = tuple(sorted(repository_of(world.made).glob(f"*.{kind}")))
     row = world.row.model_copy(update={"id": "given"})
     tried = trial_of(engine, world, row, tmp_path, files)
     checks = found(tried)
@@ -200,7 +205,7 @@ def test_given_files_that_are_no_packages(
     deb: World, engine: Engine, at: Workshop, tmp_path: Path
 ) -> None:
     tools = trial_of(engine, deb, DEB_ROW, tmp_path).tools
-    (libs,) = (Path(deb.made.folder) / PACKAGES).glob("389-ds-base-libs_*.deb")
+    (libs,) = repository_of(deb.made).glob("389-ds-base-libs_*.deb")
     with pytest.raises(UsageError, match=r"389-ds-base is not among 389-ds-base-libs"):
         given_build(at, tools, (libs,), DEB_ROW)
     broken = tmp_path / "389-ds-base_9_amd64.deb"

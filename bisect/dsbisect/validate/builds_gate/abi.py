@@ -16,11 +16,12 @@ from dsbisect.validate.builds_gate.library_interfaces import (
     programs,
 )
 from dsbisect.validate.builds_gate.lint import no_stock_check
-from dsbisect.validate.builds_gate.trial_packages import also_in_stock, kind_of, repository_of
+from dsbisect.validate.builds_gate.trial_packages import also_in_stock, kind_of
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.tool_output import tool_output
 from dsbisect.validate.trial import Trial
+from dsbuilds.drivers.package_build import repository_of
 from dsharness.errors import PackageError, RefusedError
 
 NAME = "abi"

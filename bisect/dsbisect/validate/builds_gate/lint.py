@@ -15,12 +15,12 @@ from dsbisect.validate.builds_gate.trial_packages import (
     also_in_stock,
     kind_of,
     packages_in,
-    repository_of,
 )
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.tool_output import LIBEXEC, tool_output
 from dsbisect.validate.trial import Trial
+from dsbuilds.drivers.package_build import repository_of
 from dsbuilds.sources.source_cache import shelved
 from dsharness.content_key import content_key
 from dsharness.errors import PackageError, RefusedError

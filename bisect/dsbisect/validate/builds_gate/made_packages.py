@@ -9,12 +9,12 @@ from dsbisect.validate.builds_gate.trial_packages import (
     Package,
     kind_of,
     packages_in,
-    repository_of,
     server_of,
 )
 from dsbisect.validate.check import Check, Figure, Gate, Status
 from dsbisect.validate.tool_output import tool_output
 from dsbisect.validate.trial import Trial
+from dsbuilds.drivers.package_build import repository_of
 from dsharness.model import AppliedPatch, Build
 
 ENTRY_LINES = 20

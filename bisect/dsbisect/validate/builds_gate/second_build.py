@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from dsbisect.validate.builds_gate.package_differences import (
     Difference,
@@ -13,12 +11,13 @@ from dsbisect.validate.builds_gate.package_differences import (
     difference_of,
     differing,
 )
-from dsbisect.validate.builds_gate.trial_packages import kind_of, packages_in, repository_of
+from dsbisect.validate.builds_gate.trial_packages import kind_of, packages_in
 from dsbisect.validate.check import Check, Figure, Gate, Status
 from dsbisect.validate.tool_output import LIBEXEC, tool_output
 from dsbisect.validate.trial import Trial
-from dsbuilds.drivers.package_build import build_packages
+from dsbuilds.drivers.package_build import build_packages, repository_of
 from dsbuilds.failure_reason import UnbuildableError
+from dsharness.content_key import file_sha256
 from dsharness.errors import DeadlineError, PackageError
 from dsharness.model import Build
 
@@ -150,9 +149,4 @@ def _figures(second: Build, differ: int) -> dict[str, Figure]:
 
 def _digests(build: Build) -> dict[str, str]:
     folder = repository_of(build)
-    return {each.file: _digest(folder / each.file) for each in packages_in(folder)}
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return {each.file: file_sha256(folder / each.file) for each in packages_in(folder)}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsbisect.validate.trial import Trial
-from dsbuilds.drivers.package_build import PACKAGES, index_of
-from dsharness.model import Build, Family
+from dsbuilds.drivers.package_build import index_of, repository_of
+from dsharness.model import Family
 from dsharness.products.row_facts import packages_of
 
 
@@ -23,10 +23,6 @@ class Package:
 def kind_of(trial: Trial) -> str:
     """How the scripts call the row's packages."""
     return "deb" if trial.row.family is Family.APT else "rpm"
-
-
-def repository_of(build: Build) -> Path:
-    return Path(build.folder) / PACKAGES
 
 
 def packages_in(repository: Path) -> tuple[Package, ...]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.trial import Trial
-from dsbuilds.drivers.package_build import LIBEXEC, PACKAGES
-from dsbuilds.drivers.package_image import MOUNTED, chosen_packages
+from dsbuilds.drivers.package_build import LIBEXEC
+from dsbuilds.drivers.package_image import MOUNTED, chosen_packages, exact_words
 from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
 from dsharness.errors import DeadlineError, EngineError
@@ -59,10 +59,6 @@ def stock_names(trial: Trial) -> dict[str, str]:
     return {name: known[name] for name in patched_names(trial) if name in known}
 
 
-def patched_folder(trial: Trial) -> Path:
-    return Path(trial.build.folder) / PACKAGES
-
-
 @contextmanager
 def changeable_server(
     trial: Trial, reference: str, packages: Path, *, purpose: str
@@ -77,9 +73,8 @@ def changeable_server(
 
 def install(trial: Trial, box: Container, wanted: Mapping[str, str]) -> Changed:
     """Exactly these versions, up or down, from the mounted folder."""
-    apt = trial.row.family is Family.APT
-    kind, joint = ("apt", "=") if apt else ("dnf", "-")
-    words = [f"{name}{joint}{version}" for name, version in wanted.items()]
+    words = exact_words(trial.row.family, wanted)
+    kind = "apt" if trial.row.family is Family.APT else "dnf"
     fetch, change = (f"{INSTALLERS}/{verb}-built-{kind}" for verb in ("fetch", "install"))
     return _run(box, "sh", "-c", 'f=$1 c=$2; shift 2; sh "$f" "$@" && sh "$c" "$@"', "sh",
                 fetch, change, *words)  # fmt: skip

@@ -12,12 +12,12 @@ from dsbisect.validate.installs_gate.package_change import (
     Changed,
     changeable_server,
     files_of,
-    patched_folder,
     patched_names,
     remove,
     stock_names,
 )
 from dsbisect.validate.trial import Trial
+from dsbuilds.drivers.package_build import repository_of
 
 NAME = "removal"
 SHOWN = 40
@@ -41,8 +41,8 @@ def run(trial: Trial) -> list[Check]:
 
 
 def _removed(trial: Trial, reference: str, names: dict[str, str]) -> tuple[Changed, frozenset[str]]:
-    folder: Path = patched_folder(trial)
-    with changeable_server(trial, reference, folder, purpose=NAME) as server:
+    packages = repository_of(trial.build)
+    with changeable_server(trial, reference, packages, purpose=NAME) as server:
         changed = remove(server.box, names)
         return changed, files_of(server.box) if changed.ok else frozenset()
 

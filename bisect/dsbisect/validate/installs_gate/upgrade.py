@@ -21,13 +21,13 @@ from dsbisect.validate.guess_cost import alike
 from dsbisect.validate.installs_gate.package_change import (
     changeable_server,
     install,
-    patched_folder,
     patched_names,
     stock_names,
 )
 from dsbisect.validate.server_fault import judged
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.user_binds import binding_checks
+from dsbuilds.drivers.package_build import repository_of
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
 from dsharness.model import Promise
@@ -51,7 +51,7 @@ def run(trial: Trial) -> Sequence[Check]:
 
 def _upgraded(trial: Trial, before: Populated) -> Sequence[Check]:
     with changeable_server(
-        trial, before.reference, patched_folder(trial), purpose="upgrade"
+        trial, before.reference, repository_of(trial.build), purpose="upgrade"
     ) as server:
         checks = list(_Upgrade(trial=trial, before=before, server=server).checks())
         if not any(check.stops for check in checks):
