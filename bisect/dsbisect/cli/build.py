@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -21,8 +19,8 @@ from dsbisect.cli.common_options import (
     SettingsId,
     StorePlace,
 )
+from dsbisect.cli.given_command import given_command
 from dsbisect.cli.survey import survey
-from dsharness.credentials import without_credentials
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +101,7 @@ def make(  # noqa: PLR0913 - each is an option
 
     if measure:  # this checks the build, as it does with every row
         request = _comparison(checked, known, built, load, settings, relock=relock)
-        study(request, store, output, as_json=as_json, command=_again())
+        study(request, store, output, as_json=as_json, command=given_command())
         return
     check_rows(checked, (built,))
     if export is not None:
@@ -185,11 +183,6 @@ def _comparison(
     return Request(
         matrix=both, series=series, workloads=workloads, settings=settings, relock=relock
     )
-
-
-def _again() -> str:
-    """The command as it was given."""
-    return without_credentials(shlex.join(["dsbisect", *sys.argv[1:]]))
 
 
 def _make_folder(folder: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +9,7 @@ import typer
 
 from dsbisect.cli.build import EDIT_HELP, build_spec
 from dsbisect.cli.common_options import AsJson, MatrixFile, SettingsId, StorePlace
+from dsbisect.cli.given_command import given_command
 from dsbisect.program import NOT_TO_BE_SHIPPED, VALIDATION_OPEN
 
 if TYPE_CHECKING:
@@ -110,7 +109,9 @@ def validate(  # noqa: PLR0913 - each is an option
     signing = private_key(key) if key else None  # a wrong key is told now, not after the work
     engine = detect()
     with Store.open(store) as opened, ValidationWatch() as watch:
-        found, trial = run(request, engine=engine, store=opened, listener=watch, command=_again())
+        found, trial = run(
+            request, engine=engine, store=opened, listener=watch, command=given_command()
+        )
     folder = output or default_folder(f"{found.row}-validated")
     write_answer(folder, found, trial, signing)
     typer.echo(found.model_dump_json(indent=2) if as_json else _text(found, folder))
@@ -149,12 +150,6 @@ def _tell(result: Predicate) -> None:
     ):
         if names:
             typer.echo(f"  {word}: {', '.join(names)}")
-
-
-def _again() -> str:
-    from dsharness.credentials import without_credentials
-
-    return without_credentials(shlex.join(["dsbisect", *sys.argv[1:]]))
 
 
 def _text(found: Validation, folder: Path) -> str:

@@ -33,6 +33,7 @@ class Status(StrEnum):
 # What was not run says nothing next to what was.
 ORDER = (Status.NOT_RUN, Status.PASSED, Status.WARNED, Status.INCONCLUSIVE, Status.FAILED)
 
+LAST_LINES = 12
 Figure = str | int | float
 
 
@@ -48,6 +49,11 @@ class Check(Value):
     details: tuple[str, ...] = Field(default=(), description="lines, for who wants to know more")
     evidence: tuple[str, ...] = Field(default=(), description="files below the report's folder")
     stops: bool = Field(default=False, description="it failed so that no later step can run")
+
+
+def last_lines(text: str) -> tuple[str, ...]:
+    """What a reader is shown of a long output: its end."""
+    return tuple(text.splitlines()[-LAST_LINES:])
 
 
 def worst(checks: Iterable[Check]) -> Status:

@@ -6,7 +6,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dsbisect.validate.package_index import SCRIPT, add_index, suffix_of
+from dsbisect.validate.package_index import SCRIPT, add_index, kind_of
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers.package_build import PACKAGES, index_of
@@ -21,7 +21,6 @@ from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive
 
 FIRST_BYTES = {".deb": b"!<arch>\n", ".rpm": b"\xed\xab\xee\xdb"}
-DRIVERS = {".deb": DriverName.DEB, ".rpm": DriverName.RPM}
 
 
 def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...], row: Row) -> Build:
@@ -47,7 +46,7 @@ def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...],
             content=content_of(repository),
             packages=tuple(file for _, _, file in index_of(repository)),
             provenance=Provenance(
-                driver=DRIVERS[suffix_of(row.family)],
+                driver=DriverName(kind_of(row.family)),
                 source=f"packages that were given: {', '.join(digests)}",
                 tree=content_key(digests),
                 toolchain=tools.reference,
@@ -64,7 +63,7 @@ def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...],
 
 def check_given(packages: tuple[Path, ...], row: Row) -> None:
     """UsageError for a file that is no package of the row's family; nothing is run."""
-    suffix = suffix_of(row.family)
+    suffix = f".{kind_of(row.family)}"
     for path in packages:
         try:
             with path.open("rb") as stream:

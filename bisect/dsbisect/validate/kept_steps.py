@@ -5,24 +5,18 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from dsbisect.validate.check import Check, Status
 from dsbisect.validate.step import Step
 from dsbisect.validate.trial import Trial
 from dsharness.content_key import content_key
 from dsharness.model import Value
-from dsharness.process.command import atomic_write, writing
+from dsharness.process.command import atomic_write
 
 
 class KeptStep(Value):
-    """One step's checks, and how long they took."""
+    """What one step found."""
 
     checks: tuple[Check, ...]
-    seconds: float
-
-
-_KEPT = TypeAdapter(KeptStep)
 
 
 def step_key(step: Step, trial: Trial) -> str:
@@ -45,7 +39,7 @@ def _judges(file: Path) -> bool:
 
 def recall(step: Step, trial: Trial) -> KeptStep | None:
     try:
-        return _KEPT.validate_json(_place(step, trial).read_text(encoding="utf-8"))
+        return KeptStep.model_validate_json(_place(step, trial).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
@@ -54,10 +48,7 @@ def keep(step: Step, trial: Trial, done: KeptStep) -> None:
     """Unless something is open: the next run tries that again."""
     if any(check.status is Status.INCONCLUSIVE for check in done.checks):
         return
-    place = _place(step, trial)
-    with writing(place.parent):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(place, done.model_dump_json(indent=1) + "\n")
+    atomic_write(_place(step, trial), done.model_dump_json(indent=1) + "\n")
 
 
 def _place(step: Step, trial: Trial) -> Path:

@@ -74,12 +74,11 @@ def _run(trial: Trial, steps: Sequence[Step], listener: StepListener) -> Iterato
 
 
 def _ran(step: Step, trial: Trial) -> KeptStep:
-    began = time.monotonic()
     try:
         checks = tuple(step.run(trial))
     except CandidateError as error:
         checks = (_of_error(step.gate, step.name, error),)
-    done = KeptStep(checks=checks, seconds=time.monotonic() - began)
+    done = KeptStep(checks=checks)
     keep(step, trial, done)
     return done
 

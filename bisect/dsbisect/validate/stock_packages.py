@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from platform import machine
 
-from dsbisect.validate.package_index import add_index, suffix_of
+from dsbisect.validate.package_index import add_index, kind_of
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import index_of, repository_of
 from dsbuilds.drivers.package_image import exact_words
@@ -41,7 +41,7 @@ def stock_packages(trial: Trial) -> Path:
     def fill(out: Path) -> None:
         trial.progress("fetching the stock packages")
         _fetch(at, trial.stock, script, words, out)
-        _check_files(out, suffix_of(family), at.log)
+        _check_files(out, f".{kind_of(family)}", at.log)
         add_index(at, trial.tools.reference, out, family)
         _check_versions(out, versions, at.log)
 

@@ -17,6 +17,7 @@ from dsharness.containers.engine import Engine
 from dsharness.machine.host import machine_id
 from dsharness.model import Build, Image, Matrix, Row, Settings, Workload
 from dsharness.paths import logs_home
+from dsharness.process.command import atomic_write
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 from dsimages.image_set import build_image
@@ -93,7 +94,5 @@ class Trial:
 
     def keep(self, name: str, text: str) -> str:
         """Write evidence; its name in the report."""
-        path = self.folder / "evidence" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        atomic_write(self.folder / "evidence" / name, text)
         return f"evidence/{name}"

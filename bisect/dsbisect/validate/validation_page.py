@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from dsbisect.validate.check import Check, Gate, Status, worst
 from dsbisect.validate.validation_result import Answer, Validation
 from dsresults.number_text import capital
-from dsresults.report.html_page import utc
+from dsresults.report.html_page import page_environment, utc
 
 HEADLINES = {
     Answer.SHIP: "Ship it",
@@ -58,15 +58,7 @@ def _named(validation: Validation, gate: Gate, prefix: str) -> list[Check]:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=ChoiceLoader(
-            [PackageLoader("dsbisect.validate"), PackageLoader("dsresults", "templates")]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment("dsbisect.validate")
     environment.filters.update(capital=capital, utc=utc)
     environment.globals.update(colour=lambda status: COLOURS.get(status, ""), worst=worst)
     return environment

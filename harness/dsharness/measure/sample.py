@@ -63,6 +63,7 @@ class Bench:
     cpus: CpuPlan
     machine: Machine
     facts: BenchFacts
+    counts: bool = False  # whether the CPU counts instructions here
     pause_files: tuple[Path, ...] = ()
     at_rest: ProcessTree | None = None  # the server before its first load
     pace: dict[str, float] = field(default_factory=dict)  # workload -> operations a second so far
@@ -119,6 +120,7 @@ def bench(
                 cpus=cpus,
                 machine=machine,
                 facts=facts,
+                counts=host_counts(),
                 pause_files=_pause_files(instance.container, load),
                 at_rest=_known(partial(process_tree, instance.meter.pid)),
             )
@@ -346,7 +348,7 @@ def _counted_load(
     at: Bench, workload: Workload, extent: Extent, server: ProcessTree | None
 ) -> tuple[LoadReport, int | None]:
     """The run, and the instructions of the server meanwhile where the CPU counts them."""
-    if server is None or not host_counts():
+    if server is None or not at.counts:
         return execute_load(at, workload, extent), None
     with tempfile.TemporaryDirectory(prefix="dsb-perf-") as folder:
         out = Path(folder) / "count"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from dsharness.model import NO_DIFFERENCE, Sample, Value
 from dsresults import number_text
@@ -57,15 +57,21 @@ def spark(sample: Sample) -> Spark | None:
     )
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("dsresults", "templates"),
+def page_environment(*packages: str) -> Environment:
+    """Renders the templates of these packages, and this one's: every text escaped, none missing."""
+    loaders = [PackageLoader(package) for package in (*packages, "dsresults")]
+    return Environment(
+        loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def _environment() -> Environment:
+    environment = page_environment()
     environment.filters.update(
         significant=number_text.significant,
         whole=number_text.whole,

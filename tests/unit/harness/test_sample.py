@@ -144,12 +144,6 @@ class _Instance:
         return self.world.alive
 
 
-@pytest.fixture(autouse=True)
-def no_counter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on most virtual machines."""
-    monkeypatch.setattr("dsharness.measure.sample.host_counts", lambda: False)
-
-
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path)

@@ -16,7 +16,7 @@ from dsbisect.validate.builds_gate.library_interfaces import (
     programs,
 )
 from dsbisect.validate.builds_gate.lint import no_stock_check
-from dsbisect.validate.builds_gate.trial_packages import also_in_stock, kind_of
+from dsbisect.validate.builds_gate.trial_packages import also_in_stock
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.tool_output import tool_output
@@ -38,7 +38,7 @@ def checks(trial: Trial) -> tuple[Check, ...]:
     except (PackageError, RefusedError) as error:
         return (no_stock_check(NAME, error),)
     said = tool_output(
-        trial, "compare-abi", kind_of(trial), *(each.file for each in also_in_stock(trial)),
+        trial, "compare-abi", *(each.file for each in also_in_stock(trial)),
         folders={"/stock": stock, "/patched": repository_of(trial.build)},
     )  # fmt: skip
     before, after = programs(said["stock.tsv"]), programs(said["patched.tsv"])

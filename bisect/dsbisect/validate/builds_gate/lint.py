@@ -13,12 +13,13 @@ from dsbisect.validate.builds_gate.lint_findings import (
 )
 from dsbisect.validate.builds_gate.trial_packages import (
     also_in_stock,
-    kind_of,
     packages_in,
 )
 from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.package_index import kind_of
+from dsbisect.validate.script_output import LIBEXEC
 from dsbisect.validate.stock_packages import stock_packages
-from dsbisect.validate.tool_output import LIBEXEC, tool_output
+from dsbisect.validate.tool_output import tool_output
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import repository_of
 from dsbuilds.sources.source_cache import shelved
@@ -33,7 +34,7 @@ FINDINGS = "findings"  # the file that it leaves
 
 def checks(trial: Trial) -> tuple[Check, ...]:
     """One check; not run where the distribution no longer has the stock packages."""
-    kind = kind_of(trial)
+    kind = kind_of(trial.row.family)
     try:
         stock = stock_packages(trial)
     except (PackageError, RefusedError) as error:
@@ -114,7 +115,7 @@ def _stock_said(trial: Trial, stock: Path) -> str:
 
 
 def _said(trial: Trial, folder: Path, files: list[str]) -> str:
-    said = tool_output(trial, SCRIPT, kind_of(trial), *files, folders={"/packages": folder})
+    said = tool_output(trial, SCRIPT, *files, folders={"/packages": folder})
     return said.get(FINDINGS, "")
 
 

@@ -7,7 +7,6 @@ import re
 from dsbisect.validate.builds_gate.changelog_entry import newest_entry, unnamed
 from dsbisect.validate.builds_gate.trial_packages import (
     Package,
-    kind_of,
     packages_in,
     server_of,
 )
@@ -27,7 +26,7 @@ def checks(trial: Trial) -> tuple[Check, ...]:
     build, server = trial.build, server_of(trial)
     installed = trial.stock.packages.get(server.name, "")
     said = tool_output(
-        trial, "describe-package", kind_of(trial), server.file, server.version, installed or "0",
+        trial, "describe-package", server.file, server.version, installed or "0",
         folders={"/packages": repository_of(build)}, limit_s=LIMIT_S,
     )  # fmt: skip
     patches = [patch.name for patch in build.provenance.patches]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
+from dsbisect.validate.builds_gate.library_interfaces import listed
 from dsbisect.validate.builds_gate.package_differences import (
     Difference,
     changed_lines,
     difference_of,
     differing,
 )
-from dsbisect.validate.builds_gate.trial_packages import kind_of, packages_in
+from dsbisect.validate.builds_gate.trial_packages import packages_in
 from dsbisect.validate.check import Check, Figure, Gate, Status
-from dsbisect.validate.tool_output import LIBEXEC, tool_output
+from dsbisect.validate.package_index import kind_of
+from dsbisect.validate.script_output import LIBEXEC
+from dsbisect.validate.tool_output import tool_output
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import build_packages, repository_of
 from dsbuilds.failure_reason import UnbuildableError
@@ -29,6 +31,7 @@ NAMED_FILES, SHOWN_FILES = 3, 30  # in a sentence, and in the details
 SHOWN_LINES = 12
 DIFFOSCOPE_S = 240.0  # for all packages
 NAME = "reproducible"
+ITSELF = "the package itself, or it was made by one build only"
 
 
 def checks(trial: Trial) -> tuple[Check, ...]:
@@ -40,7 +43,7 @@ def checks(trial: Trial) -> tuple[Check, ...]:
         return (_not_run("Only packages built by the deb and rpm drivers are built twice."),)
     driver, order = ordered
     first = trial.build
-    again = driver.by(LIBEXEC / f"rebuild-{kind_of(trial)}")
+    again = driver.by(LIBEXEC / f"rebuild-{kind_of(trial.row.family)}")
     try:
         second = build_packages(
             again, trial.at, replace(order, clean=True), progress=trial.progress
@@ -103,7 +106,7 @@ def different_check(trial: Trial, second: Build, names: tuple[str, ...]) -> Chec
         status=Status.WARNED,
         found=f"{len(names)} of {len(second.packages)} packages differ in a second build under "
         f"other conditions ({CONDITIONS}), in {len(files)} files: "
-        f"{_listed(files or names, NAMED_FILES)}.",
+        f"{listed(files or names, NAMED_FILES)}.",
         advice="It can be shipped, but nobody can prove that it comes from this source; stock "
         f"packages may have the same. The differences show what a build puts in.{path_note}",
         figures=_figures(second, len(names)) | {"files_that_differ": len(files)},
@@ -120,7 +123,7 @@ def _differences(trial: Trial, second: Build, names: tuple[str, ...]) -> tuple[D
         folders = {"/first": repository_of(trial.build), "/second": repository_of(second)}
         try:
             said = tool_output(
-                trial, "show-differences", kind_of(trial), f"{DIFFOSCOPE_S:.0f}", *both,
+                trial, "show-differences", f"{DIFFOSCOPE_S:.0f}", *both,
                 folders=folders,
             )  # fmt: skip
         except (DeadlineError, PackageError) as error:
@@ -130,13 +133,11 @@ def _differences(trial: Trial, second: Build, names: tuple[str, ...]) -> tuple[D
 
 def _summary(difference: Difference) -> list[str]:
     shown = [line[:200] for line in changed_lines(difference.report)[:SHOWN_LINES]]
-    files = _listed(difference.files) or "the package itself, or it was made by one build only"
+    files = (
+        listed(difference.files, SHOWN_FILES)
+        or "the package itself, or it was made by one build only"
+    )
     return [f"{difference.package}: {files}", *shown]
-
-
-def _listed(names: Sequence[str], most: int = SHOWN_FILES) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _figures(second: Build, differ: int) -> dict[str, Figure]:

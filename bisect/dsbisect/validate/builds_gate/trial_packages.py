@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import index_of, repository_of
-from dsharness.model import Family
 from dsharness.products.row_facts import packages_of
 
 
@@ -18,11 +17,6 @@ class Package:
     name: str
     version: str
     file: str
-
-
-def kind_of(trial: Trial) -> str:
-    """How the scripts call the row's packages."""
-    return "deb" if trial.row.family is Family.APT else "rpm"
 
 
 def packages_in(repository: Path) -> tuple[Package, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import ldap3
 from pydantic import Field
@@ -32,6 +32,11 @@ class SchemeUser(Value):
     password: str
     scheme: str = Field(description="that the server was asked for")
     stored: str = Field(description="what it wrote")
+
+
+def client_users(users: Sequence[SchemeUser]) -> list[dict[str, str]]:
+    """Users as the LDAP client takes them."""
+    return [user.model_dump(include={"dn", "password", "scheme"}) for user in users]
 
 
 class Population(Value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.check import Check, Gate, Status, last_lines
 from dsbisect.validate.directory.populated_image import populated, recalled
 from dsbisect.validate.directory.population import Population, SchemeUser
 from dsbisect.validate.directory.validated_server import ValidatedServer
@@ -65,7 +65,7 @@ class _Downgrade:
             yield self._data()
         except InstanceError as error:
             found = f"the stock server does not work with what the patched one left: {error}"
-            lines = tuple(self.server.error_lines().splitlines()[-12:])
+            lines = last_lines(self.server.error_lines())
             yield _check("downgrade-starts", Status.WARNED, found, details=lines)
             return
         yield self._binds()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsbisect.validate.check import last_lines
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import LIBEXEC
@@ -45,7 +46,7 @@ class Changed:
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        return tuple(f"{self.done.stdout}{self.done.stderr}".splitlines()[-12:])
+        return last_lines(f"{self.done.stdout}{self.done.stderr}")
 
 
 def patched_names(trial: Trial) -> dict[str, str]:

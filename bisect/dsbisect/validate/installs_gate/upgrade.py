@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dsbisect.validate.check import Check, Figure, Gate, Status
+from dsbisect.validate.check import Check, Figure, Gate, Status, last_lines
 from dsbisect.validate.client_answers import checks_of
 from dsbisect.validate.directory.populated_image import KIND, Populated, populated, store
 from dsbisect.validate.directory.population import (
     Population,
-    SchemeUser,
     add_default_user,
     add_scheme_users,
+    client_users,
 )
 from dsbisect.validate.directory.product_advice import START
 from dsbisect.validate.directory.validated_server import ValidatedServer
@@ -96,7 +96,7 @@ class _Upgrade:
         yield self._stored_again()
         yield from self._new_passwords()
         advice = "The upgrade broke encryption: clients with TLS would lose the server."
-        answers = self.server.asked("tls", {"users": _jobs(known.users[:1])})
+        answers = self.server.asked("tls", {"users": client_users(known.users[:1])})
         yield from checks_of(answers, Gate.INSTALLS, {}, advice)
 
     def _upgraded(self) -> Check:
@@ -120,32 +120,23 @@ class _Upgrade:
         try:
             self.server.start()
         except InstanceError as error:
-            return self._not_started(error)
+            why = error.message.removeprefix("the server did not become ready: ")
+            return self._no_service(error, f"does not start: {why}", START)
         try:
             with self.server.manager() as directory:
                 version = self.server.system.version(directory)
         except InstanceError as error:
-            return self._refused(error)
+            why = f"starts but refuses the bind of its manager: {error.message}"
+            return self._no_service(error, why, BIND_ADVICE)
         return _check("service-starts", f"the upgraded server starts and says it is {version}")
 
-    def _not_started(self, error: InstanceError) -> Check:
-        lines = self.server.error_lines()
-        log = self.trial.keep("upgrade-server.txt", f"{error}\n\n{lines}\n")
-        why = error.message.removeprefix("the server did not become ready: ")
-        return _check(
-            "service-starts", f"the upgraded server does not start: {why}",
-            status=Status.FAILED, stops=True, advice=START, evidence=(log,),
-            details=tuple(lines.splitlines()[-12:]),
-        )  # fmt: skip
-
-    def _refused(self, error: InstanceError) -> Check:
+    def _no_service(self, error: InstanceError, why: str, advice: str) -> Check:
         lines = self.server.error_lines()
         log = self.trial.keep("upgrade-server.txt", f"{error}\n\n{lines}\n")
         return _check(
-            "service-starts",
-            f"the upgraded server starts but refuses the bind of its manager: {error.message}",
-            status=Status.FAILED, stops=True, advice=BIND_ADVICE, evidence=(log,),
-            details=tuple(lines.splitlines()[-12:]),
+            "service-starts", f"the upgraded server {why}",
+            status=Status.FAILED, stops=True, advice=advice, evidence=(log,),
+            details=last_lines(lines),
         )  # fmt: skip
 
     def _data(self) -> Check:
@@ -227,10 +218,6 @@ def new_password_check(promise: Promise, stock_value: str, patched_value: str) -
         advice="If this is what the patch is for, say so in the changelog; gate `safe` says what "
         "it means for a guess.",
     )  # fmt: skip
-
-
-def _jobs(users: Sequence[SchemeUser]) -> list[dict[str, str]]:
-    return [user.model_dump(include={"dn", "password", "scheme"}) for user in users]
 
 
 def _check(

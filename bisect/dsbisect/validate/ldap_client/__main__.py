@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from .attempt import report
 from .job import read_job
 from .suites import SUITES
-from .trying import report
 
 
 def main(suite: str, job_file: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import ldap3
 from ldap3.core.exceptions import LDAPException
 
+from .attempt import Attempt, UnexpectedError, expect
 from .job import HOST, LIMIT_S, Job, User, described, opened
-from .trying import Attempt, UnexpectedError, expect
 
 WRONG = "invalidCredentials"
 

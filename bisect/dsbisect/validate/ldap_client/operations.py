@@ -7,8 +7,8 @@ from typing import Any
 
 import ldap3
 
+from .attempt import Attempt, expect
 from .job import Job, described
-from .trying import Attempt, expect
 
 CLASSES = ["top", "person", "organizationalPerson", "inetOrgPerson"]
 PAGE = 7

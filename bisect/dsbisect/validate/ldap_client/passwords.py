@@ -10,8 +10,8 @@ from typing import Any
 
 import ldap3
 
+from .attempt import Attempt, UnexpectedError, expect
 from .job import Job, User, described
-from .trying import Attempt, UnexpectedError, expect
 
 CONFIG = "cn=config"
 FAILURES, LOCKED_S = 3, 3

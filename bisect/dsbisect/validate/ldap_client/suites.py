@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from .attempt import Attempt
 from .binds import BINDS, TLS
 from .operations import OPERATIONS
 from .passwords import PASSWORDS
-from .trying import Attempt
 from .writes import WRITES
 
 SUITES: dict[str, dict[str, Attempt]] = {

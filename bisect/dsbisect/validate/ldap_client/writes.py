@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ldap3.core.exceptions import LDAPException
 
+from .attempt import Attempt, expect
 from .job import Job
-from .trying import Attempt, expect
 
 MOST = 100_000
 

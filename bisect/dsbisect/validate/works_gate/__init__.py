@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from dsbisect.validate.check import Gate
+from collections.abc import Callable, Sequence
+
+from dsbisect.validate.check import Check, Gate
 from dsbisect.validate.server_fault import judged
 from dsbisect.validate.step import Step
+from dsbisect.validate.trial import Trial
 from dsbisect.validate.works_gate import distribution_tests, recovery, replication, suites
 
+
+def _step(name: str, seconds: float, title: str, run: Callable[[Trial], Sequence[Check]]) -> Step:
+    """A patched server that stops answering is the change's fault, in each of them."""
+    run = judged(Gate.WORKS, name, run)
+    return Step(gate=Gate.WORKS, name=name, seconds=seconds, title=title, run=run)
+
+
 STEPS: tuple[Step, ...] = (
-    Step(
-        gate=Gate.WORKS, name="binds", seconds=45,
-        run=judged(Gate.WORKS, "binds", suites.binds),
-        title="binding with every scheme, with and without TLS",
-    ),
-    Step(
-        gate=Gate.WORKS, name="operations", seconds=20,
-        run=judged(Gate.WORKS, "operations", suites.operations),
-        title="searching and changing entries",
-    ),
-    Step(
-        gate=Gate.WORKS, name="passwords", seconds=30,
-        run=judged(Gate.WORKS, "passwords", suites.passwords),
-        title="changing passwords under a policy",
-    ),
-    Step(
-        gate=Gate.WORKS, name="recovery", seconds=45,
-        run=judged(Gate.WORKS, "recovery", recovery.run),
-        title="restarting the server, and killing it during writes",
-    ),
-    Step(
-        gate=Gate.WORKS, name="replication", seconds=60,
-        run=judged(Gate.WORKS, "replication", replication.run),
-        title="replicating between a patched and a stock server",
-    ),
-    Step(
-        gate=Gate.WORKS, name="distribution-tests", seconds=30,
-        run=judged(Gate.WORKS, "distribution-tests", distribution_tests.run),
-        title="running the distribution's own tests",
-    ),
-)  # fmt: skip
+    _step("binds", 45, "binding with every scheme, with and without TLS", suites.binds),
+    _step("operations", 20, "searching and changing entries", suites.operations),
+    _step("passwords", 30, "changing passwords under a policy", suites.passwords),
+    _step("recovery", 45, "restarting the server, and killing it during writes", recovery.run),
+    _step("replication", 60, "replicating between a patched and a stock server", replication.run),
+    _step("distribution-tests", 30, "running the distribution's own tests", distribution_tests.run),
+)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from debian.deb822 import Deb822
 
-from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.check import Check, Gate, Status, last_lines
 from dsbisect.validate.directory.product_advice import PREPARE
 from dsbisect.validate.directory.validated_server import validated_server
 from dsbisect.validate.trial import Trial
@@ -117,7 +117,7 @@ def _ran(trial: Trial, test: ShippedTest, folder: Path) -> Check:
     if done.ok:
         found = f"debian/tests/{test.name} passes on the patched packages, without systemd"
         return Check(gate=Gate.WORKS, name=name, status=Status.PASSED, found=found, evidence=(log,))
-    lines = f"{done.stdout}{done.stderr}".splitlines()[-12:]
+    lines = last_lines(f"{done.stdout}{done.stderr}")
     return Check(
         gate=Gate.WORKS, name=name, status=Status.FAILED, evidence=(log,), details=tuple(lines),
         found=f"debian/tests/{test.name} fails on the patched packages: {done.end}", advice=ADVICE,

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import ldap3
 
-from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.check import Check, Gate, Status, last_lines
 from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.directory.population import Population
 from dsbisect.validate.directory.product_advice import INSTANCE
@@ -46,7 +46,7 @@ def _checks(server: ValidatedServer, population: Population) -> Iterator[Check]:
         yield _check(
             "crash-recovery", Status.FAILED,
             f"after a kill during writes the server does not start again: {error.message}",
-            advice=LOST, details=tuple(server.error_lines().splitlines()[-12:]),
+            advice=LOST, details=last_lines(server.error_lines()),
         )  # fmt: skip
         return
     with server.manager() as directory:
@@ -101,7 +101,7 @@ def verified_check(status: int, words: str) -> Check:
         return _check("database-verified", Status.NOT_RUN, f"dbverify cannot be run here: {last}")
     return _check(
         "database-verified", Status.FAILED, f"dbverify finds faults after a crash: {last}",
-        advice=LOST, details=tuple(words.splitlines()[-12:]),
+        advice=LOST, details=last_lines(words),
     )  # fmt: skip
 
 

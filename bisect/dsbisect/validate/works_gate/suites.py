@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dsbisect.validate.check import Check, Gate
 from dsbisect.validate.client_answers import checks_of
 from dsbisect.validate.directory.populated_image import populated
-from dsbisect.validate.directory.population import SchemeUser
+from dsbisect.validate.directory.population import client_users
 from dsbisect.validate.directory.validated_server import validated_server
 from dsbisect.validate.trial import Trial
 
@@ -41,11 +41,6 @@ def _suite(trial: Trial, name: str) -> Sequence[Check]:
     with validated_server(trial, made.reference, purpose=name) as server:
         server.start()
         trial.progress(f"running the client's suite {name}")
-        answers = server.asked(name, {"users": jobs(made.population.users)})
+        answers = server.asked(name, {"users": client_users(made.population.users)})
         server.stop()
     return checks_of(answers, Gate.WORKS, ADVICE, OTHERWISE)
-
-
-def jobs(users: Sequence[SchemeUser]) -> list[dict[str, str]]:
-    """Users as the client takes them."""
-    return [user.model_dump(include={"dn", "password", "scheme"}) for user in users]

@@ -1,0 +1,13 @@
+"""The command as the user gave it, for reports that tell how to repeat what they show."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from dsharness.credentials import without_credentials
+
+
+def given_command() -> str:
+    """As a shell takes it, without passwords."""
+    return without_credentials(shlex.join(["dsbisect", *sys.argv[1:]]))
