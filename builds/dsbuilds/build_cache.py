@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
 from dsharness.containers.lab_folders import private
 from dsharness.model import Build
 from dsharness.paths import cache_home
@@ -105,13 +105,8 @@ def all_builds() -> list[Build]:
 @contextmanager
 def draft() -> Iterator[Path]:
     """A folder for a new build; removed at the end unless it was kept."""
-    folder = builds_home() / f".draft-{secrets.token_hex(6)}"
-    with writing(folder):
-        folder.mkdir(parents=True)
-    try:
+    with temporary_folder(temporary_name(builds_home(), ".draft")) as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def keep(drafted: Path, build: Build) -> Build:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +17,7 @@ from dsbuilds.history.relevant_files import facts_of, readable, server_key
 from dsbuilds.sandbox.build_output import content_of, copy_output
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, unbuildable
+from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
 from dsbuilds.sandbox.untrusted_files import removed
 from dsbuilds.sources.source_archive import Times, archived
 from dsbuilds.sources.source_tree import Tree
@@ -178,19 +178,10 @@ def _slot(order: TreeOrder) -> tuple[Path, AbstractContextManager[object]]:
     """Where a toolchain's trees are built one on top of the other; a clean build has its own."""
     work = builds_home() / ".work"
     if order.clean:
-        slot = work / f"clean-{secrets.token_hex(6)}"
-        return slot, _passing(slot)
+        slot = temporary_name(work, "clean")
+        return slot, temporary_folder(slot)
     lock = work / f"{order.toolset.key}.lock"
     return work / order.toolset.key, exclusive(lock, Deadline.after(SLOT_WAIT_S))
-
-
-@contextmanager
-def _passing(folder: Path) -> Iterator[None]:
-    """A folder that is removed at the end."""
-    try:
-        yield
-    finally:
-        removed(folder)
 
 
 def _configure_key(order: TreeOrder) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +16,11 @@ from dsbuilds.failure_reason import (
     stage_of,
 )
 from dsbuilds.sandbox.sandbox import Limits, bounded, confined
+from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
 from dsbuilds.sandbox.untrusted_files import removed
 from dsharness.errors import DeadlineError
 from dsharness.plain_text import plain
-from dsharness.process.command import disk_full, says_disk_full, writing
+from dsharness.process.command import disk_full, says_disk_full
 from dsimages.buildah import Workshop
 
 HIGHEST = 124  # the highest status of a command; above it is the engine's or a signal's
@@ -95,10 +95,5 @@ def confined_run(
 @contextmanager
 def work_folder() -> Iterator[Path]:
     """A folder for one build, removed at the end."""
-    folder = builds_home() / ".work" / f"package-{secrets.token_hex(6)}"
-    with writing(folder):
-        folder.mkdir(parents=True)
-    try:
+    with temporary_folder(temporary_name(builds_home() / ".work", "package")) as folder:
         yield folder
-    finally:
-        removed(folder)

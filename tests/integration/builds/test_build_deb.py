@@ -11,12 +11,12 @@ import pytest
 from benches import MATRIX, image_of
 from changes import broken, misfit, other_scheme
 
-from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_packages
 from dsbuilds.drivers.package_image import installed
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, work_folder
+from dsbuilds.sandbox.temporary_folder import temporary_name
 from dsbuilds.sources.debian import distribution_source
 from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.sources.source_tree import Tree
@@ -126,7 +126,22 @@ def test_a_patch_that_does_not_fit_is_refused_with_its_hunk(at, image, source, t
     assert "of another time" in caught.value.message
 
 
-def test_a_patch_that_does_not_compile_is_told_by_the_compilers_line(at, image, source, tree):
+def noted_folders(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Where this process builds from now on."""
+    names: list[Path] = []
+
+    def noted(parent: Path, kind: str) -> Path:
+        names.append(temporary_name(parent, kind))
+        return names[-1]
+
+    monkeypatch.setattr("dsbuilds.sandbox.script.temporary_name", noted)
+    return names
+
+
+def test_a_patch_that_does_not_compile_is_told_by_the_compilers_line(
+    at, image, source, tree, monkeypatch
+):
+    names = noted_folders(monkeypatch)
     order = PackageOrder(row=ROW, image=image, source=source, patches=(broken(tree),))
     said = r"getsocketpeer\.c:\d+.*error: unknown type name"
     for _ in range(2):  # the second time it is remembered
@@ -134,8 +149,7 @@ def test_a_patch_that_does_not_compile_is_told_by_the_compilers_line(at, image, 
             build_packages(DebDriver(), at, order, progress=print)
         assert caught.value.log is not None
         assert "no_such_type" in caught.value.log.read_text(encoding="utf-8")
-    left = [path for path in (builds_home() / ".work").glob("package-*") if path.is_dir()]
-    assert not left
+    assert not [path for path in names if path.exists()]
 
 
 def test_a_build_has_no_network_no_capability_and_a_read_only_system(at, toolset, tmp_path):
