@@ -32,7 +32,7 @@ loader=$(ls {TOOLS}/lib64/ld-linux-*.so.* {TOOLS}/lib/ld-linux-*.so.* 2>/dev/nul
 exec "$loader" --library-path "$(echo {TOOLS}/usr/lib/*-linux-gnu)" {TOOLS}/usr/bin/vgdb "$@"
 """
 IDLE_S = 6.0
-PAIR_S = 24.0  # that a short and a long run should take together
+PAIR_S = 12.0  # that a short and a long run should take together
 MOST, FEWEST = 1000, 2  # operations of the short run
 FEW = 16  # operations that tell how long one takes, unless a single one takes long
 LONG_S = 4.0
