@@ -7,8 +7,6 @@ import os
 import signal
 import sys
 
-from hypothesis import settings
-
 # Where this is set, each of the many processes would compile the whole lab for itself.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -25,9 +23,13 @@ for _number, _usual in (
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _usual)
 
-# A busy machine makes no law untrue. Every run draws other examples: fewer in each, more in all.
-settings.register_profile("lab", deadline=None, max_examples=40)
-settings.load_profile("lab")
+
+def pytest_configure() -> None:
+    """A busy machine makes no law untrue. Every run draws other examples: fewer in each."""
+    from hypothesis import settings  # noqa: PLC0415 - not before its compiled form may be kept
+
+    settings.register_profile("lab", deadline=None, max_examples=40)
+    settings.load_profile("lab")
 
 
 def pytest_collection_finish() -> None:

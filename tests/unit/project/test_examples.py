@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 from pathlib import Path
@@ -23,6 +24,7 @@ BY_SCHEMA = {
 }
 
 
+@functools.cache
 def read(path: Path) -> Any:
     return YAML(typ="safe", pure=True).load(path)
 
