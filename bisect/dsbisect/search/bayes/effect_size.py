@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsbisect.search.bayes.posterior import Posterior
+from dsbisect.search.bayes.posterior import Posterior, by_kind
 from dsbisect.search.bayes.track import TINY, Floats, Ints
 
 LEAST = 1e-3  # pairs of steps less likely than this weigh nothing
@@ -66,8 +66,7 @@ def _alone(found: Posterior, gaps: Ints) -> Floats:
     weights, chain = found.one_way * found.one, found.chain
     likely = np.maximum(TINY, (chain.arrive * chain.after * found.grid.cells).sum(-1))
     joint = np.zeros(found.steps.shape[1:])
-    for kind in np.unique(found.kinds):
-        ways = found.kinds == kind
+    for kind, ways in by_kind(found.kinds):
         for at in gaps:
             scale = (weights[ways, at] / likely[ways, at])[:, None]
             part = (chain.before[ways, at] * scale).T @ chain.after[ways, at]
@@ -90,8 +89,7 @@ def _with_another(found: Posterior, gap: int) -> Floats:
         else:
             one, two = chain.arrive[:, first] * middle, chain.after[:, gap]
         part = np.zeros_like(joint)
-        for kind in np.unique(found.kinds):
-            ways = found.kinds == kind
+        for kind, ways in by_kind(found.kinds):
             led = (one[ways] * found.any_way[ways, None]).T @ two[ways]
             part += led * found.steps[kind]
         joint += chance * part / max(TINY, float((part * cells).sum()))

@@ -15,7 +15,7 @@ import numpy as np
 
 from dsbisect.search.bayes.gap_split import Split
 from dsbisect.search.bayes.posterior import Posterior, led
-from dsbisect.search.bayes.track import TINY, Floats
+from dsbisect.search.bayes.track import TINY, Floats, Ints
 
 BATCHES = (1, 2, 4, 8, 16, 32)
 LEAST = 1e-4  # hypotheses less likely than this decide nothing
@@ -103,13 +103,12 @@ def _repeated(found: Posterior, options: Sequence[int | Split], fresh: Floats) -
     return np.array([np.interp(x, at, y) for x, y in zip(worth, known, strict=True)])
 
 
-RAMP = (-1,)
+RAMP = (-1,)  # what every ramp names
+NO_GAP = np.iinfo(np.int64).max  # after all others
 
 
 def _answer(found: Posterior, each: Hypothesis, *, every: bool) -> tuple[int, ...]:
-    """The gaps that would be named under it."""
-    if each.ramp is not None:
-        return RAMP
+    """The gaps that would be named under it, if it is no ramp."""
     likely = found.stepped
     return each.steps if every else tuple(sorted(each.steps, key=lambda gap: -likely[gap])[:1])
 
@@ -121,58 +120,65 @@ def _expected(
 
     A split parts the answer of its gap in two, which is what it is for.
     """
-    answers = [_answer(found, each, every=every) for each in wanted]
-    places = {answer: at for at, answer in enumerate(sorted(set(answers)))}
-    ramps = np.array([_on_ramps(found, each, options) for each in wanted if each.ramp is not None])
-    tables = [each.levels for each in wanted]
+    sure = [each for each in wanted if each.ramp is None]
+    ramps = [each for each in wanted if each.ramp is not None]
+    answers = [_answer(found, each, every=every) for each in sure]
+    places = {answer: at for at, answer in enumerate(sorted({*answers, *([RAMP] * len(ramps))}))}
+    tables = [each.levels for each in sure]
     starts = np.cumsum([0] + [len(levels) for levels in tables])
     # all ramps name the same, so each option has one row for them
-    rows = starts[-1] + (len(options) if len(ramps) else 0)
+    rows = starts[-1] + (len(options) if ramps else 0)
     weights = np.zeros((len(options), 2 * len(places), rows))
-    for start, each, answer in zip(starts[:-1], wanted, answers, strict=True):
-        if each.ramp is None:
-            for row, option in enumerate(options):
-                before, share = _segment(option, each.steps)
-                weights[row, places[answer], start + before] += each.chance * (1 - share)
-                if share:
-                    parted = isinstance(option, Split) and option.gap in answer
-                    place = places[answer] + (len(places) if parted else 0)
-                    weights[row, place, start + before + 1] += each.chance * share
-    if len(ramps):
-        chances = np.array([each.chance for each in wanted if each.ramp is not None])
-        own = np.arange(len(options))
+    place = np.array([places[answer] for answer in answers])[:, None]
+    chance = np.array([each.chance for each in sure])[:, None]
+    own = np.arange(len(options))
+    # by hypothesis and option: the part it lies on, and the chance that it is on the next one
+    gaps = np.array([option.gap if isinstance(option, Split) else option for option in options])
+    splits = np.array([option.share if isinstance(option, Split) else 0.0 for option in options])
+    steps = _padded([each.steps for each in sure])
+    part = starts[:-1, None] + (steps < gaps).sum(1)
+    share = np.where((steps == gaps).any(1), splits, 0.0)
+    weights[own, place, part] = chance * (1 - share)
+    hypothesis, option = np.nonzero(share)
+    parted = (_padded(answers) == gaps).any(1)
+    other = (place + len(places) * parted)[hypothesis, option]
+    weights[option, other, part[hypothesis, option] + 1] = (chance * share)[hypothesis, option]
+    if ramps:
+        chances = np.array([each.chance for each in ramps])
         weights[own, places[RAMP], starts[-1] + own] = chances.sum()
-        tables.append(np.einsum("h,hol->ol", chances / chances.sum(), ramps))
+        levels = _on_ramps(found, ramps, options)
+        tables.append(np.einsum("h,hol->ol", chances / chances.sum(), levels))
     return weights, np.concatenate(tables)
 
 
-def _on_ramps(found: Posterior, each: Hypothesis, options: Sequence[int | Split]) -> Floats:
-    """Option, level: where each option lies on this ramp."""
-    assert each.ramp is not None  # noqa: S101 - asked of ramps only
-    first, last = each.ramp
+def _padded(gaps: Sequence[tuple[int, ...]]) -> Ints:
+    """One row for each, as many columns as the longest has, and an axis for the options."""
+    width = max(map(len, gaps))
+    filled = [(*each, *[NO_GAP] * (width - len(each))) for each in gaps]
+    return np.array(filled, dtype=np.int64).reshape(len(gaps), width, 1)
+
+
+def _on_ramps(
+    found: Posterior, ramps: Sequence[Hypothesis], options: Sequence[int | Split]
+) -> Floats:
+    """Ramp, option, level: where each option lies on each ramp."""
+    first, last = (np.array([each.ramp[at] for each in ramps if each.ramp]) for at in (0, 1))
     positions = found.seen.positions
-    start = (positions[first] + positions[first + 1] - 1) / 2
-    end = (positions[last] + 1 + positions[last + 1]) / 2
+    start = ((positions[first] + positions[first + 1] - 1) / 2)[:, None]
+    end = ((positions[last] + 1 + positions[last + 1]) / 2)[:, None]
     places = np.array(
         [o.position if isinstance(o, Split) else positions[o] for o in options], dtype=np.float64
     )
     part = np.clip((places - start) / (end - start), 0.0, 1.0)
-    middle = found.ramp_levels[each.ramp] + part * found.ramp_sizes[each.ramp]
+    sizes = found.ramp_sizes[first, last][:, None]
+    middle = found.ramp_levels[first, last][:, None] + part * sizes
     counts = found.seen.counts
     error = math.hypot(found.noise / math.sqrt(counts.mean()), found.scatter) / 2
     error = max(error, found.grid.width)
-    density = np.exp(-0.5 * ((found.grid.levels[None, :] - middle[:, None]) / error) ** 2)
+    density = np.exp(-0.5 * ((found.grid.levels - middle[:, :, None]) / error) ** 2)
     density = density * found.grid.cells + TINY
-    shares: Floats = density / density.sum(1, keepdims=True)
+    shares: Floats = density / density.sum(-1, keepdims=True)
     return shares
-
-
-def _segment(option: int | Split, steps: tuple[int, ...]) -> tuple[int, float]:
-    """After how many steps an option lies for sure, and the chance that it is after one more."""
-    if isinstance(option, Split):
-        passed = sum(step < option.gap for step in steps)
-        return passed, option.share if option.gap in steps else 0.0
-    return sum(step < option for step in steps), 0.0
 
 
 def _none(found: Posterior) -> Floats:

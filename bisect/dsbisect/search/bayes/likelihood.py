@@ -50,9 +50,8 @@ def _of_runs(seen: Evidence, grid: Lattice, ways: Ways) -> Floats:
     groups = np.concatenate([np.arange(at, at + count, TOGETHER) for at, count in counts])
     firsts = np.searchsorted(groups, starts)
     tables = np.empty((len(ways.sizes), len(seen.positions), len(grid.levels)))
-    for way in range(len(ways.sizes)):
-        each = ways.log_densities(way, distance, scales, groups)
-        tables[way] = np.add.reduceat(each, firsts, axis=0)
+    for way, each in enumerate(ways.log_densities(distance, scales, groups)):
+        np.add.reduceat(each, firsts, axis=0, out=tables[way])
     return tables
 
 

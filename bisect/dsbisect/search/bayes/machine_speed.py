@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_solve_banded, cholesky_banded
+from scipy.linalg.lapack import dpbtrf, dpbtrs
 
 from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.track import TINY, Flags, Floats
@@ -83,8 +83,9 @@ def _fit(values: Floats, own: Floats, begins: Flags, pace: float) -> _Fit:
         later = np.flatnonzero(begins)[1:]
         bands[0, later] = 0.0
         bands[1, later - 1] = 1 + 1 / pace
-        root = cholesky_banded(bands)
-        weighed = both - cho_solve_banded((root, False), both)
+        # scipy's own wrappers of these take longer than the work itself
+        root, _ = dpbtrf(bands)
+        weighed = both - dpbtrs(root, both)[0]
         size = 2 * float(np.log(root[1]).sum()) + runs * np.log(pace)
     else:
         weighed, size = both, 0.0

@@ -6,7 +6,9 @@ of builds: how far the level of each build lies off that of its source, whatever
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -37,9 +39,8 @@ class Ways:
     def each_with(self, log_weights: Floats) -> Ways:
         """Every way with each of several alternatives; the alternatives vary slowest."""
         count, ways = len(log_weights), len(self.sizes)
-        made = {each.name: np.tile(getattr(self, each.name), count) for each in fields(self)}
-        made["log_prior"] = made["log_prior"] + np.repeat(log_weights, ways)
-        return Ways(**made)
+        made = self.only(np.tile(np.arange(ways), count))
+        return replace(made, log_prior=made.log_prior + np.repeat(log_weights, ways))
 
     def each_scattered(self, log_weights: Floats) -> Ways:
         """Every way with each scatter of builds."""
@@ -62,20 +63,24 @@ class Ways:
         total: Floats = own + between
         return total
 
-    def log_densities(self, way: int, distance: Floats, scales: Floats, groups: Ints) -> Floats:
-        """The density f in (6), or (4), of each group of runs together.
+    def log_densities(self, distance: Floats, scales: Floats, groups: Ints) -> Iterator[Floats]:
+        """For each way the density f in (6), or (4), of each group of runs together.
 
         Runs are at a distance from their level, in their scales; ``groups`` is where each begins.
         """
-        size, tail = float(self.sizes[way]), float(self.tails[way])
-        if self.slow[way] > 0:
-            both = self._log_two_modes(way, distance, scales)
-            return np.asarray(np.add.reduceat(both, groups, axis=0), dtype=np.float64)
-        # one log for all of a group, since logs take most of the time
-        spread = 1 + distance**2 * (1 / (tail * size**2))
-        product = np.log(np.multiply.reduceat(spread, groups, axis=0))
-        alone = np.add.reduceat(_log_middle(tail) - np.log(size * scales), groups, axis=0)
-        return np.asarray(alone - (tail + 1) / 2 * product, dtype=np.float64)
+        squares = distance**2
+        starts = np.log(self.sizes)[:, None] + np.log(scales)[:, 0]
+        middles = np.array([_log_middle(float(tail)) for tail in self.tails])[:, None]
+        alone = np.add.reduceat(middles - starts, groups, axis=1)[:, :, None]
+        falls, widths = (self.tails + 1) / 2, 1 / (self.tails * self.sizes**2)
+        for way in range(len(self.sizes)):
+            if self.slow[way] > 0:
+                both = self._log_two_modes(way, distance, scales)
+                yield np.asarray(np.add.reduceat(both, groups, axis=0), dtype=np.float64)
+                continue
+            # one log for all of a group, since logs take most of the time
+            product = np.multiply.reduceat(1 + squares * widths[way], groups, axis=0)
+            yield np.asarray(alone[way] - falls[way] * np.log(product), dtype=np.float64)
 
     def _log_two_modes(self, way: int, distance: Floats, scales: Floats) -> Floats:
         size, tail, share = (float(each[way]) for each in (self.sizes, self.tails, self.slow))
@@ -90,6 +95,7 @@ def _log_t(distance: Floats, tail: float) -> Floats:
     return found
 
 
+@functools.cache
 def _log_middle(tail: float) -> float:
     """The log of the density in the middle."""
     return math.lgamma((tail + 1) / 2) - math.lgamma(tail / 2) - 0.5 * math.log(tail * math.pi)

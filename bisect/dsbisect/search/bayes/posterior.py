@@ -9,6 +9,8 @@ So all hypotheses are about gaps, whatever the length of the line.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -212,13 +214,20 @@ def _chain(tables: Floats, steps: Floats, kinds: Ints, grid: Lattice) -> Chain:
 
 def led(levels: Floats, steps: Floats, kinds: Ints) -> Floats:
     """Where a step leads from each level; the first axis of ``levels`` is the way."""
-    found = np.empty_like(levels)
-    for kind in np.unique(kinds):
-        ways = np.flatnonzero(kinds == kind)
+    flat = levels.reshape(len(kinds), -1, levels.shape[-1])
+    found = np.empty_like(flat)
+    for kind, ways in by_kind(kinds):
         # as one matrix: many small products take longer
-        flat = levels[ways].reshape(-1, levels.shape[-1]) @ steps[kind]
-        found[ways] = flat.reshape(len(ways), *levels.shape[1:])
-    return found
+        part = flat[ways]
+        found[ways] = (part.reshape(-1, part.shape[-1]) @ steps[kind]).reshape(part.shape)
+    return found.reshape(levels.shape)
+
+
+def by_kind(kinds: Ints) -> Iterator[tuple[int, slice]]:
+    """Each kind with its ways, which follow one another."""
+    ends = [*(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
+    for first, last in itertools.pairwise([0, *ends]):
+        yield int(kinds[first]), slice(first, last)
 
 
 def _log_two(chain: Chain, log_one: Floats, grid: Lattice) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dsbisect.search.bayes.lattice import Lattice
 from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.track import Floats, Ints, log_sum
+from dsbisect.search.bayes.track import Floats, Ints
 
 SHORTEST = 3  # steps; fewer are told apart as steps
 LARGEST = 3.0  # a log
@@ -80,26 +80,29 @@ def fit(seen: Summary, positions: Ints, grid: Lattice, noise: float, belief: Bel
     # candidates start + 1 .. end lie on the ramp, those after it on the upper level
     w, wp, wpp, wy, wyp = (s[:, two + 1] - s[:, one + 1] for s in sums)
     upper_w, upper_y = (s[:, -1, None] - s[:, two + 1] for s in (sums[0], sums[3]))
+    # a ramp begins at the first or last place of its gap, and so it ends: four ways
+    starts = np.stack([places[:-1], places[1:] - 1])[[0, 0, 1, 1]][:, None, one]
+    ends = np.stack([places[:-1] + 1, places[1:]])[[0, 1, 0, 1]][:, None, two]
+    length = np.maximum(1.0, ends - starts)
+    s1 = (wp - starts * w) / length + upper_w
+    s2 = (wpp - 2 * starts * wp + starts**2 * w) / length**2 + upper_w
+    y1 = (wyp - starts * wy) / length + upper_y
+    worth = np.maximum(1.0, s2 - s1**2 / all_w)
+    pull = y1 - all_y * s1 / all_w
+    moved = pull / worth
     low = max(belief.least_log, belief.least_in_noise * noise)
-    scales = np.geomspace(low, max(LARGEST, 2 * low), SIZES)
-    gains, levels, moved = [], [], []
-    for begins in (places[:-1], places[1:] - 1):
-        for ends in (places[:-1] + 1, places[1:]):
-            start = begins[one]
-            length = np.maximum(1.0, ends[two] - start)
-            s1 = (wp - start * w) / length + upper_w
-            s2 = (wpp - 2 * start * wp + start**2 * w) / length**2 + upper_w
-            y1 = (wyp - start * wy) / length + upper_y
-            worth = np.maximum(1.0, s2 - s1**2 / all_w)
-            pull = y1 - all_y * s1 / all_w
-            gains += [
-                pull**2 / (2 * (worth + s**-2)) - 0.5 * np.log1p(worth * s**2) for s in scales
-            ]
-            moved.append(pull / worth)
-            levels.append((all_y - moved[-1] * s1) / all_w)
+    squares = np.geomspace(low, max(LARGEST, 2 * low), SIZES) ** 2
+    gain = pull**2 / 2
+    peak = (gain / (worth + 1 / squares[-1])).max(0)  # the largest size fits best
+    likely = np.zeros_like(peak)
+    for square_size in squares:
+        fits = np.exp(gain / (worth + 1 / square_size) - peak)
+        likely += (fits / np.sqrt(1 + worth * square_size)).sum(0)
+    gains = peak + np.log(likely / (SIZES * len(starts)))
     constant = (seen.log_area - 0.5 * np.log(2 * np.pi * seen.variances)).sum(1)[:, None]
     flat = 0.5 * np.log(2 * np.pi / all_w) - np.log(grid.width) - 0.5 * (square - all_y**2 / all_w)
     table, level, size = (np.full((len(weights), gaps, gaps), each) for each in (-np.inf, 0.0, 0.0))
-    table[:, one, two] = log_sum(gains, axis=0) - np.log(len(gains)) + constant + flat
-    level[:, one, two], size[:, one, two] = np.mean(levels, axis=0), np.mean(moved, axis=0)
+    table[:, one, two] = gains + constant + flat
+    level[:, one, two] = ((all_y - moved * s1) / all_w).mean(0)
+    size[:, one, two] = moved.mean(0)
     return Ramps(log_likelihood=table, level=level, size=size)
