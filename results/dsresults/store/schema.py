@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -25,7 +26,7 @@ ADVISORY_LOCK = 0x6473_6269_7365_6374  # "dsbisect" in ASCII: one key for every 
 
 def prepare(database: Database, *, scripts: Path = SCRIPTS) -> None:
     """Create or upgrade the schema if need be; StoreError if it is newer or another program's."""
-    script = ScriptDirectory.from_config(_config(scripts))
+    script = _directory(scripts)
     if database.embedded:
         _use_write_ahead_log(database)
     with database.reading() as connection:
@@ -82,6 +83,11 @@ def _use_write_ahead_log(database: Database) -> None:
                 time.sleep(0.02)
             else:
                 return  # a file system without shared memory keeps its own journal mode
+
+
+@cache  # of a process: a folder of migrations is part of a release
+def _directory(scripts: Path) -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config(scripts))
 
 
 def _config(scripts: Path) -> Config:

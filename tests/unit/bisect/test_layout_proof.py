@@ -23,6 +23,7 @@ from dsbisect.commits.commits_study import CommitsStudy, _interrupted
 from dsbisect.commits.layout_samples import LayoutRuns, without_search
 from dsbisect.commits.proof import Case, SeveralBuilds, pooled, prove
 from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
+from dsbisect.search.forecast import LEAST_REHEARSALS
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode, InconclusiveError, InstanceError
@@ -212,6 +213,7 @@ def test_a_plan_tells_by_how_much_builds_differ_even_if_it_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str, status: ExitCode
 ) -> None:
     monkeypatch.setattr("dsharness.containers.engine_probe.detect", lambda: ENGINE)
+    monkeypatch.setattr("dsbisect.search.forecast.REHEARSALS", LEAST_REHEARSALS)
     monkeypatch.setattr("dsbisect.commits.layout_samples.scatter_of_builds", lambda *_, **__: SEEN)
     monkeypatch.setenv("DSBISECT_MATRIX", str(ROOT / "matrix.yaml"))
     store = f"sqlite:///{tmp_path}/results.db"
