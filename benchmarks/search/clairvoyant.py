@@ -11,12 +11,12 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import logsumexp
 
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import Floats, World
 from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.bayes.track import log_sum
 
 LEVEL = 0.95
 BELIEF = Belief()
@@ -91,5 +91,5 @@ class Proof:
         square = self.before.square + self.after.square
         spread = NOISES**2 * (1 / self.before.count + 1 / self.after.count)
         away = self.after.mean - self.before.mean - sizes
-        fits = logsumexp(-(away**2) / (2 * spread[:, None]), axis=1) - math.log(sizes.shape[1])
-        return float(logsumexp(fits - (runs - 1) * np.log(NOISES) - square / (2 * NOISES**2)))
+        fits = log_sum(-(away**2) / (2 * spread[:, None])) - math.log(sizes.shape[1])
+        return float(log_sum(fits - (runs - 1) * np.log(NOISES) - square / (2 * NOISES**2)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,12 @@ def past(tmp_path: Path) -> Past:
 
 
 def opened(past: Past) -> Repository:
-    return Repository.open(str(past.folder))
+    return _opened(past.folder, past.clock)
+
+
+@cache  # until the next commit
+def _opened(folder: Path, clock: int) -> Repository:
+    return Repository.open(str(folder))
 
 
 def names(past: Past, found: Line) -> str:

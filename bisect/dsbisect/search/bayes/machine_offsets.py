@@ -65,7 +65,9 @@ def offsets(values: Floats, owner: Ints, machines: Ints) -> Offsets:
         square = PRIOR_RUNS * Belief.noise**2 + float(weights @ rest**2)
         noise = np.sqrt(square / (PRIOR_RUNS + freedom))
         errors = np.asarray(noise * np.sqrt(np.diag(np.linalg.inv(worth))), dtype=np.float64)
-        weights = np.minimum(1.0, OUTLIER * noise / np.maximum(TINY, np.abs(rest)))
+        before, weights = weights, np.minimum(1.0, OUTLIER * noise / np.maximum(TINY, np.abs(rest)))
+        if np.array_equal(weights, before):
+            break  # a further round would change nothing
     sizes, doubts = np.zeros(count), np.zeros(count)
     sizes[others], doubts[others] = fitted, errors
     return Offsets(sizes=sizes, errors=doubts)
