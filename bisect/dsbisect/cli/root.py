@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -22,15 +23,20 @@ class Lazy:
 
     def load(self, name: str) -> Any:  # noqa: ANN401 - typer's own types
         """The command itself; its module is imported now."""
-        module, _, member = self.place.partition(":")
-        found = getattr(import_module(f"dsbisect.cli.{module}"), member)
-        if isinstance(found, typer.Typer):
-            group = get_group(found)
-            group.name = name
-            return group
-        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        alone.command(name)(found)
-        return get_command(alone)
+        return _loaded(self.place, name)
+
+
+@cache  # tests run one command many times
+def _loaded(place: str, name: str) -> Any:  # noqa: ANN401
+    module, _, member = place.partition(":")
+    found = getattr(import_module(f"dsbisect.cli.{module}"), member)
+    if isinstance(found, typer.Typer):
+        group = get_group(found)
+        group.name = name
+        return group
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command(name)(found)
+    return get_command(alone)
 
 
 COMMANDS = {

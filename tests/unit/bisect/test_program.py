@@ -16,6 +16,7 @@ from shipped import MATRIX
 
 from dsbisect.cli.commits import bisect_commits
 from dsbisect.cli.judge import judge
+from dsbisect.cli.root import COMMANDS
 from dsbisect.program import NOT_TO_BE_SHIPPED, VALIDATION_OPEN, judged, main, validated
 from dsharness.errors import ExitCode, MatrixError, SourceError
 
@@ -25,6 +26,7 @@ for later in (
     "commits.commit_verdict",
 ):  # what a command imports when it runs
     importlib.import_module(f"dsbisect.{later}")
+COMMANDS["judge"].load("judge")  # once, and not in each of the processes below
 
 RUN = "from dsbisect.program import main; main()"
 
