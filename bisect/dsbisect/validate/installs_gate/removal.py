@@ -53,11 +53,11 @@ def leftovers_check(
     """New leftovers are worth a warning: stock's own are the distribution's."""
     new = new_leftovers(by_stock, by_patched)
     if not new:
-        found = f"{names} were removed and purged, and nothing stayed that stock would not leave"
+        found = f"{names} were removed, and nothing stayed that stock would not leave"
         return _check(Status.PASSED, found, evidence=(log,))
     return _check(
         Status.WARNED,
-        f"after removal and purge {len(new)} more than with stock stay: {', '.join(new[:3])}",
+        f"after the removal {len(new)} paths more than with stock stay: {', '.join(new[:3])}",
         advice="Remove them in the package's removal script, or list them as its files.",
         details=new[:SHOWN], evidence=(log,),
     )  # fmt: skip
