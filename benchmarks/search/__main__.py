@@ -26,8 +26,8 @@ from benchmarks.search.comparison import differences, read_old
 from benchmarks.search.large import Large, measure_apart
 from benchmarks.search.markdown import rows
 from benchmarks.search.plans import plan_lines, play_plans
+from benchmarks.search.plays import Plays, play_all
 from benchmarks.search.plot import draw_to
-from benchmarks.search.running import Plays, play_all
 from benchmarks.search.scenarios import LONG_WORLDS, QUICK_WORLDS, WORLDS, cells, long, only
 from benchmarks.search.table import report, tables
 from benchmarks.search.target import Target

@@ -11,8 +11,8 @@ from statistics import fmean, stdev
 from typing import TypedDict
 
 from benchmarks.search.kinds import Kind
-from benchmarks.search.playing import Play
-from benchmarks.search.running import Plays
+from benchmarks.search.play import Play
+from benchmarks.search.plays import Plays
 
 HEAD = ("cell", "search", "histories", "runs", "runs less", "builds less", "right more")
 

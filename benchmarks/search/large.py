@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.search.driving import drive, line_of
+from benchmarks.search.driver import drive, line_of
 from benchmarks.search.kinds import Kind
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import draw

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from benchmarks.search import clairvoyant, oracle, peers_halving, peers_pinpoint, peers_votes
-from benchmarks.search.driving import drive, line_of
+from benchmarks.search.driver import drive, line_of
 from benchmarks.search.findings import Finding
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import World

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from benchmarks.search.methods import METHODS, OURS
 from benchmarks.search.peer_scenarios import MAIN
-from benchmarks.search.playing import Play
-from benchmarks.search.running import Plays
-from benchmarks.search.scoring import calibration, score
+from benchmarks.search.play import Play
+from benchmarks.search.plays import Plays
+from benchmarks.search.score import calibration, score
 
 MARKERS = {0.5: "v", 1.0: "o", 2.0: "s", 4.0: "^"}
 SHOWN_FROM = 0.93  # stated confidence

@@ -12,9 +12,9 @@ from benchmarks.search.limits_table import large_text, limits_text
 from benchmarks.search.machine import MOST_RUNS
 from benchmarks.search.markdown import rows
 from benchmarks.search.methods import COSTS, OURS
-from benchmarks.search.playing import Play
-from benchmarks.search.running import Plays
-from benchmarks.search.scoring import Score, calibration, coverage, score
+from benchmarks.search.play import Play
+from benchmarks.search.plays import Plays
+from benchmarks.search.score import Score, calibration, coverage, score
 from benchmarks.search.target import Target
 from benchmarks.search.world_scenarios import WORLD_GROUPS
 from benchmarks.search.world_table import HEAD as WORLD_HEAD

@@ -17,9 +17,9 @@ from benchmarks.search.methods import (
     PLAIN,
 )
 from benchmarks.search.peer_scenarios import MAIN
-from benchmarks.search.playing import Play
-from benchmarks.search.running import Plays, find
-from benchmarks.search.scoring import coverage, score, share_of, stated
+from benchmarks.search.play import Play
+from benchmarks.search.plays import Plays, find
+from benchmarks.search.score import coverage, score, share_of, stated
 from benchmarks.search.target import Target, at_least, at_most
 from benchmarks.search.world_targets import world_targets
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks.search.findings import Said
-from benchmarks.search.playing import Play
-from benchmarks.search.scoring import CLAIMS, coverage, score, stated
+from benchmarks.search.play import Play
+from benchmarks.search.score import CLAIMS, coverage, score, stated
 
 HEAD = (
     "search",

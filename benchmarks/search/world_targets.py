@@ -8,9 +8,9 @@ from benchmarks.search.cell import Cell
 from benchmarks.search.findings import Said
 from benchmarks.search.kinds import Truth
 from benchmarks.search.methods import CLAIRVOYANT, OURS, OURS_SCATTER
-from benchmarks.search.playing import Play
-from benchmarks.search.running import Plays, find
-from benchmarks.search.scoring import coverage, score
+from benchmarks.search.play import Play
+from benchmarks.search.plays import Plays, find
+from benchmarks.search.score import coverage, score
 from benchmarks.search.target import Target, at_least, at_most
 from benchmarks.search.world_scenarios import MACHINES, WORLD_GROUPS
 

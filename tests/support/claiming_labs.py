@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from forks import Fork, forked
-from storing import sample
+from store_values import sample
 from watchers import RecordingWatcher
 from worlds import World
 

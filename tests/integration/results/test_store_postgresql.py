@@ -19,8 +19,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from claiming_labs import prove_an_answer_is_never_rewritten, prove_one_process_at_a_time
 from hypothesis import given, settings
-from stored_samples import ANY_SAMPLE
-from storing import (
+from store_values import (
     BOUNDARY,
     EXPORT,
     FINISHED,
@@ -32,6 +31,7 @@ from storing import (
     prove_writers_lose_nothing,
     sample,
 )
+from stored_samples import ANY_SAMPLE
 
 from dsharness.errors import StoreError
 from dsharness.model import Sample

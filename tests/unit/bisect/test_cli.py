@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import typer
 from goldens import assert_golden
-from storing import EXPORT
+from store_values import EXPORT
 
 from dsbisect.cli import root
 from dsbisect.cli.exits import STOPPING, Group, run

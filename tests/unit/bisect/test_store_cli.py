@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from storing import EXPORT, FINISHED, IMAGE, SAMPLES
+from store_values import EXPORT, FINISHED, IMAGE, SAMPLES
 from typer.testing import CliRunner
 
 from dsbisect.cli.results import app

@@ -27,10 +27,10 @@ from benchmarks.search.methods import (
     PLAIN,
 )
 from benchmarks.search.plans import Planned, plan_lines
-from benchmarks.search.playing import Play, play
-from benchmarks.search.running import CHUNK, jobs_of
+from benchmarks.search.play import Play, play
+from benchmarks.search.plays import CHUNK, jobs_of
 from benchmarks.search.scenarios import cells
-from benchmarks.search.scoring import calibration, coverage, score, stated
+from benchmarks.search.score import calibration, coverage, score, stated
 from benchmarks.search.worlds import World, draw
 
 SILENT = Kind(n=40, d=4.0, noise=Noise.NIL)

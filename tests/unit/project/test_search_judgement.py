@@ -11,13 +11,13 @@ import pytest
 
 from benchmarks.search.cell import Cell
 from benchmarks.search.comparison import differences, read_old
-from benchmarks.search.driving import read
+from benchmarks.search.driver import read
 from benchmarks.search.findings import Finding, Said, step_at
 from benchmarks.search.judgement import covers, effect_holds, fair, names_every, right
 from benchmarks.search.kinds import Kind, Truth
 from benchmarks.search.methods import CLAIRVOYANT, OURS, OURS_ALL, OURS_SCATTER
 from benchmarks.search.peer_scenarios import MAIN, TRUTHS
-from benchmarks.search.playing import Play
+from benchmarks.search.play import Play
 from benchmarks.search.target import Target
 from benchmarks.search.targets import targets
 from benchmarks.search.world_scenarios import MACHINES, RAMPS, STRAYS

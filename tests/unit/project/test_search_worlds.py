@@ -13,7 +13,7 @@ from benchmarks.search.clairvoyant import Proof
 from benchmarks.search.kinds import RAMP, Kind, Noise, Truth
 from benchmarks.search.machine import MACHINE, SECOND, Machine
 from benchmarks.search.methods import CLAIRVOYANT
-from benchmarks.search.playing import play
+from benchmarks.search.play import play
 from benchmarks.search.scenarios import cells, long, only
 from benchmarks.search.worlds import draw
 from dsbisect.search.simulation import SimulatedRun

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from storing import (
+from store_values import (
     BOUNDARY,
     IMAGE,
     UNFINISHED,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from store_values import sample
 from stored_samples import ANY_SAMPLE
-from storing import sample
 
 from dsharness.errors import StoreError
 from dsharness.model import Sample

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import event
-from storing import fill, sample
+from store_values import fill, sample
 
 from dsharness.errors import DiskFullError, StoreError
 from dsresults.store import Store

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from storing import BOUNDARY, CAMPAIGNS, EXPORT, FINISHED, IMAGE, SAMPLES, sample
+from store_values import BOUNDARY, CAMPAIGNS, EXPORT, FINISHED, IMAGE, SAMPLES, sample
 
 from dsharness.errors import StoreError
 from dsresults.store import Imported, Store

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from storing import FINISHED, IMAGE, sample
+from store_values import FINISHED, IMAGE, sample
 
 from dsharness.errors import StoreError
 from dsresults.store import Store

@@ -14,7 +14,7 @@ from random import Random
 from benchmarks.search.cell import Cell
 from benchmarks.search.kinds import Kind
 from benchmarks.search.methods import OURS
-from benchmarks.search.playing import Play, play
+from benchmarks.search.play import Play, play
 
 CHUNK = 8  # worlds in one job
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
