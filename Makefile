@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
-INTEGRATION := $(BIN)/pytest --numprocesses=2 --dist=loadfile tests/integration
+INTEGRATION := $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder tests/integration
 
 .PHONY: help
 help: ## list the targets
