@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.search.all_cores import on_all_cores
 from benchmarks.search.methods import COSTS
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.forecast import Noise, Wanted, forecast
 from dsbisect.search.simulation import RunNoise, rehearse
 
 PILOT = 10  # runs, as `plan` takes
-SEARCHES = 12  # on each machine
+SEARCHES = 4  # on each machine: pilots differ more than searches on one machine
 CANDIDATES = 64
 DROP_PCT = 20.0
 NOISES = (0.03, 0.12)  # logs
@@ -42,8 +42,7 @@ class Planned:
 
 
 def play_plans(machines: int, jobs: int) -> list[Planned]:
-    with ProcessPoolExecutor(jobs) as pool:
-        return list(pool.map(_plan, range(machines)))
+    return [planned for _, planned in on_all_cores(_plan, range(machines), jobs)]
 
 
 def plan_lines(plans: list[Planned]) -> Iterator[str]:

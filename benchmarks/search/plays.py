@@ -1,23 +1,18 @@
-"""Plays all cells on all cores, with progress on stderr."""
+"""Plays all cells."""
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from random import Random
 
+from benchmarks.search.all_cores import on_all_cores
 from benchmarks.search.cell import Cell
 from benchmarks.search.kinds import Kind
 from benchmarks.search.methods import OURS
 from benchmarks.search.play import Play, play
 
 CHUNK = 8  # worlds in one job
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Plays = dict[tuple[Cell, str], list[Play]]
 
@@ -43,17 +38,9 @@ def jobs_of(cells: Iterable[Cell], worlds: int) -> list[Job]:
 
 def play_all(cells: Sequence[Cell], worlds: int, workers: int) -> Plays:
     """Every play of every cell, in the order of seeds."""
-    for name in THREADS:  # one process a core is enough
-        os.environ[name] = "1"
-    jobs = jobs_of(cells, worlds)
     found: Plays = {}
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(_play, job): job for job in jobs}
-        started = time.monotonic()
-        for done, future in enumerate(as_completed(waiting), 1):
-            job = waiting[future]
-            found.setdefault((job.cell, job.method), []).extend(future.result())
-            _tell(done, len(jobs), time.monotonic() - started)
+    for job, played in on_all_cores(_play, jobs_of(cells, worlds), workers):
+        found.setdefault((job.cell, job.method), []).extend(played)
     return {
         (cell, method): sorted(found[cell, method], key=lambda each: each.seed)
         for cell in cells
@@ -74,10 +61,3 @@ def _play(job: Job) -> list[Play]:
 
 def _parts(seeds: range) -> Iterator[range]:
     return (seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK))
-
-
-def _tell(done: int, total: int, spent_s: float) -> None:
-    left_s = spent_s * (total - done) / done
-    end = "\n" if done == total else ""
-    text = f"\r{done}/{total} jobs, {spent_s:.0f} s, about {left_s:.0f} s left   "
-    print(text, end=end, file=sys.stderr, flush=True)
