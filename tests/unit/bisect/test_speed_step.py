@@ -117,6 +117,8 @@ def test_ten_times_slower_needs_the_fewest_pairs(trial, monkeypatch):
     check = checks(trial, lab, monkeypatch)["speed"]
     assert check.status is Status.FAILED
     assert "times as slow" in check.found
+    margin = int(check.advice.rpartition("--margin ")[2])
+    assert 900 < margin < 1000, check.advice
     assert lab.taken <= 2 * 8
 
 
@@ -171,6 +173,18 @@ def test_few_operations_tell_of_no_leak(trial, monkeypatch):
     check = leak_check(trial, lab, monkeypatch)
     assert check.status is Status.INCONCLUSIVE
     assert "neither shown nor excluded" in check.found
+    assert "--pairs" in check.advice
+
+
+@pytest.mark.parametrize(
+    ("leak", "status", "said"),
+    [(0.0, Status.PASSED, "leaves 600 bytes or more"), (1500.0, Status.FAILED, "more in memory")],
+)
+def test_slow_operations_exclude_a_larger_leak(trial, monkeypatch, leak, status, said):
+    lab = TwoServers(leaks={PATCHED: leak}, operations=25)
+    check = leak_check(trial, lab, monkeypatch)
+    assert check.status is status
+    assert said in check.found
 
 
 def test_locks_show_in_the_rate(trial, monkeypatch):

@@ -19,6 +19,7 @@ from dsresults.compare.paired_ratios import pairs
 
 KIND: Literal["validate"] = "validate"
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
+GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"
 
 Pairs = Sequence[tuple[Sample, Sample]]  # (patched, stock)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate, Status
@@ -9,7 +10,12 @@ from dsbisect.validate.performs_gate.instruction_ratio import InstructionRatio, 
 from dsbisect.validate.performs_gate.margin import Comparison
 from dsbisect.validate.performs_gate.memory_checks import memory_checks
 from dsbisect.validate.performs_gate.pair_values import Pairs, compared, middle, slower_pct
-from dsbisect.validate.performs_gate.paired_samples import SampledPairs, opened_lab, sampled_pairs
+from dsbisect.validate.performs_gate.paired_samples import (
+    GIVE_MORE,
+    SampledPairs,
+    opened_lab,
+    sampled_pairs,
+)
 from dsbisect.validate.performs_gate.speed_words import change_text, verdict_text
 from dsbisect.validate.step import Step
 from dsbisect.validate.trial import Trial
@@ -19,7 +25,6 @@ from dsresults.number_text import milliseconds
 
 FIRST_LOOK = 12  # pairs, before instructions are counted
 SECONDS = 200.0
-GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"
 
 
 def workload_step(workload: Workload) -> Step:
@@ -97,17 +102,9 @@ class _Speed:
             name=self._name,
             status=status,
             found=f"{self._workload.title}: {verdict_text(deciding)} ({'; '.join(said)})",
-            advice=self._advice(status),
+            advice=_advice(status, deciding),
             figures=self._figures(found, counted),
         )
-
-    def _advice(self, status: Status) -> str:
-        if status is Status.FAILED:
-            return (
-                "find out what costs the time: `dsbisect bisect commits` over the patch's commits, "
-                f"or accept it with --margin above {self._trial.margin_pct:g}"
-            )
-        return GIVE_MORE if status is Status.INCONCLUSIVE else ""
 
     def _figures(
         self, found: SampledPairs, counted: InstructionRatio | None
@@ -154,6 +151,16 @@ class _Speed:
             advice="read the log" if fault else GIVE_MORE,
             evidence=(latest.log,) if latest.log else (),
         )
+
+
+def _advice(status: Status, slower: Comparison) -> str:
+    """A margin that accepts it lies above the interval, not only above the margin of today."""
+    if status is Status.FAILED:
+        return (
+            "find out what costs the time: `dsbisect bisect commits` over the patch's commits, "
+            f"or accept it with --margin {math.floor(slower.interval[1]) + 1}"
+        )
+    return GIVE_MORE if status is Status.INCONCLUSIVE else ""
 
 
 def _sides(pairs: Pairs) -> tuple[list[Sample], list[Sample]]:
