@@ -36,10 +36,11 @@ quick: develop ## after a change: rules, types by a daemon, the unit tests that 
 	if [ -n "$$tests" ]; then $(BIN)/pytest --quiet $$tests; fi
 
 .PHONY: lint
-lint: develop ## ruff's rules and format, and the order of imports
+lint: develop ## ruff's rules and format, the order of imports, the tmt plan
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/lint-imports
+	@$(BIN)/tmt --root examples/tmt lint --failed-only --enforce-check C000
 
 .PHONY: types
 types: develop ## mypy and pyright

@@ -114,7 +114,7 @@ def test_a_spent_budget_gives_the_best_set_so_far(budget):
     assert len({sample.candidate_id for sample in spent.taken}) <= 8
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(count=st.integers(2, 200), data=st.data(), effect=st.sampled_from([0.2, 1.3, 20.0]))
 def test_without_noise_it_builds_no_more_than_halving(count, data, effect):
     names = [f"n{at:03}" for at in range(count)]
@@ -127,7 +127,7 @@ def test_without_noise_it_builds_no_more_than_halving(count, data, effect):
     )
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99), factor=st.sampled_from([1e-3, 7.0, 1e4]))
 def test_a_factor_on_all_values_changes_no_step(step, seed, factor):
     one = world(step, noise=0.2, effect=1.6, seed=seed)

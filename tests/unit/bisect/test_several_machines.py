@@ -75,9 +75,15 @@ def test_machines_that_differ_are_not_a_step(rate: float, one_side: float, seed:
     assert found.direction == "none", found.summary
 
 
-@pytest.mark.parametrize("one_side", [0.5, 0.9, 1.0])
 @pytest.mark.parametrize(
-    ("rate", "cost", "place", "size"), [(1.3, 1.1, 5, 1.5), (4.0, 1.1, 11, 1.2), (4.0, 0.9, 5, 1.2)]
+    ("rate", "cost", "one_side", "place", "size"),
+    [
+        (1.3, 1.1, 0.5, 5, 1.5),
+        (1.3, 1.1, 1.0, 5, 1.5),
+        (4.0, 1.1, 0.9, 11, 1.2),
+        (4.0, 0.9, 0.5, 5, 1.2),
+        (4.0, 0.9, 1.0, 5, 1.2),
+    ],
 )
 def test_the_right_culprit_is_found(
     rate: float, cost: float, one_side: float, place: int, size: float
