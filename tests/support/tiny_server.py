@@ -79,7 +79,6 @@ DEBIAN = {
     "control": CONTROL,
     "rules": "#!/usr/bin/make -f\n%:\n\tdh $@ --buildsystem=makefile --without=autoreconf\n",
     "source/format": "3.0 (quilt)\n",
-    "patches/series": "# none of the packager\n",
     "copyright": "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n",
     "389-ds-base.install": "usr/sbin\nusr/lib/dirsrv\n",
     "389-ds-base-libs.install": "usr/lib/libslapd*\n",

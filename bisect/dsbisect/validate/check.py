@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from pydantic import Field
@@ -54,6 +54,12 @@ class Check(Value):
 def last_lines(text: str) -> tuple[str, ...]:
     """What a reader is shown of a long output: its end."""
     return tuple(text.splitlines()[-LAST_LINES:])
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first of them, and how many there are more."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def worst(checks: Iterable[Check]) -> Status:

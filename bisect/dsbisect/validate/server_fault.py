@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.step import Run
 from dsbisect.validate.trial import Trial
 from dsharness.errors import InstanceError
 
-Run = Callable[[Trial], Sequence[Check]]
 ADVICE = (
     "Stock's server did the same before. The log of this step has the commands and the server's "
     "last words."

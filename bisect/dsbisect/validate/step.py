@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from dsbisect.validate.check import Check, Gate
 from dsbisect.validate.trial import Trial
 
+Run = Callable[[Trial], Sequence[Check]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
@@ -23,4 +25,4 @@ class Step:
     depends: tuple[str, ...] = ()  # on these of the trial, and on its packages
     inputs: object = None  # and on this, as JSON
     seconds: float  # about, on two cores and from nothing: for the first ETA
-    run: Callable[[Trial], Sequence[Check]]
+    run: Run

@@ -78,8 +78,8 @@ def with_patches_added(order: PackageOrder, tree: Tree) -> Tree:
         raise SourceError(
             f"{tree.origin} holds no {CHANGELOG}", hint="the deb driver builds Debian's sources"
         )
-    titles = [f"{patch.name}: {patch.title}" for patch in order.patches]
-    files = {CHANGELOG: with_entry(changelog, titles)}
+    changes = [patch.applied.line for patch in order.patches]
+    files = {CHANGELOG: with_entry(changelog, changes)}
     if (tree.read("debian/source/format") or "1.0").strip() != "3.0 (quilt)":
         for patch in order.patches:
             tree = tree.patched(patch.name, patch.text)

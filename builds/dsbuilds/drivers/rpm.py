@@ -105,9 +105,8 @@ class RpmDriver:
 def lay_out_sources(order: PackageOrder, build: Path) -> Path:
     """The packager's files, the patches among them, and the spec that names them: its path."""
     names = [patch.name for patch in order.patches]
-    titles = [f"{patch.name}: {patch.title}" for patch in order.patches]
     spec = with_release(with_patches(order.source.control_text, names))
-    spec = with_changelog(spec, titles)
+    spec = with_changelog(spec, [patch.applied.line for patch in order.patches])
     path = _copied(order, spec, build)
     for patch in order.patches:
         target = build / "SOURCES" / patch.name

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
 from dsbuilds.sources.source_tree import Tree, own_repository
 from dsharness.containers.lab_folders import private
 from dsharness.content_key import content_key
@@ -23,14 +22,9 @@ def shelved(kind: str, key: str, deadline: Deadline, fill: Callable[[Path], None
     with exclusive(shelf / f"{key}.lock", deadline):
         if folder.is_dir():
             return folder
-        draft = shelf / f".draft-{secrets.token_hex(6)}"
-        try:
-            with writing(draft):
-                draft.mkdir(parents=True)
-                fill(draft)
-                draft.rename(folder)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+        with temporary_folder(temporary_name(shelf, ".draft")) as draft, writing(draft):
+            fill(draft)
+            draft.rename(folder)
     return folder
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from dsbuilds.build_cache import builds_home
 from dsbuilds.failure_reason import unfetched
 from dsbuilds.sandbox.script import SOURCE
+from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
 from dsbuilds.sources.source_archive import archived
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
@@ -47,8 +47,7 @@ def crates_for(
 
 
 def _fetch(engine: Engine, tree: Tree, toolset: ToolchainImage, folder: Path, log: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder.parent) as draft:
-        build = Path(draft)
+    with temporary_folder(temporary_name(folder.parent, ".draft")) as build:
         with writing(build):
             archived(tree, build / "source.tar", wanted=lambda path: path.startswith("src/"))
             (build / "out").mkdir()

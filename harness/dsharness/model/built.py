@@ -88,6 +88,11 @@ class AppliedPatch(Value):
     title: str
     sha256: str
 
+    @property
+    def line(self) -> str:
+        """Its name and what it does; most titles have the name in them."""
+        return self.title if self.name in self.title else f"{self.name}: {self.title}"
+
 
 class Provenance(Value):
     """Where a build comes from and how it was made."""

@@ -11,13 +11,12 @@ from dsbisect.validate.builds_gate.library_interfaces import (
     debug_information,
     gone,
     linked_by_others,
-    listed,
     needed_changes,
     programs,
 )
 from dsbisect.validate.builds_gate.lint import no_stock_check
 from dsbisect.validate.builds_gate.trial_packages import also_in_stock
-from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.check import Check, Gate, Status, listed
 from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.tool_output import tool_output
 from dsbisect.validate.trial import Trial

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 CHANGE = re.compile(r"^\s+\[(?P<kind>[DAC])\] (?P<what>.+?)\s*$", re.MULTILINE)
@@ -125,9 +125,3 @@ def _short(what: str) -> str:
     """The symbol alone where abidiff names it: 'function int f(int)'    {f} -> f."""
     symbol = SYMBOL.search(what)
     return symbol["symbol"] if symbol else what
-
-
-def listed(names: Sequence[str], most: int) -> str:
-    """The first of them, and how many there are more."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

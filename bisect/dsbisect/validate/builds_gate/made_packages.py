@@ -14,7 +14,7 @@ from dsbisect.validate.check import Check, Figure, Gate, Status
 from dsbisect.validate.tool_output import tool_output
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import repository_of
-from dsharness.model import AppliedPatch, Build
+from dsharness.model import Build
 
 ENTRY_LINES = 20
 DIST = re.compile(r"\.(fc|el)\d+[^-]*$")  # of an RPM's release: changelogs leave it out
@@ -55,17 +55,11 @@ def made_check(build: Build, made: tuple[Package, ...], *, given: bool) -> Check
         figures=figures,
         details=(
             *(f"{each.name} {each.version}" for each in made),
-            *(titled(patch) for patch in patches),
+            *(patch.line for patch in patches),
             *tools,
             *origin.notes,
         ),
     )
-
-
-def titled(patch: AppliedPatch) -> str:
-    """Its name and what it does; the title of an edit begins with its name."""
-    named = patch.title.startswith(patch.name)
-    return patch.title if named else f"{patch.name}: {patch.title}"
 
 
 def changelog_check(entry: tuple[str, ...], patches: list[str], server: Package) -> Check:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dsbisect.validate.builds_gate.library_interfaces import listed
 from dsbisect.validate.builds_gate.package_differences import (
     Difference,
     changed_lines,
@@ -12,7 +11,7 @@ from dsbisect.validate.builds_gate.package_differences import (
     differing,
 )
 from dsbisect.validate.builds_gate.trial_packages import packages_in
-from dsbisect.validate.check import Check, Figure, Gate, Status
+from dsbisect.validate.check import Check, Figure, Gate, Status, listed
 from dsbisect.validate.package_index import kind_of
 from dsbisect.validate.script_output import LIBEXEC
 from dsbisect.validate.tool_output import tool_output

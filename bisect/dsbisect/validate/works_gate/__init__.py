@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from dsbisect.validate.check import Check, Gate
+from dsbisect.validate.check import Gate
 from dsbisect.validate.server_fault import judged
-from dsbisect.validate.step import Step
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.step import Run, Step
 from dsbisect.validate.works_gate import distribution_tests, recovery, replication, suites
 
 
-def _step(name: str, seconds: float, title: str, run: Callable[[Trial], Sequence[Check]]) -> Step:
+def _step(name: str, seconds: float, title: str, run: Run) -> Step:
     """A patched server that stops answering is the change's fault, in each of them."""
     run = judged(Gate.WORKS, name, run)
     return Step(gate=Gate.WORKS, name=name, seconds=seconds, title=title, run=run)

@@ -119,7 +119,7 @@ def _ran(trial: Trial, test: ShippedTest, folder: Path) -> Check:
         return Check(gate=Gate.WORKS, name=name, status=Status.PASSED, found=found, evidence=(log,))
     lines = last_lines(f"{done.stdout}{done.stderr}")
     return Check(
-        gate=Gate.WORKS, name=name, status=Status.FAILED, evidence=(log,), details=tuple(lines),
+        gate=Gate.WORKS, name=name, status=Status.FAILED, evidence=(log,), details=lines,
         found=f"debian/tests/{test.name} fails on the patched packages: {done.end}", advice=ADVICE,
     )  # fmt: skip
 
