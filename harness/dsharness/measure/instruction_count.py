@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -25,15 +25,23 @@ TOOLS = "/run/dsbisect-tools"  # an image with valgrind, mounted
 PIPES = "/tmp/vgdb-pipe"  # noqa: S108 - inside the container
 ENVIRONMENT = ("env", "LOGNAME=lab", "USER=lab", "HOST=lab")  # parts of the pipes' names
 OUT = "callgrind.out"
-TOTAL = re.compile(r"^(?:summary|totals): (?P<count>\d+)$", re.MULTILINE)
+DUMPED = f"""
+cd /tmp
+for dump in {OUT}.*-*; do
+    echo "$(grep -m 1 ^thread: "$dump") $(grep -m 1 -E '^(summary|totals):' "$dump")"
+done
+rm -f {OUT}.*
+"""
+THREAD = re.compile(r"^thread: (?P<thread>\d+) (?:summary|totals): (?P<count>\d+)$", re.MULTILINE)
 # The tools are of another system than the server: they need their own loader and libraries.
 OWN_LOADER = f"""
 loader=$(ls {TOOLS}/lib64/ld-linux-*.so.* {TOOLS}/lib/ld-linux-*.so.* 2>/dev/null | head -n 1)
 exec "$loader" --library-path "$(echo {TOOLS}/usr/lib/*-linux-gnu)" {TOOLS}/usr/bin/vgdb "$@"
 """
 IDLE_S = 6.0
+BUSIER = 10.0  # times, under load, than without: then a thread works for the operations
 PAIR_S = 12.0  # that a short and a long run should take together
-MOST, FEWEST = 1000, 2  # operations of the short run
+MOST, FEWEST = 400, 2  # operations of the short run
 FEW = 16  # operations that tell how long one takes, unless a single one takes long
 LONG_S = 4.0
 AGREE = 0.01  # two differences that are so close are of the operations alone
@@ -51,7 +59,8 @@ class Valgrind:
         return (
             *ENVIRONMENT, f"VALGRIND_LIB={TOOLS}/usr/libexec/valgrind",
             f"{TOOLS}/usr/bin/valgrind",
-            "--tool=callgrind", "--instr-atstart=no", "--error-limit=no",
+            "--tool=callgrind", "--instr-atstart=no", "--separate-threads=yes",
+            "--error-limit=no",
             f"--vgdb-prefix={PIPES}", f"--callgrind-out-file=/tmp/{OUT}",
             *command,
         )  # fmt: skip
@@ -65,8 +74,9 @@ def take_count(at: Bench, workload: Workload, *, campaign_id: str, turn: int) ->
     """A sample with this one metric, of a server that runs under ``Valgrind``.
 
     The difference of two runs, one twice as long: what a run costs apart from its operations
-    cancels out. This is done until two such differences agree. Valgrind runs one thread at a
-    time, so one connection asks.
+    cancels out. This is done until two such differences agree. Threads that work as much without
+    operations are the server's own and count nothing. Valgrind runs one thread at a time, so one
+    connection asks.
     """
     alone = workload.model_copy(update={"threads": 1})
     write_files(at, alone, turn)
@@ -108,7 +118,7 @@ def _count(at: Bench, alone: Workload) -> tuple[float, int]:
     """Instructions of an operation, and the operations counted."""
     _command(at.instance.container, "instrumentation on")
     count = operations_of(_operation_s(at, alone))
-    idle_per_s = _idle(at)
+    idle = _idle(at)
     each: list[float] = []
     while (found := agreed(each)) is None:
         if len(each) == MOST_PAIRS:
@@ -118,7 +128,8 @@ def _count(at: Bench, alone: Workload) -> tuple[float, int]:
                 hint="the server does something else meanwhile; see its log",
                 log=at.instance.container.log,
             )
-        each.append(_difference(at, alone, count, idle_per_s))
+        short, long = (_counted(at, alone, size) for size in (count, 2 * count))
+        each.append(difference(short, long, idle) / count)
     return found, 3 * count * len(each)
 
 
@@ -127,20 +138,25 @@ def _operation_s(at: Bench, alone: Workload) -> float:
     first = _counted(at, alone, 1)
     if first.seconds > LONG_S:
         return first.seconds
-    return (_counted(at, alone, FEW).seconds - first.seconds) / (FEW - 1)
+    few = _counted(at, alone, FEW)
+    if few.seconds <= first.seconds:  # on a busy machine
+        return few.seconds / FEW
+    return (few.seconds - first.seconds) / (FEW - 1)
 
 
-def _difference(at: Bench, alone: Workload, count: int, idle_per_s: float) -> float:
-    """Instructions of an operation, from two runs, one twice as long."""
-    short, long = (_counted(at, alone, size) for size in (count, 2 * count))
-    idle = idle_per_s * (long.seconds - short.seconds)
-    return (long.instructions - short.instructions - idle) / count
+def difference(short: Run, long: Run, idle: Run) -> int:
+    """Instructions that the longer run took more, in threads that work for the operations."""
+    return sum(
+        count - short.threads.get(thread, 0)
+        for thread, count in long.threads.items()
+        if count * idle.seconds > BUSIER * idle.threads.get(thread, 0) * long.seconds
+    )
 
 
 def agreed(each: Sequence[float]) -> float | None:
     """The mean of the two that are closest, if they are close.
 
-    A server also works for itself, once in a while: it saves its database, or asks for names for
+    A thread also does more than its operations once in a while: it starts, or asks for names for
     the first time. A difference that holds such work has no other like it.
     """
     pairs = list(pairwise(sorted(each)))
@@ -150,14 +166,13 @@ def agreed(each: Sequence[float]) -> float | None:
     return (low + high) / 2 if low > 0 and high <= low * (1 + AGREE) else None
 
 
-def _idle(at: Bench) -> float:
-    """What the server does in a second without any operation."""
+def _idle(at: Bench) -> Run:
+    """What the server does without any operation."""
     box = at.instance.container
     _command(box, "zero")
     began = time.monotonic()
     time.sleep(IDLE_S)
-    _command(box, "dump")
-    return _newest_total(box) / (time.monotonic() - began)
+    return _dumped(box, began)
 
 
 def operations_of(operation_s: float) -> int:
@@ -166,14 +181,14 @@ def operations_of(operation_s: float) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
-    """So many instructions in so long."""
+class Run:
+    """So many instructions of each thread in so long."""
 
-    instructions: int
+    threads: Mapping[int, int]
     seconds: float
 
 
-def _counted(at: Bench, workload: Workload, operations: int) -> _Run:
+def _counted(at: Bench, workload: Workload, operations: int) -> Run:
     box = at.instance.container
     _command(box, "zero")
     began = time.monotonic()
@@ -185,8 +200,7 @@ def _counted(at: Bench, workload: Workload, operations: int) -> _Run:
             "succeeded",
             log=at.load.log,
         )
-    _command(box, "dump")
-    return _Run(instructions=_newest_total(box), seconds=time.monotonic() - began)
+    return _dumped(box, began)
 
 
 def _command(box: Container, words: str) -> None:
@@ -197,9 +211,11 @@ def _command(box: Container, words: str) -> None:
     )  # fmt: skip
 
 
-def _newest_total(box: Container) -> int:
-    script = f'for f in $(ls -t /tmp/{OUT}*); do grep -E "^(summary|totals): " "$f" && break; done'
-    found = TOTAL.search(box.must("sh", "-c", script, what="read callgrind's count"))
-    if found is None:
+def _dumped(box: Container, began: float) -> Run:
+    _command(box, "dump")
+    seconds = time.monotonic() - began
+    dumps = box.must("sh", "-c", DUMPED, what="read callgrind's count")
+    threads = {int(found["thread"]): int(found["count"]) for found in THREAD.finditer(dumps)}
+    if not any(threads.values()):
         raise InstanceError("callgrind counted nothing", log=box.log)
-    return int(found["count"])
+    return Run(threads=threads, seconds=seconds)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.measure.instruction_count import agreed, operations_of
+from dsharness.measure.instruction_count import Run, agreed, difference, operations_of
 
 COST = 140_000.0
 
@@ -32,6 +32,27 @@ def test_the_server_s_own_work_never_counts(others: list[float], data: st.DataOb
     assert not apart or found == pytest.approx(COST, rel=0.001)
 
 
-@pytest.mark.parametrize(("operation_s", "count"), [(-0.01, 1000), (0.08, 50), (4.0, 2), (60.0, 2)])
+@pytest.mark.parametrize(("operation_s", "count"), [(1e-3, 400), (0.08, 50), (4.0, 2), (60.0, 2)])
 def test_a_run_is_as_long_as_time_allows(operation_s: float, count: int) -> None:
     assert operations_of(operation_s) == count
+
+
+def run(seconds: float, **threads: int) -> Run:
+    numbers = {int(name.removeprefix("t")): count for name, count in threads.items()}
+    return Run(threads=numbers, seconds=seconds)
+
+
+IDLE = run(6.0, t1=3_600_000, t2=9_000)
+
+
+def test_only_threads_that_work_for_operations_count() -> None:
+    short = run(2.0, t1=1_400_000, t2=1_500_000, t3=7_000_000)
+    long = run(4.0, t1=2_300_000, t2=3_000_000, t3=9_000_000, t4=5_000_000)
+    assert difference(short, long, IDLE) == 1_500_000 + 2_000_000 + 5_000_000
+
+
+@given(slower=st.floats(min_value=1.0, max_value=25.0))
+def test_a_busy_machine_changes_no_count(slower: float) -> None:
+    """The server's own work grows with the time, that of the operations does not."""
+    long = run(4.0 * slower, t1=round(2_400_000 * slower), t2=3_000_000, t3=14_000_000)
+    assert difference(run(2.0, t1=1_200_000, t2=1_500_000, t3=7_000_000), long, IDLE) == 8_500_000
