@@ -72,9 +72,10 @@ def test_neither_the_spec_nor_the_package_sees_a_network(
     folder = tmp_path / "source"
     folder.mkdir()
     with tarfile.open(folder / "toy.tar", "w") as tar:
-        member = tarfile.TarInfo("toy/ldap/servers/slapd/main.c")
-        member.size = 1
-        tar.addfile(member, BytesIO(b"\n"))
+        for name in ("configure.ac", "ldap/servers/slapd/main.c"):  # by which 389-ds is known
+            member = tarfile.TarInfo(f"toy/{name}")
+            member.size = 1
+            tar.addfile(member, BytesIO(b"\n"))
     (folder / "389-ds-base.spec").write_text(SPEC)
     source = described(folder, "389-ds-base-1-1.src.rpm")
     monkeypatch.setattr("dsbuilds.build_cache.cache_home", lambda: tmp_path / "cache")
