@@ -12,6 +12,7 @@ from dsharness.containers.engine_probe import detect
 LONGEST = (
     "test_commits.py",
     "test_validate_speed.py",
+    "test_validate_rpm.py",
     "test_chain.py",
     "test_validate_server.py",
     "test_hostile_history.py",
