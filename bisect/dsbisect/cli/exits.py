@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from dsharness.credentials import without_credentials
 from dsharness.errors import DsbisectError, ExitCode
 from dsharness.paths import logs_home
+from dsharness.process.stop_request import forget_request, keep_request
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -48,6 +49,7 @@ def _distinguished() -> Iterator[None]:
 
 def run(application: typer.Typer) -> NoReturn:
     """Run one command; every end has its documented exit code."""
+    forget_request()
     for number in STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _interrupt)
@@ -84,6 +86,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     del number, frame
     for each in STOPPING:
         signal.signal(each, _already_stopping)
+    keep_request()
     raise KeyboardInterrupt
 
 

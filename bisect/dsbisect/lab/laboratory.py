@@ -29,6 +29,7 @@ from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
 from dsharness.model import Image, Machine, Procedure, Sample, Setup, Workload
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import Deadline
+from dsharness.process.stop_request import check_request
 from dsimages.buildah import remove_leftovers
 from dsresults.store import Store
 
@@ -163,6 +164,7 @@ class Laboratory:
 
         A server that died gets a new one. No other lab of this machine measures meanwhile.
         """
+        check_request()
         if self._plan.counting:
             yield from self._counted(candidates, workload, campaign_id, turn)
             return

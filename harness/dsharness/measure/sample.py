@@ -47,7 +47,7 @@ from dsharness.systems.readiness import shared_folder
 
 LOAD_FOLDER = "/load"
 MIB = 2**20
-PROCEDURE = 3  # samples of another way of measuring are not mixed with these
+PROCEDURE = 4  # samples of another way of measuring are not mixed with these
 
 Known = TypeVar("Known")
 Number = TypeVar("Number", int, float)

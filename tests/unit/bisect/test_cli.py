@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from dsbisect.cli import root
 from dsbisect.cli.exits import STOPPING, Group, run
 from dsharness import errors
 from dsharness.errors import DsbisectError, ExitCode
+from dsharness.process.stop_request import check_request, forget_request
 
 ROW = {
     "family": "apt",
@@ -77,6 +79,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     }.items():  # fmt: skip
         monkeypatch.setenv(name, value)
     yield tmp_path
+    forget_request()
     for number, handler in handlers.items():
         signal.signal(number, handler)
 
@@ -289,6 +292,24 @@ def test_every_wish_to_end_is_one_interruption(terminal: Terminal, number: int) 
     status, out, err = terminal.run("wait", app=app)
     assert (status, out) == (ExitCode.INTERRUPTED, "containers removed\n")
     assert err.startswith("still removing containers\ninterrupted: ")
+
+
+def test_a_request_to_stop_that_gets_lost_is_kept(terminal: Terminal) -> None:
+    app = faulty(ValueError())
+
+    @app.command()
+    def lose() -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(30)
+        check_request()
+        raise AssertionError("it goes on")
+
+    status, _, err = terminal.run("lose", app=app)
+    assert status == ExitCode.INTERRUPTED
+    assert err.startswith("interrupted: ")
+    assert terminal.run("--version")[0] == 0
+    check_request()  # the next command was not asked to stop
 
 
 def test_a_signal_that_is_ignored_stays_so(terminal: Terminal) -> None:

@@ -17,6 +17,7 @@ from dsharness.containers.engine import Engine
 from dsharness.machine import host
 from dsharness.machine.host import CpuPlan, machine_id, place_id
 from dsharness.model import Image, Settings
+from dsharness.process.stop_request import forget_request, keep_request
 
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
@@ -81,3 +82,12 @@ def test_another_machine_is_another_search(monkeypatch: pytest.MonkeyPatch) -> N
     assert machine_id() == machine
     assert place_id() != place  # process ids mean others now
     assert lab().setup == before
+
+
+def test_asked_to_stop_it_takes_no_sample() -> None:
+    keep_request()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            next(lab().samples(("a",), MATRIX.workloads[0], campaign_id="c", turn=0))
+    finally:
+        forget_request()
