@@ -42,8 +42,8 @@ IDLE_S = 6.0
 BUSIER = 10.0  # times, under load, than without: then a thread works for the operations
 PAIR_S = 12.0  # that a short and a long run should take together
 MOST, FEWEST = 400, 2  # operations of the short run
-FEW = 16  # operations that tell how long one takes, unless a single one takes long
-LONG_S = 4.0
+FEW = 16  # operations that tell how long one takes, unless a single one has so many:
+LEAST = 1e8  # instructions of a short run
 AGREE = 0.01  # two differences that are so close are of the operations alone
 MOST_PAIRS = 6
 LIMIT_S = 300.0
@@ -117,7 +117,7 @@ def take_count(at: Bench, workload: Workload, *, campaign_id: str, turn: int) ->
 def _count(at: Bench, alone: Workload) -> tuple[float, int]:
     """Instructions of an operation, and the operations counted."""
     _command(at.instance.container, "instrumentation on")
-    count = operations_of(_operation_s(at, alone))
+    count = _short_run(at, alone)
     idle = _idle(at)
     each: list[float] = []
     while (found := agreed(each)) is None:
@@ -133,15 +133,12 @@ def _count(at: Bench, alone: Workload) -> tuple[float, int]:
     return found, 3 * count * len(each)
 
 
-def _operation_s(at: Bench, alone: Workload) -> float:
-    """About; the first also warms the server up."""
-    first = _counted(at, alone, 1)
-    if first.seconds > LONG_S:
-        return first.seconds
-    few = _counted(at, alone, FEW)
-    if few.seconds <= first.seconds:  # on a busy machine
-        return few.seconds / FEW
-    return (few.seconds - first.seconds) / (FEW - 1)
+def _short_run(at: Bench, alone: Workload) -> int:
+    """How many operations; the first ones also warm the server up."""
+    run, count = _counted(at, alone, 1), 1
+    if sum(run.threads.values()) < LEAST:
+        run, count = _counted(at, alone, FEW), FEW
+    return operations_of(run.seconds / count, sum(run.threads.values()) / count)
 
 
 def difference(short: Run, long: Run, idle: Run) -> int:
@@ -175,9 +172,10 @@ def _idle(at: Bench) -> Run:
     return _dumped(box, began)
 
 
-def operations_of(operation_s: float) -> int:
-    """Of the shorter run, if one takes so long."""
-    return round(min(MOST, max(FEWEST, PAIR_S / 3 / max(operation_s, 1e-3))))
+def operations_of(operation_s: float, instructions: float) -> int:
+    """Of the shorter run, if one takes so long and so many; too few would drown in other work."""
+    in_time = PAIR_S / 3 / max(operation_s, 1e-3)
+    return round(min(MOST, max(FEWEST, in_time, LEAST / max(instructions, 1.0))))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,9 +32,21 @@ def test_the_server_s_own_work_never_counts(others: list[float], data: st.DataOb
     assert not apart or found == pytest.approx(COST, rel=0.001)
 
 
-@pytest.mark.parametrize(("operation_s", "count"), [(1e-3, 400), (0.08, 50), (4.0, 2), (60.0, 2)])
-def test_a_run_is_as_long_as_time_allows(operation_s: float, count: int) -> None:
-    assert operations_of(operation_s) == count
+@pytest.mark.parametrize(
+    ("operation_s", "instructions", "count"),
+    [
+        (1e-3, 4e5, 400),
+        (0.01, 1e6, 400),
+        (0.08, 3e7, 50),
+        (4.0, 3e7, 3),
+        (5.0, 4e5, 250),
+        (60.0, 2e9, 2),
+    ],
+)
+def test_a_run_is_as_long_as_time_allows_but_never_too_short(
+    operation_s: float, instructions: float, count: int
+) -> None:
+    assert operations_of(operation_s, instructions) == count
 
 
 def run(seconds: float, **threads: int) -> Run:
