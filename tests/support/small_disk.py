@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,4 +27,4 @@ def small_disk(options: str) -> Iterator[Path]:
         yield disk
     finally:
         run(["umount", "--recursive", "--lazy", str(disk)], cleanup=True)
-        disk.rmdir()
+        shutil.rmtree(disk, ignore_errors=True)  # podman may write there after that
