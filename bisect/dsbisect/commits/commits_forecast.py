@@ -7,7 +7,7 @@ import math
 from pydantic import Field
 
 from dsbisect.commits.commit_range import Range
-from dsbisect.commits.commits_request import Ask, toolchains_of
+from dsbisect.commits.commits_request import Ask, surroundings_of
 from dsbisect.search_options import run_s
 from dsharness.model import Value
 from dsresults.commits_result import EqualCommits
@@ -69,8 +69,7 @@ def forecast_of(ask: Ask, scope: Range) -> CommitsForecast:
 def _crossing(ask: Ask, scope: Range) -> tuple[str, ...]:
     """A note about a range whose ends are of different eras."""
     ends = tuple(scope.trees[end] for end in (scope.line[0], scope.line[-1]))
-    _, note = toolchains_of(ask, ends)
-    return (note,) if note else ()
+    return surroundings_of(ask, ends).notes
 
 
 def expected_text(forecast: CommitsForecast) -> str:

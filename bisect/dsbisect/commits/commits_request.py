@@ -15,10 +15,10 @@ from dsbuilds.edits.user_patch import user_patch
 from dsbuilds.history.commit_change import picked
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.toolchain_choice import for_range, named, ways_of
+from dsbuilds.toolchains.toolchain_choice import for_databases, for_range, named, ways_of
 from dsharness.content_key import content_key
 from dsharness.errors import AlreadySoError, BuildError, UsageError
-from dsharness.model import DECIDER, AppliedPatch, Matrix, Settings, Toolchain, Workload
+from dsharness.model import DATABASE, DECIDER, AppliedPatch, Matrix, Settings, Toolchain, Workload
 
 SHORT = 12
 
@@ -112,16 +112,31 @@ def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
     return tuple(repair(revision) for revision in ask.fixes)
 
 
-def toolchains_of(ask: Ask, trees: tuple[Tree, ...]) -> tuple[tuple[Toolchain, ...], str | None]:
-    """Best first: one that builds both ends keeps the libraries the same over the whole range.
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What all candidates of a range share, so that a difference is their own."""
 
-    And a note when there is none.
-    """
+    toolchains: tuple[Toolchain, ...]  # best first
+    settings: Settings
+    notes: tuple[str, ...]  # where they cannot share it, or not what they would choose themselves
+
+
+def surroundings_of(ask: Ask, trees: tuple[Tree, ...]) -> Surroundings:
+    """The same libraries and the same database on both sides, where that is possible."""
     known = ask.matrix.toolchains
     if ask.toolchain is not None:
-        return (named(ask.toolchain, known),), None
+        known = (named(ask.toolchain, known),)
     ends = []
     for tree in trees:
         with contextlib.suppress(BuildError):  # raised when it is built; the search moves inwards
             ends.append(ways_of(tree.read, known))
-    return for_range(ends, known)
+    toolchains, crossing = for_range(ends, known)
+    library, change = for_databases([ways[0].needs.databases for ways in ends])
+    options = ask.settings.options
+    if library is None or DATABASE in options:
+        settings, change = ask.settings, None if DATABASE in options else change
+    else:
+        settings = ask.settings.model_copy(update={"options": {**options, DATABASE: library}})
+    return Surroundings(
+        toolchains=toolchains, settings=settings, notes=tuple(filter(None, (crossing, change)))
+    )

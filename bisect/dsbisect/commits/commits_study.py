@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commit_range import Range
 from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
-from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of, toolchains_of
+from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of, surroundings_of
 from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.layout_samples import LayoutRuns, without_search
@@ -58,18 +58,18 @@ def run_commits(
     """Search the range, follow merges and further steps, prove every culprit."""
     begun = time.monotonic()
     ends = (scope.line[0], scope.line[-1])
-    toolchains, crossing = toolchains_of(ask, tuple(scope.trees[end] for end in ends))
+    common = surroundings_of(ask, tuple(scope.trees[end] for end in ends))
     supply = SourceSupply(
         engine=engine,
         matrix=ask.matrix,
-        toolchains=toolchains,
+        toolchains=common.toolchains,
         patches=patches_of(ask),
         repairs=repairs_of(ask, scope.repository),
     )
     plan = LabPlan.on(
         engine,
         matrix=ask.matrix,
-        settings=ask.settings,
+        settings=common.settings,
         workloads=(ask.workload,),
         metric=ask.metric,
         keep=ask.keep,
@@ -77,7 +77,7 @@ def run_commits(
     for end in ends:
         supply.add(end, scope.tree(end))
     with open_lab(
-        plan, supply, ends, engine=engine, store=store, watcher=watcher, note=crossing
+        plan, supply, ends, engine=engine, store=store, watcher=watcher, notes=common.notes
     ) as laboratory:
         study = CommitsStudy(
             ask=ask,
@@ -96,7 +96,7 @@ def run_commits(
     )
     findings = findings.model_copy(
         update={
-            "notes": (*findings.notes, *([crossing] if crossing else []), *supply.remarks),
+            "notes": (*findings.notes, *common.notes, *supply.remarks),
             "builds": len({build.key for build in supply.builds.values()}),
             "samples": len(samples),
             "seconds": round(time.monotonic() - begun, 1),

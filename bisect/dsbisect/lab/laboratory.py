@@ -310,14 +310,16 @@ def open_lab(
     store: Store,
     watcher: Watcher,
     questions: int = 1,
-    note: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Iterator[Laboratory]:
     """A lab whose candidates are prepared, as far as they can be; it stores their images."""
     watcher.begin(candidates, questions)
-    if note is not None:
+    for note in notes:
         watcher.preparing(candidates[0], note)
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         laboratory.prepare(candidates, watcher)
+        if again := supply.uneven():
+            laboratory.prepare(again, watcher)
         laboratory.store_images(store)
         yield laboratory
         laboratory.store_images(store)

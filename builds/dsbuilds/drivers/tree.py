@@ -38,7 +38,7 @@ from dsimages.file_lock import exclusive
 LIBEXEC = Path(__file__).parents[1] / "libexec"
 SCRIPT_NAME = "build-tree"  # in a folder of the product's name
 COVERAGE_FOLDER = "opt/dsbisect-coverage"  # of what is installed: how to read the counts
-REVISION = 1  # raise when a build of the same source comes out differently
+REVISION = 2  # raise when a build of the same source comes out differently
 SERVER = "opt/*/sbin"
 SLOT_WAIT_S = 7200.0
 

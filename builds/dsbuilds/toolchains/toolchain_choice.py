@@ -11,7 +11,7 @@ from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.needs import Needs, needs_of
 from dsbuilds.toolchains.traits import Files
 from dsharness.errors import BuildError, MatrixError
-from dsharness.model import Toolchain
+from dsharness.model import OWN, Toolchain
 from dsharness.yaml_files.problems import suggestion
 
 
@@ -96,6 +96,29 @@ def for_range(
     return tuple(dict.fromkeys([*common, *toolchains])), note
 
 
+def for_databases(ends: Sequence[tuple[str, ...]]) -> tuple[str | None, str | None]:
+    """The library that keeps the data on both sides of a range, and a note where the range matters.
+
+    Each end names those that it has, its own choice first. None where an end has no choice to make.
+    """
+    if not all(ends) or (all(len(end) == 1 for end in ends) and len(set(ends)) == 1):
+        return None, None
+    own = list(dict.fromkeys(end[0] for end in ends))
+    common = [each for each in ends[-1] if all(each in end for end in ends)]
+    if not common:
+        kept = " and ".join(own)
+        return None, (
+            f"no database library serves both ends: they keep their data in {kept}, so a "
+            "difference may come from that"
+        )
+    if len(own) == 1:
+        return own[0], None
+    return common[0], (
+        f"the default database library changes in this range ({' to '.join(own)}): all commits "
+        f"keep their data in {common[0]}; settings with `database: {OWN}` give each its own"
+    )
+
+
 def named(name: str, toolchains: Sequence[Toolchain]) -> Toolchain:
     known = {each.id: each for each in toolchains}
     if name not in known:
@@ -110,14 +133,21 @@ Made = TypeVar("Made")
 
 
 def first_that_works(
-    ways: Sequence[Way], make: Callable[[Way], Made], progress: Callable[[str], None]
+    ways: Sequence[Way],
+    make: Callable[[Way], Made],
+    progress: Callable[[str], None],
+    *,
+    whatever_failed: bool = False,
 ) -> tuple[Made, Way]:
-    """What the first way made that works; the next is tried only where it may help."""
+    """What the first way made that works; the next is tried only where it may help.
+
+    ``whatever_failed``: it may help always, as for the ends of a range of which nothing is known.
+    """
     for way, following in zip(ways, [*ways[1:], None], strict=True):
         try:
             return make(way), way
         except UnbuildableError as error:
-            if following is None or not error.toolchain_may_be_wrong:
+            if following is None or not (whatever_failed or error.toolchain_may_be_wrong):
                 raise
             progress(f"{error.message}; trying {following.title}")
     raise AssertionError("there is at least one way")

@@ -143,6 +143,7 @@ class Gives(Value):
     settings: tuple[str, ...] = ()
     crates: Crates | None = None
     optional: str | None = None
+    databases: tuple[str, ...] = ()
     note: str | None = None
 
 

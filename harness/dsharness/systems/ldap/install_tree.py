@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
-from dsharness.model import Settings
+from dsharness.model import DATABASE, OWN, Settings
 from dsharness.systems.contract import SHARED_FOLDER, Seed
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory
@@ -43,19 +43,21 @@ SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_
 class TreeServer(Dirsrv):
     """The driver of a 389-ds that was built and only copied into its image."""
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
+    options: ClassVar[frozenset[str]] = Dirsrv.options | {DATABASE}
     creating: ClassVar[str] = "creating the directory from the tree's template"
     program = f"{PREFIX}/sbin/ns-slapd"
     config_folder = CONFIG_FOLDER
 
     def create(self, box: Container, seed: Seed) -> None:
-        del seed
+        asked = seed.settings.options.get(DATABASE, OWN)
+        library = _own_database(box) if asked == OWN else asked
         template = box.must(
             "cat", f"{DATA}/data/template-dse.ldif", what="read the tree's template"
         )
         box.must(
             "sh", "-c", PREPARE, what="lay out the directory",
-            stdin=filled(template, {**self.tokens(), "db_lib": _database(box)}),
+            stdin=filled(template, {**self.tokens(), "db_lib": library}),
         )  # fmt: skip
 
     def settle(self, directory: Directory, settings: Settings) -> None:
@@ -101,8 +103,8 @@ def filled(template: str, tokens: dict[str, str]) -> str:
     return whole.replace(f"dn: {ns_slapd.LDBM}\n", f"dn: {ns_slapd.LDBM}\n{SMALL_CACHE}", 1)
 
 
-def _database(box: Container) -> str:
-    """The backend library that this version prefers; old ones have only one and do not ask."""
+def _own_database(box: Container) -> str:
+    """The library that this version prefers; old ones have only one and do not ask."""
     library = box.execute(
         "sed", "-n", "s/^db_lib *= *//p", f"{DATA}/inf/defaults.inf"
     ).stdout.split()

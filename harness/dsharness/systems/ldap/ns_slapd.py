@@ -6,8 +6,9 @@ import re
 from typing import ClassVar
 
 from dsharness.containers.container import Container
-from dsharness.model import Settings
-from dsharness.systems.contract import SHARED_FOLDER
+from dsharness.errors import InstanceError
+from dsharness.model import DATABASE, OWN, Facts, Settings
+from dsharness.systems.contract import SHARED_FOLDER, Endpoint, Seed
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
 
@@ -21,6 +22,7 @@ LOGS_OFF = {
     "nsslapd-auditfaillog-logging-enabled": "off",
 }
 LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
+IMPLEMENT = "nsslapd-backend-implement"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
 
 
@@ -78,6 +80,21 @@ class NsSlapd(DirectorySystem):
         """Tag 2.0.17 says 2.0.16, so this is a hint only."""
         values = directory.read("", "vendorVersion").get("vendorVersion", [])
         return values[0] if values else ""
+
+    def facts(self, directory: Directory) -> Facts:
+        library = directory.read(LDBM, IMPLEMENT).get(IMPLEMENT, [])
+        return {**super().facts(directory), **({DATABASE: library[0]} if library else {})}
+
+    def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
+        facts = super().check(endpoint, seed)
+        asked = seed.settings.options.get(DATABASE)
+        if asked not in {None, OWN, facts.get(DATABASE)}:
+            raise InstanceError(
+                f"settings {seed.settings.id!r} ask for the database library {asked}, but this "
+                f"server keeps its data in {facts.get(DATABASE, 'another')}",
+                hint="compare versions that have the library, or leave the setting out",
+            )
+        return facts
 
     def binds(self, directory: Directory) -> int:
         return int(directory.read("cn=snmp,cn=monitor", "simpleauthbinds")["simpleauthbinds"][0])
