@@ -141,13 +141,15 @@ def first_that_works(
 ) -> tuple[Made, Way]:
     """What the first way made that works; the next is tried only where it may help.
 
-    ``whatever_failed``: it may help always, as for the ends of a range of which nothing is known.
+    ``whatever_failed``: another toolchain may always help, as for the ends of a range of which
+    nothing is known; leaving out a part of the tree is no help for what the tree broke.
     """
     for way, following in zip(ways, [*ways[1:], None], strict=True):
         try:
             return make(way), way
         except UnbuildableError as error:
-            if following is None or not (whatever_failed or error.toolchain_may_be_wrong):
+            elsewhere = whatever_failed and following and following.left_out == way.left_out
+            if following is None or not (elsewhere or error.toolchain_may_be_wrong):
                 raise
             progress(f"{error.message}; trying {following.title}")
     raise AssertionError("there is at least one way")
