@@ -21,9 +21,14 @@ reproduce: setup ## measure the default rows; the last line is the report's path
 	@$(BIN)/dsbisect reproduce
 
 .PHONY: test
-test: develop ## set up, then run every check and test, as CI does
+test: develop ## set up, then the checks and the tests that each change needs, as CI does
 	@$(MAKE) --jobs=2 --output-sync=target check
-	@$(INTEGRATION)
+	@$(INTEGRATION) -m "not whole"
+
+.PHONY: test-all
+test-all: develop ## the same with every test there is: before a change of many parts lands
+	@$(MAKE) --jobs=2 --output-sync=target check
+	@$(INTEGRATION) --durations=15
 
 .PHONY: check
 check: lint types unit ## what takes seconds: run it before each commit

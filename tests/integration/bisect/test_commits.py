@@ -100,6 +100,7 @@ def test_the_culprit_of_a_real_history_is_found_and_proved(lab: Path) -> None:
     assert [each["same"] for each in json.loads(replayed.stdout)] == [True] * 4
 
 
+@pytest.mark.whole
 def test_a_commit_that_mends_the_build_is_not_blamed_alone(lab: Path) -> None:
     history = made(lab, history_with_gap)
     findings = search(lab, history, "import 3.1.2", "main", "--no-proof")
@@ -111,6 +112,7 @@ def test_a_commit_that_mends_the_build_is_not_blamed_alone(lab: Path) -> None:
     assert "log:" in why
 
 
+@pytest.mark.whole
 def test_a_culprit_inside_a_merged_branch(lab: Path) -> None:
     history = made(lab, history_with_side_culprit)
     findings = search(lab, history, "import 3.1.2", "main", "--no-proof", "--backports")
@@ -121,6 +123,7 @@ def test_a_culprit_inside_a_merged_branch(lab: Path) -> None:
     assert (backport["outcome"], backport["confirms"]) == ("slower", True)
 
 
+@pytest.mark.whole
 def test_a_known_repair_is_picked_onto_what_does_not_build(lab: Path) -> None:
     history = made(lab, history_to_repair)
     findings = search(
@@ -131,12 +134,14 @@ def test_a_known_repair_is_picked_onto_what_does_not_build(lab: Path) -> None:
     assert findings["whole"]["unmeasured"] == {}
 
 
+@pytest.mark.whole
 def test_two_culprits_are_both_named(lab: Path) -> None:
     history = made(lab, history_with_two_culprits)
     findings = search(lab, history, "import 3.1.2", "main", "--no-proof")
     assert sorted(blamed(findings)) == [["many more rounds"], ["some more rounds"]]
 
 
+@pytest.mark.whole
 def test_no_culprit_at_all(lab: Path) -> None:
     history = made(lab, history_with_gap)
     asked = ("--no-proof", "--smallest", "25")
@@ -236,6 +241,7 @@ def state_of(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
+@pytest.mark.whole
 def test_a_search_goes_on_after_ctrl_c(lab: Path) -> None:
     history = made(lab, history_with_two_culprits)
     asked = [
