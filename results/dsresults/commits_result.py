@@ -70,6 +70,9 @@ class Culprit(Value):
     suspects: tuple[Suspect, ...]
     proof: tuple[Comparison, ...] = ()
     executed: ExecutedCode | None = None
+    only_in_good: bool = Field(
+        default=False, description="made after the branches have parted: good has it, bad does not"
+    )
     backports: tuple[Comparison, ...] = Field(
         default=(), description="the same change on other branches, measured there"
     )

@@ -15,7 +15,7 @@ from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of,
 from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.layout_samples import LayoutRuns, without_search
-from dsbisect.commits.line_queue import hunt
+from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import Case, SeveralBuilds, judged, prove
 from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
 from dsbisect.lab.lab_plan import LabPlan
@@ -57,8 +57,8 @@ def run_commits(
 ) -> CommitsResult:
     """Search the range, follow merges and further steps, prove every culprit."""
     begun = time.monotonic()
-    ends = (scope.line[0], scope.line[-1])
-    toolchains, crossing = toolchains_of(ask, tuple(scope.trees[end] for end in ends))
+    points = scope.points
+    toolchains, crossing = toolchains_of(ask, tuple(scope.trees[point] for point in points))
     supply = SourceSupply(
         engine=engine,
         matrix=ask.matrix,
@@ -74,10 +74,10 @@ def run_commits(
         metric=ask.metric,
         keep=ask.keep,
     )
-    for end in ends:
-        supply.add(end, scope.tree(end))
+    for point in points:
+        supply.add(point, scope.tree(point))
     with open_lab(
-        plan, supply, ends, engine=engine, store=store, watcher=watcher, note=crossing
+        plan, supply, points, engine=engine, store=store, watcher=watcher, note=crossing
     ) as laboratory:
         study = CommitsStudy(
             ask=ask,
@@ -132,21 +132,29 @@ class CommitsStudy:
     campaigns: list[Campaign] = field(default_factory=list)
 
     def run(self) -> CommitFindings:
-        found = hunt(self.scope.line, self._boundary, self._sides)
+        scope, asked = self.scope, (self._boundary, self._sides)
+        found = (
+            hunt_parted(scope.points, scope.lines, *asked, tell=self._tell)
+            if scope.parted
+            else hunt(scope.line, *asked)
+        )
         culprits = tuple(self._culprit(boundary) for boundary in found.culprits)
         return CommitFindings(
             repository=self.ask.repository,
-            good=self.scope.good,
-            bad=self.scope.bad,
+            good=scope.good,
+            bad=scope.bad,
             workload=self.ask.workload.id,
             settings=self.ask.settings.id,
-            commits=self.scope.commits,
-            equal=self.scope.equal,
+            commits=scope.commits,
+            equal=scope.equal,
             whole=found.whole,
             culprits=culprits,
-            notes=self.scope.notes,
+            notes=(*scope.notes, *found.notes),
             campaigns=tuple(campaign.id for campaign in self.campaigns),
         )
+
+    def _tell(self, note: str) -> None:
+        self.watcher.preparing(self.scope.points[1], note)
 
     def _boundary(self, line: tuple[str, ...]) -> Boundary:
         for candidate in line:
@@ -197,8 +205,9 @@ class CommitsStudy:
         )
 
     def _prior(self, line: tuple[str, ...]) -> dict[str, float]:
-        """None for what has no commits, such as a culprit on another tree."""
-        if self.ask.flat or not all(name in self.scope.hashes for name in line):
+        """None for what has no commits, such as a culprit on another tree, or where they parted."""
+        apart = self.scope.parted and line == self.scope.points
+        if self.ask.flat or apart or not all(name in self.scope.hashes for name in line):
             return {}
         return prior_of(self.scope.changed(line), self.scope.source, self.ask.prior)
 
@@ -221,6 +230,7 @@ class CommitsStudy:
         return Culprit(
             boundary=boundary,
             suspects=stories,
+            only_in_good=any(map(self.scope.only_in_good, boundary.suspects)),
             proof=self._proof(boundary),
             executed=self._executed(boundary),
             backports=tuple(self._backports(boundary, stories)),
@@ -263,7 +273,8 @@ class CommitsStudy:
             return ()
         culprit, parent = boundary.after, boundary.before
         repository = self.scope.repository
-        ends = (self.scope.line[0], self.scope.line[-1])
+        around = self.scope.around(culprit)
+        ends = (around[0], around[-1])
 
         def changed(tree: Tree, reverse: bool) -> Tree:  # noqa: FBT001 - one of two directions
             for suspect in _in_order(boundary.suspects, reverse=reverse):
@@ -279,6 +290,12 @@ class CommitsStudy:
             direction=boundary.direction,
             trees={name: self.scope.tree(name) for name in (culprit, parent, *ends)},
             changed=changed,
+            first=(
+                "the good end"
+                if self.scope.hashes[ends[0]] == self.scope.good
+                else "the common ancestor"
+            ),
+            last="the good end" if self.scope.only_in_good(culprit) else "the bad end",
         )
         return prove(case, self.supply, self._compare, self._several(boundary))
 

@@ -35,7 +35,7 @@ def _lines(findings: CommitFindings) -> Iterator[str]:
         yield ""
     yield from (f"note: {note}" for note in findings.notes)
     if findings.whole.direction == "faster":
-        yield "note: good is the slow end: are --good and --bad swapped?"
+        yield f"note: good {findings.good[:12]} is the slow end"
     yield from _range(findings)
     for name, why in findings.whole.unmeasured.items():
         yield f"not measured: {name}: {why.splitlines()[0]}"
@@ -55,6 +55,8 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     for suspect in culprit.suspects:
         yield from _commit(suspect)
     yield f"    {boundary.summary}"
+    if culprit.only_in_good:
+        yield "    made after the branches have parted: good has it, bad does not"
     if culprit.proof:
         yield "  proof:"
         yield from (line for each in culprit.proof for line in _comparison(each))

@@ -152,6 +152,14 @@ def test_code_that_never_ran_is_flagged_in_text_and_page(tmp_path):
     assert "&lt;one&gt;" in page
 
 
+def test_a_commit_that_only_good_has_is_said_to_be_so():
+    (culprit,) = CASES["found"].findings.culprits
+    assert "good has it" not in answer_text(CASES["found"].findings)
+    only = culprit.model_copy(update={"only_in_good": True})
+    text = answer_text(CASES["found"].findings.model_copy(update={"culprits": (only,)}))
+    assert "made after the branches have parted: good has it, bad does not" in text
+
+
 def test_a_proof_speaks_with_one_voice_or_not_at_all():
     (culprit,) = CASES["found"].findings.culprits
     assert culprit.proved is False
