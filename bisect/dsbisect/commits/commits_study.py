@@ -29,7 +29,13 @@ from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Image, Sample
-from dsresults.commits_result import CommitFindings, Comparison, Culprit, ExecutedCode
+from dsresults.commits_result import (
+    CommitFindings,
+    Comparison,
+    Culprit,
+    ExecutedCode,
+    TimeSpent,
+)
 from dsresults.store import Store
 
 USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
@@ -94,16 +100,28 @@ def run_commits(
     samples = tuple(
         sample for campaign in study.campaigns for sample in store.samples(campaign_id=campaign.id)
     )
+    seconds = time.monotonic() - begun
     findings = findings.model_copy(
         update={
             "notes": (*findings.notes, *([crossing] if crossing else []), *supply.remarks),
             "builds": len({build.key for build in supply.builds.values()}),
             "samples": len(samples),
-            "seconds": round(time.monotonic() - begun, 1),
+            "seconds": round(seconds, 1),
+            "spent": _time_spent(study, begun, seconds),
         }
     )
     return CommitsResult(
         findings=findings, campaigns=tuple(study.campaigns), samples=samples, images=images
+    )
+
+
+def _time_spent(study: CommitsStudy, begun: float, seconds: float) -> TimeSpent:
+    each_s = study.laboratory.spent.each_s
+    return TimeSpent(
+        **{f"{kind}_s": round(spent_s, 1) for kind, spent_s in each_s.items()},
+        rest_s=round(seconds - sum(each_s.values()), 1),
+        named_s=round(study.named_at - begun, 1),
+        proved_s=None if study.proved_at is None else round(study.proved_at - begun, 1),
     )
 
 
@@ -130,6 +148,8 @@ class CommitsStudy:
     options: SearchOptions
     interrupted: Campaign | None = None  # where an earlier run of this was stopped
     campaigns: list[Campaign] = field(default_factory=list)
+    named_at: float = 0.0  # when the search had its answer
+    proved_at: float | None = None
 
     def run(self) -> CommitFindings:
         scope, asked = self.scope, (self._boundary, self._sides)
@@ -138,7 +158,10 @@ class CommitsStudy:
             if scope.parted
             else hunt(scope.line, *asked)
         )
+        self.named_at = time.monotonic()
         culprits = tuple(self._culprit(boundary) for boundary in found.culprits)
+        if any(culprit.proof for culprit in culprits):
+            self.proved_at = time.monotonic()
         return CommitFindings(
             repository=self.ask.repository,
             good=scope.good,

@@ -39,6 +39,8 @@ def _lines(findings: CommitFindings) -> Iterator[str]:
     yield from _range(findings)
     for name, why in findings.whole.unmeasured.items():
         yield f"not measured: {name}: {why.splitlines()[0]}"
+    if findings.spent_text is not None:
+        yield findings.spent_text
 
 
 def _culprit(culprit: Culprit) -> Iterator[str]:
@@ -97,8 +99,7 @@ def _comparison(each: Comparison) -> Iterator[str]:
 def _range(findings: CommitFindings) -> Iterator[str]:
     yield (
         f"{findings.commits} commits from {findings.good[:12]} to {findings.bad[:12]} with "
-        f"{findings.workload}: {findings.builds} builds and {findings.samples} samples in "
-        f"{findings.seconds / 60:.1f} minutes"
+        f"{findings.workload}: {findings.builds} builds and {findings.samples} samples"
     )
     for each in findings.equal:
         others = ", ".join(commit[:12] for commit in each.commits[1:])

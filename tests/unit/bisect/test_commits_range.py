@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from histories import MAIN_C, Past
+from histories import MAIN_C, Past, git
 from shipped import MATRIX
 
 from dsbisect.commits.commit_range import survey
+from dsbisect.commits.commit_verdict import judge_commit
 from dsbisect.commits.commits_forecast import expected_text, forecast_of
 from dsbisect.commits.commits_request import Ask, patches_of, tree_of
 from dsharness.errors import EditError, SourceError
@@ -168,6 +169,22 @@ def test_a_release_by_its_number_is_said(past):
     past.commit("a")
     scope = survey(ask(past, good="2.0.1"))
     assert scope.notes == ("2.0.1 was taken for 389-ds-base-2.0.1",)
+
+
+@pytest.mark.parametrize(("checked_out", "bad"), [("begin", False), ("culprit", True)])
+@pytest.mark.parametrize("how", ["--detach", "-b"])
+def test_judge_head_is_what_git_bisect_has_checked_out(past, tmp_path, checked_out, bad, how):
+    """In a clone, whose origin/HEAD is the slow one; neither needs a build."""
+    past.commit("culprit")
+    git(tmp_path, "clone", "--quiet", str(past.folder), "clone")
+    here = tmp_path / "clone"
+    own = ["own"] if how == "-b" else []
+    git(here, "checkout", "--quiet", how, *own, past[checked_out])
+    asked = ask(past, bad="origin/main", repository=str(here))
+    nothing = {"engine": None, "store": None, "watcher": None}
+    verdict, why = judge_commit(asked, "HEAD", **nothing)
+    assert verdict is bad
+    assert f"{past[checked_out][:12]} makes the same server" in why
 
 
 def test_what_is_no_389_ds_is_refused(tmp_path, monkeypatch):
