@@ -6,7 +6,7 @@ INTEGRATION := $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reo
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
 
 .PHONY: setup
 setup: ## install what running the lab needs, and make .venv
@@ -88,6 +88,10 @@ bench-faults: develop ## 60 random kills over real searches; BENCH="--rows 5 --c
 bench-search: develop ## the search against its peers, into docs/; BENCH=--quick for a glance
 	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --group bench
 	@$(BIN)/python -m benchmarks.search $(BENCH)
+
+.PHONY: bench-upstream
+bench-upstream: develop ## known answers in a clone of 389-ds-base: REPO=PATH; BENCH="--only leak"
+	@$(BIN)/python benchmarks/upstream.py "$(REPO)" $(BENCH)
 
 .PHONY: schema
 schema: develop ## write the JSON Schema that editors use for matrix.yaml

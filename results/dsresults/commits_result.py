@@ -9,6 +9,7 @@ from pydantic import Field
 
 from dsbuilds.history.culprit import Suspect
 from dsharness.model import NO_DIFFERENCE, Boundary, Provenance, Shown, Value
+from dsresults.number_text import duration
 
 
 class Comparison(Value):
@@ -70,6 +71,9 @@ class Culprit(Value):
     suspects: tuple[Suspect, ...]
     proof: tuple[Comparison, ...] = ()
     executed: ExecutedCode | None = None
+    only_in_good: bool = Field(
+        default=False, description="made after the branches have parted: good has it, bad does not"
+    )
     backports: tuple[Comparison, ...] = Field(
         default=(), description="the same change on other branches, measured there"
     )
@@ -84,6 +88,19 @@ class Culprit(Value):
         """Whether every comparison supports it; None if nothing could be compared."""
         votes = [each.confirms for each in self.proof if each.confirms is not None]
         return all(votes) if votes else None
+
+
+class TimeSpent(Value):
+    """Where the time of one command went: each second counts once."""
+
+    builds_s: float = Field(description="making images, sources built and recalled among them")
+    fills_s: float = Field(description="filling directories, and starting their servers")
+    runs_s: float = Field(description="measuring")
+    rest_s: float = Field(description="all else: the search itself, git, waiting for other labs")
+    named_s: float = Field(description="until the answer of the search stood")
+    proved_s: float | None = Field(
+        default=None, description="until it was proved; None: there was nothing to prove"
+    )
 
 
 class CommitFindings(Value):
@@ -104,6 +121,12 @@ class CommitFindings(Value):
     builds: int = 0
     samples: int = 0
     seconds: float = 0.0
+    spent: TimeSpent | None = None
+
+    @property
+    def spent_text(self) -> str | None:
+        """Where the time went, on a line."""
+        return None if self.spent is None else spent_text(self, self.spent)
 
 
 FUNCTIONS_SHOWN = 5
@@ -129,6 +152,22 @@ def executed_text(code: ExecutedCode) -> str:
             return f"cannot tell whether what it changes ran: {code.note}"
         case _:
             assert_never(code.outcome)
+
+
+def spent_text(findings: CommitFindings, spent: TimeSpent) -> str:
+    """The sum, its parts with their numbers, and when the answer stood."""
+    parts = (
+        f"builds {duration(spent.builds_s)} ({findings.builds})",
+        f"fills {duration(spent.fills_s)}",
+        f"runs {duration(spent.runs_s)} ({findings.samples})",
+        f"rest {duration(spent.rest_s)}",
+    )
+    stood = "named" if findings.culprits else "answered"
+    moments = f"{stood} after {duration(spent.named_s)}"
+    if spent.proved_s is not None:
+        proved = "proved" if all(each.proved for each in findings.culprits) else "proof ended"
+        moments += f", {proved} after {duration(spent.proved_s)}"
+    return f"{duration(findings.seconds)}: {', '.join(parts)}; {moments}"
 
 
 def _often(each: FunctionRuns) -> tuple[int, int]:

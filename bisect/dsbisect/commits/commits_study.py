@@ -15,7 +15,7 @@ from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of,
 from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.layout_samples import LayoutRuns, without_search
-from dsbisect.commits.line_queue import hunt
+from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import Case, SeveralBuilds, judged, prove
 from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
 from dsbisect.lab.lab_plan import LabPlan
@@ -29,7 +29,13 @@ from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Image, Sample
-from dsresults.commits_result import CommitFindings, Comparison, Culprit, ExecutedCode
+from dsresults.commits_result import (
+    CommitFindings,
+    Comparison,
+    Culprit,
+    ExecutedCode,
+    TimeSpent,
+)
 from dsresults.store import Store
 
 USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
@@ -57,8 +63,8 @@ def run_commits(
 ) -> CommitsResult:
     """Search the range, follow merges and further steps, prove every culprit."""
     begun = time.monotonic()
-    ends = (scope.line[0], scope.line[-1])
-    common = surroundings_of(ask, tuple(scope.trees[end] for end in ends))
+    points = scope.points
+    common = surroundings_of(ask, tuple(scope.trees[point] for point in points))
     supply = SourceSupply(
         engine=engine,
         matrix=ask.matrix,
@@ -74,10 +80,10 @@ def run_commits(
         metric=ask.metric,
         keep=ask.keep,
     )
-    for end in ends:
-        supply.add(end, scope.tree(end))
+    for point in points:
+        supply.add(point, scope.tree(point))
     with open_lab(
-        plan, supply, ends, engine=engine, store=store, watcher=watcher, notes=common.notes
+        plan, supply, points, engine=engine, store=store, watcher=watcher, notes=common.notes
     ) as laboratory:
         study = CommitsStudy(
             ask=ask,
@@ -94,16 +100,28 @@ def run_commits(
     samples = tuple(
         sample for campaign in study.campaigns for sample in store.samples(campaign_id=campaign.id)
     )
+    seconds = time.monotonic() - begun
     findings = findings.model_copy(
         update={
             "notes": (*findings.notes, *common.notes, *supply.remarks),
             "builds": len({build.key for build in supply.builds.values()}),
             "samples": len(samples),
-            "seconds": round(time.monotonic() - begun, 1),
+            "seconds": round(seconds, 1),
+            "spent": _time_spent(study, begun, seconds),
         }
     )
     return CommitsResult(
         findings=findings, campaigns=tuple(study.campaigns), samples=samples, images=images
+    )
+
+
+def _time_spent(study: CommitsStudy, begun: float, seconds: float) -> TimeSpent:
+    each_s = study.laboratory.spent.each_s
+    return TimeSpent(
+        **{f"{kind}_s": round(spent_s, 1) for kind, spent_s in each_s.items()},
+        rest_s=round(seconds - sum(each_s.values()), 1),
+        named_s=round(study.named_at - begun, 1),
+        proved_s=None if study.proved_at is None else round(study.proved_at - begun, 1),
     )
 
 
@@ -130,23 +148,36 @@ class CommitsStudy:
     options: SearchOptions
     interrupted: Campaign | None = None  # where an earlier run of this was stopped
     campaigns: list[Campaign] = field(default_factory=list)
+    named_at: float = 0.0  # when the search had its answer
+    proved_at: float | None = None
 
     def run(self) -> CommitFindings:
-        found = hunt(self.scope.line, self._boundary, self._sides)
+        scope, asked = self.scope, (self._boundary, self._sides)
+        found = (
+            hunt_parted(scope.points, scope.lines, *asked, tell=self._tell)
+            if scope.parted
+            else hunt(scope.line, *asked)
+        )
+        self.named_at = time.monotonic()
         culprits = tuple(self._culprit(boundary) for boundary in found.culprits)
+        if any(culprit.proof for culprit in culprits):
+            self.proved_at = time.monotonic()
         return CommitFindings(
             repository=self.ask.repository,
-            good=self.scope.good,
-            bad=self.scope.bad,
+            good=scope.good,
+            bad=scope.bad,
             workload=self.ask.workload.id,
             settings=self.ask.settings.id,
-            commits=self.scope.commits,
-            equal=self.scope.equal,
+            commits=scope.commits,
+            equal=scope.equal,
             whole=found.whole,
             culprits=culprits,
-            notes=self.scope.notes,
+            notes=(*scope.notes, *found.notes),
             campaigns=tuple(campaign.id for campaign in self.campaigns),
         )
+
+    def _tell(self, note: str) -> None:
+        self.watcher.preparing(self.scope.points[1], note)
 
     def _boundary(self, line: tuple[str, ...]) -> Boundary:
         for candidate in line:
@@ -197,8 +228,9 @@ class CommitsStudy:
         )
 
     def _prior(self, line: tuple[str, ...]) -> dict[str, float]:
-        """None for what has no commits, such as a culprit on another tree."""
-        if self.ask.flat or not all(name in self.scope.hashes for name in line):
+        """None for what has no commits, such as a culprit on another tree, or where they parted."""
+        apart = self.scope.parted and line == self.scope.points
+        if self.ask.flat or apart or not all(name in self.scope.hashes for name in line):
             return {}
         return prior_of(self.scope.changed(line), self.scope.source, self.ask.prior)
 
@@ -221,6 +253,7 @@ class CommitsStudy:
         return Culprit(
             boundary=boundary,
             suspects=stories,
+            only_in_good=any(map(self.scope.only_in_good, boundary.suspects)),
             proof=self._proof(boundary),
             executed=self._executed(boundary),
             backports=tuple(self._backports(boundary, stories)),
@@ -263,7 +296,8 @@ class CommitsStudy:
             return ()
         culprit, parent = boundary.after, boundary.before
         repository = self.scope.repository
-        ends = (self.scope.line[0], self.scope.line[-1])
+        around = self.scope.around(culprit)
+        ends = (around[0], around[-1])
 
         def changed(tree: Tree, reverse: bool) -> Tree:  # noqa: FBT001 - one of two directions
             for suspect in _in_order(boundary.suspects, reverse=reverse):
@@ -279,6 +313,12 @@ class CommitsStudy:
             direction=boundary.direction,
             trees={name: self.scope.tree(name) for name in (culprit, parent, *ends)},
             changed=changed,
+            first=(
+                "the good end"
+                if self.scope.hashes[ends[0]] == self.scope.good
+                else "the common ancestor"
+            ),
+            last="the good end" if self.scope.only_in_good(culprit) else "the bad end",
         )
         return prove(case, self.supply, self._compare, self._several(boundary))
 

@@ -35,10 +35,12 @@ def _lines(findings: CommitFindings) -> Iterator[str]:
         yield ""
     yield from (f"note: {note}" for note in findings.notes)
     if findings.whole.direction == "faster":
-        yield "note: good is the slow end: are --good and --bad swapped?"
+        yield f"note: good {findings.good[:12]} is the slow end"
     yield from _range(findings)
     for name, why in findings.whole.unmeasured.items():
         yield f"not measured: {name}: {why.splitlines()[0]}"
+    if findings.spent_text is not None:
+        yield findings.spent_text
 
 
 def _culprit(culprit: Culprit) -> Iterator[str]:
@@ -55,6 +57,8 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     for suspect in culprit.suspects:
         yield from _commit(suspect)
     yield f"    {boundary.summary}"
+    if culprit.only_in_good:
+        yield "    made after the branches have parted: good has it, bad does not"
     if culprit.proof:
         yield "  proof:"
         yield from (line for each in culprit.proof for line in _comparison(each))
@@ -95,8 +99,7 @@ def _comparison(each: Comparison) -> Iterator[str]:
 def _range(findings: CommitFindings) -> Iterator[str]:
     yield (
         f"{findings.commits} commits from {findings.good[:12]} to {findings.bad[:12]} with "
-        f"{findings.workload}: {findings.builds} builds and {findings.samples} samples in "
-        f"{findings.seconds / 60:.1f} minutes"
+        f"{findings.workload}: {findings.builds} builds and {findings.samples} samples"
     )
     for each in findings.equal:
         others = ", ".join(commit[:12] for commit in each.commits[1:])

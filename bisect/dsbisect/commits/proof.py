@@ -33,6 +33,8 @@ class Case:
     direction: str  # "slower" or "faster": what the culprit did
     trees: dict[str, Tree]
     changed: Callable[[Tree, bool], Tree]  # the culprit's change on a tree; True removes it
+    first: str = "the good end"  # what ``good`` and ``bad`` are called
+    last: str = "the bad end"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +54,11 @@ def prove(
         _clean(case, supply, compare) if several is None else _layouts(case, supply, several),
         _counterfactual(
             case, supply, compare,
-            title="the bad end without the culprit", onto=case.bad, reverse=True,
+            title=f"{case.last} without the culprit", onto=case.bad, reverse=True,
         ),
         _counterfactual(
             case, supply, compare,
-            title="the good end with the culprit", onto=case.good, reverse=False,
+            title=f"{case.first} with the culprit", onto=case.good, reverse=False,
         ),
     )  # fmt: skip
 

@@ -88,7 +88,7 @@ def for_range(
     common = [each for each in toolchains if all(each.id in choice for choice in choices)]
     note = None
     if not common:
-        each_end = " and ".join(ways[0].toolchain.id for ways in ends)
+        each_end = " and ".join(dict.fromkeys(ways[0].toolchain.id for ways in ends))
         note = (
             f"no toolchain builds both ends: they are built by {each_end}, so their libraries "
             "differ too, and a difference may come from those"

@@ -172,7 +172,7 @@ def test_git_bisect_run_with_judge(lab: Path) -> None:
 @pytest.mark.parametrize(
     ("good", "bad", "said"),
     [
-        ("main", "import 3.1.2", "swapped?"),
+        ("mian", "import 3.1.2", "perhaps you meant main"),
         ("import 3.1.2", "import 3.1.2", "same commit"),
         ("import 3.1.2", "mainn", "main"),
     ],
@@ -224,6 +224,13 @@ def test_a_dry_run_builds_nothing_and_tells_all(lab: Path) -> None:
         "--good", history.commits["import 3.1.2"], "--bad", "v-bad", "--dry-run", "--json",
     )  # fmt: skip
     forecast = json.loads(done.stdout)
+    again = dsbisect(
+        lab, "bisect", "commits", f"v-bad..{history.commits['import 3.1.2']}",
+        "--repo", str(history.folder), "--dry-run", "--json",
+    )  # fmt: skip
+    swapped = json.loads(again.stdout)
+    assert "they are swapped" in swapped.pop("notes")[0]
+    assert swapped == {name: value for name, value in forecast.items() if name != "notes"}
     assert len(forecast["candidates"]) == 8
     assert forecast["commits"] == 14
     assert forecast["clean_builds"] == 2

@@ -21,6 +21,7 @@ from dsresults.commits_result import (
     EqualCommits,
     ExecutedCode,
     FunctionRuns,
+    TimeSpent,
 )
 
 LINE = tuple(f"{number:012x}" for number in range(16))
@@ -106,7 +107,11 @@ def outcome(step, broken=(), proof=PROOF, executed=EXECUTED):
         repository="/src/389-ds-base", good=HASH, bad="f" * 40, workload="bind-one",
         settings="default", commits=20, whole=boundary, culprits=culprits,
         equal=(EqualCommits(candidate=LINE[1], commits=(HASH, "e" * 40), kinds=("docs",)),),
-        notes=("good is not on the way to bad",), builds=7, samples=40, seconds=600.0,
+        notes=("good is not on the way to bad",), builds=7, samples=40, seconds=663.0,
+        spent=TimeSpent(
+            builds_s=422.4, fills_s=50, runs_s=80, rest_s=110.6, named_s=480.2,
+            proved_s=660 if proof and boundary.found else None,
+        ),
     )  # fmt: skip
     samples = tuple(s.model_copy(update={"workload_id": "bind-one"}) for s in world.taken)
     images = {
@@ -150,6 +155,25 @@ def test_code_that_never_ran_is_flagged_in_text_and_page(tmp_path):
     page = write_findings(MATRIX, found, tmp_path).read_text(encoding="utf-8")
     assert f"<strong>Its code never ran:</strong> {flagged}" in page
     assert "&lt;one&gt;" in page
+
+
+def test_where_the_time_went_is_the_last_line():
+    last = answer_text(CASES["found"].findings).splitlines()[-1]
+    parts = "builds 7 min 2 s (7), fills 50 s, runs 1 min 20 s (40), rest 1 min 51 s"
+    assert last == f"11 min 3 s: {parts}; named after 8 min, proof ended after 11 min"
+    assert answer_text(CASES["none"].findings).endswith("; answered after 8 min")
+    (culprit,) = CASES["found"].findings.culprits
+    proved = culprit.model_copy(update={"proof": PROOF[:2]})
+    findings = CASES["found"].findings.model_copy(update={"culprits": (proved,)})
+    assert answer_text(findings).endswith("named after 8 min, proved after 11 min")
+
+
+def test_a_commit_that_only_good_has_is_said_to_be_so():
+    (culprit,) = CASES["found"].findings.culprits
+    assert "good has it" not in answer_text(CASES["found"].findings)
+    only = culprit.model_copy(update={"only_in_good": True})
+    text = answer_text(CASES["found"].findings.model_copy(update={"culprits": (only,)}))
+    assert "made after the branches have parted: good has it, bad does not" in text
 
 
 def test_a_proof_speaks_with_one_voice_or_not_at_all():
