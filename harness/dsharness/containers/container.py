@@ -165,7 +165,7 @@ class Container:
         """Add something worth keeping to the container's log."""
         append_log(self.log, text)
 
-    def output(self, lines: int = 50) -> str:
+    def output(self, lines: int = 400) -> str:
         """The last lines that the container's main command printed."""
         done = self.engine.podman("logs", "--tail", str(lines), self.name)
         return done.stdout + done.stderr
