@@ -11,6 +11,7 @@ from dsbuilds.build_cache import builds_home
 from dsbuilds.failure_reason import (
     UnbuildableError,
     cause_of,
+    may_be_the_compiler,
     may_be_the_toolchain,
     passing,
     stage_of,
@@ -38,6 +39,7 @@ def unbuildable(output: str, log: Path) -> UnbuildableError:
     )
     error.lasting = not passing(output)
     error.toolchain_may_be_wrong = may_be_the_toolchain(output)
+    error.compiler_may_be_wrong = may_be_the_compiler(output)
     return error
 
 

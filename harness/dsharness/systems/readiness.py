@@ -124,7 +124,7 @@ def start_error(
 
 
 def telling_line(words: str, reason: Callable[[Sequence[str]], str | None]) -> str:
-    """The loader's complaint, or what the server's driver takes for the reason, or the last line."""
+    """The loader's complaint, or what the driver takes for the reason, or the last line."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     refused = [line for line in lines if LOADER.search(line)]
     if refused:
