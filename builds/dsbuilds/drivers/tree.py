@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
+from dsbuilds.drivers.build_stage import BuildStage, StageLines, Totals, totals_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.history.relevant_files import facts_of, readable, server_key
 from dsbuilds.sandbox.build_output import content_of, copy_output
@@ -25,7 +26,7 @@ from dsbuilds.stale_build import Source, may_be_stale
 from dsbuilds.toolchains.crates import crates_for
 from dsbuilds.toolchains.needs import Needs
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
-from dsbuilds.toolchains.traits import Crates
+from dsbuilds.toolchains.traits import CARGO_LOCK, Crates
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.machine.host import available_cpus
@@ -147,6 +148,13 @@ class _Making:
         if not any(target.glob(SERVER)):
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)
 
+    def _totals(self) -> Totals:
+        """What it compiles from nothing; upon another build nobody knows."""
+        if (self.slot / "build" / "source").exists():
+            return Totals()
+        read = self.order.tree.read
+        return totals_of(read("Makefile.am") or "", read(CARGO_LOCK) or "")
+
     def _crates(self, progress: Progress) -> Path:
         order = self.order
         return crates_for(self.engine, order.tree, order.toolset, self.log, progress)
@@ -175,6 +183,7 @@ class _Making:
             _configure_key(order), str(len(available_cpus())),
             *order.needs.settings, *order.variant, "--", *order.needs.flags,
             build=build, source=source, cache=cache, volumes=tuple(volumes), limits=order.limits,
+            heard=StageLines(progress=progress, stage=BuildStage(totals=self._totals())),
         )  # fmt: skip
 
 
