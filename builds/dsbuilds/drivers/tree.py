@@ -149,7 +149,7 @@ class _Making:
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)
 
     def _totals(self) -> Totals:
-        """What it compiles from nothing; upon another build nobody knows."""
+        """What it compiles from nothing; after another build nobody knows."""
         if (self.slot / "build" / "source").exists():
             return Totals()
         read = self.order.tree.read
