@@ -16,6 +16,7 @@ from itertools import islice
 from dsbuilds.failure_reason import stage_of
 
 MOST = 20  # of a kind: those that follow are of the same cause
+MOST_LINES = 1000
 BUILD_FOLDER = "/build/source/"
 MADE = re.compile(r"\.(l?[ao]|so[.\d]*|d|Pl?o|rlib|rmeta)$|(^|/)(rs|\.libs|\.deps)/")
 # Before make, these say enough: what was left has no part in it.
@@ -105,14 +106,21 @@ RULES: tuple[tuple[re.Pattern[str], Callable[[Source, str], bool]], ...] = tuple
     )
 )
 
+TELLING = re.compile(
+    r"truncated|recognized|malformed|multiple definition|not a valid|mismatch|generated for|E0460"
+    r"|E0514|find crate|No rule|find the library|undefined reference|No such file",
+    re.IGNORECASE,
+)
+
 
 def may_be_stale(output: str, source: Source) -> bool:
     """Whether a build from nothing may come further, as far as the failed one's words tell."""
     stage = stage_of(output)
     if stage == "lay":  # of the source, and of what was left
         return True
+    telling = "\n".join(islice(filter(TELLING.search, output.splitlines()), MOST_LINES))
     for pattern, rule in RULES:
-        asked = dict.fromkeys(found[1] for found in pattern.finditer(output))
+        asked = dict.fromkeys(found[1] for found in pattern.finditer(telling))
         if any(rule(source, each) for each in islice(asked, MOST)):
             return True
     return stage in {"autoreconf", "configure"} and EXPLAINED.search(output) is None

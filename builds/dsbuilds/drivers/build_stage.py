@@ -14,8 +14,7 @@ STAGE = re.compile(r"^dsbisect-stage\t(\w+)$")
 TITLES = {"autoreconf": "configure", "configure": "configure", "install": "install",
           "layout": "link in another order", "coverage": "compile what is counted"}  # fmt: skip
 CRATE = re.compile(r"^ *Compiling (\S+ v\S+)")
-OBJECT = re.compile(r" -c (?:.* )?-o (\S+)\.l?o\b| -o (\S+)\.l?o (?:.* )?-c |^ *CC +(\S+)\.l?o$")
-LINK = re.compile(r"--mode=link .*-o (\S+)|^ *CCLD +(\S+)$")
+SHORT = re.compile(r"^ *(CC|CCLD) +(\S+)$")  # where make is asked to be silent
 LINKS = 2  # so many one after the other: little is left to be compiled
 SOURCES = re.compile(r"^\w+_SOURCES *\+?= *(.*)$", re.MULTILINE)
 LOCKED = re.compile(r'^\[\[package\]\]\nname = "([^"]+)"', re.MULTILINE)
@@ -66,13 +65,11 @@ class BuildStage:
             return
         elif found := CRATE.match(line):
             self._crates.add(found[1])
-        elif found := OBJECT.search(line):
-            name = next(filter(None, found.groups())).replace(".libs/", "")
-            if name not in self._files:
-                self._files.add(name)
-                self._links.clear()
-        elif found := LINK.search(line):
-            self._links.add(next(filter(None, found.groups())))
+        elif (made := _compiled(line)) and made not in self._files:
+            self._files.add(made)
+            self._links.clear()
+        elif made := _linked(line):
+            self._links.add(made)
 
     @property
     def text(self) -> str:
@@ -86,6 +83,28 @@ class BuildStage:
             _count("C", len(self._files), self.totals.files, "file"),
         )
         return ", ".join(filter(None, parts))
+
+
+def _compiled(line: str) -> str:
+    """The object that a command makes of a source, whether libtool or the compiler is asked."""
+    words = line.split()
+    if found := SHORT.match(line):
+        return found[2].rpartition(".")[0] if found[1] == "CC" else ""
+    out = _after("-o", words) if "-c" in words else ""
+    return out.rpartition(".")[0].replace(".libs/", "") if out.endswith((".o", ".lo")) else ""
+
+
+def _linked(line: str) -> str:
+    """What libtool is asked to link."""
+    words = line.split()
+    if found := SHORT.match(line):
+        return found[2] if found[1] == "CCLD" else ""
+    return _after("-o", words) if "--mode=link" in words else ""
+
+
+def _after(flag: str, words: list[str]) -> str:
+    at = words.index(flag) + 1 if flag in words else len(words)
+    return words[at] if at < len(words) else ""
 
 
 def _count(what: str, begun: int, total: int, noun: str) -> str:
