@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -110,6 +110,15 @@ def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
         return apply
 
     return tuple(repair(revision) for revision in ask.fixes)
+
+
+def untried(ask: Ask, trees: Iterable[Tree], tried: Collection[str]) -> tuple[str, ...]:
+    """The other toolchains that fit one of these trees: what may help where none could be built."""
+    fit: set[str] = set()
+    for tree in trees:
+        with contextlib.suppress(BuildError):
+            fit |= {way.toolchain.id for way in ways_of(tree.read, ask.matrix.toolchains)}
+    return tuple(each.id for each in ask.matrix.toolchains if each.id in fit.difference(tried))
 
 
 @dataclass(frozen=True, kw_only=True)

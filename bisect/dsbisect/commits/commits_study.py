@@ -11,7 +11,14 @@ from dataclasses import dataclass, field, replace
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commit_range import Range
 from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
-from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of, surroundings_of
+from dsbisect.commits.commits_request import (
+    SHORT,
+    Ask,
+    patches_of,
+    repairs_of,
+    surroundings_of,
+    untried,
+)
 from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.layout_samples import LayoutRuns, without_search
@@ -20,6 +27,7 @@ from dsbisect.commits.proof import Case, SeveralBuilds, judged, prove
 from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
+from dsbisect.lab.repeated_failure import refuse_equal_ends, remedies_of
 from dsbisect.lab.watcher import Watcher
 from dsbisect.search.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dsbisect.search.question import Question, Search
@@ -85,6 +93,10 @@ def run_commits(
     with open_lab(
         plan, supply, points, engine=engine, store=store, watcher=watcher, notes=common.notes
     ) as laboratory:
+        for failure in tuple(laboratory.failures.values())[:1]:
+            left = untried(ask, map(scope.tree, points), supply.runtimes)
+            remedies = remedies_of(failure, toolchains=left, repository=ask.repository)
+            refuse_equal_ends(laboratory.failures, remedies)
         study = CommitsStudy(
             ask=ask,
             scope=scope,

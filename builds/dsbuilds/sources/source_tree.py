@@ -20,6 +20,7 @@ from unidiff.patch import PatchSet
 
 from dsbuilds.git import Git
 from dsbuilds.sandbox.untrusted_files import entries
+from dsharness.containers.engine import last_line
 from dsharness.containers.lab_folders import private
 from dsharness.credentials import without_credentials
 from dsharness.errors import BuildError, EditError, SourceError
@@ -54,6 +55,19 @@ class Tree:
         listed = self._must("ls-tree", "-r", "-z", self.id, what=what)
         entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
         return {path: " ".join(facts.split()) for facts, _, path in entries}
+
+    def lines_with(self, word: str, *endings: str) -> list[str]:
+        """The lines that have a word, of the text files whose names end so."""
+        found = self._grep("-w", "-F", "-I", "-z", "-e", word, self.id)
+        parts = (line.partition("\0") for line in found.splitlines())
+        return [text for path, _, text in parts if path.endswith(endings)]
+
+    def _grep(self, *args: str) -> str:
+        """What git greps; without a match it ends with 1."""
+        done = self.git.call("grep", *args)
+        if done.status > 1 or done.timed_out:
+            raise BuildError(f"search in {self.origin}: git grep: {last_line(done)}")
+        return done.stdout
 
     def patched(self, name: str, text: str) -> Tree:
         """The tree with a patch applied, whole or not at all; EditError names what failed."""

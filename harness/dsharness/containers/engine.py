@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,11 +47,12 @@ class Engine:
         cleanup: bool = False,
         keep_bytes: int | None = None,
         behind: tuple[str, ...] = (),
+        heard: Callable[[str], None] | None = None,
     ) -> Completed:
         """Run podman, ``behind`` another program's words if there are some."""
         return self._call(
             "podman", args, deadline, stdin, log,
-            cleanup=cleanup, keep_bytes=keep_bytes, behind=behind,
+            cleanup=cleanup, keep_bytes=keep_bytes, behind=behind, heard=heard,
         )  # fmt: skip
 
     def buildah(
@@ -87,7 +88,7 @@ class Engine:
                 break
         return self.must("images", *flags)
 
-    def _call(
+    def _call(  # noqa: PLR0913 - each is a property of one process
         self,
         program: str,
         args: tuple[str, ...],
@@ -98,6 +99,7 @@ class Engine:
         cleanup: bool,
         keep_bytes: int | None,
         behind: tuple[str, ...] = (),
+        heard: Callable[[str], None] | None = None,
     ) -> Completed:
         done = run(
             [*behind, program, *args],
@@ -108,6 +110,7 @@ class Engine:
             log=log,
             cleanup=cleanup,
             keep_bytes=keep_bytes,
+            heard=heard,
         )
         # A clean-up's own want of space would take the place of the error that it cleans up after.
         if not done.ok and not cleanup and says_disk_full(done.stderr):

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -113,7 +113,7 @@ def start_error(
             hint="something else listens there; the lab's own servers each get a namespace",
             log=box.log,
         )
-    last = telling_line(words, system.grave)
+    last = telling_line(words, system.reason)
     error = InstanceError(
         f"the server {what}" + (f"; its last output: {last}" if last else ""),
         hint="the log has its output; `--keep` keeps the container",
@@ -123,14 +123,13 @@ def start_error(
     return error
 
 
-def telling_line(words: str, grave: re.Pattern[str]) -> str:
-    """The loader's complaint, or the latest grave one, or the last line."""
+def telling_line(words: str, reason: Callable[[Sequence[str]], str | None]) -> str:
+    """The loader's complaint, or what the driver takes for the reason, or the last line."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    for mark in (LOADER, grave):
-        found = [line for line in lines if mark.search(line)]
-        if found:
-            return found[-1]
-    return lines[-1] if lines else ""
+    refused = [line for line in lines if LOADER.search(line)]
+    if refused:
+        return refused[-1]
+    return reason(lines) or (lines[-1] if lines else "")
 
 
 def _side_output(shared: Path | None) -> str:

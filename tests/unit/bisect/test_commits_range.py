@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from era_trees import era_tree
 from histories import MAIN_C, Past, git
 from shipped import MATRIX
 
 from dsbisect.commits.commit_range import survey
 from dsbisect.commits.commit_verdict import judge_commit
 from dsbisect.commits.commits_forecast import expected_text, forecast_of
-from dsbisect.commits.commits_request import Ask, patches_of, tree_of
+from dsbisect.commits.commits_request import Ask, patches_of, tree_of, untried
 from dsharness.errors import EditError, SourceError
 from dsharness.matrix import find_settings, find_workload
 
@@ -247,3 +251,19 @@ def test_an_edit_that_does_not_fit_says_so(past):
     patches = patches_of(ask(past, edits=("rust-rounds=10000",)))
     with pytest.raises(EditError):
         patches(tree_of(scope.repository, past["begin"]))
+
+
+@pytest.mark.parametrize(
+    ("eras", "tried", "left"),
+    [
+        (("2.2.1", "2.2.1"), ("debian-12",), ("debian-11",)),
+        (("2.2.1", "2.2.1"), ("debian-12", "debian-11"), ()),
+        (("2.2.1", "2.2.3"), ("debian-12",), ("debian-13", "debian-11")),
+        (("3.2",), ("debian-13",), ()),
+    ],
+)
+def test_the_toolchains_that_were_not_tried(eras, tried, left, tmp_path, monkeypatch):
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    trees = [era_tree(era, tmp_path / f"{at}") for at, era in enumerate(eras)]
+    ask: Any = SimpleNamespace(matrix=MATRIX)
+    assert untried(ask, trees, tried) == left
