@@ -214,9 +214,12 @@ def survey(  # noqa: PLR0913 - each is an option
 def _write_knowledge(file: Path, findings: Sequence[SourceResult]) -> None:
     from dsbisect.survey.survey_table import knowledge_of
     from dsharness.process.command import atomic_write
-    from dsharness.products.seen_builds import yaml_of
+    from dsharness.products import seen_builds
+    from dsharness.products.seen_builds import SeenBuilds, yaml_of
 
-    atomic_write(file, yaml_of(knowledge_of(findings)))
+    product = next((each.product for each in findings if each.product), None)
+    before = seen_builds(product) if product else SeenBuilds()
+    atomic_write(file, yaml_of(knowledge_of(findings, before)))
 
 
 def _check(

@@ -47,6 +47,7 @@ class SourceResult(Value):
     place: int = Field(default=0, exclude=True)  # in the table
     source: str  # a tag, or what the user called it
     commit: str
+    product: str = ""  # whose source it is
     version: str = ""  # as its own files say
     shows: tuple[str, ...] = ()  # what tells its era
     toolchain: str  # empty: none of the matrix fits

@@ -62,6 +62,7 @@ class _Line:
     place: int
     source: str
     commit: str
+    product: str
     version: str
     shows: tuple[str, ...]
     probes: tuple[Probe, ...]
@@ -75,9 +76,9 @@ class _Line:
         ]
         best = max(attempts, key=lambda each: each.outcome.reached, default=None)
         return SourceResult(
-            place=self.place, source=self.source, commit=self.commit, version=self.version,
-            shows=self.shows, known=known, toolchain=best.toolchain if best else "",
-            outcome=best.outcome if best else self.refused,
+            place=self.place, source=self.source, commit=self.commit, product=self.product,
+            version=self.version, shows=self.shows, known=known,
+            toolchain=best.toolchain if best else "", outcome=best.outcome if best else self.refused,
             before=tuple(each for each in attempts if each is not best),
         )  # fmt: skip
 
@@ -236,6 +237,7 @@ def _lines_of(survey: Survey, engine: Engine, name: str, tree: Tree) -> Iterator
         place=0,
         source=name,
         commit=(tree.revision or "")[:SHORT],
+        product=product or "",
         version=(version_of_source(product, files) or "") if product else "",
         shows=_shown(product, files),
         probes=(),

@@ -100,7 +100,7 @@ def document_of(
     }
 
 
-def knowledge_of(findings: Iterable[SourceResult]) -> SeenBuilds:
+def knowledge_of(findings: Iterable[SourceResult], before: SeenBuilds) -> SeenBuilds:
     """Which toolchains work for which versions; a source that no toolchain serves teaches nothing.
 
     Two lines of one source are of two toolchains: together they say what works.
@@ -109,13 +109,14 @@ def knowledge_of(findings: Iterable[SourceResult]) -> SeenBuilds:
     for each in findings:
         if each.version:
             by_source.setdefault(each.source, []).append(each)
-    return seen_builds_of(
+    observed = (
         Seen(version=each.version, toolchain=toolchain, works=works)
         for lines in by_source.values()
         if any(line.outcome.binds for line in lines)
         for each in lines
         for toolchain, works in _tried(each)
     )
+    return seen_builds_of(observed, before)
 
 
 def _tried(each: SourceResult) -> list[tuple[str, bool]]:

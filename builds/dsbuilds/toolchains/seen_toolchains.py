@@ -10,7 +10,7 @@ from dsharness.products import seen_of_source
 
 
 def preferred(product: str, files: Files, toolchains: Sequence[Toolchain]) -> tuple[Toolchain, ...]:
-    """Those that built trees of this version first, those that did not last."""
+    """Those that were seen to fail with trees of this version come last."""
     seen = seen_of_source(product, files)
     if seen is None:
         return tuple(toolchains)

@@ -35,13 +35,12 @@ class SeenSpan(Value):
         return numbers(self.since) <= version <= numbers(self.until)
 
     def ordered(self, toolchains: Iterable[Named], name: Callable[[Named], str]) -> list[Named]:
-        """Those that work first, those that fail last; otherwise in the given order."""
+        """Those that fail last, otherwise in the given order.
 
-        def rank(toolchain: Named) -> int:
-            known = name(toolchain)
-            return 0 if known in self.works else 2 if known in self.fails else 1
-
-        return sorted(toolchains, key=rank)
+        One that works does not pass one that nobody tried: a search gives the order in which all
+        its trees have the same libraries.
+        """
+        return sorted(toolchains, key=lambda each: name(each) in self.fails)
 
 
 class SeenBuilds(Value):
@@ -75,22 +74,31 @@ class Seen(Value):
     works: bool
 
 
-def seen_builds_of(observed: Iterable[Seen]) -> SeenBuilds:
+def seen_builds_of(observed: Iterable[Seen], before: SeenBuilds) -> SeenBuilds:
     """Versions in a row with equal knowledge become one span.
 
-    A toolchain that built one tree of a version works: the others may be broken in themselves.
+    A toolchain that built one tree of a version works: the others may be broken in themselves. What
+    was known before of these versions stays, where it was not tried again.
     """
     known: dict[tuple[int, ...], tuple[str, dict[str, bool]]] = {}
     for each in observed:
         _, found = known.setdefault(numbers(each.version), (each.version, {}))
         found[each.toolchain] = found.get(each.toolchain, False) or each.works
     spans: list[SeenSpan] = []
-    for version, found in (known[key] for key in sorted(known)):
-        new = _span(version, found)
+    for key in sorted(known):
+        version, found = known[key]
+        new = _span(version, {**_known(before, key), **found})
         if spans and (spans[-1].works, spans[-1].fails) == (new.works, new.fails):
             new = new.model_copy(update={"since": spans.pop().since})
         spans.append(new)
     return SeenBuilds(seen=tuple(spans))
+
+
+def _known(before: SeenBuilds, version: tuple[int, ...]) -> dict[str, bool]:
+    span = next((each for each in before.seen if each.holds(version)), None)
+    if span is None:
+        return {}
+    return {**dict.fromkeys(span.fails, False), **dict.fromkeys(span.works, True)}
 
 
 def _span(version: str, found: Mapping[str, bool]) -> SeenSpan:

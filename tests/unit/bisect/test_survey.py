@@ -34,7 +34,7 @@ from dsharness.errors import (
 )
 from dsharness.measure.golden_state import Golden
 from dsharness.model import Build, Image, Provenance
-from dsharness.products.seen_builds import yaml_of
+from dsharness.products.seen_builds import SeenBuilds, yaml_of
 
 ENGINE = Engine(
     podman_version="5", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
@@ -236,7 +236,7 @@ def test_the_next_toolchain_is_tried_where_the_best_one_fails(world: World, past
     assert [other.toolchain for each in findings for other in each.before] == ["debian-13"] * 2
     assert world.tried == ["v2", "v2 debian-12", "v1", "v1 debian-12"]
     assert "debian-13: slap.h:541: error: expected" in table_of(findings)
-    assert knowledge_of(findings).seen == (), "these trees say no version"
+    assert knowledge_of(findings, SeenBuilds()).seen == (), "these trees say no version"
 
 
 def test_every_toolchain_has_its_line_and_one_is_tried_alone(world: World, past: Past) -> None:
@@ -323,4 +323,4 @@ def test_the_document_has_the_figures() -> None:
 
 
 def test_what_was_seen_is_written_by_version() -> None:
-    assert_golden("survey/seen_builds.yaml", yaml_of(knowledge_of(results())))
+    assert_golden("survey/seen_builds.yaml", yaml_of(knowledge_of(results(), SeenBuilds())))

@@ -54,8 +54,21 @@ def test_neighbours_of_which_the_same_is_known_become_one() -> None:
         ("2.10.0", NEW, True), ("2.9.0", NEW, True), ("2.4.0", NEW, False), ("2.4.0", OLD, True),
         ("2.9.0", NEW, False),
     ]  # fmt: skip
-    made = seen_builds_of(Seen(version=v, toolchain=t, works=w) for v, t, w in seen)
+    observed = [Seen(version=v, toolchain=t, works=w) for v, t, w in seen]
+    made = seen_builds_of(observed, SeenBuilds())
     assert made.seen == (span("2.4.0", "2.4.0", OLD, NEW), span("2.9.0", "2.10.0", NEW))
+
+
+def test_what_was_known_and_not_tried_again_stays() -> None:
+    observed = [
+        Seen(version="2.4.1", toolchain=OLD, works=True),
+        Seen(version="3.0.0", toolchain=NEW, works=False),
+        Seen(version="3.0.0", toolchain=OLD, works=True),
+        Seen(version="3.5.0", toolchain=NEW, works=True),
+    ]
+    assert seen_builds_of(observed, KNOWN).seen == (
+        span("2.4.1", "3.0.0", OLD, NEW), span("3.5.0", "3.5.0", NEW),
+    )  # fmt: skip
 
 
 @given(
@@ -71,8 +84,11 @@ def test_what_was_seen_of_a_version_is_found_by_it(
     seen: list[tuple[list[int], str, bool]],
 ) -> None:
     made = seen_builds_of(
-        Seen(version=".".join(map(str, numbers)), toolchain=toolchain, works=works)
-        for numbers, toolchain, works in seen
+        (
+            Seen(version=".".join(map(str, numbers)), toolchain=toolchain, works=works)
+            for numbers, toolchain, works in seen
+        ),
+        SeenBuilds(),
     )
     for numbers, toolchain, _ in seen:
         found = made.at(".".join(map(str, numbers)), BRANCH)
@@ -97,18 +113,18 @@ def tree(version: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("version", "order"),
     [
-        ("2.4.1", [OLD, "debian-11", NEW]),  # that which failed comes last
-        ("3.0.2", [NEW, OLD, "debian-11"]),
-        ("3.3.0", [NEW, OLD, "debian-11"]),  # nothing is known: the matrix's order
+        ("2.4.1", ["debian-11", OLD, NEW]),
+        ("3.0.2", [NEW, "debian-11", OLD]),  # one that nobody tried may come first
+        ("3.3.0", [NEW, "debian-11", OLD]),  # nothing is known: the matrix's order
     ],
 )
-def test_the_toolchain_that_worked_comes_first(
+def test_the_toolchain_that_failed_comes_last(
     version: str, order: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalog, "seen_builds", lambda _: KNOWN)
     files = tree(version).get
     named = {each.id: each for each in MATRIX.toolchains}
-    given_order = [named[name] for name in (NEW, OLD, "debian-11")]
+    given_order = [named[name] for name in (NEW, "debian-11", OLD)]
     assert [each.id for each in preferred("389-ds", files, given_order)] == order
     assert seen_toolchains.seen_of_source("389-ds", {}.get) is None
 
