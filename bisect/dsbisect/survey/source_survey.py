@@ -74,11 +74,12 @@ class _Line:
             Attempt(toolchain=probe.toolchain.id, outcome=outcome)
             for probe, outcome in zip(self.probes, tried, strict=False)
         ]
-        best = max(attempts, key=lambda each: each.outcome.reached, default=None)
+        nothing = Attempt(toolchain="", outcome=self.refused)
+        best = max(attempts, key=lambda each: each.outcome.reached, default=nothing)
         return SourceResult(
             place=self.place, source=self.source, commit=self.commit, product=self.product,
             version=self.version, shows=self.shows, known=known,
-            toolchain=best.toolchain if best else "", outcome=best.outcome if best else self.refused,
+            toolchain=best.toolchain, outcome=best.outcome,
             before=tuple(each for each in attempts if each is not best),
         )  # fmt: skip
 
