@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dsbisect.survey.build_result import SourceResult
 
 HEARTBEAT_S = 60.0
+MANY = 20  # sources take a second or more to read
 SEEDS = 1_000_000
 
 
@@ -30,6 +31,11 @@ class Progress:
         self._trying: dict[tuple[str, str], str] = {}
         self._widths: tuple[int, ...] = ()
         self.note = ""  # on the sample
+
+    def reading(self, sources: int) -> None:
+        """What each needs is read from its files before the first is tried."""
+        if sources > MANY:
+            self._say(f"reading {sources} sources")
 
     def begin(self, lines: Sequence[str], known: int, note: str) -> None:
         from dsbisect.survey.survey_table import HEAD, aligned

@@ -33,6 +33,8 @@ TICK_S = 1.0
 class SurveyListener(Protocol):
     """Receives the progress; ``trying`` from any thread, the rest from one."""
 
+    def reading(self, sources: int) -> None: ...
+
     def begin(self, lines: Sequence[str], known: int, note: str) -> None: ...
 
     def trying(self, source: str, toolchain: str, what: str) -> None: ...
@@ -93,6 +95,7 @@ def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iter
         named(survey.toolchain, survey.matrix.toolchains)
     repository = Repository.open(survey.repository)
     chosen = chosen_of(repository, survey.selection)
+    listener.reading(len(chosen.commits))
     board = _Board(survey, listener, _lines(survey, engine, repository, chosen.commits.items()))
     names = [line.source for line in board.lines]
     listener.begin(names, len(board.complete), chosen.note)

@@ -52,6 +52,9 @@ class RecordingProgress:
         self.begun: list[tuple[list[str], int]] = []
         self.found_: list[SourceResult] = []
 
+    def reading(self, sources: int) -> None:
+        assert sources
+
     def begin(self, lines: Sequence[str], known: int, note: str) -> None:
         self.begun.append((list(lines), known))
         self.note = note

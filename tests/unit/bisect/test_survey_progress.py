@@ -33,6 +33,7 @@ def test_a_line_for_each_source_and_a_sign_of_life(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     progress = survey.Progress()
+    progress.reading(30)
     progress.begin(["v10", "v2", "v1"], 0, "3 of the 9 commits of a..b, drawn with --seed 1")
     progress.trying("v10", "debian-13", "building")
     for clock.now in (59.0, 60.0, 119.0, 120.0):
@@ -45,6 +46,7 @@ def test_a_line_for_each_source_and_a_sign_of_life(
     progress.waiting()
     told = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
     assert told == [
+        "0 s reading 30 sources",
         "0 s 3 of the 9 commits of a..b, drawn with --seed 1",
         "0 s 3 lines: 3 to try, 0 known already",
         "0 s source toolchain shows built starts binds stored database minutes note",
@@ -57,6 +59,7 @@ def test_a_line_for_each_source_and_a_sign_of_life(
 
 def test_known_lines_are_only_counted(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     progress = survey.Progress()
+    progress.reading(1)
     progress.begin(["v1"], 1, "")
     progress.found(result("v1", known=True))
     progress.waiting()
