@@ -70,7 +70,7 @@ def sampled(commits: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
 
 
 def numbers_of(tag: str) -> Numbers:
-    """389-ds-base-1.4.3-32 is (1, 4, 3, 32); nothing where a tag ends with no version."""
+    """NAME-1.4.3-32 is (1, 4, 3, 32); nothing where a tag ends with no version."""
     found = TAG_VERSION.search(tag)
     return tuple(int(number) for number in re.findall(r"\d+", found[1])) if found else ()
 
