@@ -60,6 +60,7 @@ class TreeOrder:
     patches: tuple[AppliedPatch, ...] = ()
     promise: Promise = field(default_factory=Promise)
     clean: bool = False  # from nothing, without any cache but that of downloads
+    whole: bool = False  # with every file, as in a plain checkout
     layout: int = 0  # another number links the same objects in another order; 0: as make does
     along: tuple[int, ...] = ()  # layouts that are built along with it, from the same objects
     coverage: tuple[str, ...] = ()  # C files whose functions count how often they run
@@ -75,7 +76,8 @@ class TreeOrder:
         """All that decides what comes out; commits that differ in nothing else share it."""
         return content_key(
             [
-                REVISION, self.script.read_text(encoding="utf-8"), server_key(self.tree.listing()),
+                REVISION, self.script.read_text(encoding="utf-8"),
+                self.tree.id if self.whole else server_key(self.tree.listing()),
                 self.toolset.key, self.needs.flags, self.needs.settings, self.clean, self.variant,
             ]
         )  # fmt: skip
@@ -169,7 +171,7 @@ class _Making:
         listing = order.tree.listing()
         archived(
             order.tree, source,
-            wanted=readable(facts_of(listing), order.tree.read, listing),
+            wanted=None if order.whole else readable(facts_of(listing), order.tree.read, listing),
             times=Times(record=self.slot / "times"),
         )  # fmt: skip
         locked = order.needs.crates is Crates.LOCKED

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.needs import Needs, needs_of
+from dsbuilds.toolchains.seen_toolchains import preferred
 from dsbuilds.toolchains.traits import Files
 from dsharness.errors import BuildError, MatrixError
 from dsharness.model import OWN, Toolchain
@@ -48,6 +49,7 @@ def ways_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[Way, ...]:
     """All ways, best first: whole in each toolchain that fits, then without what is optional."""
     files = cache(files)
     whole = needs_of(files)
+    toolchains = preferred(whole.product, files, toolchains)
     ways, refused = [], None
     try:
         ways += [Way(toolchain=each, needs=whole) for each in fitting(whole, toolchains)]

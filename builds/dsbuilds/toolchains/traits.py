@@ -175,6 +175,7 @@ class Trait(Value):
     id: str
     when: tuple[AnyCondition, ...] = ()
     gives: Gives = Gives()
+    shown: bool = False  # in a survey's table: it tells eras apart
 
 
 class Eras(Value):

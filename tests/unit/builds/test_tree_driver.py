@@ -113,3 +113,23 @@ def test_what_decides_a_build_is_in_its_name(order: Callable[[str], TreeOrder]) 
     )
     assert len({first.key, *(other.key for other in others)}) == 1 + len(others)
     assert replace(first, needs=replace(needs, notes=("said",))).key == first.key
+
+
+def test_a_whole_tree_is_a_build_of_its_own_and_is_given_every_file(
+    order: Callable[[str], TreeOrder],
+    runs: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left_out: list[bool] = []
+
+    def archived(*_: object, wanted: Callable[[str], bool] | None, **__: object) -> None:
+        left_out.append(wanted is not None and not wanted("dirsrvtests/one.py"))
+
+    monkeypatch.setattr(driver, "archived", archived)
+    usual = order("2.3.2")
+    whole = replace(usual, clean=True, whole=True)
+    assert len({usual.key, replace(usual, clean=True).key, whole.key}) == 3
+    for each in (usual, whole):
+        failed(each)
+    assert left_out == [True, False]
+    assert len(runs) == 2
