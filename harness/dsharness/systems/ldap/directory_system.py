@@ -83,8 +83,12 @@ class DirectorySystem:
         socket = _socket(endpoint)
         with connect(socket, self.site) as directory:
             self.settle(directory, seed.settings)
-        progress(f"adding {seed.entries} users; this version hashes their passwords")
-        add_people(socket, self.site, range(seed.entries), workers=WORKERS, add=self.add_user)
+        self.add_users(socket, seed.entries, progress)
+
+    def add_users(self, socket: Path, number: int, progress: Progress) -> None:
+        """Add so many users, each with a salt of its own."""
+        progress(f"adding {number} users; this version hashes their passwords")
+        add_people(socket, self.site, range(number), workers=WORKERS, add=self.add_user)
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """The first and last user must bind, and be stored in the same way."""
