@@ -84,10 +84,10 @@ def for_range(
 
     One that builds all ends comes first, so that libraries are the same on both sides.
     """
-    choices = [
-        {way.toolchain.id for way in ways if way.left_out == ways[0].left_out} for ways in ends
-    ]
-    common = [each for each in toolchains if all(each.id in choice for choice in choices)]
+    choices = [[way.toolchain for way in ways if way.left_out == ways[0].left_out] for ways in ends]
+    common = [each for each in toolchains if all(each in choice for choice in choices)]
+    # One that failed with a version comes last among its ways: the end that it suits least decides.
+    common.sort(key=lambda each: max((choice.index(each) for choice in choices), default=0))
     note = None
     if not common:
         each_end = " and ".join(dict.fromkeys(ways[0].toolchain.id for ways in ends))

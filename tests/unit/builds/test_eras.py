@@ -248,6 +248,14 @@ class TestToolchains:
         assert for_range((new, old), (NEW, OLD)) == ((OLD, NEW), None)
         assert for_range((new, new), (NEW, OLD)) == ((NEW, OLD), None)
 
+    def test_one_that_an_end_tries_last_is_not_taken_for_the_range(self):
+        new, old = (ways_of(files(), (NEW, OLD)), ways_of(files(), (OLD, NEW)))
+        newest = NEW.model_copy(update={"id": "newest"})
+        ways = tuple(ways_of(files(), (NEW, OLD, newest)))
+        last = (*ways[1:], ways[0])
+        assert for_range((ways, last), (NEW, OLD, newest))[0][0] == OLD
+        assert for_range((new, old), (NEW, OLD))[0] == (NEW, OLD)
+
     def test_where_there_is_none_it_is_told(self):
         system = ways_of(files(configure=PCRE2 + OFFLINE), (NEW, OLD))
         order, said = for_range((ways_of(PCRE1, (NEW, OLD)), system), (NEW, OLD))
