@@ -190,11 +190,13 @@ def test_stopped_it_prints_what_it_has(tmp_path: Path, capsys: pytest.CaptureFix
     assert "| quiet |" not in said
 
 
-def test_a_fresh_bench_has_a_cache_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fresh_bench_has_a_cache_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("DSBISECT_CACHE", "before")
-    with bench_of("r", fresh=False) as kept:
+    with bench_of("r", tmp_path, fresh=False) as kept:
         assert kept.store.parent == kept.folder
-    with bench_of("r", fresh=True) as fresh:
+    with bench_of("r", tmp_path, fresh=True) as fresh:
         assert fresh.folder == kept.folder
         assert fresh.store.parent.is_dir()
     assert not fresh.store.parent.exists()
