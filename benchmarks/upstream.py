@@ -184,7 +184,7 @@ class Surveyed:
 
 def surveyed(tag: str, results: Sequence[Mapping[str, Any]]) -> Surveyed:
     """The first toolchain in which a tag's users could bind, among all results of a survey."""
-    own = [each for each in results if each["tag"] == tag]
+    own = [each for each in results if each["source"] == tag]
     for each in own:
         if each["outcome"]["binds"]:
             return Surveyed(
@@ -205,14 +205,11 @@ class Bench:
 
     def survey(self, tags: Sequence[str]) -> tuple[Surveyed, ...]:
         """`dsbisect build survey` of these tags."""
-        asked = [word for tag in tags for word in ("--tags", tag)]
-        status, text = self._dsbisect(
-            "build", "survey", "--repo", self.repository, *asked, "--json"
-        )
+        status, text = self._dsbisect("build", "survey", "--repo", self.repository, "--json", *tags)
         (self.folder / f"{SURVEY}.json").write_text(text, encoding="utf-8")
         if status == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
-        results = json.loads(text) if text.strip() else []
+        results = json.loads(text)["results"] if text.strip() else []
         return tuple(surveyed(tag, results) for tag in tags)
 
     def search(self, search: KnownSearch) -> Answer:
