@@ -60,13 +60,13 @@ def cases(monkeypatch):
     return kept
 
 
-def studied(past, costs):
+def studied(past, costs, good="good"):
     """The findings where each of these changes the cost from there on, and what was measured."""
     asked: dict[str, Any] = {
         "matrix": MATRIX, "workload": find_workload(MATRIX, "bind-one"),
         "settings": find_settings(MATRIX, "default"), "repository": str(past.folder),
     }  # fmt: skip
-    ask = Ask(**asked, good=past["good"], bad=past["bad"])
+    ask = Ask(**asked, good=past[good], bad=past["bad"])
     supply: Any = SimpleNamespace(specimens={}, add=lambda *_: None, builds={})
     study = Played(
         ask=ask, scope=survey(ask), supply=supply, laboratory=SimpleNamespace(), store=None,
@@ -117,6 +117,15 @@ def test_a_step_on_goods_side(past, cases, base, then, whole, its):
     text = answer_text(findings)
     assert "good has it, bad does not" in text
     assert f"bad is like {past['base'][:SHORT]}" in text
+
+
+def test_a_range_in_one_line_is_as_ever(past, cases):
+    findings, lines = studied(past, {"b2": 9.0}, good="base")
+    assert blamed(past, findings) == [["b2"]]
+    assert lines == [["base", "b1", "b2", "bad"]]
+    (case,) = cases
+    assert (case.first, case.last) == ("the good end", "the bad end")
+    assert findings.notes == ()
 
 
 def test_a_step_on_each_side(past, cases):
