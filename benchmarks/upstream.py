@@ -35,6 +35,7 @@ from dsresults.commits_result import CommitFindings, Culprit
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(__file__).with_suffix(".yaml")
+RUNS = ROOT / "results" / "runs" / "upstream"
 SURVEY = "survey"
 MEASURED_AS_STATED = 0.10  # a stated effect may be measured so much smaller or larger
 
@@ -183,7 +184,7 @@ class Surveyed:
 
 def surveyed(tag: str, results: Sequence[Mapping[str, Any]]) -> Surveyed:
     """The first toolchain in which a tag's users could bind, among all results of a survey."""
-    own = [each for each in results if each["tag"] == tag]
+    own = [each for each in results if each["source"] == tag]
     for each in own:
         if each["outcome"]["binds"]:
             return Surveyed(
@@ -204,14 +205,11 @@ class Bench:
 
     def survey(self, tags: Sequence[str]) -> tuple[Surveyed, ...]:
         """`dsbisect build survey` of these tags."""
-        asked = [word for tag in tags for word in ("--tags", tag)]
-        status, text = self._dsbisect(
-            "build", "survey", "--repo", self.repository, *asked, "--json"
-        )
+        status, text = self._dsbisect("build", "survey", "--repo", self.repository, "--json", *tags)
         (self.folder / f"{SURVEY}.json").write_text(text, encoding="utf-8")
         if status == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
-        results = json.loads(text) if text.strip() else []
+        results = json.loads(text)["results"] if text.strip() else []
         return tuple(surveyed(tag, results) for tag in tags)
 
     def search(self, search: KnownSearch) -> Answer:
@@ -290,9 +288,8 @@ def where_it_ran() -> str:
 
 
 @contextmanager
-def bench_of(repository: str, *, fresh: bool) -> Iterator[Bench]:
+def bench_of(repository: str, runs: Path, *, fresh: bool) -> Iterator[Bench]:
     """Where everything is kept; with ``fresh`` cache and samples only until the end."""
-    runs = ROOT / "results" / "runs" / "upstream"
     if not fresh:
         yield Bench(repository=repository, folder=runs, store=runs / "dsbisect.db")
         return
@@ -333,6 +330,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="NAME", help="this one; repeatable")
     parser.add_argument("--fresh", action="store_true", help="with an empty cache, removed then")
     parser.add_argument("--data", type=Path, default=DATA, help="other questions")
+    parser.add_argument("--output", type=Path, default=RUNS, help="folder for reports and JSON")
     asked = parser.parse_args()
     if not asked.repository:
         parser.error("no repository: make bench-upstream REPO=PATH")
@@ -341,7 +339,7 @@ def main() -> int:
     unknown = [name for name in names if name not in questions.names]
     if unknown:
         parser.error(f"no {', '.join(unknown)}; there are: {', '.join(questions.names)}")
-    with bench_of(asked.repository, fresh=asked.fresh) as bench:
+    with bench_of(asked.repository, asked.output, fresh=asked.fresh) as bench:
         return ask(bench, questions, names)
 
 

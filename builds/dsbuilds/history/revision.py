@@ -97,8 +97,10 @@ def _commit(git: Git, spelled: str) -> Completed:
 
 def _known_to(users: Git, base: str) -> str:
     """Reflogs and heads such as FETCH_HEAD stay in the user's repository; no object is read."""
+    if ":" in base:
+        return ""
     done = users.call("rev-parse", "--verify", "--quiet", "--end-of-options", base)
-    return done.stdout.strip() if done.ok and ":" not in base else ""
+    return done.stdout.strip() if done.ok else ""
 
 
 def _release_tags(number: str) -> list[str]:

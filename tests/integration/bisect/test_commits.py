@@ -24,7 +24,9 @@ from seed_history import (
     real_history,
 )
 
+from benchmarks.upstream import KnownSearch, judged
 from dsharness.errors import ExitCode
+from dsresults.commits_result import CommitFindings
 
 USERS = 40  # Rust schemes remember nothing, so few users cost as much as many
 Make = Callable[[Path, Path], History]
@@ -75,6 +77,14 @@ def test_the_culprit_of_a_real_history_is_found_and_proved(lab: Path) -> None:
     assert suspect["hash"] == history.commits["more rounds by default"]
     assert suspect["link"].endswith(f"/389ds/389-ds-base/commit/{suspect['hash']}")
     assert suspect["releases"] == {"main": "v-bad"}
+    known = KnownSearch(
+        name="rounds", range="", workload="bind-random", answer="slower", commit=suspect["hash"]
+    )
+    assert judged(known, CommitFindings.model_validate_json(json.dumps(findings)), 0).wrong == ""
+    spent = findings["spent"]
+    assert 0 < spent["runs_s"] < spent["named_s"] < spent["proved_s"] <= findings["seconds"]
+    parts = sum(spent[f"{each}_s"] for each in ("builds", "fills", "runs", "rest"))
+    assert parts == pytest.approx(findings["seconds"], abs=0.5)
     clean, without, applied = culprit["proof"]
     assert all(build["clean"] for build in clean["builds"])
     assert [each["confirms"] for each in (clean, without, applied)] == [True, True, True]

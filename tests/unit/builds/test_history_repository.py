@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -276,6 +277,9 @@ def test_nothing_that_a_repository_configures_is_run(
     bait.unlink(missing_ok=True)  # some bite while they are set
     repository = Repository.open(f"{scheme}{past.folder}")
     repository.commit(repository.revision("main"))
+    for name in ("main@{0}", "@{u}", "nowhere", f":0:{MAIN_C}", f"HEAD:{MAIN_C}"):
+        with suppress(SourceError):
+            repository.revision(name)  # of these the user's own repository is asked
     repository.files(past["one"])
     assert not bait.exists()
 

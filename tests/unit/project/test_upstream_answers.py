@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -123,9 +122,9 @@ def test_a_line_and_the_tables() -> None:
     )
     assert line_of(answers[1]).startswith("quiet: wrong (it ended with status 12 and no answer): ")
     results = [
-        {"tag": "v1", "toolchain": "old", "outcome": {"binds": False, "why_not": "a | b\nc"}},
-        {"tag": "v2", "toolchain": "old", "outcome": {"binds": False, "why_not": "no"}},
-        {"tag": "v2", "toolchain": "new", "outcome": {"binds": True, "seconds": 90}},
+        {"source": "v1", "toolchain": "old", "outcome": {"binds": False, "why_not": "a | b\nc"}},
+        {"source": "v2", "toolchain": "old", "outcome": {"binds": False, "why_not": "no"}},
+        {"source": "v2", "toolchain": "new", "outcome": {"binds": True, "seconds": 90}},
     ]
     tags = [surveyed(tag, results) for tag in ("v1", "v2", "v3")]
     assert [each.measured for each in tags] == [False, True, False]
@@ -150,12 +149,12 @@ class Played(Bench):
     def _dsbisect(self, *words: str) -> tuple[int, str]:
         self.folder.mkdir(exist_ok=True)
         if "survey" in words:
-            tags = [word for flag, word in pairwise(words) if flag == "--tags"]
             outcome = {"binds": True, "seconds": 60, "why_not": ""}
             found: list[dict[str, Any]] = [
-                {"tag": tag, "toolchain": "new", "outcome": outcome} for tag in tags
+                {"source": tag, "toolchain": "new", "outcome": outcome}
+                for tag in words[words.index("--json") + 1 :]
             ]
-            return 0, json.dumps(found)
+            return 0, json.dumps({"results": found})
         if "stopped..b" in words:
             return 130, ""
         return 0, findings(1, 1, 9, 9).model_dump_json()
@@ -190,11 +189,13 @@ def test_stopped_it_prints_what_it_has(tmp_path: Path, capsys: pytest.CaptureFix
     assert "| quiet |" not in said
 
 
-def test_a_fresh_bench_has_a_cache_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fresh_bench_has_a_cache_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("DSBISECT_CACHE", "before")
-    with bench_of("r", fresh=False) as kept:
+    with bench_of("r", tmp_path, fresh=False) as kept:
         assert kept.store.parent == kept.folder
-    with bench_of("r", fresh=True) as fresh:
+    with bench_of("r", tmp_path, fresh=True) as fresh:
         assert fresh.folder == kept.folder
         assert fresh.store.parent.is_dir()
     assert not fresh.store.parent.exists()
