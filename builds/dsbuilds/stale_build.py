@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from dsbuilds.failure_reason import stage_of
+from dsharness.errors import BuildError
 
 MOST = 20  # of a kind: those that follow are of the same cause
 MOST_LINES = 1000
@@ -52,7 +53,11 @@ class Source:
         """Whether its own code has that function or variable; what is in doubt it has."""
         if RUST_SYMBOL.match(symbol):
             return True
-        return any(_definition(line, symbol) for line in self.lines(symbol))
+        try:
+            lines = self.lines(symbol)
+        except BuildError:  # a partial clone may lack files that no build reads
+            return True
+        return any(_definition(line, symbol) for line in lines)
 
     def left_asks(self, path: str) -> bool:
         """A file that only what was left can ask for."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from era_trees import era_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbuilds.stale_build import Source, may_be_stale
+from dsharness.errors import BuildError
 
 MAKE = "dsbisect-stage\tlay\ndsbisect-stage\tmake\n"
 AUTORECONF = "dsbisect-stage\tlay\ndsbisect-stage\tautoreconf\n"
@@ -114,6 +117,13 @@ def test_what_an_earlier_build_left_may_be_the_cause(said: str, stale: bool) -> 
 )
 def test_before_make(said: str, stale: bool) -> None:
     assert may_be_stale(said, SOURCE) is stale
+
+
+def test_a_source_that_cannot_be_searched_may_have_it() -> None:
+    def fails(word: str) -> list[str]:
+        raise BuildError(f"{word}: no such object")
+
+    assert may_be_stale(MAKE + linked("BN_new"), replace(SOURCE, lines=fails))
 
 
 @given(st.text())
