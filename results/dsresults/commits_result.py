@@ -20,6 +20,9 @@ class Comparison(Value):
     outcome: Literal["slower", "faster", "none", "unknown", "impossible"]
     effect: float | None = None
     interval: tuple[float, float] | None = None
+    how: str = Field(
+        default="", description="how its source was made, where more was needed than to merge"
+    )
     note: str = ""
     confirms: bool | None = Field(
         default=None, description="whether it supports the culprit; None: no evidence"

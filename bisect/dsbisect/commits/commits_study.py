@@ -24,9 +24,8 @@ from dsbisect.lab.watcher import Watcher
 from dsbisect.search.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dsbisect.search.question import Question, Search
 from dsbisect.search_options import SearchOptions
-from dsbuilds.history.commit_change import picked
+from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
-from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Image, Sample
 from dsresults.commits_result import CommitFindings, Comparison, Culprit, ExecutedCode
@@ -262,15 +261,9 @@ class CommitsStudy:
         if not self.ask.proof or boundary.after is None or boundary.before is None:
             return ()
         culprit, parent = boundary.after, boundary.before
-        repository = self.scope.repository
         ends = (self.scope.line[0], self.scope.line[-1])
-
-        def changed(tree: Tree, reverse: bool) -> Tree:  # noqa: FBT001 - one of two directions
-            for suspect in _in_order(boundary.suspects, reverse=reverse):
-                digest = picked(repository, self.scope.hashes[suspect], tree.id, reverse=reverse)
-                tree = Tree(git=tree.git, id=digest, origin=tree.origin)
-            return tree
-
+        commits = tuple(self.scope.hashes[suspect] for suspect in boundary.suspects)
+        change = Change(repository=self.scope.repository, commits=commits)
         case = Case(
             culprit=culprit,
             parent=parent,
@@ -278,7 +271,7 @@ class CommitsStudy:
             bad=ends[1],
             direction=boundary.direction,
             trees={name: self.scope.tree(name) for name in (culprit, parent, *ends)},
-            changed=changed,
+            changed=lambda tree, reverse: change.ways(tree, reverse=reverse),
         )
         return prove(case, self.supply, self._compare, self._several(boundary))
 
@@ -306,10 +299,6 @@ class CommitsStudy:
         return SeveralBuilds(
             number=BUILDS, step=step if boundary.direction == "slower" else -step, measure=measure
         )
-
-
-def _in_order(suspects: tuple[str, ...], *, reverse: bool) -> tuple[str, ...]:
-    return tuple(reversed(suspects)) if reverse else suspects
 
 
 def _scatter(ask: Ask) -> float:
