@@ -26,8 +26,10 @@ from dsbisect.search.question import Question, Search
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
+from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Image, Sample
+from dsharness.products import product
 from dsresults.commits_result import CommitFindings, Comparison, Culprit, ExecutedCode
 from dsresults.store import Store
 
@@ -135,6 +137,9 @@ class CommitsStudy:
         culprits = tuple(self._culprit(boundary) for boundary in found.culprits)
         return CommitFindings(
             repository=self.ask.repository,
+            project=self._names.project,
+            good_name=self._names.nearest(self.scope.good),
+            bad_name=self._names.nearest(self.scope.bad),
             good=self.scope.good,
             bad=self.scope.bad,
             workload=self.ask.workload.id,
@@ -146,6 +151,12 @@ class CommitsStudy:
             notes=self.scope.notes,
             campaigns=tuple(campaign.id for campaign in self.campaigns),
         )
+
+    @property
+    def _names(self) -> ReleaseNames:
+        repository = self.scope.repository
+        known = product(repository.product(self.scope.bad))
+        return ReleaseNames(repository=repository, source=self.scope.source, product=known)
 
     def _boundary(self, line: tuple[str, ...]) -> Boundary:
         for candidate in line:
@@ -214,9 +225,7 @@ class CommitsStudy:
             for candidate in boundary.suspects
             for commit in self.scope.members(candidate, boundary.after)
         ]
-        stories = tuple(
-            story(self.scope.repository, commit, self.scope.source) for commit in suspects
-        )
+        stories = tuple(story(self._names, commit) for commit in suspects)
         return Culprit(
             boundary=boundary,
             suspects=stories,
@@ -297,8 +306,9 @@ class CommitsStudy:
             return pooled_step(first, second, self.options.level)
 
         return SeveralBuilds(
-            number=BUILDS, step=step if boundary.direction == "slower" else -step, measure=measure
-        )
+            number=BUILDS, step=step if boundary.direction == "slower" else -step, measure=measure,
+            metric=boundary.metric,
+        )  # fmt: skip
 
 
 def _scatter(ask: Ask) -> float:

@@ -17,7 +17,7 @@ from dsbisect.search.build_scatter import PooledStep
 from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import CandidateError, EditError, InconclusiveError, SourceError
-from dsharness.model import Boundary, Provenance
+from dsharness.model import DECIDER, Boundary, Provenance
 from dsresults.commits_result import Comparison
 
 Compare = Callable[[str, str], Boundary]  # (before, after), both candidates of the supply
@@ -43,6 +43,7 @@ class SeveralBuilds:
 
     number: int  # of each
     step: float  # the log of what the search found, above 0 for slower
+    metric: str = DECIDER
     measure: Callable[[tuple[str, ...], tuple[str, ...]], PooledStep]
 
 
@@ -87,7 +88,7 @@ def _layouts(case: Case, supply: SourceSupply, several: SeveralBuilds) -> Compar
             note=error.message.splitlines()[0],
         )  # fmt: skip
     return pooled(
-        step, several.step, title=title, before=before, after=after,
+        step, several.step, title=title, before=before, after=after, metric=several.metric,
         builds=tuple(
             supply.builds[name].provenance
             for side in names
@@ -105,6 +106,7 @@ def pooled(
     before: str,
     after: str,
     builds: tuple[Provenance, ...] = (),
+    metric: str = DECIDER,
 ) -> Comparison:
     """What several builds of each side say of the step that the search found.
 
@@ -128,6 +130,7 @@ def pooled(
         note="" if step.differs else by_themselves,
         confirms=confirms,
         builds=builds,
+        metric=metric,
     )
 
 
@@ -179,4 +182,5 @@ def judged(
         note="" if boundary.found else boundary.summary,
         confirms=confirms,
         builds=builds,
+        metric=boundary.metric,
     )
