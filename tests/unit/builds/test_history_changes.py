@@ -160,7 +160,7 @@ CONSTANTS = "#define A 1\n#define B 2\n"
 
 
 @pytest.fixture
-def beside(tmp_path: Path) -> Past:
+def meeting(tmp_path: Path) -> Past:
     """The change `slow` and a later one meet in a test, a web page and neighbouring constants."""
     past = Past.begin(tmp_path / "user")
     others = {UI: "one\n", TEST: "one\n", PAGE: "one\n"}
@@ -171,18 +171,18 @@ def beside(tmp_path: Path) -> Past:
     return past
 
 
-def test_only_what_a_build_reads_is_changed(beside: Past) -> None:
-    found = commit_change.picked(opened(beside), beside["slow"], beside["late"], reverse=True)
+def test_only_what_a_build_reads_is_changed(meeting: Past) -> None:
+    found = commit_change.picked(opened(meeting), meeting["slow"], meeting["late"], reverse=True)
     assert found.items == ("main.c",)
-    assert content(beside, found.tree, MAIN_C) == b"#define A 1\n#define B 8\n"
-    assert content(beside, found.tree, UI) == content(beside, found.tree, TEST) == b"three\n"
-    assert content(beside, found.tree, PAGE) == b"one\n"  # it follows where nobody else changed it
-    assert content(beside, found.tree, "man/new.5") is None
+    assert content(meeting, found.tree, MAIN_C) == b"#define A 1\n#define B 8\n"
+    assert content(meeting, found.tree, UI) == content(meeting, found.tree, TEST) == b"three\n"
+    assert content(meeting, found.tree, PAGE) == b"one\n"  # it follows where nobody else changed it
+    assert content(meeting, found.tree, "man/new.5") is None
 
 
-def test_what_overlaps_is_named_by_its_items(beside: Past) -> None:
-    beside.commit("later", {MAIN_C: "#define A 7\n#define B 8\n"})
+def test_what_overlaps_is_named_by_its_items(meeting: Past) -> None:
+    meeting.commit("later", {MAIN_C: "#define A 7\n#define B 8\n"})
     with pytest.raises(commit_change.OverlapError, match=r"main\.c: #define A\n") as caught:
-        picked(opened(beside), beside["slow"], beside["later"], reverse=True)
+        picked(opened(meeting), meeting["slow"], meeting["later"], reverse=True)
     (overlap,) = caught.value.overlaps
     assert (overlap.path, overlap.items) == (MAIN_C, {"#define A"})
