@@ -113,7 +113,7 @@ class CommitFindings(Value):
     repository: Shown
     good: str
     bad: str
-    project: str = Field(default="", description="what its releases are called: 389-ds-base")
+    project: str = Field(default="", description="what its releases are called")
     good_name: str = Field(default="", description="the nearest release or branch: 3.1.1")
     bad_name: str = ""
     workload: str
@@ -135,7 +135,7 @@ class CommitFindings(Value):
 
     @property
     def title(self) -> str:
-        """``389-ds-base 3.1.1 to 3.1.2``."""
+        """``NAME 3.1.1 to 3.1.2``."""
         project = self.project or self.repository.rstrip("/").rpartition("/")[2]
         return f"{project} {' to '.join(self.ends)}"
 

@@ -50,7 +50,7 @@ class ReleaseNames:
 
     @property
     def project(self) -> str:
-        """What its tags begin with, such as ``389-ds-base``; without it, the product's title."""
+        """What its tags begin with, up to the version; without it, the product's title."""
         return self._prefix.rstrip("-_/.v") or self.product.title
 
     @property

@@ -145,7 +145,7 @@ def test_only_a_small_step_is_proved_by_several_builds(
         ("scope", "supply", "laboratory", "store", "watcher", "options")
     )
     study = CommitsStudy(ask=SimpleNamespace(scatter_pct=scatter_pct), **everything)  # type: ignore[arg-type]
-    boundary = SimpleNamespace(effect=effect, direction=direction)
+    boundary = SimpleNamespace(effect=effect, direction=direction, metric="cost")
     several = study._several(boundary)  # type: ignore[arg-type]
     assert (several and several.step) == step
 
