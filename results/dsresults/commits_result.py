@@ -8,7 +8,8 @@ from typing import Literal, assert_never
 from pydantic import Field
 
 from dsbuilds.history.culprit import Suspect
-from dsharness.model import NO_DIFFERENCE, Boundary, Provenance, Shown, Value
+from dsharness.measure.metrics import METRICS
+from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Provenance, Shown, Value
 from dsresults.number_text import duration
 
 
@@ -21,16 +22,28 @@ class Comparison(Value):
     outcome: Literal["slower", "faster", "none", "unknown", "impossible"]
     effect: float | None = None
     interval: tuple[float, float] | None = None
+    how: str = Field(
+        default="", description="how its source was made, where more was needed than to merge"
+    )
     note: str = ""
     confirms: bool | None = Field(
         default=None, description="whether it supports the culprit; None: no evidence"
     )
     builds: tuple[Provenance, ...] = ()
+    metric: str = Field(default=DECIDER, description="by which it was decided")
 
     @property
     def outcome_text(self) -> str:
-        """The outcome for readers."""
-        return {"none": NO_DIFFERENCE, "impossible": "not possible"}.get(self.outcome, self.outcome)
+        """The outcome for readers, in the words of its metric."""
+        known = {"none": NO_DIFFERENCE, "impossible": "not possible", "unknown": "unknown"}
+        return known.get(self.outcome) or METRICS[self.metric].words.said(self.outcome, self.size)
+
+    @property
+    def size(self) -> str:
+        """``5.40 times``; empty where no difference was measured."""
+        if self.effect is None or self.outcome not in {"slower", "faster"}:
+            return ""
+        return f"{self.effect:.2f} times"
 
 
 class EqualCommits(Value):
@@ -80,8 +93,15 @@ class Culprit(Value):
 
     @property
     def executed_text(self) -> str | None:
-        """Whether its code ran, in a sentence; None if nobody asked."""
+        """Whether its code ran, in a sentence; None if nobody asked or it cannot be told."""
         return None if self.executed is None else executed_text(self.executed)
+
+    @property
+    def made_it(self) -> str:
+        """What it did: ``made it slower``, ``changed it so that it grows less``."""
+        words = METRICS[self.boundary.metric].words
+        said = words.said(self.boundary.direction)
+        return f"changed it so that it {said}" if words.verb else f"made it {said}"
 
     @property
     def proved(self) -> bool | None:
@@ -110,6 +130,9 @@ class CommitFindings(Value):
     repository: Shown
     good: str
     bad: str
+    project: str = Field(default="", description="what its releases are called")
+    good_name: str = Field(default="", description="the nearest release or branch: 3.1.1")
+    bad_name: str = ""
     workload: str
     settings: str
     commits: int = Field(description="in the range, whatever they change")
@@ -128,12 +151,35 @@ class CommitFindings(Value):
         """Where the time went, on a line."""
         return None if self.spent is None else spent_text(self, self.spent)
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """How good and bad are called: by the nearest release, or by the hash."""
+        return self.good_name or self.good[:SHORT], self.bad_name or self.bad[:SHORT]
+
+    @property
+    def title(self) -> str:
+        """``NAME 3.1.1 to 3.1.2``."""
+        project = self.project or self.repository.rstrip("/").rpartition("/")[2]
+        return f"{project} {' to '.join(self.ends)}"
+
+    @property
+    def equal_text(self) -> str:
+        """How many commits were not built, since they make the same server as another one."""
+        spared = sum(len(each.commits) - 1 for each in self.equal)
+        verb = "make" if spared > 1 else "makes"
+        return f"{_counted(spared, 'commit')} {verb} the same server as the one before"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
 
 FUNCTIONS_SHOWN = 5
+SHORT = 12  # digits of a hash
 
 
-def executed_text(code: ExecutedCode) -> str:
-    """The answer in a sentence, for the page and the terminal."""
+def executed_text(code: ExecutedCode) -> str | None:
+    """The answer in a sentence, for the page and the terminal; None where there is none."""
     match code.outcome:
         case "ran":
             ran = sorted((each for each in code.functions if each.calls), key=_often, reverse=True)
@@ -149,7 +195,7 @@ def executed_text(code: ExecutedCode) -> str:
                 f"code layout, not of the change ({what})"
             )
         case "unknown":
-            return f"cannot tell whether what it changes ran: {code.note}"
+            return None
         case _:
             assert_never(code.outcome)
 

@@ -97,7 +97,7 @@ def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
         commit = repository.commit(repository.revision(revision))
 
         def apply(tree: Tree) -> tuple[Tree, AppliedPatch] | None:
-            changed = picked(repository, commit.hash, tree.id)
+            changed = picked(repository, commit.hash, tree.id).tree
             if changed == tree.id:
                 return None
             patch = AppliedPatch(

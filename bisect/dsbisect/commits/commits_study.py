@@ -32,11 +32,12 @@ from dsbisect.lab.watcher import Watcher
 from dsbisect.search.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dsbisect.search.question import Question, Search
 from dsbisect.search_options import SearchOptions
-from dsbuilds.history.commit_change import picked
+from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
-from dsbuilds.sources.source_tree import Tree
+from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Image, Sample
+from dsharness.products import product
 from dsresults.commits_result import (
     CommitFindings,
     Comparison,
@@ -176,6 +177,9 @@ class CommitsStudy:
             self.proved_at = time.monotonic()
         return CommitFindings(
             repository=self.ask.repository,
+            project=self._names.project,
+            good_name=self._names.nearest(scope.good),
+            bad_name=self._names.nearest(scope.bad),
             good=scope.good,
             bad=scope.bad,
             workload=self.ask.workload.id,
@@ -190,6 +194,12 @@ class CommitsStudy:
 
     def _tell(self, note: str) -> None:
         self.watcher.preparing(self.scope.points[1], note)
+
+    @property
+    def _names(self) -> ReleaseNames:
+        repository = self.scope.repository
+        known = product(repository.product(self.scope.bad))
+        return ReleaseNames(repository=repository, source=self.scope.source, product=known)
 
     def _boundary(self, line: tuple[str, ...]) -> Boundary:
         for candidate in line:
@@ -259,9 +269,7 @@ class CommitsStudy:
             for candidate in boundary.suspects
             for commit in self.scope.members(candidate, boundary.after)
         ]
-        stories = tuple(
-            story(self.scope.repository, commit, self.scope.source) for commit in suspects
-        )
+        stories = tuple(story(self._names, commit) for commit in suspects)
         return Culprit(
             boundary=boundary,
             suspects=stories,
@@ -307,16 +315,10 @@ class CommitsStudy:
         if not self.ask.proof or boundary.after is None or boundary.before is None:
             return ()
         culprit, parent = boundary.after, boundary.before
-        repository = self.scope.repository
         around = self.scope.around(culprit)
         ends = (around[0], around[-1])
-
-        def changed(tree: Tree, reverse: bool) -> Tree:  # noqa: FBT001 - one of two directions
-            for suspect in _in_order(boundary.suspects, reverse=reverse):
-                digest = picked(repository, self.scope.hashes[suspect], tree.id, reverse=reverse)
-                tree = Tree(git=tree.git, id=digest, origin=tree.origin)
-            return tree
-
+        commits = tuple(self.scope.hashes[suspect] for suspect in boundary.suspects)
+        change = Change(repository=self.scope.repository, commits=commits)
         case = Case(
             culprit=culprit,
             parent=parent,
@@ -324,7 +326,7 @@ class CommitsStudy:
             bad=ends[1],
             direction=boundary.direction,
             trees={name: self.scope.tree(name) for name in (culprit, parent, *ends)},
-            changed=changed,
+            changed=lambda tree, reverse: change.ways(tree, reverse=reverse),
             first=(
                 "the good end"
                 if self.scope.hashes[ends[0]] == self.scope.good
@@ -356,12 +358,9 @@ class CommitsStudy:
             return pooled_step(first, second, self.options.level)
 
         return SeveralBuilds(
-            number=BUILDS, step=step if boundary.direction == "slower" else -step, measure=measure
-        )
-
-
-def _in_order(suspects: tuple[str, ...], *, reverse: bool) -> tuple[str, ...]:
-    return tuple(reversed(suspects)) if reverse else suspects
+            number=BUILDS, step=step if boundary.direction == "slower" else -step, measure=measure,
+            metric=boundary.metric,
+        )  # fmt: skip
 
 
 def _scatter(ask: Ask) -> float:

@@ -81,6 +81,9 @@ class SourceFacts(Value):
         default=None, description="C file with the server's main function: its count is a witness"
     )
     release_tags: str = Field(default="*", description="pattern of the tags that are releases")
+    release_branches: str = Field(
+        default="*", description="pattern of the branches that releases are made from, by name"
+    )
     files: dict[str, str] = Field(
         default_factory=dict,
         description="pattern -> kind; the first that fits counts. All else is the server",
