@@ -207,7 +207,7 @@ class SourceSupply:
             toolset = self._toolset_of(way.toolchain, progress)
             return build_tree(self.engine, source.order(way, toolset), progress=progress), toolset
 
-        return first_that_works(ways, make, progress, whatever_failed=not self._settled)
+        return first_that_works(ways, make, progress, ends=not self._settled)
 
     def _comparable(self, ways: tuple[Way, ...]) -> tuple[Way, ...]:
         """Without an optional part that other candidates have, it would be a different server."""

@@ -139,19 +139,21 @@ def first_that_works(
     make: Callable[[Way], Made],
     progress: Callable[[str], None],
     *,
-    whatever_failed: bool = False,
+    ends: bool = False,
 ) -> tuple[Made, Way]:
     """What the first way made that works; the next is tried only where it may help.
 
-    ``whatever_failed``: another toolchain may always help, as for the ends of a range of which
-    nothing is known; leaving out a part of the tree is no help for what the tree broke.
+    ``ends``: of a range of which nothing is known. There another compiler may help, too; of the
+    commits between, what one compiler refuses is broken.
     """
     for way, following in zip(ways, [*ways[1:], None], strict=True):
         try:
             return make(way), way
         except UnbuildableError as error:
-            elsewhere = whatever_failed and following and following.left_out == way.left_out
-            if following is None or not (elsewhere or error.toolchain_may_be_wrong):
+            if following is None or not (
+                error.toolchain_may_be_wrong
+                or (ends and error.compiler_may_be_wrong and following.left_out == way.left_out)
+            ):
                 raise
             progress(f"{error.message}; trying {following.title}")
     raise AssertionError("there is at least one way")

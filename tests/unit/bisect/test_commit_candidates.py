@@ -48,7 +48,9 @@ class Toy:
             error.toolchain_may_be_wrong = self.failing[order.tree.id]
             raise error
         if self.unfit.get(order.tree.id) == order.toolset.id:
-            raise UnbuildableError("unbuildable: slap.h does not compile")
+            broken = UnbuildableError("unbuildable: slap.h does not compile")
+            broken.compiler_may_be_wrong = True
+            raise broken
         provenance = Provenance(
             driver=DriverName.TREE, source="s", tree=order.tree.id, toolchain=order.toolset.id,
             notes=order.needs.notes, clean=False, seconds=1.0, built_at="now", log="log",

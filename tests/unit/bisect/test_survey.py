@@ -93,7 +93,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
 
     def build(self: Any, candidate: str, told: probe.Progress) -> tuple[Build, None]:
         toolchain = self.toolchains[0].id
-        made.tried.append(candidate if toolchain == "debian-13" else f"{candidate} {toolchain}")
+        made.tried.append(candidate if toolchain == "debian-12" else f"{candidate} {toolchain}")
         told("building")
         fails(made.builds, candidate, toolchain)
         provenance = Provenance.model_construct(seconds=60.0)
@@ -233,21 +233,21 @@ def test_an_interrupted_survey_serves_what_was_built(world: World, past: Past) -
 
 
 def test_the_next_toolchain_is_tried_where_the_best_one_fails(world: World, past: Past) -> None:
-    world.builds = {"debian-13": UnbuildableError("unbuildable: slap.h:541: error: expected")}
+    world.builds = {"debian-12": UnbuildableError("unbuildable: slap.h:541: error: expected")}
     findings, _ = run(past, "v2", "v1", toolchains=2)
-    assert [each.toolchain for each in findings] == ["debian-12", "debian-12"]
-    assert [other.toolchain for each in findings for other in each.before] == ["debian-13"] * 2
-    assert world.tried == ["v2", "v2 debian-12", "v1", "v1 debian-12"]
-    assert "debian-13: slap.h:541: error: expected" in table_of(findings)
+    assert [each.toolchain for each in findings] == ["debian-13", "debian-13"]
+    assert [other.toolchain for each in findings for other in each.before] == ["debian-12"] * 2
+    assert sorted(world.tried) == ["v1", "v1 debian-13", "v2", "v2 debian-13"]
+    assert "debian-12: slap.h:541: error: expected" in table_of(findings)
     assert knowledge_of(findings, SeenBuilds()).seen == (), "these trees say no version"
 
 
 def test_every_toolchain_has_its_line_and_one_is_tried_alone(world: World, past: Past) -> None:
     findings, _ = run(past, "v1", toolchains=2, every_toolchain=True)
-    assert [each.toolchain for each in findings] == ["debian-13", "debian-12"]
-    findings, _ = run(past, "v1", toolchains=2, toolchain="debian-12")
-    assert [(each.toolchain, each.known) for each in findings] == [("debian-12", True)]
-    assert sorted(world.tried) == ["v1", "v1 debian-12"]
+    assert [each.toolchain for each in findings] == ["debian-12", "debian-13"]
+    findings, _ = run(past, "v1", toolchains=2, toolchain="debian-13")
+    assert [(each.toolchain, each.known) for each in findings] == [("debian-13", True)]
+    assert sorted(world.tried) == ["v1", "v1 debian-13"]
 
 
 @pytest.mark.parametrize(

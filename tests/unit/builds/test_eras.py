@@ -319,7 +319,7 @@ class TestToolchains:
 
 
 class TestAttempts:
-    def attempt(self, *failures: bool | None, whatever_failed: bool = False):
+    def attempt(self, *failures: bool | None, ends: bool = False):
         """True: the toolchain may be wrong; False: the source is; None: it works."""
         tree = files(configure=SWITCH, lock="")
         ways = ways_of(tree, (OLD, OLD.model_copy(update={"id": "older"})))
@@ -330,10 +330,10 @@ class TestAttempts:
             if outcome is None:
                 return way.title
             error = UnbuildableError("unbuildable: so it is")
-            error.toolchain_may_be_wrong = outcome
+            error.toolchain_may_be_wrong, error.compiler_may_be_wrong = outcome, True
             raise error
 
-        made, _ = first_that_works(ways, make, told.append, whatever_failed=whatever_failed)
+        made, _ = first_that_works(ways, make, told.append, ends=ends)
         return made, told
 
     def test_the_first_that_works_is_taken(self):
@@ -352,7 +352,7 @@ class TestAttempts:
             self.attempt(False)
 
     def test_where_nothing_is_known_the_next_toolchain_may_help(self):
-        made, told = self.attempt(False, None, whatever_failed=True)
+        made, told = self.attempt(False, None, ends=True)
         assert made == "the toolchain older"
         assert told == ["unbuildable: so it is; trying the toolchain older"]
 

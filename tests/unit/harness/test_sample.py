@@ -73,6 +73,7 @@ class World:
     def read(self, name: str) -> dict[str, list[str]]:
         return {
             "vendorVersion": {"vendorVersion": ["389-Directory/3.1.2"]},
+            "nsslapd-backend-implement": {"nsslapd-backend-implement": ["mdb"]},
             "simpleauthbinds": {"simpleauthbinds": [str(self.binds)]},
         }[name]
 

@@ -70,8 +70,8 @@ class TreeServer(Dirsrv):
         """Add users; what a version of this search hashed in the same way serves the next one too.
 
         Hashing 1,000 passwords with 100,000 rounds takes longer than building a commit. The first
-        user's is always hashed anew: it says in which way this version does it, and the length of
-        the value tells another form of the same scheme. A few binds prove that the rest is right.
+        user's is always hashed by this version: it shows the way, and its length shows another form
+        of the same scheme. A few binds prove that the rest is right.
         """
         with connect(socket, self.site) as directory:
             self.add_user(directory, 0)
