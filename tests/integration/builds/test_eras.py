@@ -63,9 +63,9 @@ def started(engine: Engine, image: Image, tmp_path: Path) -> str:
         ("2.0.5", "debian-11", True),
         ("2.0.16", "debian-12", True),
         ("2.2.1", "debian-12", True),
-        ("2.2.3", "debian-13", True),
-        ("2.3.2", "debian-13", True),
-        ("3.2", "debian-13", True),
+        ("2.2.3", "debian-12", True),
+        ("2.3.2", "debian-12", True),
+        ("3.2", "debian-12", True),
     ],
 )
 def test_every_era_is_built_and_starts(
@@ -83,7 +83,7 @@ def test_every_era_is_built_and_starts(
 @pytest.mark.parametrize(
     ("era", "setting", "said"),
     [
-        ("2.0.16", "LINK_ALL_DEPLIBS", "undefined reference to .BN_new"),
+        ("2.0.16", "LINK_ALL_DEPLIBS", "undefined reference"),
         ("2.2.1", "LINK_ALL_DEPLIBS", "undefined reference"),
         ("2.3.2", "RUSTFLAGS", "variable does not need to be mutable"),
     ],

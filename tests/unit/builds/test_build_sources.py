@@ -366,6 +366,13 @@ class TestTreeServer:
         text = "dn: cn=config\nnsslapd-port: %ds_port%\nnsslapd-rootdn: %rootdn%\n"
         assert "nsslapd-port: 3389" in filled(text, TreeServer().tokens())
 
+    @pytest.mark.parametrize("known", ["", "nsslapd-ldapifilepath: %ldapi%\n"])
+    def test_every_server_listens_on_a_socket(self, known: str):
+        text = f"dn: cn=config\n{known}nsslapd-rootdn: %rootdn%\n"
+        whole = filled(text, TreeServer().tokens())
+        assert whole.count("nsslapd-ldapifilepath: /run/dsbisect/ldapi\n") == 1
+        assert ("nsslapd-ldapilisten: on\n" in whole) is (not known)
+
     def test_what_a_template_asks_and_nobody_knows_is_told(self):
         with pytest.raises(InstanceError, match="%mystery%"):
             filled("x: %mystery%\n", TreeServer().tokens())

@@ -148,6 +148,12 @@ class TestNeeds:
         assert needs.databases == databases
         assert ("DATABASE=mdb" in needs.settings) is ("'mdb'" in known.get(LIB389, ""))
 
+    def test_headers_that_fedora_lays_elsewhere(self):
+        place = "ldap/servers/plugins/sync/sync_persist.c"
+        asked = "HEADERS=nspr4:/usr/include/nspr"
+        assert asked in needs_of(files(**{place: "#include <nspr4/prlog.h>\n"})).settings
+        assert asked not in needs_of(files(**{place: "#include <prlog.h>\n"})).settings
+
     def test_without_rust_openssl_is_nobodys_need(self):
         assert needs_of(files(makefile=ADDED)).settings == ()
 

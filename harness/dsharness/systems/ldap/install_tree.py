@@ -40,6 +40,12 @@ chown -R dirsrv: {CONFIG_FOLDER} {PREFIX}/var {LOGS} /run/dirsrv /run/lock/dirsr
 
 PROVED = 5  # of the users whose passwords were hashed before, so many bind
 
+# To 1.4.4.4 lib389 adds these later, over the network.
+LDAPI = """nsslapd-ldapilisten: %ldapi_enabled%
+nsslapd-ldapifilepath: %ldapi%
+nsslapd-ldapiautobind: %ldapi_autobind%
+"""
+
 # By default the first start makes a cache of a tenth of the machine's memory.
 SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_BYTES}\n"
 
@@ -47,7 +53,7 @@ SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_
 class TreeServer(Dirsrv):
     """The driver of a 389-ds that was built and only copied into its image."""
 
-    revision: ClassVar[int] = 5
+    revision: ClassVar[int] = 6
     options: ClassVar[frozenset[str]] = Dirsrv.options | {DATABASE}
     creating: ClassVar[str] = "creating the directory from the tree's template"
     # Stored values by their scheme, rounds and length, for as long as this process runs.
@@ -141,6 +147,8 @@ def filled(template: str, tokens: dict[str, str]) -> str:
             f"the tree's template-dse.ldif asks for %{'%, %'.join(unknown)}%",
             hint="a newer 389-ds than the lab knows: its driver needs this value",
         )
+    if "nsslapd-ldapifilepath:" not in template:
+        template = template.replace("nsslapd-rootdn: ", f"{LDAPI}nsslapd-rootdn: ", 1)
     whole = re.sub(r"%(\w+)%", lambda found: tokens[found[1]], template)
     return whole.replace(f"dn: {ns_slapd.LDBM}\n", f"dn: {ns_slapd.LDBM}\n{SMALL_CACHE}", 1)
 
