@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -21,11 +20,14 @@ from dsharness.errors import (
     PortTakenError,
     SurroundingsError,
 )
+from dsharness.guarded_files import shared_file
+from dsharness.plain_text import plain
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.contract import ENDED_NAME, OUTPUT_NAME, Endpoint, System
 
 READY_LIMIT_S = 120.0
+STATUS_BYTES = 100
 SETTLE_S = 3.0  # for podman to notice that a container has ended
 MOST_BYTES = 64 << 10  # of what a server says
 LOADER = re.compile(r"error while loading shared libraries|symbol lookup error|undefined symbol")
@@ -71,10 +73,12 @@ def wait_until_ready(box: Container, shared: Path, system: System) -> Endpoint:
 
 def ended(box: Container, shared: Path) -> str | None:
     """How the server ended; None while it runs."""
-    with contextlib.suppress(FileNotFoundError):
-        status = (shared / ENDED_NAME).read_text(encoding="ascii").strip()
-        return f"it ended with status {status}" if status else "it ended"
-    return None if box.running else "it ended"
+    try:
+        said = shared_file(shared, ENDED_NAME, most_bytes=STATUS_BYTES).decode("ascii", "replace")
+    except OSError:  # not there yet, or the server put something else there
+        return None if box.running else "it ended"
+    status = said.strip()
+    return f"it ended with status {status}" if status.isdecimal() else "it ended"
 
 
 def ended_by_now(box: Container, shared: Path) -> str | None:
@@ -138,8 +142,7 @@ def _side_output(shared: Path | None) -> str:
     if shared is None:
         return ""
     try:
-        with (shared / OUTPUT_NAME).open("rb") as stream:
-            stream.seek(max(0, stream.seek(0, os.SEEK_END) - MOST_BYTES))
-            return stream.read().decode("utf-8", "replace")
+        said = shared_file(shared, OUTPUT_NAME, most_bytes=MOST_BYTES)
     except OSError:
         return ""
+    return plain(said.decode("utf-8", "replace"))

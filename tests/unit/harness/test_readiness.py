@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import threading
 import time
@@ -72,6 +74,55 @@ def test_a_socket_that_a_dead_server_left_does_not_count(box: Any, tmp_path: Pat
     (tmp_path / "ldapi").touch()
     side_process.start(box, "sh", "-c", "exit 1")
     with pytest.raises(InstanceError, match="it ended with status 1"):
+        wait_until_ready(box, tmp_path, Dirsrv())
+
+
+@pytest.mark.parametrize("name", ["server.ended", "server.output", "ldapi"])
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "pipe", "folder", "loop"])
+def test_what_a_server_plants_in_the_shared_folder_is_not_followed(
+    box: Any, tmp_path: Path, name: str, kind: str
+) -> None:
+    """Neither a file of the host is told, nor does the lab wait for a pipe."""
+    secret, planted = tmp_path / "secret", tmp_path / name
+    secret.write_text("host's own")
+    match kind:
+        case "pipe":
+            os.mkfifo(planted)
+        case "folder":
+            planted.mkdir()
+        case _:
+            target = {"link": secret, "loop": planted}.get(kind, tmp_path / "nothing")
+            planted.symlink_to(target)
+    begun = time.monotonic()
+    box.running = False
+    with pytest.raises(InstanceError, match="did not become ready: it ended") as caught:
+        wait_until_ready(box, tmp_path, Dirsrv())
+    assert time.monotonic() - begun < 5
+    assert "host's own" not in f"{caught.value}{box.noted}"
+    assert secret.read_text() == "host's own"
+
+
+def test_a_socket_of_the_host_is_not_spoken_to(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "host.sock"))
+        listener.listen()
+        (tmp_path / "ldapi").symlink_to(tmp_path / "host.sock")
+        listener.settimeout(0.1)
+        endpoint = Dirsrv().endpoint(None, tmp_path)  # type: ignore[arg-type]
+        assert not Dirsrv().ready(endpoint)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+def test_a_server_without_an_end_to_its_words_is_read_at_their_end(
+    box: Any, tmp_path: Path
+) -> None:
+    box.running = False
+    with (tmp_path / "server.output").open("wb") as stream:
+        stream.truncate(12 << 30)
+        stream.seek(0, os.SEEK_END)
+        stream.write(b"\nthe end\x1b[2J\n")
+    with pytest.raises(InstanceError, match="its last output: the end\n"):
         wait_until_ready(box, tmp_path, Dirsrv())
 
 

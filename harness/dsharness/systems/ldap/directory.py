@@ -15,6 +15,7 @@ from ldap3.core.exceptions import LDAPException
 from ldap3.core.results import RESULT_ENTRY_ALREADY_EXISTS
 
 from dsharness.errors import InstanceError
+from dsharness.guarded_files import shared_socket
 from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 
 LIMIT_S = 30
@@ -151,10 +152,8 @@ def connect(socket: Path, site: Site) -> Iterator[Directory]:
 
 
 def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN401 - ldap3 is untyped
-    server = ldap3.Server(f"ldapi://{socket}", get_info=ldap3.NONE, connect_timeout=LIMIT_S)
-    connection = ldap3.Connection(
-        server, dn, password, receive_timeout=LIMIT_S, raise_exceptions=False
-    )
+    """A connection bound as someone; InstanceError says whether the bind was refused."""
+    connection = reached(socket, dn, password)
     try:
         bound = connection.bind()
     except (LDAPException, OSError) as error:
@@ -164,6 +163,25 @@ def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN40
         answer = connection.result["description"]
         close_quietly(connection)
         raise InstanceError(f"cannot bind as {dn}: {answer}")
+    return connection
+
+
+def reached(
+    socket: Path, dn: str | None = None, password: str | None = None, *, limit_s: int = LIMIT_S
+) -> Any:  # noqa: ANN401 - ldap3 is untyped
+    """An open connection that nobody is bound on yet; InstanceError when nothing listens there."""
+    connection: Any = None
+    try:
+        with shared_socket(socket) as path:
+            server = ldap3.Server(f"ldapi://{path}", get_info=ldap3.NONE, connect_timeout=limit_s)
+            connection = ldap3.Connection(
+                server, dn, password, receive_timeout=limit_s, raise_exceptions=False
+            )
+            connection.open()
+    except (LDAPException, OSError) as error:
+        if connection is not None:
+            close_quietly(connection)
+        raise InstanceError(f"cannot reach the directory at {socket}: {error}") from error
     return connection
 
 
