@@ -31,11 +31,13 @@ def main() -> NoReturn:
     fill_gaps()
     sys.stderr = patient(sys.stderr, 2)
     command = command_of(sys.argv[1:])
+    # What a command found stays so if nobody reads it; where the status is the whole answer, also
+    # if it cannot be written.
+    sys.stdout = patient(sys.stdout, 1, full=command in {"judge", "validate", "verify"})
     if command in {"validate", "verify"}:
         _validated_run()
     if command != "judge":
         _run()
-    sys.stdout = patient(sys.stdout, 1)
     try:
         leave(_judged_run())
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Every way the command can end: an error, a Ctrl-C, a closed pipe, a defect."""
+"""Every way the command can end: an error, a Ctrl-C, a defect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Group(TyperGroup):
-    """Distinguishes what typer would merge: a Ctrl-C, a closed pipe, a wrong command line."""
+    """Distinguishes what typer would merge: a Ctrl-C and a wrong command line."""
 
     def make_context(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - typer's own types
         with _distinguished():
@@ -42,9 +42,6 @@ def _distinguished() -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         raise typer.Abort from error
-    except (BrokenPipeError, SystemExit) as error:
-        # Rich raises SystemExit when the pipe is closed; nothing else in here does.
-        raise typer.Exit(_no_reader()) from error
 
 
 def run(application: typer.Typer) -> NoReturn:
@@ -73,12 +70,6 @@ def run(application: typer.Typer) -> NoReturn:
     except Exception:  # noqa: BLE001 - the last door: a defect is reported, not dumped
         sys.exit(_fail(_defect(), ExitCode.INTERNAL))
     sys.exit(code or ExitCode.OK)
-
-
-def _no_reader() -> ExitCode:
-    """The reader has closed the pipe; drop what is still buffered."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ExitCode.OK
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

@@ -9,10 +9,12 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
 from shipped import MATRIX
+from typer.main import get_command
 
 from dsbisect.cli.commits import bisect_commits
 from dsbisect.cli.judge import judge
@@ -241,6 +243,42 @@ def test_a_harness_that_cannot_be_loaded_is_no_verdict_even_unheard(redirected):
         check=False, stdin=subprocess.DEVNULL, timeout=120,
     )  # fmt: skip
     assert done.returncode == 125
+
+
+def command_of(alone):
+    """A command of a test's own, in place of one of the program's."""
+    return SimpleNamespace(summary="", load=lambda _: get_command(alone))
+
+
+ANSWERS = ((0, 0), (NOT_TO_BE_SHIPPED, 1), (VALIDATION_OPEN, 3))
+
+
+@pytest.mark.parametrize("streams", STREAMS, ids=str)
+@pytest.mark.parametrize(("answer", "status"), ANSWERS)
+@pytest.mark.parametrize("command", ["validate", "verify"])
+def test_an_answer_stands_when_nobody_reads_it(monkeypatch, command, streams, answer, status):
+    """As in `dsbisect verify … | true`: what it prints is lost, what it found is not."""
+
+    def answered():
+        typer.echo("a long answer " * 20_000)
+        raise typer.Exit(answer)
+
+    alone = typer.Typer()
+    alone.command(command)(answered)
+    monkeypatch.setitem(COMMANDS, command, command_of(alone))
+    assert forked(streams, command) == status
+
+
+@pytest.mark.parametrize(("stream", "status"), [({1: GONE}, 20), ({1: FULL}, 1), ({}, 20)])
+def test_other_commands_end_as_they_would_with_a_reader(monkeypatch, stream, status):
+    def unanswered():
+        typer.echo("long " * 20_000)
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+    alone = typer.Typer()
+    alone.command("report")(unanswered)
+    monkeypatch.setitem(COMMANDS, "report", command_of(alone))
+    assert forked(stream, "report") == status
 
 
 @pytest.mark.parametrize(("args", "status"), [(("--help",), 0), (("HEAD", "-h"), 0)])
