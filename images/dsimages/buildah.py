@@ -76,7 +76,7 @@ def build(workshop: Workshop, recipe: Recipe) -> None:
                 deadline=workshop.deadline, log=workshop.log,
             )  # fmt: skip
             if not done.ok:
-                raise fault(done, recipe.what, workshop.log)
+                raise fault(done, recipe.what, workshop.log, foreign=recipe.network == "none")
         finally:
             workshop.engine.buildah("rm", f"{work}-working-container", cleanup=True)
             untag(workshop.engine, alias)
