@@ -21,6 +21,7 @@ from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
 from dsbuilds.sandbox.untrusted_files import removed
 from dsbuilds.sources.source_archive import Times, archived
 from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.crate_lock import SOURCES
 from dsbuilds.toolchains.crates import crates_for
 from dsbuilds.toolchains.needs import Needs
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
@@ -160,8 +161,12 @@ class _Making:
             wanted=readable(facts_of(listing), order.tree.read, listing),
             times=Times(record=self.slot / "times"),
         )  # fmt: skip
-        locked = order.needs.crates is Crates.LOCKED
-        volumes = [(self._crates(progress), "/build/crates", "ro")] if locked else []
+        volumes = []
+        if order.needs.crates is Crates.LOCKED:
+            crates = self._crates(progress)
+            volumes.append((crates, "/build/crates", "ro"))
+            if (crates / SOURCES).exists():  # where cargo looks above the source
+                volumes.append((crates / SOURCES, "/.cargo/config.toml", "ro"))
         at = Workshop(
             engine=self.engine, deadline=Deadline.after(order.limits.time_s), log=self.log
         )
