@@ -21,6 +21,7 @@ from dsimages.build_failure import fault
 REPOSITORY = "localhost/dsbisect"
 WORK = "dsbisect-work-"
 DRAFT = "draft"
+MEMORY = "4g"  # of what packages run when they are installed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +88,9 @@ def build_argv(
 ) -> list[str]:
     """Spell one ``buildah build``; pure, so that a test can read it."""
     labels = [f"--label={name}={value}" for name, value in recipe.labels.items()]
+    memory = ["--memory", MEMORY] if engine.limits_memory else []
     return [
-        "build", *engine.build_flags, "--network", recipe.network, "--pull=never",
+        "build", *engine.build_flags, *memory, "--network", recipe.network, "--pull=never",
         "--security-opt", "label=disable", *labels,
         "--build-arg", f"BASE={base}", "--tag", recipe.reference,
         "--file", str(containerfile), str(context),

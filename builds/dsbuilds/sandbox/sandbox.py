@@ -70,10 +70,10 @@ def options(
     return Options(
         network=network,
         memory=memory,
+        processes=limits.processes,
         volumes=volumes,
         extra=(
             "--read-only", "--read-only-tmpfs=false", "--tmpfs", TEMPORARY,
-            "--pids-limit", str(limits.processes),
             *(("--memory-swap", limits.memory) if memory else ()),
         ),
     )  # fmt: skip

@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -45,6 +44,10 @@ done
 """
 EXEC_LIMIT_S = 300.0
 TAIL_BYTES = 1 << 18
+TAIL_LIMIT_S = 60.0
+# Of tar's format: where a header has the kind and the size of what follows it.
+TAR_BLOCK, TAR_SIZE, TAR_KIND = 512, 124, 156
+TAR_FILE, TAR_ABOUT = (b"0", b"\0"), (b"x", b"g")
 KILLED = 128 + signal.SIGKILL
 
 
@@ -55,7 +58,8 @@ class Options:
     network: str | None = "none"  # None: podman's default one
     user: str | None = None
     cpus: tuple[int, ...] = ()
-    memory: str | None = None
+    memory: str | None = "4g"  # None: as much as there is
+    processes: int = 4096
     shm: str | None = None
     capabilities: tuple[str, ...] = ()
     volumes: tuple[tuple[Path, str, str], ...] = ()
@@ -172,15 +176,12 @@ class Container:
 
     def tail(self, path: str, lines: int = 40) -> str:
         """The end of a file inside, also when the container has ended; empty if there is none."""
-        with tempfile.TemporaryDirectory(prefix="dsb-log-") as folder:
-            copied = Path(folder) / "file"
-            done = self.engine.podman("cp", f"{self.name}:{path}", str(copied))
-            # The measured program wrote it: it may contain anything, of any size.
-            if not done.ok or copied.is_symlink() or not copied.is_file():
-                return ""
-            with copied.open("rb") as stream:
-                stream.seek(max(0, copied.stat().st_size - TAIL_BYTES))
-                text = plain(stream.read().decode(errors="replace"))
+        # The measured program wrote it: it may contain anything, of any size.
+        done = self.engine.podman(
+            "cp", f"{self.name}:{path}", "-",
+            deadline=Deadline.after(TAIL_LIMIT_S), keep_bytes=TAIL_BYTES,
+        )  # fmt: skip
+        text = plain(_file_in(done.stdout).rstrip("\0").replace("\0", "")) if done.ok else ""
         return "\n".join(text.splitlines()[-lines:])
 
     def copy_out(self, folder: str, target: Path) -> bool:
@@ -200,6 +201,17 @@ class Container:
         )
 
 
+def _file_in(archive: str) -> str:
+    """The content of the one regular file of a tar archive that was decoded as text."""
+    blocks, at = archive.encode(errors="replace"), 0
+    while blocks[at + TAR_KIND : at + TAR_KIND + 1] in TAR_ABOUT:
+        size = re.match(rb"[0-7]{1,11}", blocks[at + TAR_SIZE : at + TAR_SIZE + 11])
+        at += TAR_BLOCK + -(-int(size[0] if size else b"0", 8) // TAR_BLOCK) * TAR_BLOCK
+    if blocks[at + TAR_KIND : at + TAR_KIND + 1] not in TAR_FILE:
+        return ""
+    return blocks[at + TAR_BLOCK :].decode(errors="replace")
+
+
 def run_argv(
     image: str, name: str, options: Options, command: tuple[str, ...], *, detached: bool = True
 ) -> list[str]:
@@ -215,6 +227,7 @@ def run_argv(
     flags += ["--user", options.user] if options.user else []
     flags += ["--cpuset-cpus", ",".join(map(str, options.cpus))] if options.cpus else []
     flags += ["--memory", options.memory] if options.memory else []
+    flags += ["--pids-limit", str(options.processes)]
     flags += ["--shm-size", options.shm] if options.shm else []
     for source, target, mode in options.volumes:
         flags += ["--volume", f"{source}:{target}:{mode}"]
@@ -240,7 +253,7 @@ def finished(
 ) -> Completed:
     """Run a container to its end; it is removed, also when it is cut short."""
     name, ended = fresh_name(purpose), False
-    labelled = replace(options, labels=(*options.labels, (KEPT, "0")))
+    labelled = _labelled(engine, options, keep=False)
     try:
         done = engine.podman(
             *run_argv(image, name, labelled, command, detached=False),
@@ -251,6 +264,15 @@ def finished(
         if not ended:
             remove(engine, name)
     return done
+
+
+def _labelled(engine: Engine, options: Options, *, keep: bool) -> Options:
+    """With what this engine can limit; a limit that it ignores would only be claimed."""
+    return replace(
+        options,
+        labels=(*options.labels, (KEPT, str(int(keep)))),
+        memory=options.memory if engine.limits_memory else None,
+    )
 
 
 @contextmanager
@@ -266,7 +288,7 @@ def running(
     """Start a container and remove it at the end, even when the start fails half-way."""
     name = fresh_name(purpose)
     asked = options or Options()
-    labelled = replace(asked, labels=(*asked.labels, (KEPT, str(int(keep)))))
+    labelled = _labelled(engine, asked, keep=keep)
     try:
         done = engine.podman(
             *run_argv(image, name, labelled, command),
