@@ -30,7 +30,7 @@ def test_a_client_s_job_lies_where_no_server_can_write(
         assert (job / "ca.crt").read_text() == "its CA"
         assert command[-1] == f"{inside}/job.json"
         assert mode == "ro"
-        return SimpleNamespace(ok=True, stdout="", __str__=str)
+        return SimpleNamespace(ok=True, timed_out=False, stdout="", __str__=str)
 
     monkeypatch.setattr(module, "finished", finished)
     monkeypatch.setattr(module, "answers_in", lambda _: ("one",))

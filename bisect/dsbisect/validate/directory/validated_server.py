@@ -161,6 +161,12 @@ class ValidatedServer:
                 purpose="validate-client", limit_s=CLIENT_LIMIT_S, options=options,
             )  # fmt: skip
         self.box.note(str(done))
+        if done.timed_out:
+            raise InstanceError(
+                f"the server kept its LDAP client for {CLIENT_LIMIT_S:.0f} s",
+                hint="the log has what the client asked",
+                log=self.box.log,
+            )
         found = answers_in(done.stdout)
         if not done.ok or not found:
             raise EngineError(
