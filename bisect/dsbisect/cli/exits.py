@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from dsharness.credentials import without_credentials
 from dsharness.errors import DsbisectError, ExitCode
 from dsharness.paths import logs_home
+from dsharness.process.command import owners_alone
 from dsharness.process.stop_request import forget_request, keep_request
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -99,7 +100,8 @@ def _defect() -> str:
     path = logs_home() / "defect.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(trace, encoding="utf-8")
+        with open(path, "w", encoding="utf-8", opener=owners_alone) as stream:
+            stream.write(trace)
     except OSError as error:
         return f"{message}\n  log: cannot be written: {error}\n  next: please report it\n{trace}"
     return f"{message}\n  log: {path}\n  next: please report it"
