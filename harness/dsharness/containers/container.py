@@ -160,6 +160,13 @@ class Container:
             killed=now.get("ExitCode") == KILLED and not now.get("OOMKilled", False),
         )
 
+    def neighbour(self) -> Container:
+        """The container whose network namespace it is in; itself unless that is another one's."""
+        form = ("--format", "{{.HostConfig.NetworkMode}}")
+        found = self.engine.podman("container", "inspect", *form, self.name).stdout.strip()
+        kind, _, name = found.partition(":")
+        return replace(self, name=name) if kind == "container" and name else self
+
     def move(self, cpus: tuple[int, ...]) -> None:
         """Let its processes run on these CPUs only."""
         wanted = ",".join(map(str, cpus))

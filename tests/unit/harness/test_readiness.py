@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from dsharness.containers.container import State
-from dsharness.errors import EngineError, InstanceError
+from dsharness.errors import EngineError, InstanceError, PortTakenError
 from dsharness.measure import instance
+from dsharness.process.command import Completed
 from dsharness.systems import side_process
 from dsharness.systems.contract import SHARED_FOLDER, Endpoint
 from dsharness.systems.ldap.dirsrv import Dirsrv
@@ -124,6 +125,29 @@ def test_a_server_without_an_end_to_its_words_is_read_at_their_end(
         stream.write(b"\nthe end\x1b[2J\n")
     with pytest.raises(InstanceError, match="its last output: the end\n"):
         wait_until_ready(box, tmp_path, Dirsrv())
+
+
+TCP = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:0D3D 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  0  0 1 1 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("sockets", "taken"),
+    [(TCP.format(state="0A"), True), (TCP.format(state="06"), False), ("", False),
+     (TCP.format(state="0A").replace(":0D3D", ":1D3D"), False)],
+)  # fmt: skip
+def test_a_port_is_taken_if_something_listens_there(
+    box: Any, tmp_path: Path, sockets: str, taken: bool
+) -> None:
+    """Whatever a server says of it."""
+    box.neighbour = lambda: box
+    box.execute = lambda *_, **__: Completed(argv=(), status=0, stdout=sockets, stderr="")
+    side_process.start(box, "sh", "-c", "echo 'bind: Address already in use'; exit 1")
+    with pytest.raises(PortTakenError if taken else InstanceError) as caught:
+        wait_until_ready(box, tmp_path, Dirsrv())
+    assert ("port 3389 is taken" in caught.value.message) is taken
 
 
 def test_what_fails_because_the_server_ended_is_told_in_its_words(box: Any, tmp_path: Path) -> None:
