@@ -6,13 +6,13 @@ import json
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dsharness.containers.engine import Engine, last_line
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.containers.ownership import owner_tag
 from dsharness.errors import EngineError
 from dsharness.process.deadline import Deadline
@@ -65,7 +65,7 @@ def build(workshop: Workshop, recipe: Recipe) -> None:
     """
     work = own_name(WORK)
     alias = f"{REPOSITORY}/{work}"
-    with tempfile.TemporaryDirectory(prefix="dsbisect-build-") as folder:
+    with scratch_folder("build") as folder:
         containerfile = Path(folder) / "Containerfile"
         containerfile.write_text(recipe.text, encoding="utf-8")
         context = recipe.context or Path(folder) / "context"
