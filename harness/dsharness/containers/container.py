@@ -115,9 +115,17 @@ class Container:
         if done.timed_out:
             raise DeadlineError(f"{what}: {command[0]} timed out", log=self.log)
         if not done.ok:
-            kind = EngineError if done.status == PODMAN_FAILED else InstanceError
+            engines = done.status == PODMAN_FAILED and not self._executes()
+            kind = EngineError if engines else InstanceError
             raise kind(f"{what}: {last_line(done)}", log=self.log)
         return done.stdout
+
+    def _executes(self) -> bool:
+        """Whether podman starts commands inside: one that a package brought may end with 125 too.
+
+        Nothing inside can have a name that is made up now, so podman itself has to say so.
+        """
+        return self.execute(fresh_name("none"), limit_s=ASK_LIMIT_S).status in NO_COMMAND
 
     def start(self, *command: str) -> None:
         """Leave a command running inside."""

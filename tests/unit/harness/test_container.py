@@ -16,7 +16,7 @@ import pytest
 from dsharness.containers.container import Container, Options, finished, run_argv, running
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import KEPT, OWNER, found, owner_tag, reap
-from dsharness.errors import EngineError, ImageError
+from dsharness.errors import EngineError, ImageError, InstanceError
 
 ROOT = Path(__file__).parents[3]
 ENGINE = Engine(
@@ -32,6 +32,7 @@ PODMAN = """#!/bin/sh
 echo "$*" >>"$CALLS"
 case "$1" in
 cp) cd "$COPIES_IN" && set -- && eval "$COPIES" && exec tar -c "$@" f;;
+exec) case "$3" in dsbisect-none-*) exit "$UNKNOWN";; *) echo no >&2; exit 125;; esac;;
 ps) cat "$LISTED";;
 run) [ -z "$ENDS" ] || exit "$ENDS"; [ -z "$REFUSES" ] || { echo "$REFUSES" >&2; exit 125; };;
 esac
@@ -243,3 +244,14 @@ def test_what_the_engine_cannot_limit_is_not_claimed(podman: Path, limits: bool)
     finished(engine, "image", "true", purpose="t", limit_s=9, options=Options())
     runs = [line for line in (podman / "calls").read_text().splitlines() if line.startswith("run")]
     assert [("--memory 4g" in line) for line in runs] == [limits, limits]
+
+
+@pytest.mark.parametrize(
+    ("unknown", "kind"), [("127", InstanceError), ("126", InstanceError), ("125", EngineError)]
+)
+def test_a_command_inside_cannot_end_as_if_podman_had_failed(
+    podman: Path, monkeypatch: pytest.MonkeyPatch, unknown: str, kind: type[Exception]
+) -> None:
+    monkeypatch.setenv("UNKNOWN", unknown)
+    with pytest.raises(kind, match="make it: no"):
+        Container(engine=ENGINE, name="box", log=podman / "log").must("dscreate", what="make it")
