@@ -6,7 +6,7 @@ INTEGRATION := $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reo
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
 
 .PHONY: setup
 setup: ## install what running the lab needs, and make .venv
@@ -21,9 +21,14 @@ reproduce: setup ## measure the default rows; the last line is the report's path
 	@$(BIN)/dsbisect reproduce
 
 .PHONY: test
-test: develop ## set up, then run every check and test, as CI does
+test: develop ## set up, then the checks and the tests that each change needs, as CI does
 	@$(MAKE) --jobs=2 --output-sync=target check
-	@$(INTEGRATION)
+	@$(INTEGRATION) -m "not whole"
+
+.PHONY: test-all
+test-all: develop ## the same with every test there is: before a change of many parts lands
+	@$(MAKE) --jobs=2 --output-sync=target check
+	@$(INTEGRATION) --durations=15
 
 .PHONY: check
 check: lint types unit ## what takes seconds: run it before each commit
@@ -83,6 +88,10 @@ bench-faults: develop ## 60 random kills over real searches; BENCH="--rows 5 --c
 bench-search: develop ## the search against its peers, into docs/; BENCH=--quick for a glance
 	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --group bench
 	@$(BIN)/python -m benchmarks.search $(BENCH)
+
+.PHONY: bench-upstream
+bench-upstream: develop ## known answers in a clone of 389-ds-base: REPO=PATH; BENCH="--only leak"
+	@$(BIN)/python benchmarks/upstream.py "$(REPO)" $(BENCH)
 
 .PHONY: schema
 schema: develop ## write the JSON Schema that editors use for matrix.yaml

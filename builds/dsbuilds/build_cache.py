@@ -44,9 +44,13 @@ def find(key: str) -> Build | None:
 def remember_failure(key: str, error: UnbuildableError) -> None:
     """Keep why it cannot be built."""
     log = str(error.log) if error.log else ""
-    toolchain = error.toolchain_may_be_wrong
-    text = json.dumps({"message": error.message, "log": log, "toolchain": toolchain})
-    atomic_write(builds_home() / f"{key}.failed", text)
+    kept = {
+        "message": error.message,
+        "log": log,
+        "toolchain": error.toolchain_may_be_wrong,
+        "compiler": error.compiler_may_be_wrong,
+    }
+    atomic_write(builds_home() / f"{key}.failed", json.dumps(kept))
 
 
 def refuse_known_failure(key: str) -> None:
@@ -62,6 +66,7 @@ def refuse_known_failure(key: str) -> None:
         log=Path(known["log"]) if known["log"] else None,
     )
     error.toolchain_may_be_wrong = known.get("toolchain", False)
+    error.compiler_may_be_wrong = known.get("compiler", False)
     raise error
 
 

@@ -12,34 +12,43 @@ class UnbuildableError(BuildError):
     """What does not build; says whether another time or another toolchain may help."""
 
     lasting = True
-    toolchain_may_be_wrong = False
+    toolchain_may_be_wrong = False  # for this source alone
+    compiler_may_be_wrong = False  # for it and its neighbours, where nothing else is known
 
 
+# What cargo says of a rustc or a cargo that is too old, for the whole source or for one crate.
+NEWER = (
+    r"cannot be built because it requires rustc|rustc \S+ is not supported by"
+    r"|requires rustc [0-9.]+|feature `edition\d+` is required|older than the `\d+` edition"
+    r"|lock file version \S+ (?:requires|was found)"
+)
 # The first line that matches is the cause; what follows is mostly its consequence.
 CAUSES = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
         r"^.*: fatal error: .*$",
         r"^[^\s:]+:\d+(?::\d+)?: error: .*$",
+        rf"^.*(?:{NEWER}).*$",
         r"^error: failed to run custom build command for `(?!\S+ v\S+ \(/build/source).*$",
         r"^(error: )? *(the lock file \S+ needs to be updated).*$",
         r"^error(\[E\d+\])?: (?!could not compile|failed to (run custom|sync)|aborting due).*$",
         r"^configure(\.ac)?(:\d+)?: error: .*$",
         r"^.*undefined reference to .*$",
+        r"^.*\bld: cannot find .*$",
         r"^make(\[\d+\])?: \*\*\* No rule to make target .*$",
         r"^.*(Read-only file system|Permission denied|Connection refused|File too large).*$",
         r"^.*(failure in name resolution|Could not resolve host|Network is unreachable).*$",
         r"^.*(Killed|Cannot allocate memory|virtual memory exhausted|Out of memory).*$",
         r"^.*: (command not found|not found)$",
+        r"^error: (?!aborting due).*$",  # of cargo, where rustc gave no better one
     )
 )
 STAGE = re.compile(r"^dsbisect-stage\t(\w+)$", re.MULTILINE)
 # Before make, it is the toolchain that does not fit rather than the commit that is broken.
 SURROUNDINGS = frozenset({"autoreconf", "configure"})
-LAYING_OUT = "lay"  # of the source, and of what an earlier build left
 CRATES = re.compile(
-    r"no matching package|failed to select a version|lock file version"
-    r"|rustc [0-9.]+ is not supported|requires rustc [0-9.]+|lock file .* needs to be updated"
+    rf"{NEWER}|no matching package|failed to select a version|lock file version"
+    r"|lock file .* needs to be updated|failed to parse manifest at `/build/(crates|vendored)/"
     r"|failed to run custom build command for `(?!\S+ v\S+ \(/build/source)"
     r"|^ *--> /build/(crates|vendored)/|^ *--> /usr/share/cargo/registry/",
     re.IGNORECASE | re.MULTILINE,
@@ -51,9 +60,10 @@ UNFIT = re.compile(
     r"|lock file .* needs to be updated|not found in registry|HTTP 40[34]|response code:? 40[34]",
     re.IGNORECASE,
 )
-STALE = re.compile(
-    r"No rule to make target|undefined reference|file format not recognized|file truncated"
-    r"|multiple definition|can't find crate|No such file or directory"
+COMPILER = re.compile(
+    r"^[^\s:]+\.(c|h|cpp|cc)\b[^\s:]*:\d+(:\d+)?: (fatal )?error: "
+    r"|\bld: cannot find -l|^error(\[E\d+\])?: .*\n *--> ",
+    re.MULTILINE,
 )
 PASSING = re.compile(
     r"Killed|Cannot allocate memory|virtual memory exhausted|No space left|Disk quota exceeded"
@@ -83,7 +93,7 @@ def cause_of(output: str) -> str:
     for cause in CAUSES:
         found = cause.search(output)
         if found is not None:
-            return found[0].strip()[:300]
+            return _whole(output, found)[:300]
     if re.search(r"\bError 153$", output, re.MULTILINE):  # 128 and SIGXFSZ
         return "a file grew beyond the limit (File too large)"
     failed = re.search(r"^make(\[\d+\])?: \*\*\* .*$", output, re.MULTILINE)
@@ -93,14 +103,25 @@ def cause_of(output: str) -> str:
     return lines[-1].strip()[:300] if lines else "no output"
 
 
+def _whole(output: str, found: re.Match[str]) -> str:
+    """A line; one that ends with a colon says what in the next."""
+    line = found[0].strip()
+    following = output[found.end() :].strip().partition("\n")[0].strip()
+    return f"{line} {following}" if line.endswith(":") and following else line
+
+
 def may_be_the_toolchain(output: str) -> bool:
     """Whether another toolchain might build the same tree."""
     return stage_of(output) in SURROUNDINGS or CRATES.search(output) is not None
 
 
-def may_be_stale(output: str) -> bool:
-    """Whether what an earlier build left in the folder may be the cause."""
-    return bool(STALE.search(output)) or stage_of(output) in {*SURROUNDINGS, LAYING_OUT}
+def may_be_the_compiler(output: str) -> bool:
+    """Whether another age of compiler and libraries might take it, so far as its words tell.
+
+    A commit that is broken in itself says the same: one that fails is no reason to change the
+    toolchain, but the end of a range is.
+    """
+    return may_be_the_toolchain(output) or COMPILER.search(output) is not None
 
 
 def unfetched(output: str, origin: str, log: Path) -> DsbisectError:

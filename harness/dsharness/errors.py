@@ -35,6 +35,7 @@ class ExitCode(IntEnum):
     BUSY = 18  # another process works on the same search
     UNTRUSTED = 19  # an attestation does not hold
     INCONCLUSIVE = 20  # measured, but no verdict can be given
+    SURROUNDINGS = 21  # candidates fail alike: what they have in common is at fault
     INTERRUPTED = 130  # Ctrl-C; the store is intact and the next run resumes
 
 
@@ -160,12 +161,10 @@ class InconclusiveError(DsbisectError):
     exit_code = ExitCode.INCONCLUSIVE
 
 
-class SystematicError(DsbisectError):
-    """Candidates in a row fail in the same way; ends with the exit code of that failure."""
+class SystematicError(SurroundingsError):
+    """Both ends of a range, or candidates in a row, fail in the same way."""
 
-    def __init__(self, message: str, *, hint: str, of: DsbisectError) -> None:
-        super().__init__(message, hint=hint, log=of.log)
-        self.exit_code = of.exit_code
+    exit_code = ExitCode.SURROUNDINGS
 
 
 class StoppedError(DsbisectError):

@@ -42,10 +42,7 @@ def build_image(
     )
 
     def find() -> Image | None:
-        found = find_image(engine, matrix, row)
-        if found is not None:
-            on_progress("image exists already")
-        return found
+        return find_image(engine, matrix, row)
 
     def make() -> Image:
         remove_leftovers(engine)
@@ -68,20 +65,26 @@ def build_images(
     no_cache: bool = False,
     on_progress: Callable[[str, str], None],
 ) -> dict[str, Image | DsbisectError]:
-    """Every row's image or why there is none, two at a time; one failure stops no other row."""
+    """Every row's image or why there is none, two at a time; one failure stops no other row.
+
+    What needs no work is said too.
+    """
     asked = list(rows)
     made: dict[str, Image | DsbisectError] = {}
     pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="image")
 
     def build_one(row: Row) -> Image:
-        return build_image(
-            engine,
-            matrix,
-            row,
-            relock=relock,
-            no_cache=no_cache,
-            on_progress=lambda what: on_progress(row.id, what),
-        )
+        worked = False
+
+        def show(what: str) -> None:
+            nonlocal worked
+            worked = True
+            on_progress(row.id, what)
+
+        image = build_image(engine, matrix, row, relock=relock, no_cache=no_cache, on_progress=show)
+        if not worked:
+            on_progress(row.id, "image exists already")
+        return image
 
     try:
         work = {pool.submit(build_one, row): row.id for row in asked}

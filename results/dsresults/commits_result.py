@@ -8,7 +8,9 @@ from typing import Literal, assert_never
 from pydantic import Field
 
 from dsbuilds.history.culprit import Suspect
-from dsharness.model import NO_DIFFERENCE, Boundary, Provenance, Shown, Value
+from dsharness.measure.metrics import METRICS
+from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Provenance, Shown, Value
+from dsresults.number_text import duration
 
 
 class Comparison(Value):
@@ -20,16 +22,28 @@ class Comparison(Value):
     outcome: Literal["slower", "faster", "none", "unknown", "impossible"]
     effect: float | None = None
     interval: tuple[float, float] | None = None
+    how: str = Field(
+        default="", description="how its source was made, where more was needed than to merge"
+    )
     note: str = ""
     confirms: bool | None = Field(
         default=None, description="whether it supports the culprit; None: no evidence"
     )
     builds: tuple[Provenance, ...] = ()
+    metric: str = Field(default=DECIDER, description="by which it was decided")
 
     @property
     def outcome_text(self) -> str:
-        """The outcome for readers."""
-        return {"none": NO_DIFFERENCE, "impossible": "not possible"}.get(self.outcome, self.outcome)
+        """The outcome for readers, in the words of its metric."""
+        known = {"none": NO_DIFFERENCE, "impossible": "not possible", "unknown": "unknown"}
+        return known.get(self.outcome) or METRICS[self.metric].words.said(self.outcome, self.size)
+
+    @property
+    def size(self) -> str:
+        """``5.40 times``; empty where no difference was measured."""
+        if self.effect is None or self.outcome not in {"slower", "faster"}:
+            return ""
+        return f"{self.effect:.2f} times"
 
 
 class EqualCommits(Value):
@@ -70,20 +84,43 @@ class Culprit(Value):
     suspects: tuple[Suspect, ...]
     proof: tuple[Comparison, ...] = ()
     executed: ExecutedCode | None = None
+    only_in_good: bool = Field(
+        default=False, description="made after the branches have parted: good has it, bad does not"
+    )
     backports: tuple[Comparison, ...] = Field(
         default=(), description="the same change on other branches, measured there"
     )
 
     @property
     def executed_text(self) -> str | None:
-        """Whether its code ran, in a sentence; None if nobody asked."""
+        """Whether its code ran, in a sentence; None if nobody asked or it cannot be told."""
         return None if self.executed is None else executed_text(self.executed)
+
+    @property
+    def made_it(self) -> str:
+        """What it did: ``made it slower``, ``changed it so that it grows less``."""
+        words = METRICS[self.boundary.metric].words
+        said = words.said(self.boundary.direction)
+        return f"changed it so that it {said}" if words.verb else f"made it {said}"
 
     @property
     def proved(self) -> bool | None:
         """Whether every comparison supports it; None if nothing could be compared."""
         votes = [each.confirms for each in self.proof if each.confirms is not None]
         return all(votes) if votes else None
+
+
+class TimeSpent(Value):
+    """Where the time of one command went: each second counts once."""
+
+    builds_s: float = Field(description="making images, sources built and recalled among them")
+    fills_s: float = Field(description="filling directories, and starting their servers")
+    runs_s: float = Field(description="measuring")
+    rest_s: float = Field(description="all else: the search itself, git, waiting for other labs")
+    named_s: float = Field(description="until the answer of the search stood")
+    proved_s: float | None = Field(
+        default=None, description="until it was proved; None: there was nothing to prove"
+    )
 
 
 class CommitFindings(Value):
@@ -93,6 +130,9 @@ class CommitFindings(Value):
     repository: Shown
     good: str
     bad: str
+    project: str = Field(default="", description="what its releases are called")
+    good_name: str = Field(default="", description="the nearest release or branch: 3.1.1")
+    bad_name: str = ""
     workload: str
     settings: str
     commits: int = Field(description="in the range, whatever they change")
@@ -104,13 +144,42 @@ class CommitFindings(Value):
     builds: int = 0
     samples: int = 0
     seconds: float = 0.0
+    spent: TimeSpent | None = None
+
+    @property
+    def spent_text(self) -> str | None:
+        """Where the time went, on a line."""
+        return None if self.spent is None else spent_text(self, self.spent)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """How good and bad are called: by the nearest release, or by the hash."""
+        return self.good_name or self.good[:SHORT], self.bad_name or self.bad[:SHORT]
+
+    @property
+    def title(self) -> str:
+        """``NAME 3.1.1 to 3.1.2``."""
+        project = self.project or self.repository.rstrip("/").rpartition("/")[2]
+        return f"{project} {' to '.join(self.ends)}"
+
+    @property
+    def equal_text(self) -> str:
+        """How many commits were not built, since they make the same server as another one."""
+        spared = sum(len(each.commits) - 1 for each in self.equal)
+        verb = "make" if spared > 1 else "makes"
+        return f"{_counted(spared, 'commit')} {verb} the same server as the one before"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 FUNCTIONS_SHOWN = 5
+SHORT = 12  # digits of a hash
 
 
-def executed_text(code: ExecutedCode) -> str:
-    """The answer in a sentence, for the page and the terminal."""
+def executed_text(code: ExecutedCode) -> str | None:
+    """The answer in a sentence, for the page and the terminal; None where there is none."""
     match code.outcome:
         case "ran":
             ran = sorted((each for each in code.functions if each.calls), key=_often, reverse=True)
@@ -126,9 +195,25 @@ def executed_text(code: ExecutedCode) -> str:
                 f"code layout, not of the change ({what})"
             )
         case "unknown":
-            return f"cannot tell whether what it changes ran: {code.note}"
+            return None
         case _:
             assert_never(code.outcome)
+
+
+def spent_text(findings: CommitFindings, spent: TimeSpent) -> str:
+    """The sum, its parts with their numbers, and when the answer stood."""
+    parts = (
+        f"builds {duration(spent.builds_s)} ({findings.builds})",
+        f"fills {duration(spent.fills_s)}",
+        f"runs {duration(spent.runs_s)} ({findings.samples})",
+        f"rest {duration(spent.rest_s)}",
+    )
+    stood = "named" if findings.culprits else "answered"
+    moments = f"{stood} after {duration(spent.named_s)}"
+    if spent.proved_s is not None:
+        proved = "proved" if all(each.proved for each in findings.culprits) else "proof ended"
+        moments += f", {proved} after {duration(spent.proved_s)}"
+    return f"{duration(findings.seconds)}: {', '.join(parts)}; {moments}"
 
 
 def _often(each: FunctionRuns) -> tuple[int, int]:

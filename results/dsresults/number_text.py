@@ -43,6 +43,15 @@ def figure(metric: Metric, value: float) -> str:
     return significant(value) + unit
 
 
+def duration(seconds: float) -> str:
+    """Time in its two largest units: 50 s, 1 min 20 s, 2 h 5 min."""
+    whole_s = round(seconds)
+    minutes, rest_s = divmod(whole_s, 60)
+    hours, rest_min = divmod(minutes, 60)
+    parts = ((hours, "h"), (rest_min, "min")) if hours else ((minutes, "min"), (rest_s, "s"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+
+
 def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 

@@ -52,10 +52,21 @@ WorkloadId = Annotated[
 
 
 def bisect_commits(  # noqa: PLR0913 - each is an option
+    between: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="GOOD..BAD", help="Both ends as one word, instead of --good and --bad."
+        ),
+    ] = None,
     *,
     repo: Repo,
-    good: Annotated[str, typer.Option("--good", help="A revision that is fast.")],
-    bad: Annotated[str, typer.Option("--bad", help="A later revision that is slow.")],
+    good: Annotated[
+        str | None, typer.Option("--good", help="A revision that is fast.", show_default=False)
+    ] = None,
+    bad: Annotated[
+        str | None,
+        typer.Option("--bad", help="A revision that is slow, later or on another branch."),
+    ] = None,
     workload: WorkloadId = None,
     settings_id: SettingsId = "default",
     first_parent: Annotated[
@@ -124,8 +135,12 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
 ) -> None:
     """Find the commit that made the server slow, and prove it.
 
-    Example: dsbisect bisect commits --repo ~/src/server --good v2.0.16 --bad v2.0.17
-    --workload bind-one
+    An end is any revision of git's (a tag, a branch, HEAD~3), or a release such as 2.0.16.
+    If neither end leads to the other, both sides are looked at.
+
+    Example: dsbisect bisect commits 2.0.16..2.0.17 --repo ~/src/server --workload bind-one
+
+    Example: dsbisect bisect commits --repo . --good v2.0.16 --bad HEAD
     """
     from dsbisect.cli.progress_json import Events
     from dsbisect.cli.progress_terminal import Watch
@@ -145,14 +160,15 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         max_hours=max_hours, smallest_pct=smallest,
         expected_pct=expected, inside=inside, every=every, scatter_pct=scatter,
     )  # fmt: skip
+    first, last = _ends(between, good, bad)
     checked = load_matrix(matrix, folder=False)
     ask = Ask(
         matrix=checked,
         workload=find_workload(checked, workload or checked.defaults.workloads[0]),
         settings=find_settings(checked, settings_id),
         repository=repo,
-        good=good,
-        bad=bad,
+        good=first,
+        bad=last,
         first_parent=first_parent,
         paths=tuple(paths or ()),
         fixes=tuple(fix or ()),
@@ -177,6 +193,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     place = Store.open(store, folder=outside(repo))
     with place as opened, Events() if events else Watch() as watch:
         watch.note(expected_text(forecast).splitlines()[0])
+        for note in scope.notes:
+            watch.note(f"note: {note}")
         outcome = run_commits(
             ask, scope, engine=engine, store=opened, watcher=watch, options=options
         )
@@ -187,3 +205,23 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     contradicted = any(culprit.proved is False for culprit in findings.culprits)
     if contradicted or findings.whole.direction == "unknown":
         raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _ends(between: str | None, good: str | None, bad: str | None) -> tuple[str, str]:
+    """Where the search begins and ends, however it was spelled."""
+    from dsbuilds.history.revision import ends_of
+    from dsharness.errors import UsageError
+
+    if between is not None:
+        if good is not None or bad is not None:
+            raise UsageError(
+                f"{between} and --{'bad' if good is None else 'good'}: one of them is too much",
+                hint="name a range GOOD..BAD, or --good and --bad",
+            )
+        return ends_of(between)
+    if good is None or bad is None:
+        raise UsageError(
+            f"no {'--good' if good is None else '--bad'} is given",
+            hint="name a range GOOD..BAD, or --good and --bad; HEAD is what is checked out",
+        )
+    return good, bad

@@ -12,8 +12,10 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from dsbisect.search.question import Measure, Outlook, Question, Share
+from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS, RATE
 from dsharness.model import Boundary, Campaign, Sample
 
@@ -35,6 +37,7 @@ class Watch:
             console=self._console,
         )
         self._outlook: Outlook | None = None
+        self._stages: dict[str, Stage] = {}  # of what is being built
         self._live = Live(
             get_renderable=self._shown, console=self._console, transient=True, refresh_per_second=4
         )
@@ -70,6 +73,10 @@ class Watch:
         self._say(f"preparing {len(rows)} {noun}: {', '.join(rows)} ({cold} if nothing is cached)")
 
     def preparing(self, row: str, what: str) -> None:
+        self._stages.pop(row, None)
+        if isinstance(what, Stage) and self._console.is_terminal:
+            self._stages[row] = what
+            return
         self._say(f"[bold]{escape(row)}[/]: {escape(what)}")
 
     def prepared(self, row: str) -> None:
@@ -79,6 +86,7 @@ class Watch:
         self._ended(row, "[bold yellow]failed[/]", f": {escape(why)}")
 
     def _ended(self, row: str, how: str, why: str) -> None:
+        self._stages.pop(row, None)
         self._prepared += 1
         each = self._elapsed / self._prepared
         left = spell_left((self._rows - self._prepared) * each)
@@ -129,8 +137,12 @@ class Watch:
         self._say(f"[bold green]{boundary.workload_id}[/]: {escape(boundary.summary)}")
 
     def _shown(self) -> RenderableType:
-        """What is shown below the lines: the probabilities, and the bar."""
-        parts = [as_table(self._outlook)] if self._outlook else []
+        """What is shown below the lines: the probabilities, what is built, and the bar."""
+        parts: list[RenderableType] = [as_table(self._outlook)] if self._outlook else []
+        parts += [
+            Text(f"{row}: {stage.now() or stage}", overflow="ellipsis", no_wrap=True)
+            for row, stage in tuple(self._stages.items())
+        ]
         return Group(*parts, self._bar)
 
     @property

@@ -1,10 +1,12 @@
-"""`build survey`: which of a repository's tags can be built, started and measured."""
+"""`build survey`: which of a repository's commits can be built, started and measured."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,103 +14,235 @@ import typer
 from dsbisect.cli.common_options import AsJson, OutsideMatrix
 
 if TYPE_CHECKING:
-    from dsbisect.survey.build_result import TagResult
+    from dsbisect.survey.build_result import SourceResult
 
-
-HEAD = ("tag", "toolchain", "built", "starts", "binds", "minutes", "why not")
+HEARTBEAT_S = 60.0
+MANY = 20  # sources take a second or more to read
+SEEDS = 1_000_000
 
 
 class Progress:
-    """Prints on standard error what is tried, and how long the rest will take."""
+    """Prints on standard error each line when it is known, and once a minute what is tried."""
 
     def __init__(self) -> None:
-        self._begun = time.monotonic()
-        self._new = self._done = 0
+        self._begun = self._said = time.monotonic()
+        self._ended: list[float] = []
+        self._new = 0
+        self._trying: dict[tuple[str, str], str] = {}
+        self._widths: tuple[int, ...] = ()
+        self.note = ""  # on the sample
 
-    def begin(self, tags: int, known: int, new: int) -> None:
-        self._new = new
-        noun = "tag" if tags == 1 else "tags"
-        self._say(f"{tags} {noun}: {new} to try, {known} known already")
+    def reading(self, sources: int) -> None:
+        """What each needs is read from its files before the first is tried."""
+        if sources > MANY:
+            self._say(f"reading {sources} sources")
 
-    def trying(self, tag: str, toolchain: str, what: str) -> None:
-        self._say(f"{tag} ({toolchain}): {what}")
+    def begin(self, lines: Sequence[str], known: int, note: str) -> None:
+        from dsbisect.survey.survey_table import HEAD, aligned
 
-    def found(self, finding: TagResult) -> None:
-        from dsbisect.cli.progress_terminal import spell_left
+        self._new, self.note = len(lines) - known, note
+        # None is complete yet: wide enough for what most of them will say.
+        typical = ("", "debian-13", "optional-rust, pcre1", "", "", "", "PBKDF2-SHA512 with 100000")
+        widest = max((len(line) for line in lines), default=0)
+        self._widths = tuple(
+            max(len(word), len(usual), widest if at == 0 else 0)
+            for at, (word, usual) in enumerate(zip(HEAD, (*typical, "", "", ""), strict=True))
+        )
+        if note:
+            self._say(note)
+        noun = "line" if len(lines) == 1 else "lines"
+        self._say(f"{len(lines)} {noun}: {self._new} to try, {known} known already")
+        if self._new:
+            self._say(aligned(HEAD, self._widths))
+        self._ended.append(time.monotonic())
 
+    def trying(self, source: str, toolchain: str, what: str) -> None:
+        self._trying[source, toolchain] = what
+
+    def found(self, finding: SourceResult) -> None:
+        from dsbisect.survey.survey_table import aligned, row_of
+
+        for key in [key for key in self._trying if key[0] == finding.source]:
+            self._trying.pop(key, None)
         if finding.known:
             return
-        self._done += 1
-        each_s = (time.monotonic() - self._begun) / self._done
-        left = spell_left(max(0, self._new - self._done) * each_s)
-        outcome = finding.outcome
-        how = "it can be measured" if outcome.binds else outcome.why_not
-        self._say(
-            f"{finding.tag} ({finding.toolchain}): {how} ({self._done} of {self._new}, {left})"
+        self._ended.append(time.monotonic())
+        row = row_of(finding)
+        counted = f"({len(self._ended) - 1} of {self._new}{self._left})"
+        self._say(f"{aligned(row, self._widths)} {counted}")
+
+    def waiting(self) -> None:
+        if time.monotonic() - self._said < HEARTBEAT_S:
+            return
+        doing = (
+            f"{source} ({toolchain}): {what}"
+            for (source, toolchain), what in sorted(self._trying.copy().items())
         )
+        counted = f"{len(self._ended) - 1} of {self._new} done{self._left}"
+        self._say("; ".join([counted, *doing]))
+
+    @property
+    def _left(self) -> str:
+        from dsbisect.cli.progress_terminal import spell_left
+        from dsbisect.survey.survey_schedule import left_s
+
+        left = left_s(self._ended, self._new - len(self._ended) + 1, time.monotonic())
+        return "" if left is None else f", {spell_left(left)}"
 
     def _say(self, text: str) -> None:
-        typer.echo(f"{time.monotonic() - self._begun:5.0f} s {text}", err=True)
+        self._said = time.monotonic()
+        typer.echo(f"{self._said - self._begun:5.0f} s {text}", err=True)
 
 
-def survey(
+def survey(  # noqa: PLR0913 - each is an option
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WHAT]...",
+            help="Tags, revisions, patterns of tags, and A..B for all releases between two "
+            "versions. Default: all releases.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     repo: Annotated[str, typer.Option("--repo", help="Checkout, bare repository or URL.")],
-    tags: Annotated[
+    sample: Annotated[
+        int,
+        typer.Option(
+            "--sample", metavar="N", help="Draw N commits at random, too.", show_default=False
+        ),
+    ] = 0,
+    between: Annotated[
         str | None,
-        typer.Option("--tags", help="Only tags that match this pattern. Default: its releases."),
+        typer.Option(
+            "--between",
+            metavar="A..B",
+            help="Draw from these releases' histories. Default: all releases.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            help="Equal seeds draw equal commits. Default: any; it is printed.",
+            show_default=False,
+        ),
+    ] = None,
+    every_toolchain: Annotated[
+        bool,
+        typer.Option(
+            "--every-toolchain", help="Try all that fit, not only until the first one works."
+        ),
+    ] = False,
+    toolchain: Annotated[
+        str | None, typer.Option("--toolchain", help="Only this one, by id.", show_default=False)
+    ] = None,
+    plain: Annotated[
+        bool,
+        typer.Option(
+            "--plain/--no-plain",
+            help="Build what fails once more from nothing, with every file and no setting.",
+            show_default=False,
+        ),
+    ] = True,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            help="Sources at the same time: one builds, one starts. Default: half the CPUs.",
+            show_default=False,
+        ),
+    ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", help="Write the table to this file.", show_default=False),
+    ] = None,
+    knowledge: Annotated[
+        Path | None,
+        typer.Option(
+            "--knowledge",
+            help="Write which toolchains work for which versions: a product's seen_builds.yaml.",
+            show_default=False,
+        ),
     ] = None,
     matrix: OutsideMatrix = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build and start each tag with each toolchain that fits, and print what can be measured.
+    """Build and start commits, and print what can be measured, and why the others cannot.
 
+    Each is tried in the best toolchain that fits, and in the next where that fails.
     It continues where it was interrupted, and prints what it knows however it ends.
 
-    Example: dsbisect build survey --repo ~/src/server --tags 'v2.*'
-    """
-    from dsbisect.survey.tag_survey import Survey, run_survey
-    from dsharness.containers.engine_probe import detect
-    from dsharness.matrix import load_matrix
+    Example: dsbisect build survey --repo ~/src/server 'v2.*' v3.0..main
 
-    asked = Survey(matrix=load_matrix(matrix, folder=False), repository=repo, tags=tags)
-    findings: list[TagResult] = []
+    Example: dsbisect build survey --repo ~/src/server --sample 60 --between v2.0..main --seed 7
+    """
+    from dsbisect.survey.chosen_sources import Selection
+    from dsbisect.survey.source_survey import Survey, run_survey
+    from dsbisect.survey.survey_table import document_of, markdown_of, summary_of, table_of
+    from dsharness.containers.engine_probe import detect
+    from dsharness.credentials import without_credentials
+    from dsharness.machine.host import available_cpus
+    from dsharness.matrix import load_matrix
+    from dsharness.process.command import atomic_write
+
+    _check(sample, between, seed, jobs, toolchain if every_toolchain else None)
+    drawn = secrets.randbelow(SEEDS) if seed is None else seed
+    asked = Survey(
+        matrix=load_matrix(matrix, folder=False),
+        repository=repo,
+        selection=Selection(words=tuple(what or ()), sample=sample, seed=drawn, between=between),
+        toolchain=toolchain,
+        every_toolchain=every_toolchain,
+        plain=plain,
+        jobs=jobs or max(1, len(available_cpus()) // 2),
+    )
+    findings: list[SourceResult] = []
+    progress = Progress()
     try:
-        for finding in run_survey(asked, detect(), Progress()):
+        for finding in run_survey(asked, detect(), progress):
             findings.append(finding)  # noqa: PERF402 - an error must not lose those so far
     finally:
-        _print(findings, as_json=as_json)
+        findings.sort(key=lambda each: each.place)
+        if as_json:
+            document = document_of(findings, without_credentials(repo), progress.note)
+            typer.echo(json.dumps(document, indent=2))
+        elif findings:
+            typer.echo(f"{table_of(findings)}\n{summary_of(findings)}")
+    if markdown is not None:
+        atomic_write(markdown, markdown_of(findings, progress.note))
+    if knowledge is not None:
+        _write_knowledge(knowledge, findings)
 
 
-def _print(findings: Sequence[TagResult], *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps([each.model_dump(mode="json") for each in findings], indent=2))
-    elif findings:
-        typer.echo(f"{table_of(findings)}\n{summary_of(findings)}")
+def _write_knowledge(file: Path, findings: Sequence[SourceResult]) -> None:
+    from dsbisect.survey.survey_table import knowledge_of
+    from dsharness.process.command import atomic_write
+    from dsharness.products import seen_builds
+    from dsharness.products.seen_builds import SeenBuilds, yaml_of
+
+    product = next((each.product for each in findings if each.product), None)
+    before = seen_builds(product) if product else SeenBuilds()
+    atomic_write(file, yaml_of(knowledge_of(findings, before)))
 
 
-def table_of(findings: Sequence[TagResult]) -> str:
-    """One line for each tag and toolchain, with the reason if it failed."""
-    lines = [HEAD, *(_line(each) for each in findings)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(HEAD))]
-    return "\n".join(
-        "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+def _check(
+    sample: int, between: str | None, seed: int | None, jobs: int | None, doubled: str | None
+) -> None:
+    """Refuse what contradicts itself, before anything is opened."""
+    from dsharness.errors import UsageError
 
-
-def summary_of(findings: Sequence[TagResult]) -> str:
-    """How many tags can be searched, and from which to which."""
-    tags = list(dict.fromkeys(each.tag for each in findings))
-    good = {each.tag for each in findings if each.outcome.binds}
-    usable = [tag for tag in tags if tag in good]
-    if not usable:
-        return f"none of {len(tags)} tags can be measured"
-    return f"{len(usable)} of {len(tags)} tags can be measured: {usable[-1]} to {usable[0]}"
-
-
-def _line(each: TagResult) -> tuple[str, ...]:
-    found = each.outcome
-    stages = ("yes" if reached else "no" for reached in (found.built, found.starts, found.binds))
-    minutes = f"{found.seconds / 60:.1f}" + (" (before)" if each.known and found.seconds else "")
-    return (each.tag, each.toolchain or "none fits", *stages, minutes, found.why_not)
+    if sample < 0:
+        raise UsageError(f"--sample {sample}: must be 1 or more", hint="--sample 60")
+    if not sample and (between is not None or seed is not None):
+        name = "--seed" if between is None else "--between"
+        raise UsageError(f"{name} says how a sample is drawn", hint="add --sample N")
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs {jobs}: must be 1 or more", hint="--jobs 2")
+    if doubled is not None:
+        raise UsageError(
+            f"--toolchain {doubled} and --every-toolchain contradict each other",
+            hint="name one of them",
+        )

@@ -14,6 +14,7 @@ from dsbuilds.edits.contract import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.needs import needs_of
 from dsbuilds.toolchains.toolchain_choice import Way, first_that_works, ways_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
@@ -79,6 +80,7 @@ class SourceSupply:
     builds: dict[str, Build] = field(default_factory=dict)
     ways: dict[str, Way] = field(default_factory=dict)
     _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
+    _settled: bool = False  # the toolchain that all candidates try first stands
     _identities: dict[str, str] = field(default_factory=dict)
 
     def add(self, candidate: str, tree: Tree, *, clean: bool = False) -> str:
@@ -115,6 +117,28 @@ class SourceSupply:
     def system(self, candidate: str) -> SystemName:
         del candidate
         return SystemName.TREE
+
+    def uneven(self) -> tuple[str, ...]:
+        """Candidates to prepare again: another needs a later toolchain, and that builds them too.
+
+        The later one then comes first for all, so that libraries are the same on both sides.
+        """
+        used = {candidate: way.toolchain for candidate, way in self.ways.items()}
+        later = max(used.values(), key=self.toolchains.index, default=None)
+        self._settled = True
+        if later is None or later == self.toolchains[0]:
+            return ()
+        odd = tuple(candidate for candidate, toolchain in used.items() if toolchain != later)
+        trees = (self.specimens[candidate].tree for candidate in odd)
+        if not all(
+            later in (way.toolchain for way in ways_of(tree.read, self.toolchains))
+            for tree in trees
+        ):
+            return ()
+        others = (each for each in self.toolchains if each != later)
+        self.toolchains = (later, *others)
+        self._identities.clear()
+        return odd
 
     def image(self, candidate: str, progress: Progress) -> Image:
         build, toolset = self.build(candidate, progress)
@@ -183,7 +207,7 @@ class SourceSupply:
             toolset = self._toolset_of(way.toolchain, progress)
             return build_tree(self.engine, source.order(way, toolset), progress=progress), toolset
 
-        return first_that_works(ways, make, progress)
+        return first_that_works(ways, make, progress, whatever_failed=not self._settled)
 
     def _comparable(self, ways: tuple[Way, ...]) -> tuple[Way, ...]:
         """Without an optional part that other candidates have, it would be a different server."""
@@ -237,5 +261,10 @@ class SourceSupply:
             made_of = server_key(specimen.tree.listing())
         except BuildError:  # raised when it is built
             made_of = specimen.tree.id
+        try:
+            needs = needs_of(specimen.tree.read)
+            built_with = [needs.flags, needs.settings]
+        except BuildError:  # raised when it is built
+            built_with = []
         variant = [specimen.clean, specimen.layout, specimen.coverage]
-        return content_key([made_of, variant, toolchains, patches])
+        return content_key([made_of, variant, toolchains, patches, built_with])

@@ -8,7 +8,7 @@ from dsbisect.commits.commits_request import (
     Ask,
     patches_of,
     repairs_of,
-    toolchains_of,
+    surroundings_of,
     tree_of,
 )
 from dsbisect.lab.campaign_loop import run_campaign
@@ -36,11 +36,11 @@ def judge_commit(
     for reference, changed in ((good, False), (bad, True)):
         if keys[candidate] == keys[reference]:
             return changed, f"{candidate} makes the same server as {reference}"
-    toolchains, crossing = toolchains_of(ask, (trees[good], trees[bad]))
+    common = surroundings_of(ask, (trees[good], trees[bad]))
     supply = SourceSupply(
         engine=engine,
         matrix=ask.matrix,
-        toolchains=toolchains,
+        toolchains=common.toolchains,
         patches=patches_of(ask),
         repairs=repairs_of(ask, repository),
     )
@@ -49,7 +49,7 @@ def judge_commit(
     plan = LabPlan.on(
         engine,
         matrix=ask.matrix,
-        settings=ask.settings,
+        settings=common.settings,
         workloads=(ask.workload,),
         metric=ask.metric,
     )
@@ -61,7 +61,7 @@ def judge_commit(
         metric=ask.metric,
     )
     with open_lab(
-        plan, supply, question.line, engine=engine, store=store, watcher=watcher, note=crossing
+        plan, supply, question.line, engine=engine, store=store, watcher=watcher, notes=common.notes
     ) as laboratory:
         campaign = run_campaign(
             question,

@@ -7,7 +7,7 @@ import math
 from pydantic import Field
 
 from dsbisect.commits.commit_range import Range
-from dsbisect.commits.commits_request import Ask, toolchains_of
+from dsbisect.commits.commits_request import Ask, surroundings_of
 from dsbisect.search_options import run_s
 from dsharness.model import Value
 from dsresults.commits_result import EqualCommits
@@ -38,11 +38,12 @@ class CommitsForecast(Value):
 
 def forecast_of(ask: Ask, scope: Range) -> CommitsForecast:
     """A forecast for one large culprit on a line where every commit builds."""
-    steps = math.ceil(math.log2(max(1, len(scope.line) - 1)))
+    points = len(scope.points)
+    steps = math.ceil(math.log2(max(1, *(len(line) - 1 for line in scope.lines))))
     clean = 2 if ask.proof else 0
     further = 2 if ask.proof else 0  # with and without the culprit
-    builds = 2 + steps + further
-    samples = RUNS_EACH * (2 + steps + clean + 2 * further)
+    builds = points + steps + further
+    samples = RUNS_EACH * (points + steps + clean + 2 * further)
     seconds = (
         FIRST_BUILD_S
         + (builds - 1) * NEXT_BUILD_S
@@ -55,8 +56,8 @@ def forecast_of(ask: Ask, scope: Range) -> CommitsForecast:
         good=scope.good,
         bad=scope.bad,
         commits=scope.commits,
-        candidates=scope.line,
-        subjects={name: repository.commit(scope.hashes[name]).subject for name in scope.line},
+        candidates=scope.candidates,
+        subjects={name: repository.commit(scope.hashes[name]).subject for name in scope.candidates},
         equal=scope.equal,
         builds=builds,
         clean_builds=clean,
@@ -68,9 +69,8 @@ def forecast_of(ask: Ask, scope: Range) -> CommitsForecast:
 
 def _crossing(ask: Ask, scope: Range) -> tuple[str, ...]:
     """A note about a range whose ends are of different eras."""
-    ends = tuple(scope.trees[end] for end in (scope.line[0], scope.line[-1]))
-    _, note = toolchains_of(ask, ends)
-    return (note,) if note else ()
+    ends = tuple(scope.trees[end] for end in scope.points)
+    return surroundings_of(ask, ends).notes
 
 
 def expected_text(forecast: CommitsForecast) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,10 +15,10 @@ from dsbuilds.edits.user_patch import user_patch
 from dsbuilds.history.commit_change import picked
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.toolchain_choice import for_range, named, ways_of
+from dsbuilds.toolchains.toolchain_choice import for_databases, for_range, named, ways_of
 from dsharness.content_key import content_key
 from dsharness.errors import AlreadySoError, BuildError, UsageError
-from dsharness.model import DECIDER, AppliedPatch, Matrix, Settings, Toolchain, Workload
+from dsharness.model import DATABASE, DECIDER, AppliedPatch, Matrix, Settings, Toolchain, Workload
 
 SHORT = 12
 
@@ -97,7 +97,7 @@ def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
         commit = repository.commit(repository.revision(revision))
 
         def apply(tree: Tree) -> tuple[Tree, AppliedPatch] | None:
-            changed = picked(repository, commit.hash, tree.id)
+            changed = picked(repository, commit.hash, tree.id).tree
             if changed == tree.id:
                 return None
             patch = AppliedPatch(
@@ -112,16 +112,40 @@ def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
     return tuple(repair(revision) for revision in ask.fixes)
 
 
-def toolchains_of(ask: Ask, trees: tuple[Tree, ...]) -> tuple[tuple[Toolchain, ...], str | None]:
-    """Best first: one that builds both ends keeps the libraries the same over the whole range.
+def untried(ask: Ask, trees: Iterable[Tree], tried: Collection[str]) -> tuple[str, ...]:
+    """The other toolchains that fit one of these trees: what may help where none could be built."""
+    fit: set[str] = set()
+    for tree in trees:
+        with contextlib.suppress(BuildError):
+            fit |= {way.toolchain.id for way in ways_of(tree.read, ask.matrix.toolchains)}
+    return tuple(each.id for each in ask.matrix.toolchains if each.id in fit.difference(tried))
 
-    And a note when there is none.
-    """
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What all candidates of a range share, so that a difference is their own."""
+
+    toolchains: tuple[Toolchain, ...]  # best first
+    settings: Settings
+    notes: tuple[str, ...]  # where they cannot share it, or not what they would choose themselves
+
+
+def surroundings_of(ask: Ask, trees: tuple[Tree, ...]) -> Surroundings:
+    """The same libraries and the same database on both sides, where that is possible."""
     known = ask.matrix.toolchains
     if ask.toolchain is not None:
-        return (named(ask.toolchain, known),), None
+        known = (named(ask.toolchain, known),)
     ends = []
     for tree in trees:
         with contextlib.suppress(BuildError):  # raised when it is built; the search moves inwards
             ends.append(ways_of(tree.read, known))
-    return for_range(ends, known)
+    toolchains, crossing = for_range(ends, known)
+    library, change = for_databases([ways[0].needs.databases for ways in ends])
+    options = ask.settings.options
+    if library is None or DATABASE in options:
+        settings, change = ask.settings, None if DATABASE in options else change
+    else:
+        settings = ask.settings.model_copy(update={"options": {**options, DATABASE: library}})
+    return Surroundings(
+        toolchains=toolchains, settings=settings, notes=tuple(filter(None, (crossing, change)))
+    )

@@ -11,25 +11,40 @@ from dataclasses import dataclass, field, replace
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commit_range import Range
 from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
-from dsbisect.commits.commits_request import SHORT, Ask, patches_of, repairs_of, toolchains_of
+from dsbisect.commits.commits_request import (
+    SHORT,
+    Ask,
+    patches_of,
+    repairs_of,
+    surroundings_of,
+    untried,
+)
 from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.layout_samples import LayoutRuns, without_search
-from dsbisect.commits.line_queue import hunt
+from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import Case, SeveralBuilds, judged, prove
 from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
+from dsbisect.lab.repeated_failure import refuse_equal_ends, remedies_of
 from dsbisect.lab.watcher import Watcher
 from dsbisect.search.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dsbisect.search.question import Question, Search
 from dsbisect.search_options import SearchOptions
-from dsbuilds.history.commit_change import picked
+from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
-from dsbuilds.sources.source_tree import Tree
+from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Image, Sample
-from dsresults.commits_result import CommitFindings, Comparison, Culprit, ExecutedCode
+from dsharness.products import product
+from dsresults.commits_result import (
+    CommitFindings,
+    Comparison,
+    Culprit,
+    ExecutedCode,
+    TimeSpent,
+)
 from dsresults.store import Store
 
 USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
@@ -57,28 +72,32 @@ def run_commits(
 ) -> CommitsResult:
     """Search the range, follow merges and further steps, prove every culprit."""
     begun = time.monotonic()
-    ends = (scope.line[0], scope.line[-1])
-    toolchains, crossing = toolchains_of(ask, tuple(scope.trees[end] for end in ends))
+    points = scope.points
+    common = surroundings_of(ask, tuple(scope.trees[point] for point in points))
     supply = SourceSupply(
         engine=engine,
         matrix=ask.matrix,
-        toolchains=toolchains,
+        toolchains=common.toolchains,
         patches=patches_of(ask),
         repairs=repairs_of(ask, scope.repository),
     )
     plan = LabPlan.on(
         engine,
         matrix=ask.matrix,
-        settings=ask.settings,
+        settings=common.settings,
         workloads=(ask.workload,),
         metric=ask.metric,
         keep=ask.keep,
     )
-    for end in ends:
-        supply.add(end, scope.tree(end))
+    for point in points:
+        supply.add(point, scope.tree(point))
     with open_lab(
-        plan, supply, ends, engine=engine, store=store, watcher=watcher, note=crossing
+        plan, supply, points, engine=engine, store=store, watcher=watcher, notes=common.notes
     ) as laboratory:
+        for failure in tuple(laboratory.failures.values())[:1]:
+            left = untried(ask, map(scope.tree, points), supply.runtimes)
+            remedies = remedies_of(failure, toolchains=left, repository=ask.repository)
+            refuse_equal_ends(laboratory.failures, remedies)
         study = CommitsStudy(
             ask=ask,
             scope=scope,
@@ -94,16 +113,28 @@ def run_commits(
     samples = tuple(
         sample for campaign in study.campaigns for sample in store.samples(campaign_id=campaign.id)
     )
+    seconds = time.monotonic() - begun
     findings = findings.model_copy(
         update={
-            "notes": (*findings.notes, *([crossing] if crossing else []), *supply.remarks),
+            "notes": (*findings.notes, *common.notes, *supply.remarks),
             "builds": len({build.key for build in supply.builds.values()}),
             "samples": len(samples),
-            "seconds": round(time.monotonic() - begun, 1),
+            "seconds": round(seconds, 1),
+            "spent": _time_spent(study, begun, seconds),
         }
     )
     return CommitsResult(
         findings=findings, campaigns=tuple(study.campaigns), samples=samples, images=images
+    )
+
+
+def _time_spent(study: CommitsStudy, begun: float, seconds: float) -> TimeSpent:
+    each_s = study.laboratory.spent.each_s
+    return TimeSpent(
+        **{f"{kind}_s": round(spent_s, 1) for kind, spent_s in each_s.items()},
+        rest_s=round(seconds - sum(each_s.values()), 1),
+        named_s=round(study.named_at - begun, 1),
+        proved_s=None if study.proved_at is None else round(study.proved_at - begun, 1),
     )
 
 
@@ -130,23 +161,45 @@ class CommitsStudy:
     options: SearchOptions
     interrupted: Campaign | None = None  # where an earlier run of this was stopped
     campaigns: list[Campaign] = field(default_factory=list)
+    named_at: float = 0.0  # when the search had its answer
+    proved_at: float | None = None
 
     def run(self) -> CommitFindings:
-        found = hunt(self.scope.line, self._boundary, self._sides)
+        scope, asked = self.scope, (self._boundary, self._sides)
+        found = (
+            hunt_parted(scope.points, scope.lines, *asked, tell=self._tell)
+            if scope.parted
+            else hunt(scope.line, *asked)
+        )
+        self.named_at = time.monotonic()
         culprits = tuple(self._culprit(boundary) for boundary in found.culprits)
+        if any(culprit.proof for culprit in culprits):
+            self.proved_at = time.monotonic()
         return CommitFindings(
             repository=self.ask.repository,
-            good=self.scope.good,
-            bad=self.scope.bad,
+            project=self._names.project,
+            good_name=self._names.nearest(scope.good),
+            bad_name=self._names.nearest(scope.bad),
+            good=scope.good,
+            bad=scope.bad,
             workload=self.ask.workload.id,
             settings=self.ask.settings.id,
-            commits=self.scope.commits,
-            equal=self.scope.equal,
+            commits=scope.commits,
+            equal=scope.equal,
             whole=found.whole,
             culprits=culprits,
-            notes=self.scope.notes,
+            notes=(*scope.notes, *found.notes),
             campaigns=tuple(campaign.id for campaign in self.campaigns),
         )
+
+    def _tell(self, note: str) -> None:
+        self.watcher.preparing(self.scope.points[1], note)
+
+    @property
+    def _names(self) -> ReleaseNames:
+        repository = self.scope.repository
+        known = product(repository.product(self.scope.bad))
+        return ReleaseNames(repository=repository, source=self.scope.source, product=known)
 
     def _boundary(self, line: tuple[str, ...]) -> Boundary:
         for candidate in line:
@@ -197,8 +250,9 @@ class CommitsStudy:
         )
 
     def _prior(self, line: tuple[str, ...]) -> dict[str, float]:
-        """None for what has no commits, such as a culprit on another tree."""
-        if self.ask.flat or not all(name in self.scope.hashes for name in line):
+        """None for what has no commits, such as a culprit on another tree, or where they parted."""
+        apart = self.scope.parted and line == self.scope.points
+        if self.ask.flat or apart or not all(name in self.scope.hashes for name in line):
             return {}
         return prior_of(self.scope.changed(line), self.scope.source, self.ask.prior)
 
@@ -215,12 +269,11 @@ class CommitsStudy:
             for candidate in boundary.suspects
             for commit in self.scope.members(candidate, boundary.after)
         ]
-        stories = tuple(
-            story(self.scope.repository, commit, self.scope.source) for commit in suspects
-        )
+        stories = tuple(story(self._names, commit) for commit in suspects)
         return Culprit(
             boundary=boundary,
             suspects=stories,
+            only_in_good=any(map(self.scope.only_in_good, boundary.suspects)),
             proof=self._proof(boundary),
             executed=self._executed(boundary),
             backports=tuple(self._backports(boundary, stories)),
@@ -262,15 +315,10 @@ class CommitsStudy:
         if not self.ask.proof or boundary.after is None or boundary.before is None:
             return ()
         culprit, parent = boundary.after, boundary.before
-        repository = self.scope.repository
-        ends = (self.scope.line[0], self.scope.line[-1])
-
-        def changed(tree: Tree, reverse: bool) -> Tree:  # noqa: FBT001 - one of two directions
-            for suspect in _in_order(boundary.suspects, reverse=reverse):
-                digest = picked(repository, self.scope.hashes[suspect], tree.id, reverse=reverse)
-                tree = Tree(git=tree.git, id=digest, origin=tree.origin)
-            return tree
-
+        around = self.scope.around(culprit)
+        ends = (around[0], around[-1])
+        commits = tuple(self.scope.hashes[suspect] for suspect in boundary.suspects)
+        change = Change(repository=self.scope.repository, commits=commits)
         case = Case(
             culprit=culprit,
             parent=parent,
@@ -278,7 +326,13 @@ class CommitsStudy:
             bad=ends[1],
             direction=boundary.direction,
             trees={name: self.scope.tree(name) for name in (culprit, parent, *ends)},
-            changed=changed,
+            changed=lambda tree, reverse: change.ways(tree, reverse=reverse),
+            first=(
+                "the good end"
+                if self.scope.hashes[ends[0]] == self.scope.good
+                else "the common ancestor"
+            ),
+            last="the good end" if self.scope.only_in_good(culprit) else "the bad end",
         )
         return prove(case, self.supply, self._compare, self._several(boundary))
 
@@ -304,12 +358,9 @@ class CommitsStudy:
             return pooled_step(first, second, self.options.level)
 
         return SeveralBuilds(
-            number=BUILDS, step=step if boundary.direction == "slower" else -step, measure=measure
-        )
-
-
-def _in_order(suspects: tuple[str, ...], *, reverse: bool) -> tuple[str, ...]:
-    return tuple(reversed(suspects)) if reverse else suspects
+            number=BUILDS, step=step if boundary.direction == "slower" else -step, measure=measure,
+            metric=boundary.metric,
+        )  # fmt: skip
 
 
 def _scatter(ask: Ask) -> float:

@@ -12,6 +12,7 @@ from dsharness.model import Matrix
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
 from dsresults.report import default_folder, report_data, write_report
 
+FILES_SHOWN = 10
 MARK = {True: "supports", False: "CONTRADICTS", None: "no evidence"}
 
 
@@ -35,10 +36,12 @@ def _lines(findings: CommitFindings) -> Iterator[str]:
         yield ""
     yield from (f"note: {note}" for note in findings.notes)
     if findings.whole.direction == "faster":
-        yield "note: good is the slow end: are --good and --bad swapped?"
+        yield f"note: good {findings.good[:12]} is the slow end"
     yield from _range(findings)
     for name, why in findings.whole.unmeasured.items():
         yield f"not measured: {name}: {why.splitlines()[0]}"
+    if findings.spent_text is not None:
+        yield findings.spent_text
 
 
 def _culprit(culprit: Culprit) -> Iterator[str]:
@@ -49,16 +52,18 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
         yield f"NEVER RAN: {culprit.executed_text}"
     if len(culprit.suspects) > 1:
         yield (
-            f"one of {len(culprit.suspects)} commits made it {boundary.direction}; "
-            "they cannot be told apart, because the commits between could not be measured:"
+            f"one of {len(culprit.suspects)} commits {culprit.made_it}; they cannot be told "
+            "apart, because the commits between could not be measured:"
         )
     for suspect in culprit.suspects:
         yield from _commit(suspect)
     yield f"    {boundary.summary}"
+    if culprit.only_in_good:
+        yield "    made after the branches have parted: good has it, bad does not"
     if culprit.proof:
         yield "  proof:"
         yield from (line for each in culprit.proof for line in _comparison(each))
-    if culprit.executed is not None:
+    if culprit.executed_text:
         yield f"  executed: {culprit.executed_text}"
     if culprit.backports:
         yield "  backports:"
@@ -70,45 +75,51 @@ def _commit(facts: Suspect) -> Iterator[str]:
     yield f"  author:  {facts.author}"
     yield f"  date:    {facts.date}"
     yield f"  subject: {facts.subject}"
-    shown = facts.files[:10]
-    more = len(facts.files) - len(shown)
-    yield f"  files:   {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
+    yield f"  files:   {_files(facts)}"
     if facts.link:
         yield f"  link:    {facts.link}"
-    if facts.equivalents:
-        yield f"  also as: {', '.join(each[:12] for each in facts.equivalents)}"
-    for branch, tag in facts.releases.items():
-        yield f"  first release on {branch}: {tag}"
+    for number, each in enumerate(facts.releases):
+        yield f"  {'' if number else 'in:':<9}{each.text}"
+    if facts.elsewhere:
+        yield f"  also as: {', '.join(each[:12] for each in facts.elsewhere)}"
+
+
+def _files(facts: Suspect) -> str:
+    shown = facts.counting[:FILES_SHOWN]
+    more = len(facts.counting) - len(shown)
+    parts = [", ".join(shown) + (f" and {more} more" if more else "")] if shown else []
+    if facts.unread:
+        word = f" other{'s' if facts.unread > 1 else ''}" if shown else ""
+        parts.append(f"{facts.unread}{word} that the server does not read")
+    return ("; " if more else " and ").join(parts) or "none"
 
 
 def _comparison(each: Comparison) -> Iterator[str]:
-    size = ""
-    if each.effect is not None and each.outcome in {"slower", "faster"}:
-        size = f" {each.effect:.2f} times"
-        if each.interval is not None:
-            size += f" (interval {each.interval[0]:.2f} to {each.interval[1]:.2f})"
-    yield f"    {each.title}: {each.outcome_text}{size}; {MARK[each.confirms]}"
+    interval = ""
+    if each.size and each.interval is not None:
+        interval = f" (interval {each.interval[0]:.2f} to {each.interval[1]:.2f})"
+    yield f"    {each.title}: {each.outcome_text}{interval}; {MARK[each.confirms]}"
+    if each.how:
+        yield f"      {each.how}"
     if each.note:
         yield from (f"      {line}" for line in each.note.splitlines())
 
 
 def _range(findings: CommitFindings) -> Iterator[str]:
+    hashes = f"{findings.good[:12]} to {findings.bad[:12]}"
+    named = " to ".join(findings.ends)
     yield (
-        f"{findings.commits} commits from {findings.good[:12]} to {findings.bad[:12]} with "
-        f"{findings.workload}: {findings.builds} builds and {findings.samples} samples in "
-        f"{findings.seconds / 60:.1f} minutes"
+        f"{findings.commits} commits from {named}{'' if named == hashes else f' ({hashes})'} with "
+        f"{findings.workload}: {findings.builds} builds and {findings.samples} samples"
     )
-    for each in findings.equal:
-        others = ", ".join(commit[:12] for commit in each.commits[1:])
-        kinds = ", ".join(each.kinds) or "nothing"
-        yield f"equal to {each.candidate}: {others} ({kinds} only)"
+    if findings.equal:
+        yield f"{findings.equal_text}: listed in the report"
 
 
 def write_findings(matrix: Matrix, outcome: CommitsResult, output: Path | None) -> Path:
     """Write report.html and report.json; the page's path."""
     data = report_data(matrix, outcome.campaigns, outcome.samples, outcome.images)
     findings = outcome.findings
-    title = f"{findings.repository}: {findings.good[:12]} to {findings.bad[:12]}"
     command = shlex.join([
         "dsbisect", "bisect", "commits", "--repo", findings.repository, "--good", findings.good,
         "--bad", findings.bad, "--workload", findings.workload, "--settings", findings.settings,
@@ -117,7 +128,9 @@ def write_findings(matrix: Matrix, outcome: CommitsResult, output: Path | None) 
         section.model_copy(update={"comparison": section.comparison.looked_at()})
         for section in data.sections
     )
-    whole = data.model_copy(update={"commits": findings, "title": title, "sections": sections})
+    whole = data.model_copy(
+        update={"commits": findings, "title": findings.title, "sections": sections}
+    )
     whole = whole.asked_by(command)
     name = outcome.campaigns[0].series_id if outcome.campaigns else "commits"
     return write_report(output or default_folder(name), whole)

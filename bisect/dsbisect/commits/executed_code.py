@@ -76,8 +76,9 @@ class _Counting:
         self.progress(self.name, "counting what runs")
         self.supply.add_counting(self.name, source, tuple(dict.fromkeys((entry, *change.files))))
         # What was built may have patches: lines are those of what was built.
-        built, _ = self.supply.build(self.name, self._told)
-        parent, _ = self.supply.build(before, self._told)
+        with self.lab.spent.on("builds"):
+            built, _ = self.supply.build(self.name, self._told)
+            parent, _ = self.supply.build(before, self._told)
         trees = [replace(source, id=each.provenance.tree) for each in (parent, built)]
         change = changed_code(*trees)
         self.lab.ready(self.name)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.commits.commits_request import SHORT, Ask, patches_of, toolchains_of, tree_of
+from dsbisect.commits.commits_request import SHORT, Ask, patches_of, surroundings_of, tree_of
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import open_lab
 from dsbisect.lab.watcher import SamplesListener, Watcher
@@ -123,13 +123,13 @@ def scatter_of_builds(
     repository = Repository.open(ask.repository)
     revision = repository.revision(ask.good)
     tree = tree_of(repository, revision)
-    toolchains, _ = toolchains_of(ask, (tree,))
+    common = surroundings_of(ask, (tree,))
     supply = SourceSupply(
-        engine=engine, matrix=ask.matrix, toolchains=toolchains, patches=patches_of(ask)
+        engine=engine, matrix=ask.matrix, toolchains=common.toolchains, patches=patches_of(ask)
     )
     names = supply.add_layouts(revision[:SHORT], tree, number)
     plan = LabPlan.on(
-        engine, matrix=ask.matrix, settings=ask.settings, workloads=(ask.workload,),
+        engine, matrix=ask.matrix, settings=common.settings, workloads=(ask.workload,),
         metric=ask.metric, duet=False,
     )  # fmt: skip
     with open_lab(plan, supply, names, engine=engine, store=store, watcher=watcher) as laboratory:

@@ -2,6 +2,7 @@
 
 [g, ., ., A, ., ., B, ., b]   one search names A; what is left of the difference names B
 [P, s1, s2, M]                a merge that turned slow: its side branch is the next line
+[good, base, bad]             branches that have parted: each side that holds a step is a line
 """
 
 from __future__ import annotations
@@ -20,29 +21,99 @@ Sides = Callable[[str], Sequence[Line]]  # the lines through a merge's side bran
 
 @dataclass(frozen=True, kw_only=True)
 class Hunt:
-    """Everything that was searched; the first boundary is that of the whole range."""
+    """The answer for the whole range, and everything that was searched for its culprits."""
 
-    boundaries: tuple[Boundary, ...]
-    culprits: tuple[Boundary, ...]  # one for each commit, or set of suspects, that is blamed
-
-    @property
-    def whole(self) -> Boundary:
-        return self.boundaries[0]
+    whole: Boundary
+    culprits: tuple[Boundary, ...] = ()  # one for each commit, or set of suspects, that is blamed
+    boundaries: tuple[Boundary, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def hunt(line: Line, search: Search, sides: Sides) -> Hunt:
     """Search the line, then what a step leaves unexplained, then what a merge brought in."""
+    boundaries, culprits = _each((line,), search, sides)
+    return Hunt(whole=boundaries[0], culprits=culprits, boundaries=boundaries)
+
+
+def hunt_parted(
+    points: Line, lines: Sequence[Line], search: Search, sides: Sides, tell: Callable[[str], None]
+) -> Hunt:
+    """Search [good, base, bad], then each line from base over which the cost changes: bad's first.
+
+    ``tell`` is told on which side, before it is searched.
+    """
+    good, base, bad = points
+    whole = search(points)
+    changed = changed_sides(whole, lines)
+    if len(changed) > 1 and base not in whole.unmeasured:
+        whole = search((good, bad))  # both sides may have the same change
+        if not whole.found:
+            note = f"good and bad both differ from {base}, where they have parted"
+            return Hunt(whole=whole, boundaries=(whole,), notes=(note,))
+    if not changed:
+        return Hunt(whole=whole, boundaries=(whole,))
+    note = _side(points, whole, changed)
+    tell(note)
+    boundaries, culprits = _each(changed, search, sides)
+    if not any(each.found for each in boundaries):
+        why = f"good and bad differ, but no step was found on either side: {whole.summary}"
+        undecided = {"found": False, "direction": "unknown", "summary": why}
+        whole = whole.model_copy(update=undecided)
+    unmeasured = {
+        name: why for each in (whole, *boundaries) for name, why in each.unmeasured.items()
+    }
+    return Hunt(
+        whole=whole.model_copy(update={"unmeasured": unmeasured}),
+        culprits=culprits,
+        boundaries=(whole, *boundaries),
+        notes=(note,),
+    )
+
+
+def changed_sides(whole: Boundary, lines: Sequence[Line]) -> tuple[Line, ...]:
+    """The lines over which the cost changes, by a search of [good, base, bad].
+
+    Both where it cannot be told on which side the step lies.
+    """
+    if not whole.found:
+        return ()
+    if whole.before is None or whole.after is None:
+        return tuple(lines)
+    low, high = whole.line.index(whole.before), whole.line.index(whole.after)
+    parts = [whole.line[low : high + 1], *_unexplained(whole)]
+    return tuple(line for line in lines if any({line[0], line[-1]} <= set(part) for part in parts))
+
+
+def _side(points: Line, whole: Boundary, changed: Sequence[Line]) -> str:
+    """On which side of where they have parted the cost changes, in a sentence."""
+    good, base, bad = points
+    if base in whole.unmeasured:
+        return f"{base}, where they have parted, cannot be measured: both sides are searched"
+    if len(changed) > 1:
+        return f"the cost changes on both sides of {base}: bad's is searched first"
+    if changed[0][-1] == bad:
+        return f"good is like {base}, where they have parted: the step lies on the way to bad {bad}"
+    return (
+        f"bad is like {base}, where they have parted: the step lies on the way to good {good}, "
+        "and bad does not have it"
+    )
+
+
+def _each(
+    lines: Sequence[Line], search: Search, sides: Sides
+) -> tuple[tuple[Boundary, ...], tuple[Boundary, ...]]:
+    """The answers for all lines and what follows from them, and those that blame a commit."""
     boundaries: list[Boundary] = []
     culprits: list[Boundary] = []
-    lines = [line]
-    while lines:
-        boundary = search(lines.pop(0))
+    queue = list(lines)
+    while queue:
+        boundary = search(queue.pop(0))
         boundaries.append(boundary)
         if not boundary.found or boundary.after is None:
             continue
         culprits.append(_innermost(boundary, search, sides, boundaries))
-        lines += _unexplained(boundary)
-    return Hunt(boundaries=tuple(boundaries), culprits=tuple(culprits))
+        queue += _unexplained(boundary)
+    return tuple(boundaries), tuple(culprits)
 
 
 def _innermost(

@@ -9,14 +9,15 @@ the good end    against  good end + culprit  does it get slow?
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.search.build_scatter import PooledStep
+from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import CandidateError, EditError, InconclusiveError, SourceError
-from dsharness.model import Boundary, Provenance
+from dsharness.model import DECIDER, Boundary, Provenance
 from dsresults.commits_result import Comparison
 
 Compare = Callable[[str, str], Boundary]  # (before, after), both candidates of the supply
@@ -32,7 +33,10 @@ class Case:
     bad: str
     direction: str  # "slower" or "faster": what the culprit did
     trees: dict[str, Tree]
-    changed: Callable[[Tree, bool], Tree]  # the culprit's change on a tree; True removes it
+    # The culprit's change on a tree, in every way that there is; True removes it.
+    changed: Callable[[Tree, bool], Iterator[Counterfactual]]
+    first: str = "the good end"  # what ``good`` and ``bad`` are called
+    last: str = "the bad end"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,7 @@ class SeveralBuilds:
 
     number: int  # of each
     step: float  # the log of what the search found, above 0 for slower
+    metric: str = DECIDER
     measure: Callable[[tuple[str, ...], tuple[str, ...]], PooledStep]
 
 
@@ -52,11 +57,11 @@ def prove(
         _clean(case, supply, compare) if several is None else _layouts(case, supply, several),
         _counterfactual(
             case, supply, compare,
-            title="the bad end without the culprit", onto=case.bad, reverse=True,
+            title=f"{case.last} without the culprit", onto=case.bad, reverse=True,
         ),
         _counterfactual(
             case, supply, compare,
-            title="the good end with the culprit", onto=case.good, reverse=False,
+            title=f"{case.first} with the culprit", onto=case.good, reverse=False,
         ),
     )  # fmt: skip
 
@@ -85,7 +90,7 @@ def _layouts(case: Case, supply: SourceSupply, several: SeveralBuilds) -> Compar
             note=error.message.splitlines()[0],
         )  # fmt: skip
     return pooled(
-        step, several.step, title=title, before=before, after=after,
+        step, several.step, title=title, before=before, after=after, metric=several.metric,
         builds=tuple(
             supply.builds[name].provenance
             for side in names
@@ -103,6 +108,7 @@ def pooled(
     before: str,
     after: str,
     builds: tuple[Provenance, ...] = (),
+    metric: str = DECIDER,
 ) -> Comparison:
     """What several builds of each side say of the step that the search found.
 
@@ -126,31 +132,37 @@ def pooled(
         note="" if step.differs else by_themselves,
         confirms=confirms,
         builds=builds,
+        metric=metric,
     )
 
 
 def _counterfactual(
     case: Case, supply: SourceSupply, compare: Compare, *, title: str, onto: str, reverse: bool
 ) -> Comparison:
-    sign = "without" if reverse else "with"
-    after = f"{onto}-{sign}-{case.culprit}"
-    base = case.trees[onto]
-    try:
-        tree = case.changed(base, reverse)
-    except (SourceError, EditError) as error:
-        return Comparison(
-            title=title, before=onto, after=after, outcome="impossible",
-            note=f"its change does not fit there: {error.message.splitlines()[0]}",
-        )  # fmt: skip
-    if tree.id == base.id:
-        return Comparison(
-            title=title, before=onto, after=after, outcome="impossible",
-            note="its change is not there to be removed" if reverse else "it is there already",
-        )  # fmt: skip
-    supply.add(after, tree)
+    """The end against the same with the other side's code, made in the first way that builds."""
+    after = f"{onto}-{'without' if reverse else 'with'}-{case.culprit}"
+    impossible = Comparison(title=title, before=onto, after=after, outcome="impossible")
     opposite = "faster" if case.direction == "slower" else "slower"
     expected = opposite if reverse else case.direction
-    return judged(title, onto, after, supply, compare, expected=expected)
+    found: Comparison | None = None
+    try:
+        for number, way in enumerate(case.changed(case.trees[onto], reverse), start=1):
+            if way.tree.id == case.trees[onto].id:
+                there = (
+                    "its change is not there to be removed" if reverse else "it is there already"
+                )
+                return found or impossible.model_copy(update={"note": there})
+            name = after if number == 1 else f"{after}-{number}"
+            supply.add(name, way.tree)
+            this = judged(title, onto, name, supply, compare, expected=expected)
+            this = this.model_copy(update={"how": way.how})
+            if this.outcome != "unknown" or name in supply.builds:
+                return this
+            found = found or this  # it could not even be built: is there another way?
+    except (SourceError, EditError) as error:
+        why = f"its change does not fit there: {error.message.splitlines()[0]}"
+        return found or impossible.model_copy(update={"note": why})
+    return found or impossible
 
 
 def judged(
@@ -172,4 +184,5 @@ def judged(
         note="" if boundary.found else boundary.summary,
         confirms=confirms,
         builds=builds,
+        metric=boundary.metric,
     )

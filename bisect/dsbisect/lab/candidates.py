@@ -27,6 +27,10 @@ class Supply(Protocol):
         """Images that candidates are placed over, by toolchain; their keys cover every package."""
         ...
 
+    def uneven(self) -> tuple[str, ...]:
+        """Candidates to prepare again, on other libraries, after all were prepared once."""
+        ...
+
     def image(self, candidate: str, progress: Progress) -> Image:
         """The candidate's image: found, or built now."""
         ...
@@ -58,6 +62,10 @@ class RowSupply:
     def runtimes(self) -> Mapping[str, str]:
         """None: a row's golden state is named by its image."""
         return {}
+
+    def uneven(self) -> tuple[str, ...]:
+        """None: each row has its own libraries, and that is what is compared."""
+        return ()
 
     def image(self, candidate: str, progress: Progress) -> Image:
         row = self.matrix.row(candidate)

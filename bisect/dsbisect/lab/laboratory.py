@@ -13,6 +13,7 @@ from typing import Literal, Self, TypeVar
 from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.candidates import RowSupply, Supply
 from dsbisect.lab.lab_plan import LabPlan
+from dsbisect.lab.spent_time import SpentTime
 from dsbisect.lab.watcher import Preparation, Watcher
 from dsbuilds.toolchains.check_tools import check_tools
 from dsharness.containers.engine import Engine
@@ -57,6 +58,7 @@ class Laboratory:
         self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
         self.goldens: dict[str, Golden] = {}
         self.failures: dict[str, CandidateError] = {}
+        self.spent = SpentTime()
 
     def __enter__(self) -> Self:
         for orphan in (*reap(self._engine), *remove_leftovers(self._engine)):
@@ -189,7 +191,10 @@ class Laboratory:
         def count(at: Bench) -> Sample:
             return take_count(at, workload, campaign_id=campaign, turn=turn)
 
-        with ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="count") as pool:
+        with (
+            self.spent.on("runs"),
+            ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="count") as pool,
+        ):
             for candidate, at, sample in zip(
                 candidates, benches, pool.map(count, benches), strict=True
             ):
@@ -209,7 +214,7 @@ class Laboratory:
     @contextmanager
     def _measuring(self) -> Iterator[None]:
         self._ahead.want(self._next)
-        with measuring_alone(self._show_wait), self._ahead.quiet():
+        with measuring_alone(self._show_wait), self._ahead.quiet(), self.spent.on("runs"):
             yield
 
     def _show_wait(self, what: str) -> None:
@@ -245,7 +250,8 @@ class Laboratory:
     def _load_generator(self) -> Image:
         row = self._plan.matrix.tools.loads[self._plan.tool]
         rows = RowSupply(engine=self._engine, matrix=self._plan.matrix)
-        return rows.image(row, lambda what: self._progress(row, what))
+        with self.spent.on("builds"):
+            return rows.image(row, lambda what: self._progress(row, what))
 
     def _valgrind(self) -> Valgrind:
         def show(what: str) -> None:
@@ -257,15 +263,17 @@ class Laboratory:
         def show(what: str) -> None:
             self._progress(candidate, what)
 
-        self._ahead.make_room(candidate)
-        image = self._supply.image(candidate, show)
+        with self.spent.on("builds"):
+            self._ahead.make_room(candidate)
+            image = self._supply.image(candidate, show)
         self._ahead.want(self._next)
         system, keep = self._supply.system(candidate), self._plan.keep
-        golden = retry_if_killed(
-            lambda: golden_state(
-                self._engine, image, system, self._plan.seed, progress=show, keep=keep
+        with self.spent.on("fills"):
+            golden = retry_if_killed(
+                lambda: golden_state(
+                    self._engine, image, system, self._plan.seed, progress=show, keep=keep
+                )
             )
-        )
         self._supply.check(candidate, golden)
         return golden
 
@@ -276,7 +284,9 @@ class Laboratory:
             if candidate not in self.goldens:
                 self.goldens[candidate] = self._golden(candidate)
             loader = self._loader
-            self._benches[candidate] = retry_if_killed(lambda: self._started(candidate, loader))
+            with self.spent.on("fills"):
+                started = retry_if_killed(lambda: self._started(candidate, loader))
+            self._benches[candidate] = started
         return self._benches[candidate][0]
 
     def _started(self, candidate: str, loader: Image) -> tuple[Bench, ExitStack]:
@@ -310,14 +320,16 @@ def open_lab(
     store: Store,
     watcher: Watcher,
     questions: int = 1,
-    note: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Iterator[Laboratory]:
     """A lab whose candidates are prepared, as far as they can be; it stores their images."""
     watcher.begin(candidates, questions)
-    if note is not None:
+    for note in notes:
         watcher.preparing(candidates[0], note)
     with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
         laboratory.prepare(candidates, watcher)
+        if again := supply.uneven():
+            laboratory.prepare(again, watcher)
         laboratory.store_images(store)
         yield laboratory
         laboratory.store_images(store)

@@ -1,18 +1,20 @@
-"""Three equal failures in a row are not the candidates' fault. Core pure logic, no I/O.
+"""Equal failures are not the candidates' fault. Core pure logic, no I/O.
 
-[a: no such header, b: no such header, c: no such header]   stop: the next would fail too
-[a: no such header, b: built, c: no such header]            continue
+[a: no such header, …, z: no such header]           both ends: stop, nothing between is tried
+[a: no such header, b: no such header, c: no such header]   three in a row: the next would fail too
+[a: no such header, b: built, c: no such header]    continue
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dsharness.errors import CandidateError, SystematicError
+from dsharness.errors import CandidateError, EditError, InstanceError, SystematicError
 
-EQUAL_FAILURES = 3  # in a row
+EQUAL_FAILURES = 3  # in a row, or of an end and what is tried in its place
 DIFFERING = (
     (re.compile(r"\S+:\d+(:\d+)?:"), ""),  # a place in a file
     (re.compile(r"(?<![\w.])/[^\s'\"`,;:()]+"), "/…"),
@@ -21,12 +23,62 @@ DIFFERING = (
 )
 
 
-def kind_of(message: str) -> str:
+def kind_of(message: str, name: str = "") -> str:
     """The first line without what differs from candidate to candidate: paths, hashes, numbers."""
+    if name:
+        message = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", message)
     line = next((line for line in message.splitlines() if line.strip()), "")
     for mark, instead in DIFFERING:
         line = mark.sub(instead, line)
     return " ".join(line.split())
+
+
+def refuse_equal_ends(failures: Mapping[str, CandidateError], remedies: Sequence[str]) -> None:
+    """SystematicError when both ends of a range failed, and for the same reason."""
+    kinds = {kind_of(error.message, name) for name, error in failures.items()}
+    if len(failures) < 2 or len(kinds) > 1:
+        return
+    first = next(iter(failures.values()))
+    raise SystematicError(
+        f"both ends, {' and '.join(failures)}, fail for the same reason, so it is not theirs, and "
+        f"nothing between them is tried: {first.message}",
+        hint="\n".join(
+            ["the most likely remedies, in this order"]
+            + [f"    {number}. {remedy}" for number, remedy in enumerate(remedies, 1)]
+        ),
+        log=first.log,
+    )
+
+
+def remedies_of(
+    error: CandidateError, *, toolchains: Sequence[str], repository: str
+) -> tuple[str, ...]:
+    """What most likely helps where every commit fails so, the likeliest first.
+
+    ``toolchains`` are those that were not tried.
+    """
+    other = (
+        f"another toolchain: --toolchain {' or '.join(toolchains)}"
+        if toolchains
+        else "another toolchain: add one under `toolchains:` in the matrix (docs/builds.md)"
+    )
+    survey = (
+        f"`dsbisect build survey --repo {shlex.quote(repository)} --tags PATTERN` shows which "
+        "tags build and start, and with which toolchain"
+    )
+    if isinstance(error, EditError):
+        return (
+            "another --edit or --patch, one that fits both ends",
+            "a range with ends that it fits: --good, --bad",
+            survey,
+        )
+    if isinstance(error, InstanceError):
+        return "other settings for the server: --settings ID of the matrix", other, survey
+    needs = (
+        "what the sources need: --fix REVISION, --patch FILE, or a setting of the build "
+        "(docs/builds.md)"
+    )
+    return other, needs, survey
 
 
 @dataclass
@@ -35,34 +87,41 @@ class FailureRow:
 
     names: list[str] = field(default_factory=list)
     kind: str = ""
+    _ends: dict[str, list[str]] = field(default_factory=dict)  # how they fail -> who fails so
 
     @classmethod
     def after(cls, failures: Iterable[tuple[str, str]]) -> FailureRow:
-        """What was known before the search began."""
+        """What was known before the search began: ends that cannot be measured."""
         row = cls()
         for name, message in failures:
             row._note(name, message)
+            row._ends.setdefault(row.kind, []).append(name)
         return row
 
     def worked(self) -> None:
         """A candidate that was not tried before could be measured."""
         self.names.clear()
+        self._ends.clear()
 
     def failed(self, name: str, error: CandidateError) -> None:
-        """SystematicError when it is the third in a row with the same failure."""
+        """SystematicError when it is the third in a row, or the second that fails as an end did."""
         self._note(name, error.message)
-        if len(self.names) >= EQUAL_FAILURES:
+        as_end = self._ends.get(self.kind, [])
+        if as_end:
+            as_end.append(name)
+        alike = max(self.names, as_end, key=len)
+        if len(alike) >= EQUAL_FAILURES:
             raise SystematicError(
-                f"{', '.join(self.names)} cannot be measured for the same reason, one after the "
+                f"{', '.join(alike)} cannot be measured for the same reason, one after the "
                 f"other; the latest: {error.message}",
                 hint="others would fail too: fix what they have in common (a toolchain, a "
                 "package, --fix REVISION for what the sources need), or search a range without "
                 "them; `dsbisect build survey` shows what can be built and started",
-                of=error,
+                log=error.log,
             )
 
     def _note(self, name: str, message: str) -> None:
-        kind = kind_of(re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", message))
+        kind = kind_of(message, name)
         if kind != self.kind:
             self.names.clear()
         self.kind = kind

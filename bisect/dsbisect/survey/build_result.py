@@ -1,40 +1,67 @@
-"""The result of one tag in one toolchain, and all results on disk by what decides them."""
+"""The result of one source in one toolchain, and all results on disk by what decides them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import Field
+
 from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers import tree
 from dsharness.content_key import content_key
-from dsharness.model import SystemName
+from dsharness.model import Facts, SystemName
 from dsharness.model.value import Value
 from dsharness.process.command import atomic_write
 from dsharness.systems import SYSTEMS
 
+ALIKE, BUILDS = "fails alike with every file", "builds with every file"
+
 
 class BuildResult(Value):
-    """How far it got, and why not further; equal sources share it, whatever their tags."""
+    """How far it got, and why not further; equal sources share it, whatever their names."""
 
     built: bool = False
     starts: bool = False  # its server answered its manager
     binds: bool = False  # and its users
     why_not: str = ""
+    every_file: str = ""  # what came of it in a plain checkout; empty: not tried
+    facts: Facts = Field(default_factory=dict)  # what its server says of itself
     seconds: float = 0.0
     log: str = ""
 
+    @property
+    def reached(self) -> tuple[bool, bool, bool]:
+        return self.built, self.starts, self.binds
 
-class TagResult(Value):
+
+class Attempt(Value):
+    """What came of a source in one toolchain."""
+
+    toolchain: str
+    outcome: BuildResult
+
+
+class SourceResult(Value):
     """A line of the table."""
 
-    tag: str
+    place: int = Field(default=0, exclude=True)  # in the table
+    source: str  # a tag, or what the user called it
     commit: str
+    product: str = ""  # whose source it is
+    version: str = ""  # as its own files say
+    shows: tuple[str, ...] = ()  # what tells its era
     toolchain: str  # empty: none of the matrix fits
     outcome: BuildResult
+    before: tuple[Attempt, ...] = ()  # in toolchains that were tried, too
     known: bool = False  # from an earlier survey
 
+    @property
+    def broken(self) -> bool:
+        """Whether the failure is its own: it fails alike in a plain checkout."""
+        return self.outcome.every_file == ALIKE
 
-REVISION = 1  # raise this when the same source may now get a different result
+
+REVISION = 2  # raise this when the same source may now get a different result
 
 
 def outcome_key(identity: str) -> str:

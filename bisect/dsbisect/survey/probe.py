@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.survey.build_result import BuildResult
+from dsbisect.survey.build_result import ALIKE, BUILDS, BuildResult, outcome_key
+from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.toolchain_choice import ways_of
+from dsbuilds.toolchains.toolchain_image import toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError, InstanceError
 from dsharness.measure.golden_state import golden_state
@@ -17,13 +22,23 @@ from dsharness.model import Matrix, Settings, SystemName, Toolchain
 from dsharness.systems import Seed
 
 SEED = Seed(entries=2, settings=Settings(id="default"))
+PREFIX = "unbuildable: "
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Step:
+    """What came of a stage: so far, or of the whole."""
+
+    outcome: BuildResult
+    ended: bool = True
+    lasting: bool = True  # whether it would be the same another time
+
+
+@dataclass(frozen=True, kw_only=True)
 class Probe:
-    """A tag's source and a toolchain that fits it."""
+    """A source and a toolchain that fits it."""
 
     engine: Engine
     matrix: Matrix
@@ -31,42 +46,94 @@ class Probe:
     tree: Tree
     toolchain: Toolchain
 
-    @property
+    @cached_property
     def supply(self) -> SourceSupply:
         made = SourceSupply(engine=self.engine, matrix=self.matrix, toolchains=(self.toolchain,))
         made.add(self.name, self.tree)
         return made
 
-    @property
-    def identity(self) -> str:
-        """Changes with the source and the toolchain, and with nothing else."""
-        return self.supply.identities[self.name]
+    @cached_property
+    def key(self) -> str:
+        """Changes with the source, the toolchain and the lab's own part, and with nothing else."""
+        return outcome_key(self.supply.identities[self.name])
 
-    def run(self, progress: Progress) -> tuple[BuildResult, bool]:
-        """How far it gets, and whether the result would be the same another time."""
-        begun, built = time.monotonic(), False
+    def build(self, progress: Progress) -> Step:
+        """The server's build, kept for the next stage."""
+        begun = time.monotonic()
+        try:
+            built, _ = self.supply.build(self.name, progress)
+        except CandidateError as error:
+            return _failed(error, BuildResult(), time.monotonic() - begun)
+        # The build may have been made in an earlier survey, which was interrupted.
+        seconds = built.provenance.seconds
+        return Step(outcome=BuildResult(built=True, seconds=seconds), ended=False)
+
+    def serve(self, built: BuildResult, progress: Progress) -> Step:
+        """Whether what was built starts and lets its users bind."""
+        begun = time.monotonic()
         try:
             image = self.supply.image(self.name, progress)
-            built = True
             golden = golden_state(self.engine, image, SystemName.TREE, SEED, progress=progress)
         except CandidateError as error:
-            answered = isinstance(error, InstanceError) and error.answered
-            outcome = BuildResult(
-                built=built, starts=answered, why_not=_line(error), log=str(error.log or ""),
-                seconds=round(time.monotonic() - begun, 1),
-            )  # fmt: skip
-            return outcome, _lasts(error)
+            return _failed(error, built, time.monotonic() - begun)
         # Searches use another number of users, so this state would only take space.
         self.engine.podman("rmi", golden.reference, cleanup=True)
-        seconds = round(time.monotonic() - begun, 1)
-        return BuildResult(built=True, starts=True, binds=True, seconds=seconds), True
+        seconds = round(built.seconds + time.monotonic() - begun, 1)
+        return Step(
+            outcome=BuildResult(
+                built=True, starts=True, binds=True, facts=golden.facts, seconds=seconds
+            )
+        )
+
+    def build_whole(self, failed: BuildResult, progress: Progress) -> Step:
+        """Whether it fails alike where nothing is left out and nothing is set for it."""
+        try:
+            (way, *_) = ways_of(self.tree.read, (self.toolchain,))
+            toolset = toolset_of(self.engine, self.matrix, self.toolchain, progress=progress)
+            plain = replace(way.needs, settings=())
+            order = TreeOrder(tree=self.tree, needs=plain, toolset=toolset, clean=True, whole=True)
+            build_tree(self.engine, order, progress=progress)
+        except UnbuildableError as error:
+            if not error.lasting:
+                return Step(outcome=failed, lasting=False)
+            said = _alike(failed.why_not, error)
+        except CandidateError:
+            return Step(outcome=failed, lasting=False)
+        else:
+            said = BUILDS
+        return Step(outcome=failed.model_copy(update={"every_file": said}))
+
+
+def _alike(why_not: str, error: UnbuildableError) -> str:
+    """A build with several jobs may print its errors in another order."""
+    line = _line(error)
+    cause = why_not.rpartition(" (while it ran ")[0]
+    if line == why_not or (cause and cause in _text(error.log)):
+        return ALIKE
+    return f"fails with every file too, by {line}"
+
+
+def _text(log: Path | None) -> str:
+    try:
+        return "" if log is None else log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _failed(error: CandidateError, so_far: BuildResult, took_s: float) -> Step:
+    answered = isinstance(error, InstanceError) and error.answered
+    outcome = BuildResult(
+        built=so_far.built, starts=answered, why_not=_line(error), log=str(error.log or ""),
+        seconds=round(so_far.seconds + took_s, 1),
+    )  # fmt: skip
+    return Step(outcome=outcome, lasting=_lasts(error))
 
 
 def _lasts(error: CandidateError) -> bool:
     if isinstance(error, UnbuildableError):
         return error.lasting
-    return isinstance(error, InstanceError)
+    return isinstance(error, InstanceError) and not error.killed
 
 
 def _line(error: CandidateError) -> str:
-    return " ".join(error.message.split()).removeprefix("unbuildable: ")
+    return " ".join(error.message.split()).removeprefix(PREFIX)

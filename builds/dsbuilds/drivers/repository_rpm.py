@@ -93,14 +93,10 @@ def spec_of(tree: Tree) -> tuple[str, SpecTemplate]:
 
 def version_of(text: str, origin: str, template: SpecTemplate) -> str:
     """Upstream's version, as the tree itself says it."""
-    found = [
-        re.search(rf"^VERSION_{part}=(\d+)\s*$", text, re.MULTILINE)
-        for part in ("MAJOR", "MINOR", "MAINT")
-    ]
-    numbers = [number[1] for number in found if number is not None]
-    if len(numbers) != len(found):
+    version = template.version_in(text)
+    if version is None:
         raise SourceError(f"{origin}: {template.version_file} says no version", hint=NO_SPEC)
-    return ".".join(numbers)
+    return version
 
 
 def rendered(text: str, version: str, origin: str, template: SpecTemplate) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
-from dsbuilds.failure_reason import UnbuildableError, may_be_stale
+from dsbuilds.drivers.build_stage import BuildStage, StageLines, Totals, totals_of
+from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.history.relevant_files import facts_of, readable, server_key
 from dsbuilds.sandbox.build_output import content_of, copy_output
 from dsbuilds.sandbox.sandbox import Limits
@@ -21,11 +22,12 @@ from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
 from dsbuilds.sandbox.untrusted_files import removed
 from dsbuilds.sources.source_archive import Times, archived
 from dsbuilds.sources.source_tree import Tree
+from dsbuilds.stale_build import Source, may_be_stale
 from dsbuilds.toolchains.crate_lock import SOURCES
 from dsbuilds.toolchains.crates import crates_for
 from dsbuilds.toolchains.needs import Needs
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
-from dsbuilds.toolchains.traits import Crates
+from dsbuilds.toolchains.traits import CARGO_LOCK, Crates
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.machine.host import available_cpus
@@ -39,9 +41,12 @@ from dsimages.file_lock import exclusive
 LIBEXEC = Path(__file__).parents[1] / "libexec"
 SCRIPT_NAME = "build-tree"  # in a folder of the product's name
 COVERAGE_FOLDER = "opt/dsbisect-coverage"  # of what is installed: how to read the counts
-REVISION = 1  # raise when a build of the same source comes out differently
+REVISION = 2  # raise when a build of the same source comes out differently
 SERVER = "opt/*/sbin"
 SLOT_WAIT_S = 7200.0
+
+RULES = ("configure.ac", "Makefile.am")  # what a Makefile is made of
+CODE = (".c", ".h", ".cpp", ".rs")
 
 Progress = Callable[[str], None]
 
@@ -56,6 +61,7 @@ class TreeOrder:
     patches: tuple[AppliedPatch, ...] = ()
     promise: Promise = field(default_factory=Promise)
     clean: bool = False  # from nothing, without any cache but that of downloads
+    whole: bool = False  # with every file, as in a plain checkout
     layout: int = 0  # another number links the same objects in another order; 0: as make does
     along: tuple[int, ...] = ()  # layouts that are built along with it, from the same objects
     coverage: tuple[str, ...] = ()  # C files whose functions count how often they run
@@ -71,7 +77,8 @@ class TreeOrder:
         """All that decides what comes out; commits that differ in nothing else share it."""
         return content_key(
             [
-                REVISION, self.script.read_text(encoding="utf-8"), server_key(self.tree.listing()),
+                REVISION, self.script.read_text(encoding="utf-8"),
+                self.tree.id if self.whole else server_key(self.tree.listing()),
                 self.toolset.key, self.needs.flags, self.needs.settings, self.clean, self.variant,
             ]
         )  # fmt: skip
@@ -134,7 +141,7 @@ class _Making:
         """Bring what is installed to ``target``; a failed incremental build gets a second try."""
         upon_another = (self.slot / "build" / "source").exists()
         output = self._run(progress)
-        if output is not None and upon_another and may_be_stale(output):
+        if output is not None and upon_another and may_be_stale(output, _source(self.order.tree)):
             progress("building from nothing: what an earlier build left does not fit")
             removed(self.slot)
             output = self._run(progress)
@@ -143,6 +150,13 @@ class _Making:
         copy_output(self.slot / "build", "install", target=target)
         if not any(target.glob(SERVER)):
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)
+
+    def _totals(self) -> Totals:
+        """What it compiles from nothing; after another build nobody knows."""
+        if (self.slot / "build" / "source").exists():
+            return Totals()
+        read = self.order.tree.read
+        return totals_of(read("Makefile.am") or "", read(CARGO_LOCK) or "")
 
     def _crates(self, progress: Progress) -> Path:
         order = self.order
@@ -158,7 +172,7 @@ class _Making:
         listing = order.tree.listing()
         archived(
             order.tree, source,
-            wanted=readable(facts_of(listing), order.tree.read, listing),
+            wanted=None if order.whole else readable(facts_of(listing), order.tree.read, listing),
             times=Times(record=self.slot / "times"),
         )  # fmt: skip
         volumes = []
@@ -176,7 +190,17 @@ class _Making:
             _configure_key(order), str(len(available_cpus())),
             *order.needs.settings, *order.variant, "--", *order.needs.flags,
             build=build, source=source, cache=cache, volumes=tuple(volumes), limits=order.limits,
+            heard=StageLines(progress=progress, stage=BuildStage(totals=self._totals())),
         )  # fmt: skip
+
+
+def _source(tree: Tree) -> Source:
+    """What a failed build is compared with."""
+    return Source(
+        files=tree.listing(),
+        rules="".join(tree.read(path) or "" for path in RULES),
+        lines=lambda word: tree.lines_with(word, *CODE),
+    )
 
 
 def _slot(order: TreeOrder) -> tuple[Path, AbstractContextManager[object]]:

@@ -40,6 +40,10 @@ class Edit(Protocol):
         """EditError for a value that no source can have."""
         ...
 
+    def held(self, files: Files) -> str | None:
+        """The value that a source has; None where it has none, or not just one."""
+        ...
+
     def apply(self, value: str, files: Files) -> Edited:
         """The changed files; EditError names the precondition that fails and what would work."""
         ...

@@ -1,4 +1,4 @@
-"""Where else a change went: the same patch on other branches, and the first release of each."""
+"""Where else a change went: the same patch on other branches."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import re
 from dsbuilds.history.repository import Repository
 
 PICKED = re.compile(r"cherry[- ]picked from(?: commit)?:? ([0-9a-f]{7,40})\b", re.IGNORECASE)
-# What comes before the release it leads to, for git's order of versions.
 MOST_NAMED = 100_000  # characters of file names: what changes more is picked nowhere
-PREVIEWS = ("-alpha", ".alpha", ".a", "-beta", ".beta", ".b", "-rc", ".rc")
 
 
 def equivalents(repository: Repository, commit: str) -> tuple[str, ...]:
@@ -21,23 +19,6 @@ def equivalents(repository: Repository, commit: str) -> tuple[str, ...]:
             compared.add(each)
         found |= _picked_from(repository, found)
     return tuple(sorted(found))
-
-
-def releases(repository: Repository, commits: tuple[str, ...]) -> dict[str, str]:
-    """Branch -> its first tag that contains one of the commits: a frontier, not a point."""
-    frontier: dict[str, str] = {}
-    previews = [part for each in PREVIEWS for part in ("-c", f"versionsort.suffix={each}")]
-    holding = [part for commit in commits for part in ("--contains", commit)]
-    for branch in _branches(repository):
-        tags = repository.git.must(
-            *previews, "for-each-ref", "--merged", branch, *holding, "--sort=version:refname",
-            "--format=%(refname:strip=2)", "refs/tags",
-            what=f"list the releases of {_plain(branch)}",
-        ).split()  # fmt: skip
-        remote, local = branch.startswith("refs/remotes/"), _plain(branch).partition("/")[2]
-        if tags and not (remote and frontier.get(local) == tags[0]):  # main, not origin/main too
-            frontier[_plain(branch)] = tags[0]
-    return frontier
 
 
 def _same_patch(repository: Repository, commit: str) -> set[str]:
@@ -99,15 +80,3 @@ def _full(repository: Repository, digest: str) -> str:
     """The commit's whole hash; nothing where it is of some other repository."""
     done = repository.git.call("rev-parse", "--verify", "--quiet", f"{digest}^{{commit}}")
     return done.stdout.strip() if done.ok else ""
-
-
-def _branches(repository: Repository) -> list[str]:
-    refs = repository.git.must(
-        "for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes",
-        what=f"list the branches of {repository.source}",
-    )  # fmt: skip
-    return [ref for ref in refs.split() if not ref.endswith("/HEAD")]
-
-
-def _plain(branch: str) -> str:
-    return branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")

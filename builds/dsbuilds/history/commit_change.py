@@ -1,23 +1,65 @@
-"""A commit's change on another tree: for repairs, and for what would be without a culprit."""
+"""A commit's change on another tree: for repairs, and for what would be without a culprit.
+
+Only files that a build reads are changed, so that neither a test nor a page of a web UI is in the
+way of it. Git merges; where it cannot, C and Rust files are merged item by item.
+"""
 
 from __future__ import annotations
 
-from dsbuilds.git import Git
-from dsbuilds.history.repository import UNSHALLOW, Repository
-from dsharness.errors import SourceError
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's hash of no file at all
+from dsbuilds.git import Git
+from dsbuilds.history.equal_commits import differences
+from dsbuilds.history.relevant_files import facts_of, readable
+from dsbuilds.history.repository import UNSHALLOW, Repository
+from dsbuilds.history.source_items import can_split, merged, title
+from dsbuilds.sources.source_tree import EMPTY, Tree, kept_object, tree_with
+from dsharness.errors import SourceError
+from dsharness.products.product import SERVER
+
 TEMPORARY_AUTHOR = {
     "GIT_AUTHOR_NAME": "dsbisect", "GIT_AUTHOR_EMAIL": "", "GIT_AUTHOR_DATE": "@0 +0000",
     "GIT_COMMITTER_NAME": "dsbisect", "GIT_COMMITTER_EMAIL": "", "GIT_COMMITTER_DATE": "@0 +0000",
 }  # fmt: skip
 LONGEST_HUNK = 40
+ALL_SIDES = {"1", "2", "3"}  # git's numbers of base, ours and theirs in a conflict
 
 
-def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = False) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """What two changes have in common: a file, and which of its items; none named: all of it."""
+
+    path: str
+    items: frozenset[str] = frozenset()
+
+
+class OverlapError(SourceError):
+    """Both sides changed the same lines."""
+
+    overlaps: tuple[Overlap, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picked:
+    """A tree with a change, or without it; ``items`` names files that git alone did not merge."""
+
+    tree: str
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    mode: str
+    blob: str
+
+
+def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = False) -> Picked:
     """The tree ``onto`` with what a commit changed against its first parent, or without it.
 
-    Nothing is checked out. SourceError names the file and lines that stand in the way.
+    Nothing is checked out. OverlapError names the files and lines that stand in the way.
     """
     if commit in repository.border:
         raise SourceError(
@@ -31,25 +73,93 @@ def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = Fa
     here = _tree(git, onto)
     if reverse:
         before, after = after, before
+    sides = _sides(git, before, after, here)
     # Three temporary commits, so that git merges as it would pick: from the change's own base.
-    base = _commit(git, before)
-    our_side, their_side = (_commit(git, tree, base) for tree in (here, after))
+    base = _commit(git, sides[0])
+    our_side, their_side = (_commit(git, tree, base) for tree in sides[1:])
     done = git.call("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "-z",
                     our_side, their_side)  # fmt: skip
-    merged, *output = done.stdout.split("\0")
-    if done.status == 1 and merged:
-        verb = "taken away from" if reverse else "applied to"
-        raise SourceError(
-            f"the change of {commit[:12]} cannot be {verb} {onto[:12]}: "
-            f"{_conflicts(git, merged, output)}",
-            hint="a commit in between changed the same lines",
-        )
-    if not done.ok:
+    tree, *output = done.stdout.split("\0")
+    if done.ok:
+        return Picked(tree=tree)
+    if done.status != 1 or not tree:
         raise SourceError(
             f"the change of {commit[:12]} cannot be picked: git merge-tree: {done.stderr.strip()}",
             hint="git 2.38 or newer is needed",
         )
-    return merged
+    stages = _stages(output)
+    files, overlaps = _by_items(git, stages)
+    if not overlaps:
+        names = tuple(path.rpartition("/")[2] for path in files)
+        return Picked(tree=tree_with(git, tree, files), items=names)
+    verb = "taken away from" if reverse else "applied to"
+    error = OverlapError(
+        f"the change of {commit[:12]} cannot be {verb} {onto[:12]}: "
+        f"{_conflicts(git, tree, output, overlaps)}",
+        hint="a commit in between changed the same lines",
+    )
+    error.overlaps = overlaps
+    raise error
+
+
+def _sides(git: Git, before: str, after: str, onto: str) -> tuple[str, str, str]:
+    """Base, ours and theirs: ``onto`` with only those files replaced that a build reads.
+
+    What decides the server is merged; any other file that is read follows the change where it is
+    as before the change, and else stays what it is.
+    """
+    names = [Tree(git=git, id=tree, origin=tree[:12]) for tree in (onto, before, after)]
+    listings = [each.listing() for each in names]
+    facts = facts_of(listings[0].keys() | listings[2].keys())
+    read = [readable(facts, each.read, list_) for each, list_ in zip(names, listings, strict=True)]
+    change, apart = differences(git, before, after), differences(git, onto, before)
+
+    def counts(path: str) -> bool:
+        return facts.kind_of(path) == SERVER
+
+    followed = {
+        path: step.after
+        for path, step in change.items()
+        if not counts(path) and path not in apart and any(wanted(path) for wanted in read)
+    }
+    ours = tree_with(git, onto, followed)
+    base = tree_with(git, ours, {path: step.after for path, step in apart.items() if counts(path)})
+    theirs = tree_with(
+        git, base, {path: step.after for path, step in change.items() if counts(path)}
+    )
+    return base, ours, theirs
+
+
+def _by_items(
+    git: Git, stages: Mapping[str, Mapping[str, _Side]]
+) -> tuple[dict[str, str | None], tuple[Overlap, ...]]:
+    """Files that git could not merge: merged item by item, or what overlaps in them."""
+    files: dict[str, str | None] = {}
+    overlaps = []
+    for path, sides in stages.items():
+        if not (can_split(path) and sides.keys() >= ALL_SIDES):
+            overlaps.append(Overlap(path=path))
+            continue
+        base, ours, theirs = (
+            git.must("cat-file", "blob", sides[each].blob, what=f"read {path}")
+            for each in sorted(ALL_SIDES)
+        )
+        result = merged(path, base, ours, theirs, _lines_merged)
+        if result.overlaps:
+            overlaps.append(Overlap(path=path, items=frozenset(result.overlaps)))
+        else:
+            files[path] = f"{sides['2'].mode} {kept_object(git, 'blob', result.text)}"
+    return files, tuple(overlaps)
+
+
+def _lines_merged(base: str, ours: str, theirs: str) -> str | None:
+    """An item that both sides changed, where they changed other lines of it."""
+    with tempfile.TemporaryDirectory(prefix="dsbisect-merge-") as folder:
+        paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
+        for path, text in zip(paths, (ours, base, theirs), strict=True):
+            path.write_bytes(text.encode(errors="surrogateescape"))
+        done = Git(folder=Path(folder)).call("merge-file", "-p", *map(str, paths))
+    return done.stdout if done.ok else None
 
 
 def _tree(git: Git, name: str) -> str:
@@ -65,15 +175,30 @@ def _commit(git: Git, tree: str, *parents: str) -> str:
     ).strip()
 
 
-def _conflicts(git: Git, merged: str, output: list[str]) -> str:
-    """Git's words on each conflict, and the lines of it where there are lines."""
+def _stages(output: list[str]) -> dict[str, dict[str, _Side]]:
+    """Each conflicting path's versions: base is 1, ours 2, theirs 3."""
     # (MODE HASH STAGE TAB PATH NUL)* NUL (COUNT NUL (PATH NUL)* KIND NUL MESSAGE NUL)*
-    files = output[: output.index("")]
-    paths = dict.fromkeys(entry.partition("\t")[2] for entry in files)
-    messages = [text.strip() for text in output[len(files) :] if text.startswith("CONFLICT (")]
-    conflicts = [text for text in messages if "):" in text] or [f"conflict in {', '.join(paths)}"]
-    hunks = [_hunk(path, git.call("cat-file", "blob", f"{merged}:{path}").stdout) for path in paths]
-    return "\n".join(["; ".join(conflicts), *filter(None, hunks)])
+    found: dict[str, dict[str, _Side]] = {}
+    for entry in output[: output.index("")]:
+        facts, _, path = entry.partition("\t")
+        mode, blob, stage = facts.split(" ")
+        found.setdefault(path, {})[stage] = _Side(mode=mode, blob=blob)
+    return found
+
+
+def _conflicts(git: Git, tree: str, output: list[str], overlaps: tuple[Overlap, ...]) -> str:
+    """Git's words on each conflict that is left, and the lines of it where there are lines."""
+    messages = [text.strip() for text in output[output.index("") :] if text.startswith("CONFLICT")]
+    paths = [each.path for each in overlaps]
+    told = [text for text in messages if "):" in text and any(path in text for path in paths)]
+    items = [
+        f"{each.path}: {', '.join(map(title, sorted(each.items)))}"
+        for each in overlaps
+        if each.items
+    ]
+    hunks = [_hunk(path, git.call("cat-file", "blob", f"{tree}:{path}").stdout) for path in paths]
+    first = "; ".join(told or [f"conflict in {', '.join(paths)}"])
+    return "\n".join([first, *items, *filter(None, hunks)])
 
 
 def _hunk(path: str, text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from dsbuilds.git import Git
 from dsbuilds.history.relevant_files import facts_of
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
@@ -46,6 +47,17 @@ def steps_along(
         else:
             commit, found = field, []
     return steps
+
+
+def differences(git: Git, one: str, other: str) -> dict[str, CommitStep]:
+    """The files by which two trees differ, by path."""
+    output = git.must(
+        "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", one, other,
+        what=f"compare {one[:12]} with {other[:12]}",
+    )  # fmt: skip
+    fields = iter(output.split("\0")[:-1])
+    steps = (_step(facts, next(fields)) for facts in fields)
+    return {step.path: step for step in steps}
 
 
 def server_keys(

@@ -4,7 +4,12 @@ r"""From two revisions to lines that can be searched: along first parents, then 
     /       \
 good - a --- M - b           [a, s1, s2, M]    if M turned slow: the line through its side branch
 
-Every commit between good and bad is inside exactly one of these lines.
+Every commit between good and bad is inside exactly one of these lines. Where neither leads to the
+other, as with tags of two branches, there are two such lines from where they have parted:
+
+       b1 - bad            [base, b1, bad] and [base, g1, good]
+      /
+... base - g1 - good
 """
 
 from __future__ import annotations
@@ -26,20 +31,34 @@ class Line:
     ] = ()  # what these reach lies outside; ``side_lines`` continues from there
 
 
-def line(repository: Repository, good: str, bad: str) -> Line:
-    """The first-parent line from good to bad, both full hashes."""
+def lines_between(repository: Repository, good: str, bad: str) -> tuple[Line, ...]:
+    """The first-parent line from good to bad, both full hashes.
+
+    Two where they have parted: from there to bad, then from there to good. Where bad is the older
+    one, the line begins there.
+    """
     if good == bad:
         raise SourceError(
             f"good and bad are the same commit: {good[:12]}",
             hint="a culprit lies between two commits",
         )
-    begin, notes = good, list[str]()
-    if not repository.is_ancestor(good, bad):
-        begin, note = _parting(repository, good, bad)
-        notes.append(note)
-    _refuse_border(repository, good, bad)
-    chain = repository.chain(bad, without=(good,))
-    return Line(commits=(begin, *chain), notes=tuple(notes), known=(begin, good))
+    if repository.is_ancestor(good, bad):
+        return (_line(repository, good, good, bad),)
+    if repository.is_ancestor(bad, good):
+        note = (
+            f"good {good[:12]} comes after bad {bad[:12]}: they are swapped, since good only says "
+            "where the search begins"
+        )
+        return (_line(repository, bad, bad, good, note),)
+    base, note = _parting(repository, good, bad)
+    return _line(repository, base, good, bad, note), _line(repository, base, bad, good)
+
+
+def _line(repository: Repository, begin: str, other: str, end: str, *notes: str) -> Line:
+    """From ``begin`` to ``end``, without what ``other`` reaches."""
+    _refuse_border(repository, other, end)
+    chain = repository.chain(end, without=(other,))
+    return Line(commits=(begin, *chain), notes=notes, known=(begin, other))
 
 
 def side_lines(repository: Repository, merge: str, good: str, *known: str) -> tuple[Line, ...]:
@@ -68,12 +87,7 @@ def count(repository: Repository, good: str, bad: str) -> int:
 
 
 def _parting(repository: Repository, good: str, bad: str) -> tuple[str, str]:
-    """Where two branches parted, when good is not on the way to bad."""
-    if repository.is_ancestor(bad, good):
-        raise SourceError(
-            f"bad {bad[:12]} comes before good {good[:12]}: swapped?",
-            hint=f"--good {bad[:12]} --bad {good[:12]}: good is where the search begins",
-        )
+    """Where two branches have parted: git's best common ancestor."""
     bases = repository.git.call("merge-base", "--all", good, bad).stdout.split()
     if not bases:
         _refuse_border(repository, good, bad)
@@ -81,13 +95,11 @@ def _parting(repository: Repository, good: str, bad: str) -> tuple[str, str]:
             f"{good[:12]} and {bad[:12]} have no common ancestor",
             hint="name two commits of one history",
         )
-    note = (
-        f"good {good[:12]} is not on the way to bad {bad[:12]}: "
-        f"the search begins where they parted, at {bases[0][:12]}"
+    several = f", the best of {len(bases)} common ancestors" if len(bases) > 1 else ""
+    return bases[0], (
+        f"good {good[:12]} and bad {bad[:12]} have parted at {bases[0][:12]}{several}: "
+        "all three are measured, and each side over which the cost changes is searched"
     )
-    if len(bases) > 1:
-        note += f" (they parted at {len(bases)} commits; this is one of them)"
-    return bases[0], note
 
 
 def _refuse_border(repository: Repository, good: str, bad: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dsbuilds.git import Git
 from dsbuilds.history.clone import bring_up_to_date, origin_of
-from dsbuilds.history.revision import resolved
+from dsbuilds.history.revision import Revision, resolved
 from dsbuilds.sources.source_tree import own_repository
 from dsharness.credentials import without_credentials
 from dsharness.errors import SourceError
@@ -62,6 +62,7 @@ class Repository:
     source: str
     git: Git
     remotes: tuple[str, ...] = ()
+    users: Git | None = None  # a local one, asked for nothing but what a revision's name means
 
     @classmethod
     def open(cls, source: str, *, deadline: Deadline | None = None) -> Repository:
@@ -72,11 +73,21 @@ class Repository:
         lock = cache_home() / "locks" / f"repository-{origin.key}.lock"
         with exclusive(lock, limit):
             bring_up_to_date(copy, origin, limit)
-        return cls(source=without_credentials(source), git=copy, remotes=origin.remotes)
+        return cls(
+            source=without_credentials(source),
+            git=copy,
+            remotes=origin.remotes,
+            users=None if origin.folder is None else Git(folder=origin.folder),
+        )
 
     def revision(self, name: str) -> str:
         """The full hash of what a user calls a revision."""
-        return resolved(self.git, name, source=self.source, hint=UNSHALLOW if self.shallow else "")
+        return self.named(name).hash
+
+    def named(self, name: str) -> Revision:
+        """The same, with what an inexact name was taken for."""
+        hint = UNSHALLOW if self.shallow else ""
+        return resolved(self.git, name, source=self.source, hint=hint, users=self.users)
 
     def commit(self, revision: str) -> Commit:
         return self.commits("--no-walk=unsorted", revision)[0]

@@ -1,41 +1,113 @@
-"""A user's name for a revision: found, or similar names are suggested."""
+"""A user's name for a revision, as git reads it: found, or similar names are suggested."""
 
 from __future__ import annotations
 
 import difflib
+import re
+from dataclasses import dataclass
 
 from dsbuilds.git import Git
-from dsharness.errors import SourceError
+from dsharness.errors import SourceError, UsageError
+from dsharness.process.command import Completed
+from dsharness.products import product_ids, source_facts
 
 PLACES = ("refs/heads/", "refs/tags/", "refs/remotes/")
+TAGS = "refs/tags/"
 ORIGIN = "refs/remotes/origin/"  # as `git checkout` does, when nothing else has the name
+# v1~3^{commit}: what is named, and which way to go from there
+SPELLED = re.compile(r"(?P<base>.*?)(?P<way>(?:~\d*|\^(?:\{[^}]*\}|\d*))*)", re.DOTALL)
+RANGE = re.compile(r"(?P<good>.*?)(?P<dots>\.{2,})(?P<bad>.*)", re.DOTALL)
 SHOWN = 3
 
 
-def resolved(git: Git, name: str, *, source: str, hint: str = "") -> str:
-    """The full hash of the commit; SourceError says why there is none, or not just one."""
-    refs = _refs(git)
-    exact = {place + name: refs[place + name] for place in PLACES if place + name in refs}
-    if len(set(exact.values())) > 1:
-        raise SourceError(
-            f"{source}: {name!r} is ambiguous: {' and '.join(exact)} differ",
-            hint=f"say which: {' or '.join(ref.removeprefix('refs/') for ref in exact)}",
+@dataclass(frozen=True, kw_only=True)
+class Revision:
+    """A commit that a user named."""
+
+    hash: str
+    taken_for: str | None = None  # the tag that a release's bare number was taken for
+
+
+def ends_of(words: str) -> tuple[str, str]:
+    """Both ends of a range `A..B`, as git spells it: what is left out is HEAD."""
+    found = RANGE.fullmatch(words)
+    if found is None:
+        raise UsageError(f"{words!r} is no range", hint="spell it GOOD..BAD, as for `git log`")
+    good, bad = found["good"] or "HEAD", found["bad"] or "HEAD"
+    if found["dots"] != "..":
+        raise UsageError(
+            f"{words!r}: a range has two dots",
+            hint=f"{good}..{bad}; if the two have parted, both sides are looked at in any case",
         )
-    spelled = name if exact or ORIGIN + name not in refs else ORIGIN + name
-    done = git.call("rev-parse", "--verify", "--end-of-options", f"{spelled}^{{commit}}")
-    if done.ok:
-        return done.stdout.strip()
-    if "ambiguous" in done.stderr:
+    return good, bad
+
+
+def resolved(
+    git: Git, name: str, *, source: str, hint: str = "", users: Git | None = None
+) -> Revision:
+    """What git finds in the lab's copy; then what only the ``users`` repository knows.
+
+    Then a branch of the origin, and the tag of a release of which only the number is named.
+    """
+    refs = _refs(git)
+    _refuse_ambiguous(name, refs, source)
+    spelled = SPELLED.fullmatch(name)
+    base, way = (spelled["base"], spelled["way"]) if spelled else (name, "")
+    found = _commit(git, name)
+    if users is not None and (not found.ok or "@{" in base):
+        known = _known_to(users, base)
+        found = _commit(git, known + way) if known else found
+    if "ambiguous" in found.stderr:
         raise SourceError(
             f"{source}: {name!r} is ambiguous: it fits several commits",
             hint="give more of the hash",
         )
-    near = _near(name, refs)
+    if not found.ok and ORIGIN + base in refs and base != "HEAD":
+        found = _commit(git, ORIGIN + name)
+    if found.ok:
+        return Revision(hash=found.stdout.strip())
+    tags = [tag for tag in _release_tags(base) if TAGS + tag in refs]
+    if len(tags) == 1:
+        found = _commit(git, TAGS + tags[0] + way)
+        if found.ok:
+            return Revision(hash=found.stdout.strip(), taken_for=tags[0] + way)
+    near = _near(base, refs)
     meant = f"perhaps you meant {' or '.join(near)}" if near else ""
     raise SourceError(
         f"{source} has no revision {name!r}{', and it is a shallow clone' if hint else ''}",
         hint="; or ".join(filter(None, (hint, meant))) or "`git log` shows those it has",
     )
+
+
+def _refuse_ambiguous(name: str, refs: dict[str, str], source: str) -> None:
+    """A branch and a tag of one name; git takes one of them, with a warning."""
+    base = re.split(r"[~^]|@\{", name, maxsplit=1)[0]
+    exact = {place + base: refs[place + base] for place in PLACES if place + base in refs}
+    if len(set(exact.values())) > 1:
+        raise SourceError(
+            f"{source}: {base!r} is ambiguous: {' and '.join(exact)} differ",
+            hint=f"say which: {' or '.join(ref.removeprefix('refs/') for ref in exact)}",
+        )
+
+
+def _commit(git: Git, spelled: str) -> Completed:
+    peeled = spelled if spelled.startswith(":/") else f"{spelled}^{{commit}}"  # :/TEXT to its end
+    return git.call("rev-parse", "--verify", "--end-of-options", peeled)
+
+
+def _known_to(users: Git, base: str) -> str:
+    """Reflogs and heads such as FETCH_HEAD stay in the user's repository; no object is read."""
+    if ":" in base:
+        return ""
+    done = users.call("rev-parse", "--verify", "--quiet", "--end-of-options", base)
+    return done.stdout.strip() if done.ok else ""
+
+
+def _release_tags(number: str) -> list[str]:
+    """What the tag of such a release would be called, by what is known of each product."""
+    facts = (source_facts(name) for name in product_ids())
+    patterns = {each.release_tags for each in facts if each} - {"*"}
+    return sorted(pattern.replace("*", number) for pattern in patterns)
 
 
 def _refs(git: Git) -> dict[str, str]:

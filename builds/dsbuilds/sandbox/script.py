@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from dsbuilds.build_cache import builds_home
 from dsbuilds.failure_reason import (
     UnbuildableError,
     cause_of,
+    may_be_the_compiler,
     may_be_the_toolchain,
     passing,
     stage_of,
@@ -38,10 +39,11 @@ def unbuildable(output: str, log: Path) -> UnbuildableError:
     )
     error.lasting = not passing(output)
     error.toolchain_may_be_wrong = may_be_the_toolchain(output)
+    error.compiler_may_be_wrong = may_be_the_compiler(output)
     return error
 
 
-def confined_run(
+def confined_run(  # noqa: PLR0913 - each is a property of one build
     at: Workshop,
     image: str,
     script: Path,
@@ -51,11 +53,13 @@ def confined_run(
     cache: Path | None = None,
     volumes: tuple[tuple[Path, str, str], ...] = (),
     limits: Limits,
+    heard: Callable[[str], None] | None = None,
 ) -> str | None:
     """Run a script in /build without a network; its output if it failed, otherwise None.
 
-    ``source`` is an archive that the script unpacks, ``cache`` a compiler cache. What is left in
-    ``build`` has untrusted content: read it with ``untrusted_files``.
+    ``source`` is an archive that the script unpacks, ``cache`` a compiler cache; ``heard`` gets
+    each line that it prints. What is left in ``build`` has untrusted content: read it with
+    ``untrusted_files``.
     """
     mounted = ((build, "/build", "rw"), (script, INSIDE, "ro"), *volumes)
     mounted += ((source, SOURCE, "ro"),) if source else ()
@@ -68,7 +72,7 @@ def confined_run(
             writable=writable, volumes=mounted, purpose="build", log=at.log, limits=limits,
         ) as (box, disk):  # fmt: skip
             done = box.execute(
-                *bounded(limits, INSIDE, *args), limit_s=limit_s, keep_bytes=SAID_BYTES
+                *bounded(limits, INSIDE, *args), limit_s=limit_s, keep_bytes=SAID_BYTES, heard=heard
             )
             its_own = done.ok or done.timed_out or disk.exceeded is not None or box.running
         if its_own or last:  # ended from outside: once more, unless the build itself does it

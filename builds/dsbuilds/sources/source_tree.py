@@ -19,6 +19,7 @@ from unidiff.patch import PatchSet
 
 from dsbuilds.git import Git
 from dsbuilds.sandbox.untrusted_files import entries
+from dsharness.containers.engine import last_line
 from dsharness.containers.lab_folders import private, scratch_folder
 from dsharness.credentials import without_credentials
 from dsharness.errors import BuildError, EditError, SourceError
@@ -28,6 +29,7 @@ from dsharness.process.deadline import Deadline
 from dsimages.file_lock import exclusive
 
 INIT_LIMIT_S = 60.0
+EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's hash of no file at all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,19 @@ class Tree:
         listed = self._must("ls-tree", "-r", "-z", self.id, what=what)
         entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
         return {path: " ".join(facts.split()) for facts, _, path in entries}
+
+    def lines_with(self, word: str, *endings: str) -> list[str]:
+        """The lines that have a word, of the text files whose names end so."""
+        found = self._grep("-w", "-F", "-I", "-z", "-e", word, self.id)
+        parts = (line.partition("\0") for line in found.splitlines())
+        return [text for path, _, text in parts if path.endswith(endings)]
+
+    def _grep(self, *args: str) -> str:
+        """What git greps; without a match it ends with 1."""
+        done = self.git.call("grep", *args)
+        if done.status > 1 or done.timed_out:
+            raise BuildError(f"search in {self.origin}: git grep: {last_line(done)}")
+        return done.stdout
 
     def patched(self, name: str, text: str) -> Tree:
         """The tree with a patch applied, whole or not at all; EditError names what failed."""
@@ -140,6 +155,55 @@ def _copied(
                 entry.copy(out)
         yield ("120000" if entry.is_link else "100755" if entry.runs else "100644"), entry.path
         number += 1
+
+
+def tree_with(git: Git, tree: str, entries: Mapping[str, str | None]) -> str:
+    """The tree with other files: path -> "MODE HASH", or None for one that goes.
+
+    What exists already is not written: git would touch it, also where it is the user's own.
+    """
+    if not entries:
+        return tree
+    within: dict[str, dict[str, str | None]] = {}
+    listed = git.must("ls-tree", "-z", tree, what=f"read {tree[:12]}") if tree != EMPTY else ""
+    here = {name: facts for facts, _, name in (each.partition("\t") for each in listed.split("\0"))}
+    here.pop("", None)
+    for path, entry in entries.items():
+        name, inside, rest = path.partition("/")
+        if inside:
+            within.setdefault(name, {})[rest] = entry
+        elif entry is None:
+            here.pop(name, None)
+        else:
+            here[name] = entry.replace(" ", " blob ", 1)
+    for name, below in within.items():
+        mode, _, known = here.pop(name, "").partition(" tree ")
+        made = tree_with(git, known if mode else EMPTY, below)
+        if made != EMPTY:
+            here[name] = f"040000 tree {made}"
+    return _kept_tree(git, here)
+
+
+def _kept_tree(git: Git, entries: Mapping[str, str]) -> str:
+    """The hash of a tree with these entries, by name, each "MODE TYPE HASH"."""
+
+    def place(name: str) -> bytes:  # git sorts a folder as if its name ended with a slash
+        return os.fsencode(f"{name}/" if " tree " in entries[name] else name)
+
+    content = b""
+    for name in sorted(entries, key=place):
+        mode, _, digest = entries[name].split(" ")
+        content += os.fsencode(f"{mode.lstrip('0')} {name}\0") + bytes.fromhex(digest)
+    return kept_object(git, "tree", content.decode(errors="surrogateescape"))
+
+
+def kept_object(git: Git, kind: str, content: str) -> str:
+    """The hash of an object, which is written where it is new."""
+    asked = ("hash-object", "-t", kind, "--stdin")
+    digest = git.must(*asked, stdin=content, what=f"name a {kind}").strip()
+    if not git.call("cat-file", "-e", digest).ok:
+        git.must(*asked, "-w", stdin=content, what=f"keep a {kind}")
+    return digest
 
 
 def own_repository(name: str = "imported") -> Git:

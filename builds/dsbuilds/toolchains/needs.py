@@ -37,6 +37,9 @@ class Needs:
     flags: tuple[str, ...]
     settings: tuple[str, ...] = ()  # NAME=VALUE
     optional: frozenset[str] = frozenset()  # parts that the tree can be built without
+    databases: tuple[
+        str, ...
+    ] = ()  # libraries that its server can keep its data in, its own choice first
     notes: tuple[str, ...] = ()  # what a reader of a result should know of the build
 
 
@@ -49,6 +52,7 @@ def needs_of(files: Files, left_out: AbstractSet[str] = frozenset()) -> Needs:
     product, known = _eras(files)
     given = [trait.gives for trait in known.of(files, left_out)]
     crates = [each.crates for each in given if each.crates is not None]
+    databases = [each.databases for each in given if each.databases]
     return Needs(
         product=product,
         words=frozenset(word for each in given for word in each.offers),
@@ -56,6 +60,7 @@ def needs_of(files: Files, left_out: AbstractSet[str] = frozenset()) -> Needs:
         flags=tuple(flag for each in given for flag in each.flags),
         settings=tuple(setting for each in given for setting in each.settings),
         optional=frozenset(each.optional for each in given if each.optional is not None),
+        databases=databases[-1] if databases else (),
         notes=tuple(each.note for each in given if each.note is not None),
     )
 

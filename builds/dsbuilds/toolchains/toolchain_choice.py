@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.needs import Needs, needs_of
+from dsbuilds.toolchains.seen_toolchains import preferred
 from dsbuilds.toolchains.traits import Files
 from dsharness.errors import BuildError, MatrixError
-from dsharness.model import Toolchain
+from dsharness.model import OWN, Toolchain
 from dsharness.yaml_files.problems import suggestion
 
 
@@ -48,6 +49,7 @@ def ways_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[Way, ...]:
     """All ways, best first: whole in each toolchain that fits, then without what is optional."""
     files = cache(files)
     whole = needs_of(files)
+    toolchains = preferred(whole.product, files, toolchains)
     ways, refused = [], None
     try:
         ways += [Way(toolchain=each, needs=whole) for each in fitting(whole, toolchains)]
@@ -82,18 +84,41 @@ def for_range(
 
     One that builds all ends comes first, so that libraries are the same on both sides.
     """
-    choices = [
-        {way.toolchain.id for way in ways if way.left_out == ways[0].left_out} for ways in ends
-    ]
-    common = [each for each in toolchains if all(each.id in choice for choice in choices)]
+    choices = [[way.toolchain for way in ways if way.left_out == ways[0].left_out] for ways in ends]
+    common = [each for each in toolchains if all(each in choice for choice in choices)]
+    # One that failed with a version comes last among its ways: the end that it suits least decides.
+    common.sort(key=lambda each: max((choice.index(each) for choice in choices), default=0))
     note = None
     if not common:
-        each_end = " and ".join(ways[0].toolchain.id for ways in ends)
+        each_end = " and ".join(dict.fromkeys(ways[0].toolchain.id for ways in ends))
         note = (
             f"no toolchain builds both ends: they are built by {each_end}, so their libraries "
             "differ too, and a difference may come from those"
         )
     return tuple(dict.fromkeys([*common, *toolchains])), note
+
+
+def for_databases(ends: Sequence[tuple[str, ...]]) -> tuple[str | None, str | None]:
+    """The library that keeps the data on both sides of a range, and a note where the range matters.
+
+    Each end names those that it has, its own choice first. None where an end has no choice to make.
+    """
+    if not all(ends) or (all(len(end) == 1 for end in ends) and len(set(ends)) == 1):
+        return None, None
+    own = list(dict.fromkeys(end[0] for end in ends))
+    common = [each for each in ends[-1] if all(each in end for end in ends)]
+    if not common:
+        kept = " and ".join(own)
+        return None, (
+            f"no database library serves both ends: they keep their data in {kept}, so a "
+            "difference may come from that"
+        )
+    if len(own) == 1:
+        return own[0], None
+    return common[0], (
+        f"the default database library changes in this range ({' to '.join(own)}): all commits "
+        f"keep their data in {common[0]}; settings with `database: {OWN}` give each its own"
+    )
 
 
 def named(name: str, toolchains: Sequence[Toolchain]) -> Toolchain:
@@ -110,14 +135,23 @@ Made = TypeVar("Made")
 
 
 def first_that_works(
-    ways: Sequence[Way], make: Callable[[Way], Made], progress: Callable[[str], None]
+    ways: Sequence[Way],
+    make: Callable[[Way], Made],
+    progress: Callable[[str], None],
+    *,
+    whatever_failed: bool = False,
 ) -> tuple[Made, Way]:
-    """What the first way made that works; the next is tried only where it may help."""
+    """What the first way made that works; the next is tried only where it may help.
+
+    ``whatever_failed``: another toolchain may always help, as for the ends of a range of which
+    nothing is known; leaving out a part of the tree is no help for what the tree broke.
+    """
     for way, following in zip(ways, [*ways[1:], None], strict=True):
         try:
             return make(way), way
         except UnbuildableError as error:
-            if following is None or not error.toolchain_may_be_wrong:
+            elsewhere = whatever_failed and following and following.left_out == way.left_out
+            if following is None or not (elsewhere or error.toolchain_may_be_wrong):
                 raise
             progress(f"{error.message}; trying {following.title}")
     raise AssertionError("there is at least one way")

@@ -23,7 +23,7 @@ from dsimages.keyed_image import keyed_image
 
 LIMIT_S = 1800.0
 TOOLS = (
-    "gcc", "rustc", "rustc-mozilla", "cargo", "cargo-mozilla", "binutils", "make", "ccache",
+    "gcc", "rustc", "rustc-web", "cargo", "cargo-web", "binutils", "make", "ccache",
     "autoconf", "automake", "libtool",
 )  # fmt: skip
 

@@ -143,6 +143,7 @@ class Gives(Value):
     settings: tuple[str, ...] = ()
     crates: Crates | None = None
     optional: str | None = None
+    databases: tuple[str, ...] = ()
     note: str | None = None
 
 
@@ -174,6 +175,7 @@ class Trait(Value):
     id: str
     when: tuple[AnyCondition, ...] = ()
     gives: Gives = Gives()
+    shown: bool = False  # in a survey's table: it tells eras apart
 
 
 class Eras(Value):

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -96,17 +96,18 @@ class Container:
         limit_s: float = EXEC_LIMIT_S,
         keep_bytes: int | None = None,
         behind: tuple[str, ...] = (),
+        heard: Callable[[str], None] | None = None,
     ) -> Completed:
         """Run a command inside; a failing command is the caller's to judge.
 
         ``keep_bytes`` bounds what is kept of a command that may say anything. ``behind`` are the
-        words of a program of this machine that starts it.
+        words of a program of this machine that starts it. ``heard`` gets each line as it comes.
         """
         flags = [*(["--user", user] if user else []), *(["--interactive"] if stdin else [])]
         return self.engine.podman(
             "exec", *flags, self.name, *command,
             stdin=stdin, deadline=Deadline.after(limit_s), log=self.log, keep_bytes=keep_bytes,
-            behind=behind,
+            behind=behind, heard=heard,
         )  # fmt: skip
 
     def must(self, *command: str, what: str, stdin: str | None = None) -> str:
@@ -184,7 +185,7 @@ class Container:
         """Add something worth keeping to the container's log."""
         append_log(self.log, text)
 
-    def output(self, lines: int = 50) -> str:
+    def output(self, lines: int = 400) -> str:
         """The last lines that the container's main command printed."""
         done = self.engine.podman("logs", "--tail", str(lines), self.name)
         return done.stdout + done.stderr

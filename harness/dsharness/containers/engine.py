@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,11 +52,12 @@ class Engine:
         cleanup: bool = False,
         keep_bytes: int | None = None,
         behind: tuple[str, ...] = (),
+        heard: Callable[[str], None] | None = None,
     ) -> Completed:
         """Run podman, ``behind`` another program's words if there are some."""
         return self._call(
             "podman", args, deadline, stdin, log,
-            cleanup=cleanup, keep_bytes=keep_bytes, behind=behind,
+            cleanup=cleanup, keep_bytes=keep_bytes, behind=behind, heard=heard,
         )  # fmt: skip
 
     def buildah(
@@ -92,7 +93,7 @@ class Engine:
                 break
         return self.must("images", *flags)
 
-    def _call(
+    def _call(  # noqa: PLR0913 - each is a property of one process
         self,
         program: str,
         args: tuple[str, ...],
@@ -103,6 +104,7 @@ class Engine:
         cleanup: bool,
         keep_bytes: int | None,
         behind: tuple[str, ...] = (),
+        heard: Callable[[str], None] | None = None,
     ) -> Completed:
         places = self._disks() if program == "buildah" and args[0] == "build" else ()
         with least_room(places) as room:
@@ -115,6 +117,7 @@ class Engine:
                 log=log,
                 cleanup=cleanup,
                 keep_bytes=keep_bytes,
+                heard=heard,
             )
         # A clean-up's own want of space would take the place of the error that it cleans up after.
         if (

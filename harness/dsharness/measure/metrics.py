@@ -11,6 +11,37 @@ from dsharness.yaml_files.problems import suggestion
 
 
 @dataclass(frozen=True, kw_only=True)
+class Words:
+    """How a metric says that one candidate is worse or better; ``{}`` stands for ``N times``."""
+
+    worse: str
+    better: str
+
+    def said(self, direction: str, times: str = "") -> str:
+        """``5.40 times slower``, ``grows 5.40 times less``; without a size ``grows less``."""
+        template = self.better if direction == "faster" else self.worse
+        return " ".join(template.format(times).split())
+
+    @property
+    def verb(self) -> bool:
+        """Whether they name what was measured: ``grows less``, not ``slower``."""
+        return not self.worse.startswith("{}")
+
+    def one(self, direction: str) -> str:
+        """``the first slower one``, ``the first that grows less``: what follows ``first``."""
+        said = self.said(direction)
+        return f"that {said}" if self.verb else f"{said} one"
+
+    @property
+    def ratio(self) -> str:
+        """Above a column of factors: ``times slower``, ``times more``."""
+        return f"times {self.worse.partition('{} ')[2].split()[0]}"
+
+
+SPEED = Words(worse="{} slower", better="{} faster")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Metric:
     """A named measure with its unit and direction."""
 
@@ -25,6 +56,7 @@ class Metric:
     of_load: bool = False  # not usable when the load itself had no CPU left
     # Where nothing at all is a good value: differences far below this do not count.
     floor: float | None = None
+    words: Words = SPEED
 
     def slowness(self, sample: Sample) -> float | None:
         """Larger is slower; None where it was not measured."""
@@ -65,6 +97,9 @@ RATE = Metric(
     unit="1/s",
     smaller_is_better=False,
     of_load=True,
+    words=Words(
+        worse="answers {} fewer operations a second", better="answers {} more operations a second"
+    ),
 )
 LATENCY = Metric(
     name="latency",
@@ -73,6 +108,7 @@ LATENCY = Metric(
     title="mean time of one operation",
     unit="µs",
     of_load=True,
+    words=Words(worse="takes {} longer", better="takes {} less time"),
 )
 CPU = Metric(
     name="cpu",
@@ -88,6 +124,7 @@ CLIENT_CPU = Metric(
     heading="load CPU/op",
     title="CPU of the load per operation",
     unit="µs",
+    words=Words(worse="costs the load {} more CPU time", better="costs the load {} less CPU time"),
 )
 
 MEMORY = Metric(
@@ -96,6 +133,7 @@ MEMORY = Metric(
     heading="memory",
     title="resident memory of the server after the load",
     unit="MiB",
+    words=Words(worse="uses {} more memory", better="uses {} less memory"),
 )
 MEMORY_AT_REST = Metric(
     name="memory-at-rest",
@@ -103,6 +141,7 @@ MEMORY_AT_REST = Metric(
     heading="memory at rest",
     title="resident memory of the server before its first load",
     unit="MiB",
+    words=Words(worse="uses {} more memory at rest", better="uses {} less memory at rest"),
 )
 GROWTH = Metric(
     name="growth",
@@ -111,6 +150,7 @@ GROWTH = Metric(
     title="resident memory that the server gained per operation",
     unit="B",
     floor=64.0,
+    words=Words(worse="grows {} more", better="grows {} less"),
 )
 FAULTS = Metric(
     name="faults",
@@ -119,6 +159,7 @@ FAULTS = Metric(
     title="page faults of the server per operation, none of which read a disk",
     unit="faults",
     floor=0.01,
+    words=Words(worse="has {} more page faults", better="has {} fewer page faults"),
 )
 INSTRUCTIONS = Metric(
     name="instructions",
@@ -126,6 +167,7 @@ INSTRUCTIONS = Metric(
     heading="instructions/op",
     title="instructions of the server per operation, outside the kernel",
     unit="instructions",
+    words=Words(worse="executes {} more instructions", better="executes {} fewer instructions"),
 )
 
 _ALL = (

@@ -31,6 +31,8 @@ from dsharness.model.campaign import (
     Verdict,
 )
 from dsharness.model.matrix import (
+    DATABASE,
+    OWN,
     Defaults,
     Matrix,
     Profile,
@@ -80,8 +82,10 @@ from dsharness.model.workload import (
 )
 
 __all__ = [
+    "DATABASE",
     "DECIDER",
     "NO_DIFFERENCE",
+    "OWN",
     "AppliedPatch",
     "AptPackages",
     "Base",

@@ -13,6 +13,9 @@ from dsharness.model.rows import Row, Series
 from dsharness.model.value import Identifier, Value
 from dsharness.model.workload import Workload
 
+DATABASE = "database"  # an option: the library that a directory keeps its data in
+OWN = "own"  # its value where each version is to keep the library that it prefers
+
 
 class Settings(Value):
     """One set of server settings, e.g. another password scheme without a rebuild."""

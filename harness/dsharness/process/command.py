@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,9 @@ from dsharness.process.brake import holdable, own_brake
 from dsharness.process.deadline import Deadline
 from dsharness.process.output import (
     LOG_END_BYTES,
-    Both,
+    All,
     Kept,
+    Lines,
     LogEnd,
     Sink,
     ToFile,
@@ -98,12 +99,14 @@ def run(  # noqa: PLR0913 - each is a property of one process
     cleanup: bool = False,
     keep_bytes: int | None = None,
     into: Path | None = None,
+    heard: Callable[[str], None] | None = None,
 ) -> Completed:
     """Run to the end or to the deadline; never raises for a failing command.
 
     With ``keep_bytes``, no more than that is kept of each stream, its begin and its end; without,
     a command that says more than anything that is read whole has failed. ``into`` takes standard
-    output unchanged. In ``env``, None takes a variable away.
+    output unchanged, ``heard`` each line of both streams as it comes. In ``env``, None takes a
+    variable away.
 
     The child gets its own session, so that a Ctrl-C reaches the lab first and the lab
     decides what to end. After ``stop_all`` only ``cleanup`` commands still run. A thread that has
@@ -119,7 +122,7 @@ def run(  # noqa: PLR0913 - each is a property of one process
     kept = Kept(most_bytes=keep_bytes or MOST_BYTES), Kept(most_bytes=keep_bytes or MOST_BYTES)
     with (
         _logged(log, argv) as written,
-        _sinks(kept, written, into) as (out, err),
+        _sinks(kept, written, into, heard) as (out, err),
         subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
@@ -180,9 +183,16 @@ def _logged(log: Path | None, argv: Sequence[str]) -> Iterator[LogEnd | None]:
 
 @contextmanager
 def _sinks(
-    kept: tuple[Kept, Kept], written: LogEnd | None, into: Path | None
+    kept: tuple[Kept, Kept],
+    written: LogEnd | None,
+    into: Path | None,
+    heard: Callable[[str], None] | None,
 ) -> Iterator[tuple[Sink, Sink]]:
-    out, err = (each if written is None else Both(one=each, other=written) for each in kept)
+    def sink(own: Kept) -> Sink:
+        sinks: tuple[Sink, ...] = (own,) if written is None else (own, written)
+        return All(sinks=sinks if heard is None else (*sinks, Lines(tell=heard)))
+
+    out, err = map(sink, kept)
     if into is None:
         yield out, err
         return

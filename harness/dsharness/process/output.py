@@ -7,6 +7,7 @@ import select
 import selectors
 import subprocess
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
@@ -17,6 +18,7 @@ from dsharness.process.deadline import Deadline
 
 BLOCK = 1 << 16
 LOG_BYTES = 64 << 20  # of one log file
+LINE_BYTES = 1 << 16  # of a line that is handed on
 LOG_END_BYTES = 1 << 16  # of a command's last lines, when the log is full
 
 
@@ -90,15 +92,28 @@ def room_in(stream: IO[bytes]) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Both:
-    """Two sinks for one stream."""
+class All:
+    """Several sinks for one stream."""
 
-    one: Sink
-    other: Sink
+    sinks: tuple[Sink, ...]
 
     def add(self, block: bytes) -> None:
-        self.one.add(block)
-        self.other.add(block)
+        for each in self.sinks:
+            each.add(block)
+
+
+@dataclass(kw_only=True)
+class Lines:
+    """Hands a stream on line by line, as it comes; a line that is too long loses its begin."""
+
+    tell: Callable[[str], None]
+    _rest: bytes = b""
+
+    def add(self, block: bytes) -> None:
+        *whole, rest = (self._rest + block).split(b"\n")
+        self._rest = rest[-LINE_BYTES:]
+        for line in whole:
+            self.tell(line.decode("utf-8", errors="replace"))
 
 
 @dataclass(frozen=True, kw_only=True)

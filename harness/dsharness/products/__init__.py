@@ -11,7 +11,10 @@ from dsharness.products.catalog import (
     product_of,
     product_of_source,
     release_files,
+    seen_builds,
+    seen_of_source,
     source_facts,
+    version_of_source,
     why_no_source,
 )
 from dsharness.products.product import Product, ProductPackages, SourceFacts, Suite
@@ -29,6 +32,9 @@ __all__ = [
     "product_of",
     "product_of_source",
     "release_files",
+    "seen_builds",
+    "seen_of_source",
     "source_facts",
+    "version_of_source",
     "why_no_source",
 ]

@@ -11,6 +11,7 @@ from dsharness.errors import MatrixError
 from dsharness.model import Image, Row, Value
 from dsharness.products.known_changes import KnownChanges
 from dsharness.products.product import Product, SourceFacts, first_of
+from dsharness.products.seen_builds import SeenBuilds, SeenSpan
 from dsharness.yaml_files.checked_file import read_checked
 from dsharness.yaml_files.problems import suggestion
 
@@ -83,6 +84,28 @@ def why_no_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str:
 def known_changes(name: str, folder: Path = FOLDER) -> KnownChanges:
     """What is known to have changed its cost; nothing, where nothing is."""
     return _read(name, folder, "known_changes.yaml", KnownChanges) or KnownChanges()
+
+
+@cache
+def seen_builds(name: str, folder: Path = FOLDER) -> SeenBuilds:
+    """Which toolchains its versions were seen to build in; nothing, where none was tried."""
+    return _read(name, folder, "seen_builds.yaml", SeenBuilds) or SeenBuilds()
+
+
+def version_of_source(name: str, files: Callable[[str], str | None]) -> str | None:
+    """The version that a tree of the product says it has; None where it says none."""
+    facts = source_facts(name)
+    if facts is None or facts.spec is None:
+        return None
+    return facts.spec.version_in(files(facts.spec.version_file) or "")
+
+
+def seen_of_source(name: str, files: Callable[[str], str | None]) -> SeenSpan | None:
+    """What was seen of trees of its version; None where nothing was."""
+    version = version_of_source(name, files)
+    if version is None:
+        return None
+    return seen_builds(name).at(version, product(name).releases.branch_of)
 
 
 def build_needs_file(name: str, folder: Path = FOLDER) -> Path | None:

@@ -61,6 +61,15 @@ class SpecTemplate(Value):
     placeholders: dict[str, str] = Field(description="__NAME__ -> what the tree's own tools put")
     without: tuple[str, ...] = Field(default=(), description="bcond options that are switched off")
 
+    def version_in(self, text: str) -> str | None:
+        """What the version file says: 1.4.3.24, of which the last two numbers are one part."""
+        found = [
+            re.search(rf"^VERSION_{part}=(\d+(?:\.\d+)*)\s*$", text, re.MULTILINE)
+            for part in ("MAJOR", "MINOR", "MAINT")
+        ]
+        numbers = [number[1] for number in found if number is not None]
+        return ".".join(numbers) if len(numbers) == len(found) else None
+
 
 class SourceFacts(Value):
     """What is known of a product's source (source.yaml)."""
@@ -72,6 +81,9 @@ class SourceFacts(Value):
         default=None, description="C file with the server's main function: its count is a witness"
     )
     release_tags: str = Field(default="*", description="pattern of the tags that are releases")
+    release_branches: str = Field(
+        default="*", description="pattern of the branches that releases are made from, by name"
+    )
     files: dict[str, str] = Field(
         default_factory=dict,
         description="pattern -> kind; the first that fits counts. All else is the server",

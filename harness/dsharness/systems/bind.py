@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -82,7 +82,6 @@ class Bind:
 
     protocol: ClassVar[str] = "dns"
     port: ClassVar[int] = PORT
-    grave: ClassVar[re.Pattern[str]] = GRAVE
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "generating the zone"
     options: ClassVar[frozenset[str]] = frozenset({WORKERS})
@@ -143,6 +142,9 @@ class Bind:
             made, now = expected.get(name, "unknown"), seen.get(name, "unknown")
             if made != now:
                 yield f"{name} is {now}, not {made}"
+
+    def reason(self, lines: Sequence[str]) -> str | None:
+        return next((line for line in reversed(lines) if GRAVE.search(line)), None)
 
     def error_log(self) -> str:
         return f"{FOLDER}/named.run"  # by -g it speaks on standard error instead

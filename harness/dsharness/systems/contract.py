@@ -5,8 +5,7 @@ A driver is a class that satisfies ``System``, listed in ``dsharness.systems.SYS
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -55,7 +54,6 @@ class System(Protocol):
 
     protocol: ClassVar[str]  # that a load must speak: "ldap", "dns"
     port: ClassVar[int]  # inside the container
-    grave: ClassVar[re.Pattern[str]]  # a line of its log that says why it could not start
     revision: ClassVar[int]  # of how its state is made; a new one makes all golden states again
     creating: ClassVar[str]  # progress to those who wait while ``create`` works
     options: ClassVar[frozenset[str]]  # that settings may set
@@ -109,6 +107,10 @@ class System(Protocol):
 
     def objections(self, expected: Facts, seen: Facts) -> Iterator[str]:
         """Why a run does not measure what was made: what it says now differs."""
+        ...
+
+    def reason(self, lines: Sequence[str]) -> str | None:
+        """Of what it said before it ended, the line that says why; None where none does."""
         ...
 
     def error_log(self) -> str:

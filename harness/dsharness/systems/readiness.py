@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -114,7 +114,7 @@ def start_error(
             hint="something else listens there; the lab's own servers each get a namespace",
             log=box.log,
         )
-    last = telling_line(words, system.grave)
+    last = telling_line(words, system.reason)
     error = InstanceError(
         f"the server {what}" + (f"; its last output: {last}" if last else ""),
         hint="the log has its output; `--keep` keeps the container",
@@ -138,14 +138,13 @@ def listens(sockets: str, port: int) -> bool:
     )
 
 
-def telling_line(words: str, grave: re.Pattern[str]) -> str:
-    """The loader's complaint, or the latest grave one, or the last line."""
+def telling_line(words: str, reason: Callable[[Sequence[str]], str | None]) -> str:
+    """The loader's complaint, or what the driver takes for the reason, or the last line."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    for mark in (LOADER, grave):
-        found = [line for line in lines if mark.search(line)]
-        if found:
-            return found[-1]
-    return lines[-1] if lines else ""
+    refused = [line for line in lines if LOADER.search(line)]
+    if refused:
+        return refused[-1]
+    return reason(lines) or (lines[-1] if lines else "")
 
 
 def _side_output(shared: Path | None) -> str:

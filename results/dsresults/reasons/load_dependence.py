@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from dsharness.measure.metrics import find_metric
 from dsharness.model import NO_DIFFERENCE
 from dsresults.compare.comparison_table import Column, ComparisonTable
 from dsresults.number_text import times
@@ -43,7 +44,8 @@ def _answer(column: Column) -> str:
         return ""
     if not found.found:
         return NO_DIFFERENCE
-    return f"{found.direction} between {found.before} and {found.after}"
+    word = find_metric(found.metric).words.said(found.direction)
+    return f"{word} between {found.before} and {found.after}"
 
 
 def _opposites(comparison: ComparisonTable, columns: list[Column]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dsharness.measure.metrics import COST, CPU, Metric
+from dsharness.measure.metrics import COST, CPU, Metric, Words
 from dsharness.model import Boundary, Outcome, Sample, Value
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.number_text import capital, figure
@@ -117,16 +117,17 @@ def _chart(
         axis_y=axis_y,
         ticks=scale.ticks(),
         marks=marks,
-        edge=_edge(comparison.line, found),
+        edge=_edge(comparison.line, found, comparison.decider.words),
     )
 
 
-def _edge(line: tuple[str, ...], found: Boundary | None) -> Edge | None:
+def _edge(line: tuple[str, ...], found: Boundary | None, words: Words) -> Edge | None:
     if found is None or found.before not in line or found.after not in line:
         return None
     begin, end = line.index(found.before) + 1, line.index(found.after)
     where = "from here on" if begin == end else "from somewhere here on"
-    return Edge(y=TOP + ROW * begin, end_y=TOP + ROW * end, label=f"{found.direction} {where}")
+    label = f"{words.said(found.direction)} {where}"
+    return Edge(y=TOP + ROW * begin, end_y=TOP + ROW * end, label=label)
 
 
 def _mark(

@@ -64,7 +64,7 @@ def _values(comparison: ComparisonTable) -> tuple[Metric, ...]:
 
 
 def _headings(comparison: ComparisonTable) -> tuple[str, ...]:
-    ratio = COST.heading if comparison.decider is COST else "times slower"
+    ratio = COST.heading if comparison.decider is COST else comparison.decider.words.ratio
     values = (metric.heading for metric in _values(comparison))
     stored = ["stored password"] if comparison.stores_passwords else []
     return ("candidate", "verdict", ratio, "99 % interval", *values, *stored)

@@ -24,7 +24,9 @@ from seed_history import (
     real_history,
 )
 
+from benchmarks.upstream import KnownSearch, judged
 from dsharness.errors import ExitCode
+from dsresults.commits_result import CommitFindings
 
 USERS = 40  # Rust schemes remember nothing, so few users cost as much as many
 Make = Callable[[Path, Path], History]
@@ -74,7 +76,16 @@ def test_the_culprit_of_a_real_history_is_found_and_proved(lab: Path) -> None:
     (suspect,) = culprit["suspects"]
     assert suspect["hash"] == history.commits["more rounds by default"]
     assert suspect["link"].endswith(f"/389ds/389-ds-base/commit/{suspect['hash']}")
-    assert suspect["releases"] == {"main": "v-bad"}
+    (release,) = suspect["releases"]  # v-bad is no release of the product
+    assert (release["series"], release["first"]) == ("main", None)
+    known = KnownSearch(
+        name="rounds", range="", workload="bind-random", answer="slower", commit=suspect["hash"]
+    )
+    assert judged(known, CommitFindings.model_validate_json(json.dumps(findings)), 0).wrong == ""
+    spent = findings["spent"]
+    assert 0 < spent["runs_s"] < spent["named_s"] < spent["proved_s"] <= findings["seconds"]
+    parts = sum(spent[f"{each}_s"] for each in ("builds", "fills", "runs", "rest"))
+    assert parts == pytest.approx(findings["seconds"], abs=0.5)
     clean, without, applied = culprit["proof"]
     assert all(build["clean"] for build in clean["builds"])
     assert [each["confirms"] for each in (clean, without, applied)] == [True, True, True]
@@ -100,6 +111,7 @@ def test_the_culprit_of_a_real_history_is_found_and_proved(lab: Path) -> None:
     assert [each["same"] for each in json.loads(replayed.stdout)] == [True] * 4
 
 
+@pytest.mark.whole
 def test_a_commit_that_mends_the_build_is_not_blamed_alone(lab: Path) -> None:
     history = made(lab, history_with_gap)
     findings = search(lab, history, "import 3.1.2", "main", "--no-proof")
@@ -111,6 +123,7 @@ def test_a_commit_that_mends_the_build_is_not_blamed_alone(lab: Path) -> None:
     assert "log:" in why
 
 
+@pytest.mark.whole
 def test_a_culprit_inside_a_merged_branch(lab: Path) -> None:
     history = made(lab, history_with_side_culprit)
     findings = search(lab, history, "import 3.1.2", "main", "--no-proof", "--backports")
@@ -121,6 +134,7 @@ def test_a_culprit_inside_a_merged_branch(lab: Path) -> None:
     assert (backport["outcome"], backport["confirms"]) == ("slower", True)
 
 
+@pytest.mark.whole
 def test_a_known_repair_is_picked_onto_what_does_not_build(lab: Path) -> None:
     history = made(lab, history_to_repair)
     findings = search(
@@ -131,12 +145,14 @@ def test_a_known_repair_is_picked_onto_what_does_not_build(lab: Path) -> None:
     assert findings["whole"]["unmeasured"] == {}
 
 
+@pytest.mark.whole
 def test_two_culprits_are_both_named(lab: Path) -> None:
     history = made(lab, history_with_two_culprits)
     findings = search(lab, history, "import 3.1.2", "main", "--no-proof")
     assert sorted(blamed(findings)) == [["many more rounds"], ["some more rounds"]]
 
 
+@pytest.mark.whole
 def test_no_culprit_at_all(lab: Path) -> None:
     history = made(lab, history_with_gap)
     asked = ("--no-proof", "--smallest", "25")
@@ -167,7 +183,7 @@ def test_git_bisect_run_with_judge(lab: Path) -> None:
 @pytest.mark.parametrize(
     ("good", "bad", "said"),
     [
-        ("main", "import 3.1.2", "swapped?"),
+        ("mian", "import 3.1.2", "perhaps you meant main"),
         ("import 3.1.2", "import 3.1.2", "same commit"),
         ("import 3.1.2", "mainn", "main"),
     ],
@@ -219,6 +235,13 @@ def test_a_dry_run_builds_nothing_and_tells_all(lab: Path) -> None:
         "--good", history.commits["import 3.1.2"], "--bad", "v-bad", "--dry-run", "--json",
     )  # fmt: skip
     forecast = json.loads(done.stdout)
+    again = dsbisect(
+        lab, "bisect", "commits", f"v-bad..{history.commits['import 3.1.2']}",
+        "--repo", str(history.folder), "--dry-run", "--json",
+    )  # fmt: skip
+    swapped = json.loads(again.stdout)
+    assert "they are swapped" in swapped.pop("notes")[0]
+    assert swapped == {name: value for name, value in forecast.items() if name != "notes"}
     assert len(forecast["candidates"]) == 8
     assert forecast["commits"] == 14
     assert forecast["clean_builds"] == 2
@@ -236,6 +259,7 @@ def state_of(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
+@pytest.mark.whole
 def test_a_search_goes_on_after_ctrl_c(lab: Path) -> None:
     history = made(lab, history_with_two_culprits)
     asked = [

@@ -21,6 +21,8 @@ from dsharness.model import Settings
 from dsresults.commits_result import ExecutedCode
 from dsresults.store import Store
 
+pytestmark = pytest.mark.whole
+
 USERS = 40
 BIND = "ldap/servers/slapd/bind.c"
 PW = "ldap/servers/slapd/pw.c"

@@ -30,6 +30,8 @@ from dsharness.model import Image, LdcltWorkload, Settings, UserOrder
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
 
+pytestmark = pytest.mark.whole
+
 ROW = "debian-12"
 LOAD = LdcltWorkload(id="load", title="at random", users=USERS, distinct_users=USERS, duration_s=2)
 REPEAT = LOAD.model_copy(update={"id": "one", "distinct_users": 1, "order": UserOrder.REPEAT})

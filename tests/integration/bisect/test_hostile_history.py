@@ -21,6 +21,8 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError
 from dsharness.paths import config_home
 
+pytestmark = pytest.mark.whole
+
 UNBUILDABLE = {
     "a file that is not here": "lacks the file main.h",
     "escape codes \x1b]0;owned\x07\x1b[31m": "error: red",

@@ -29,6 +29,8 @@ from dsharness.process.deadline import Deadline, wait_until
 from dsimages.buildah import DRAFT, WORK
 from dsresults.store import Store
 
+pytestmark = pytest.mark.whole
+
 TWIN = f"debian-12-{secrets.token_hex(3)}"
 BOTH = ("--workload", "bind-one", "--workload", "bind-random")
 ROWS = ("bisect", "rows", "--good", "debian-12", "--bad", "debian-13", *BOTH, "--json")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from debian_sources import debian_source
 from lab import dsbisect, small_matrix
 from seed_history import start
 
 from dsresults.store import Store
+
+pytestmark = pytest.mark.whole
 
 
 def test_a_plan_measures_builds_of_one_commit(tmp_path: Path) -> None:

@@ -6,12 +6,16 @@ import random
 import sys
 from pathlib import Path
 
+import pytest
+
 from dsharness.containers.engine import Engine
 from dsharness.process.deadline import Deadline
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
 from faults import Campaign, rows
+
+pytestmark = pytest.mark.whole
 
 KILLS, LIMIT_S = 5, 900.0
 VICTIMS = ("lab", "container", "podman")  # nothing is built while samples are taken

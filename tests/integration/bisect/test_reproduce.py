@@ -18,6 +18,8 @@ from dsharness.model import Image, Matrix
 from dsimages.image_catalog import image_key, lock_of, reference_of
 from dsimages.image_set import build_image
 
+pytestmark = pytest.mark.whole
+
 ROW, TWIN = "debian-12", "debian-12-again"
 
 

@@ -81,14 +81,37 @@ def test_a_registry_that_cannot_be_reached(folder: Path) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_one_candidate_after_the_other_that_fails_alike(folder: Path) -> None:
+def test_both_ends_that_fail_alike_end_the_search(folder: Path) -> None:
+    """Each end is tried and nothing between; the reason, its log and what may help are told."""
     past = history(folder, {"configure.ac": LACKS}, commits=20)
     done = search(folder, past)
-    assert done.returncode == ExitCode.BUILD, done.stderr
+    assert done.returncode == ExitCode.SURROUNDINGS, done.stderr
     assert done.stderr.count(": failed (") == 2, "both ends, and not: ready"
     assert "ready (" not in done.stderr
+    assert "cannot be measured" not in done.stderr, "nothing further in"
+    assert done.stderr.count(": building") == 2
+    told = done.stderr[done.stderr.index("error: both ends, ") :].splitlines()
+    assert "configure: error: no such feature" in told[0]
+    assert "no such feature" in Path(told[1].removeprefix("  log: ")).read_text()
+    assert [line.strip()[:2] for line in told[3:6]] == ["1.", "2.", "3."]
+    assert "build survey" in told[5]
+    assert done.stderr.count("bold") == 0
+
+
+def test_both_servers_that_die_alike_end_it_too(folder: Path) -> None:
+    done = search(folder, history(folder, {}, commits=3))
+    assert done.returncode == ExitCode.SURROUNDINGS, done.stderr
+    assert "its last output: EMERG - main - no such backend" in done.stderr
+    assert "1. other settings for the server" in done.stderr
+    assert "cannot be measured" not in done.stderr
+
+
+def test_what_fails_as_the_end_did_in_its_place_ends_it(folder: Path) -> None:
+    """The ends fail each for a reason of its own, and one of these again and again."""
+    past = history(folder, {"configure.ac": LACKS}, commits=20)
+    past.commit("other", {"configure.ac": LACKS.replace("such feature", "other thing")})
+    done = search(folder, past)
+    assert done.returncode == ExitCode.SURROUNDINGS, done.stderr
     assert "the end " in done.stderr
     assert "cannot be measured for the same reason, one after the other" in done.stderr
-    assert "no such feature" in done.stderr
-    assert done.stderr.count("bold") == 0
-    assert done.stderr.count(" cannot be measured: ") <= 3
+    assert done.stderr.count(": building") <= 4, "both ends, and two in the place of one"

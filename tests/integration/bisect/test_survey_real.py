@@ -1,4 +1,4 @@
-"""A survey of real tags: of which one does not configure, one ends at its start, and one serves."""
+"""A survey of real sources: one does not configure, one ends at its start, and one serves."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from seed_history import start as import_source
 from small_pasts import LACKS, MAKEFILE, begin, matrix_with
 
 from dsharness.errors import ExitCode
+from dsharness.products.seen_builds import SeenBuilds, SeenSpan
+from dsharness.yaml_files.checked_file import read_checked
+
+# What it installs is made of a document, by a name that nobody sees.
+READS = f"{MAKEFILE}all-local:\n\tcat $(srcdir)/docs/*.css > page\n"
 
 
 @pytest.fixture
@@ -32,34 +37,55 @@ def arguments(folder: Path) -> list[str]:
     return ["build", "survey", "--repo", str(folder / "repo")]
 
 
-def lines(text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(text)
+def document(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text)
     return found
 
 
 def test_failures_are_lines_and_a_ctrl_c_loses_none(folder: Path) -> None:
-    first = start(folder, *arguments(folder))
-    first.until("389-ds-base-3.1.10 (debian-13): configure")
+    first = start(folder, *arguments(folder), "--jobs", "2")
+    first.until("389-ds-base-3.1.10  debian-13")
     status, _ = first.end()
     assert status == ExitCode.INTERRUPTED
 
-    done = dsbisect(folder, *arguments(folder), "--json")
+    done = dsbisect(folder, *arguments(folder), "--json", "--markdown", str(folder / "table.md"))
     assert done.returncode == 0, done.stderr
-    assert "2 tags: 1 to try, 1 known already" in done.stderr
-    lacking, ending = lines(done.stdout)
-    assert (lacking["tag"], ending["tag"]) == ("389-ds-base-3.1.10", "389-ds-base-3.1.9")
+    assert "2 lines: 1 to try, 1 known already" in done.stderr
+    whole = document(done.stdout)
+    lacking, ending = whole["results"]
+    assert (lacking["source"], ending["source"]) == ("389-ds-base-3.1.10", "389-ds-base-3.1.9")
     assert lacking["known"]
     assert not lacking["outcome"]["built"]
     assert "no such feature" in lacking["outcome"]["why_not"]
+    assert lacking["outcome"]["every_file"] == "fails alike with every file"
     assert ending["outcome"]["built"]
     assert not ending["outcome"]["starts"]
     assert "it ended with status 4" in ending["outcome"]["why_not"]
     assert "EMERG - main - no such backend" in ending["outcome"]["why_not"]
+    figures = {name: whole[name] for name in ("sources", "built", "bind", "broken_in_themselves")}
+    assert figures == {"sources": 2, "built": 1, "bind": 0, "broken_in_themselves": 1}
+    assert "| 389-ds-base-3.1.10 | debian-13 |" in (folder / "table.md").read_text()
 
     again = dsbisect(folder, *arguments(folder))
     assert "0 to try, 2 known already" in again.stderr
-    assert "none of 2 tags can be measured" in again.stdout
+    assert "none of 2 sources can be measured; 1 broken in themselves" in again.stdout
     assert len(again.stderr.splitlines()) == 1, "nothing is done again"
+
+
+def test_another_toolchain_is_tried_where_the_first_fails(tmp_path: Path) -> None:
+    """It wants a file of its own documents that a build is not given: every file shows it."""
+    matrix_with(tmp_path, "debian-13", "debian-12")
+    past = begin(tmp_path / "repo")
+    past.commit(
+        "reads a document", {"Makefile.am": READS, "docs/page.css": f"/* {uuid.uuid4()} */"}
+    )
+    past.tag("389-ds-base-3.1.9")
+    done = dsbisect(tmp_path, *arguments(tmp_path), "--json", limit_s=1200)
+    assert done.returncode == 0, done.stderr
+    (found,) = document(done.stdout)["results"]
+    assert found["toolchain"] == "debian-13"
+    assert [each["toolchain"] for each in found["before"]] == ["debian-12"]
+    assert found["outcome"]["every_file"] == "builds with every file"
 
 
 def test_a_real_source_can_be_measured(tmp_path: Path) -> None:
@@ -67,18 +93,27 @@ def test_a_real_source_can_be_measured(tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()
     history = import_source(tmp_path / "repo", debian_source("debian-13"))
     history.git("tag", "389-ds-base-3.1.2")
-    done = dsbisect(tmp_path, *arguments(tmp_path), "--json", limit_s=2400)
+    known = tmp_path / "seen_builds.yaml"
+    asked = [*arguments(tmp_path), "HEAD", "--json", "--knowledge", str(known)]
+    done = dsbisect(tmp_path, *asked, limit_s=2400)
     assert done.returncode == 0, done.stderr
-    (found,) = lines(done.stdout)
-    assert found["toolchain"] == "debian-13"
-    assert found["outcome"] | {"seconds": 0} == {
-        "built": True, "starts": True, "binds": True, "why_not": "", "seconds": 0, "log": "",
-    }  # fmt: skip
+    (found,) = document(done.stdout)["results"]
+    assert (found["source"], found["toolchain"], found["version"]) == ("HEAD", "debian-13", "3.1.2")
+    assert found["shows"] == ["lmdb"]
+    outcome = found["outcome"]
+    assert (outcome["built"], outcome["starts"], outcome["binds"]) == (True, True, True)
+    assert outcome["facts"]["password-scheme"] == "PBKDF2-SHA512"
+    assert outcome["facts"]["password-rounds"] == 10_000
+    assert read_checked(known, SeenBuilds).seen == (
+        SeenSpan(since="3.1.2", until="3.1.2", works=("debian-13",)),
+    )
 
 
 def test_a_wrong_question_is_answered_at_once(folder: Path) -> None:
-    for wrong in (["build", "make"], ["build", "survey", "debian-13"], ["build", "survey"]):
+    for wrong in (["build", "make"], ["build", "survey", "v1"], ["build", "survey"]):
         assert dsbisect(folder, *wrong).returncode == ExitCode.USAGE
-    none = dsbisect(folder, *arguments(folder), "--tags", "v*")
+    for wrong in (["--seed", "1"], ["--jobs", "0"], ["--every-toolchain", "--toolchain", "x"]):
+        assert dsbisect(folder, *arguments(folder), *wrong).returncode == ExitCode.USAGE
+    none = dsbisect(folder, *arguments(folder), "v*")
     assert none.returncode == ExitCode.SOURCE
     assert environment(folder)["DSBISECT_MATRIX"]

@@ -132,7 +132,7 @@ def found(trial: Trial, *names: str) -> dict[str, Check]:
     return checks
 
 
-@pytest.mark.parametrize("kind", ["deb", "rpm"])
+@pytest.mark.parametrize("kind", ["deb", pytest.param("rpm", marks=pytest.mark.whole)])
 def test_a_harmless_patch_passes(trial, kind: str) -> None:
     tried = trial(kind, tiny_server.HARMLESS)
     checks = found(tried)
@@ -146,7 +146,7 @@ def test_a_harmless_patch_passes(trial, kind: str) -> None:
     assert checks["reproducible"].figures["packages_that_differ"] == 0
 
 
-@pytest.mark.parametrize("kind", ["deb", "rpm"])
+@pytest.mark.parametrize("kind", ["deb", pytest.param("rpm", marks=pytest.mark.whole)])
 def test_a_harmful_patch_is_caught_three_times(trial, kind: str) -> None:
     tried = trial(kind, tiny_server.HARMFUL)
     checks = found(tried)
@@ -186,7 +186,7 @@ def test_stock_packages_are_fetched_once_in_the_installed_version(trial, deb: Wo
     assert stock_packages(tried) == folder
 
 
-@pytest.mark.parametrize("kind", ["deb", "rpm"])
+@pytest.mark.parametrize("kind", ["deb", pytest.param("rpm", marks=pytest.mark.whole)])
 def test_packages_that_are_given(
     request: pytest.FixtureRequest, engine: Engine, tmp_path: Path, kind: str
 ) -> None:

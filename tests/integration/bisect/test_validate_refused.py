@@ -18,6 +18,8 @@ from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.model import BuildSpec, DriverName
 
+pytestmark = pytest.mark.whole
+
 DO_NOT_SHIP = 1
 GATES = ("installs", "works", "performs", "safe")
 

@@ -30,9 +30,12 @@ from dsharness.errors import ExitCode
 from dsharness.paths import cache_home
 from dsharness.process.deadline import Deadline
 
-pytestmark = pytest.mark.skipif(
-    bool(missing_tools()), reason=f"making RPMs needs {', '.join(missing_tools())}"
-)
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.skipif(
+        bool(missing_tools()), reason=f"making RPMs needs {', '.join(missing_tools())}"
+    ),
+]
 LIMIT_S = 3600  # the packages are built twice if they are not in the cache
 OF_RPM = {Gate.BUILDS, Gate.INSTALLS}
 DONE_BEFORE = ("looking at the packages", "comparing what lintian or rpmlint finds")

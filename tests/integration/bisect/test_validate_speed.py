@@ -19,6 +19,8 @@ from dsharness.containers.engine import Engine
 from dsharness.model import BuildSpec, DriverName, LdcltWorkload
 from dsresults.store import Store
 
+pytestmark = pytest.mark.whole
+
 ROW = MATRIX.row("debian-13")
 FEW = LdcltWorkload(
     id="few", title="binds of 20 users", users=20, distinct_users=20, duration_s=1.0

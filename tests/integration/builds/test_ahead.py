@@ -21,6 +21,8 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import OWNER, owner_tag
 from dsharness.process.deadline import Deadline, wait_until
 
+pytestmark = pytest.mark.whole
+
 TICK = "for i in $$(seq 600); do echo $$i >> /build/ticks; sleep 0.1; done"
 
 

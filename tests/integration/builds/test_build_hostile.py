@@ -25,6 +25,8 @@ from dsharness.containers.ownership import OWNER, owner_tag
 from dsharness.errors import BuildError, DeadlineError
 from dsharness.model import Build
 
+pytestmark = pytest.mark.whole
+
 MIB = 1024**2
 
 

@@ -23,9 +23,12 @@ from dsharness.model import Build, DriverName, Image, Settings, SrpmSource
 from dsharness.systems import Seed
 from dsimages.buildah import Workshop
 
-pytestmark = pytest.mark.skipif(
-    bool(missing_tools()), reason=f"making RPMs needs {', '.join(missing_tools())}"
-)
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.skipif(
+        bool(missing_tools()), reason=f"making RPMs needs {', '.join(missing_tools())}"
+    ),
+]
 DRIVER = RpmDriver()
 
 

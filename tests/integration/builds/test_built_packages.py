@@ -17,6 +17,8 @@ from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 
+pytestmark = pytest.mark.whole
+
 ROW = MATRIX.row("debian-13")
 VERSION = "9.9-1"
 NEEDED = "hello"  # small, and not in the image

@@ -24,9 +24,12 @@ from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 
-pytestmark = pytest.mark.skipif(
-    bool(missing_tools()), reason=f"making RPMs needs {', '.join(missing_tools())}"
-)
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.skipif(
+        bool(missing_tools()), reason=f"making RPMs needs {', '.join(missing_tools())}"
+    ),
+]
 ROW = row_of(DNF, id=ROW_ID, versions={"389-ds": "1"})
 # Reading it asks for gcc where there is no network, and for what nobody has where there is one.
 SPEC = """\

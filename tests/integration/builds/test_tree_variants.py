@@ -20,6 +20,8 @@ from dsharness.containers.container import running
 from dsharness.containers.engine import Engine
 from dsharness.model import Build
 
+pytestmark = pytest.mark.whole
+
 SLAPD, DBSCAN = "ldap/servers/slapd/slapd.c", "ldap/servers/slapd/dbscan.c"
 
 

@@ -17,6 +17,8 @@ from dsharness.measure.duet import Seats, duet_seats, sit, take_duet
 from dsharness.measure.sample import Bench
 from dsharness.model import LdcltWorkload
 
+pytestmark = pytest.mark.whole
+
 LOAD = LdcltWorkload(id="duet", title="at random", users=200, distinct_users=200, duration_s=2)
 ROWS = ("debian-11", "debian-12")
 

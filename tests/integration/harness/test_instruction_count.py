@@ -16,6 +16,8 @@ from dsharness.measure.instruction_count import Valgrind, take_count
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.model import Procedure, Settings
 
+pytestmark = pytest.mark.whole
+
 LOAD = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})
 
 

@@ -22,9 +22,13 @@ from dsharness.products import notable_versions
 from dsimages.image_set import build_image
 from dsimages.matrix_lock import MatrixLock
 
-pytestmark = pytest.mark.skipif(
-    bool(missing_tools()), reason=f"making a toy distribution needs {', '.join(missing_tools())}"
-)
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.skipif(
+        bool(missing_tools()),
+        reason=f"making a toy distribution needs {', '.join(missing_tools())}",
+    ),
+]
 TRUST = {"unsigned": True, "plain_http": True}  # of a distribution that lives for one test
 MATRIX = Path(__file__).parents[3] / "matrix.yaml"
 

@@ -121,7 +121,7 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
             Question(series_id="s", line=line, workload_id="w", settings_id="default"), WORKLOAD,
             search=Bayes(), lab=benches, store=store, listener=RecordingWatcher(), kind=kind,
         )  # fmt: skip
-    assert caught.value.exit_code == ExitCode.INSTANCE
+    assert caught.value.exit_code == ExitCode.SURROUNDINGS
     assert len([row for row in asked if row in benches.refuses]) == taken
 
 

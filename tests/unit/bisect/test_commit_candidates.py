@@ -28,6 +28,7 @@ class Toy:
 
     def __init__(self) -> None:
         self.orders: list[TreeOrder] = []
+        self.unfit: dict[str, str] = {}  # tree -> the toolchain whose compiler refuses it
         self.failing: dict[str, bool] = {}  # tree -> whether the toolchain may be wrong, with Rust
 
     def toolset(
@@ -46,6 +47,8 @@ class Toy:
             error = UnbuildableError("unbuildable: its crates are too new")
             error.toolchain_may_be_wrong = self.failing[order.tree.id]
             raise error
+        if self.unfit.get(order.tree.id) == order.toolset.id:
+            raise UnbuildableError("unbuildable: slap.h does not compile")
         provenance = Provenance(
             driver=DriverName.TREE, source="s", tree=order.tree.id, toolchain=order.toolset.id,
             notes=order.needs.notes, clean=False, seconds=1.0, built_at="now", log="log",
@@ -81,6 +84,41 @@ def test_a_range_of_two_eras_is_built_by_one_toolchain(toy: Toy, tmp_path: Path)
     assert [built(supply, name)[0] for name in ("2.2.1", "2.2.3")] == ["debian-12", "debian-12"]
     assert supply.remarks == ()
     assert len(toy.orders) == 2
+
+
+def test_where_one_end_needs_another_toolchain_all_are_built_by_it(
+    toy: Toy, tmp_path: Path
+) -> None:
+    supply = supply_of(tmp_path, "2.2.3", "2.3.2", first="debian-13")
+    toy.unfit[supply.specimens["2.3.2"].tree.id] = "debian-13"
+    assert [built(supply, name)[0] for name in ("2.2.3", "2.3.2")] == ["debian-13", "debian-12"]
+    before = dict(supply.identities)
+    assert supply.uneven() == ("2.2.3",)
+    assert built(supply, "2.2.3")[0] == "debian-12"
+    assert supply.uneven() == ()
+    assert supply.remarks == ()
+    assert supply.identities.keys() == before.keys()
+    assert all(supply.identities[name] != before[name] for name in before)
+
+
+def test_what_the_other_toolchain_cannot_build_stays_where_it_is(toy: Toy, tmp_path: Path) -> None:
+    supply = supply_of(tmp_path, "2.0.5", "3.2", first="debian-13")
+    supply.toolchains = tuple(
+        each.model_copy(update={"offers": tuple({*each.offers} - {"cargo-lock-4"})})
+        if each.id == "debian-11" else each
+        for each in supply.toolchains
+    )  # fmt: skip
+    assert [built(supply, name)[0] for name in ("2.0.5", "3.2")] == ["debian-11", "debian-13"]
+    assert supply.uneven() == ()
+    assert next(each.id for each in supply.toolchains) == "debian-13"
+
+
+def test_once_the_ends_stand_a_broken_commit_is_tried_once(toy: Toy, tmp_path: Path) -> None:
+    supply = supply_of(tmp_path, "2.2.3", first="debian-13")
+    toy.unfit[supply.specimens["2.2.3"].tree.id] = "debian-13"
+    supply.uneven()
+    with pytest.raises(UnbuildableError, match="does not compile"):
+        built(supply, "2.2.3")
 
 
 def test_another_toolchain_is_told_with_the_answer(toy: Toy, tmp_path: Path) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
-from histories import MAIN_C, Past
+from era_trees import era_tree
+from histories import MAIN_C, Past, git
 from shipped import MATRIX
 
 from dsbisect.commits.commit_range import survey
+from dsbisect.commits.commit_verdict import judge_commit
 from dsbisect.commits.commits_forecast import expected_text, forecast_of
-from dsbisect.commits.commits_request import Ask, patches_of, tree_of
+from dsbisect.commits.commits_request import Ask, patches_of, tree_of, untried
 from dsharness.errors import EditError, SourceError
 from dsharness.matrix import find_settings, find_workload
 
@@ -108,15 +113,82 @@ def test_a_range_in_which_nothing_changes_the_server(past):
     assert names(past, scope) == ["begin", "more docs"]
 
 
-def test_branches_that_parted_are_searched_from_where_they_did(past):
+def forked(past, good=None, bad=None):
+    """A fix after the common commit on one branch, two commits on main; the files of each."""
     past.commit("common")
     past.switch("release", "common")
-    past.commit("fix", {"ldap/fix.c": "fix"})
+    past.commit("fix", good or {"ldap/fix.c": "fix"})
     past.switch("main")
+    past.commit("more", bad)
+    past.commit("culprit", bad and {"README.md": "and more\n"})
+    return past
+
+
+def test_branches_that_have_parted_are_three_points_and_two_lines(past):
+    scope = survey(ask(forked(past), good="fix"))
+    assert [names(past, scope, line) for line in scope.lines] == [
+        ["common", "more", "culprit"], ["common", "fix"],
+    ]  # fmt: skip
+    assert names(past, scope, scope.points) == ["fix", "common", "culprit"]
+    assert names(past, scope, scope.candidates) == ["common", "more", "culprit", "fix"]
+    assert (scope.good, scope.bad, scope.commits) == (past["fix"], past["culprit"], 3)
+    (note,) = scope.notes
+    assert f"have parted at {past['common'][:12]}" in note
+    fix, _, culprit = scope.points
+    assert (scope.only_in_good(fix), scope.only_in_good(culprit)) == (True, False)
+    assert [names(past, scope, scope.around(each))[-1] for each in (fix, culprit)] == [
+        "fix", "culprit",
+    ]  # fmt: skip
+    assert forecast_of(ask(past, good="fix"), scope).builds == 3 + 1 + 2
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "line"),
+    [
+        ({"README.md": "release\n"}, None, ["common", "more", "culprit"]),
+        (None, {"README.md": "next\n"}, ["common", "fix"]),
+    ],
+)
+def test_a_side_that_changes_no_server_is_left_out(past, good, bad, line):
+    scope = survey(ask(forked(past, good, bad), good="fix"))
+    assert [names(past, scope, each) for each in scope.lines] == [line]
+    assert (scope.good, scope.bad) == (past["fix"], past["culprit"])
+    left = "good" if good else "bad"
+    assert scope.notes[0].startswith(f"{left} {past['fix' if good else 'culprit'][:12]} makes the")
+    assert scope.only_in_good(scope.line[-1]) is bool(bad)
+
+
+def test_the_wrong_way_round_is_said_and_carried_out(past):
+    past.commit("a")
+    past.commit("b")
+    scope = survey(ask(past, good="b", bad="begin"))
+    assert names(past, scope) == ["begin", "a", "b"]
+    assert (scope.good, scope.bad) == (past["begin"], past["b"])
+    (note,) = scope.notes
+    assert "they are swapped" in note
+
+
+def test_a_release_by_its_number_is_said(past):
+    past.tag("389-ds-base-2.0.1")
+    past.commit("a")
+    scope = survey(ask(past, good="2.0.1"))
+    assert scope.notes == ("2.0.1 was taken for 389-ds-base-2.0.1",)
+
+
+@pytest.mark.parametrize(("checked_out", "bad"), [("begin", False), ("culprit", True)])
+@pytest.mark.parametrize("how", ["--detach", "-b"])
+def test_judge_head_is_what_git_bisect_has_checked_out(past, tmp_path, checked_out, bad, how):
+    """In a clone, whose origin/HEAD is the slow one; neither needs a build."""
     past.commit("culprit")
-    scope = survey(ask(past, good="fix"))
-    assert names(past, scope) == ["common", "culprit"]
-    assert "parted" in " ".join(scope.notes)
+    git(tmp_path, "clone", "--quiet", str(past.folder), "clone")
+    here = tmp_path / "clone"
+    own = ["own"] if how == "-b" else []
+    git(here, "checkout", "--quiet", how, *own, past[checked_out])
+    asked = ask(past, bad="origin/main", repository=str(here))
+    nothing = {"engine": None, "store": None, "watcher": None}
+    verdict, why = judge_commit(asked, "HEAD", **nothing)
+    assert verdict is bad
+    assert f"{past[checked_out][:12]} makes the same server" in why
 
 
 def test_what_is_no_389_ds_is_refused(tmp_path, monkeypatch):
@@ -179,3 +251,19 @@ def test_an_edit_that_does_not_fit_says_so(past):
     patches = patches_of(ask(past, edits=("rust-rounds=10000",)))
     with pytest.raises(EditError):
         patches(tree_of(scope.repository, past["begin"]))
+
+
+@pytest.mark.parametrize(
+    ("eras", "tried", "left"),
+    [
+        (("2.2.1", "2.2.1"), ("debian-12",), ("debian-11",)),
+        (("2.2.1", "2.2.1"), ("debian-12", "debian-11"), ()),
+        (("2.2.1", "2.2.3"), ("debian-12",), ("debian-13", "debian-11")),
+        (("3.2",), ("debian-13",), ()),
+    ],
+)
+def test_the_toolchains_that_were_not_tried(eras, tried, left, tmp_path, monkeypatch):
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    trees = [era_tree(era, tmp_path / f"{at}") for at, era in enumerate(eras)]
+    ask: Any = SimpleNamespace(matrix=MATRIX)
+    assert untried(ask, trees, tried) == left

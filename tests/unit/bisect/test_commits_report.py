@@ -21,6 +21,7 @@ from dsresults.commits_result import (
     EqualCommits,
     ExecutedCode,
     FunctionRuns,
+    TimeSpent,
 )
 
 LINE = tuple(f"{number:012x}" for number in range(16))
@@ -30,12 +31,17 @@ STORY: dict[str, object] = {
     "author": "A. Author <author@example.org>",
     "date": "2022-11-18T10:00:00+00:00",
     "subject": "Issue 1 - more <rounds> & more",
-    "files": [f"src/{number}.rs" for number in range(12)],
+    "files": [*(f"src/{number}.rs" for number in range(12)), "dirsrvtests/a.py", "src/lib389/b.py"],
+    "unread": 2,
     "kinds": ["server"],
     "merge": False,
     "link": f"https://github.com/389ds/389-ds-base/commit/{HASH}",
-    "equivalents": ["f" * 40],
-    "releases": {"389-ds-base-2.0": "389-ds-base-2.0.17", "main": "389-ds-base-2.2.3"},
+    "equivalents": ["f" * 40, "a" * 40],
+    "releases": [
+        {"series": "2.0", "commit": "f" * 40, "first": "2.0.17"},
+        {"series": "2.2", "until": "3.3", "commit": HASH, "first": "2.2.0"},
+        {"series": "main", "commit": HASH},
+    ],
 }
 BUILD = Provenance(
     driver=DriverName.TREE,
@@ -53,6 +59,11 @@ PROOF = (
         title="the culprit against its parent, both built from nothing", before="a", after="b",
         outcome="slower", effect=10.09, interval=(8.39, 12.13), confirms=True,
         builds=(BUILD, BUILD),
+    ),
+    Comparison(
+        title="the bad end without the culprit", before="b", after="b-without",
+        outcome="slower", effect=1.5, interval=(1.4, 1.6), confirms=None,
+        how="together with 0123456789ab, which changed the same lines later",
     ),
     Comparison(
         title="the bad end without the culprit", before="b", after="b-without",
@@ -75,6 +86,7 @@ NEVER_RAN = ExecutedCode(
     outcome="never ran", operations=600,
     functions=(FunctionRuns(file="one.c", name="<one>", calls=0, loaded=0),),
 )  # fmt: skip
+UNKNOWN = ExecutedCode(outcome="unknown", note="lib.rs is Rust")
 
 
 def outcome(step, broken=(), proof=PROOF, executed=EXECUTED):
@@ -103,10 +115,15 @@ def outcome(step, broken=(), proof=PROOF, executed=EXECUTED):
         else ()
     )
     findings = CommitFindings(
-        repository="/src/389-ds-base", good=HASH, bad="f" * 40, workload="bind-one",
-        settings="default", commits=20, whole=boundary, culprits=culprits,
+        repository="/src/389-ds-base", good=HASH, bad="f" * 40,
+        project="389-ds-base", good_name="3.1.1", bad_name="3.1.1-12-gffffffff",
+        workload="bind-one", settings="default", commits=20, whole=boundary, culprits=culprits,
         equal=(EqualCommits(candidate=LINE[1], commits=(HASH, "e" * 40), kinds=("docs",)),),
-        notes=("good is not on the way to bad",), builds=7, samples=40, seconds=600.0,
+        notes=("good is not on the way to bad",), builds=7, samples=40, seconds=663.0,
+        spent=TimeSpent(
+            builds_s=422.4, fills_s=50, runs_s=80, rest_s=110.6, named_s=480.2,
+            proved_s=660 if proof and boundary.found else None,
+        ),
     )  # fmt: skip
     samples = tuple(s.model_copy(update={"workload_id": "bind-one"}) for s in world.taken)
     images = {
@@ -152,12 +169,65 @@ def test_code_that_never_ran_is_flagged_in_text_and_page(tmp_path):
     assert "&lt;one&gt;" in page
 
 
+def test_where_the_time_went_is_the_last_line():
+    last = answer_text(CASES["found"].findings).splitlines()[-1]
+    parts = "builds 7 min 2 s (7), fills 50 s, runs 1 min 20 s (40), rest 1 min 51 s"
+    assert last == f"11 min 3 s: {parts}; named after 8 min, proof ended after 11 min"
+    assert answer_text(CASES["none"].findings).endswith("; answered after 8 min")
+    (culprit,) = CASES["found"].findings.culprits
+    proved = culprit.model_copy(update={"proof": PROOF[:2]})
+    findings = CASES["found"].findings.model_copy(update={"culprits": (proved,)})
+    assert answer_text(findings).endswith("named after 8 min, proved after 11 min")
+
+
+def test_a_commit_that_only_good_has_is_said_to_be_so():
+    (culprit,) = CASES["found"].findings.culprits
+    assert "good has it" not in answer_text(CASES["found"].findings)
+    only = culprit.model_copy(update={"only_in_good": True})
+    text = answer_text(CASES["found"].findings.model_copy(update={"culprits": (only,)}))
+    assert "made after the branches have parted: good has it, bad does not" in text
+
+
 def test_a_proof_speaks_with_one_voice_or_not_at_all():
     (culprit,) = CASES["found"].findings.culprits
     assert culprit.proved is False
-    only = culprit.model_copy(update={"proof": PROOF[:2]})
+    only = culprit.model_copy(update={"proof": PROOF[:3]})
     assert only.proved is True
-    assert culprit.model_copy(update={"proof": PROOF[1:2]}).proved is None
+    assert culprit.model_copy(update={"proof": PROOF[1:3]}).proved is None
+
+
+def test_what_cannot_be_told_of_its_code_is_not_mentioned(tmp_path):
+    found = outcome(9, executed=UNKNOWN)
+    page = write_findings(MATRIX, found, tmp_path).read_text(encoding="utf-8")
+    for text in (answer_text(found.findings), page):
+        assert "lib.rs is Rust" not in text
+        assert "executed" not in text
+    data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert data["commits"]["culprits"][0]["executed"]["note"] == "lib.rs is Rust"
+
+
+def test_a_report_is_called_by_its_releases(tmp_path):
+    found = CASES["found"]
+    page = write_findings(MATRIX, found, tmp_path).read_text(encoding="utf-8")
+    assert "<h1>389-ds-base 3.1.1 to 3.1.1-12-gffffffff</h1>" in page
+    without = found.findings.model_copy(update={"project": "", "good_name": "", "bad_name": ""})
+    assert without.title == f"389-ds-base {HASH[:12]} to {'f' * 12}"
+
+
+@pytest.mark.parametrize(
+    ("metric", "direction", "told"),
+    [
+        ("cost", "slower", "made it slower: 5.40 times slower"),
+        ("growth", "faster", "changed it so that it grows less: grows 5.40 times less"),
+        ("memory", "slower", "changed it so that it uses more memory: uses 5.40 times more memory"),
+    ],
+)
+def test_each_metric_has_its_own_words(metric, direction, told):
+    (culprit,) = CASES["found"].findings.culprits
+    boundary = culprit.boundary.model_copy(update={"metric": metric, "direction": direction})
+    named = culprit.model_copy(update={"boundary": boundary})
+    compared = PROOF[0].model_copy(update={"outcome": direction, "effect": 5.4, "metric": metric})
+    assert f"{named.made_it}: {compared.outcome_text}" == told
 
 
 def test_what_a_commit_says_never_drives_the_terminal():

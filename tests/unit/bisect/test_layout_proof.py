@@ -24,6 +24,7 @@ from dsbisect.commits.layout_samples import LayoutRuns, without_search
 from dsbisect.commits.proof import Case, SeveralBuilds, pooled, prove
 from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
 from dsbisect.search.forecast import LEAST_REHEARSALS
+from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode, InconclusiveError, InstanceError
@@ -144,7 +145,7 @@ def test_only_a_small_step_is_proved_by_several_builds(
         ("scope", "supply", "laboratory", "store", "watcher", "options")
     )
     study = CommitsStudy(ask=SimpleNamespace(scatter_pct=scatter_pct), **everything)  # type: ignore[arg-type]
-    boundary = SimpleNamespace(effect=effect, direction=direction)
+    boundary = SimpleNamespace(effect=effect, direction=direction, metric="cost")
     several = study._several(boundary)  # type: ignore[arg-type]
     assert (several and several.step) == step
 
@@ -153,9 +154,9 @@ def case_of(tmp_path: Path) -> Case:
     tree = era_tree("3.2", tmp_path / "source")
     other = tree.with_files({"ldap/servers/slapd/other.c": "int x;\n"})
 
-    def same(tree: Tree, reverse: bool) -> Tree:
+    def same(tree: Tree, reverse: bool) -> Iterator[Counterfactual]:
         del reverse
-        return tree
+        yield Counterfactual(tree=tree)
 
     return Case(
         culprit="bad", parent="good", good="good", bad="bad", direction="slower",
@@ -203,6 +204,37 @@ def test_what_cannot_be_measured_is_no_verdict(
     several = SeveralBuilds(number=2, step=0.05, measure=measure)
     first, *_ = prove(case_of(tmp_path), supply, never, several)
     assert (first.outcome, first.confirms, first.note) == ("unknown", None, str(error))
+
+
+def test_a_way_that_does_not_build_gives_room_to_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither without the change nor with it: the first way fails, the second one is measured."""
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
+    case = case_of(tmp_path)
+
+    def ways(tree: Tree, reverse: bool) -> Iterator[Counterfactual]:
+        for number in range(3):
+            text = f"int x = {number};\n"
+            changed = tree.with_files({"ldap/servers/slapd/other.c": text})
+            yield Counterfactual(tree=changed, how=f"way {number} of {reverse}")
+
+    def compare(before: str, after: str) -> Boundary:
+        slower = "faster" if "without" in after else "slower"
+        direction = slower if after.endswith("-2") or "clean" in after else "unknown"
+        return Boundary.model_validate(
+            {
+                "series_id": "r", "workload_id": "w", "settings_id": "s", "before": before,
+                "after": after, "found": direction != "unknown", "direction": direction,
+                "summary": "it does not build",
+            }
+        )  # fmt: skip
+
+    found = prove(replace(case, changed=ways), supply, compare)
+    assert [each.confirms for each in found] == [True] * 3
+    assert [each.how for each in found] == ["", "way 1 of True", "way 1 of False"]
+    assert [each.after for each in found[1:]] == ["bad-without-bad-2", "good-with-bad-2"]
 
 
 SEEN = BuildScatter(scatter_pct=1.2, interval_pct=(0.4, 3.9), noise_pct=10.0, builds=3, runs=30)

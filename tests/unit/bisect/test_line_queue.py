@@ -7,7 +7,7 @@ import itertools
 import pytest
 from worlds import World
 
-from dsbisect.commits.line_queue import hunt
+from dsbisect.commits.line_queue import changed_sides, hunt, hunt_parted
 from dsbisect.search.bayes.bayes_search import Bayes
 
 NAMES = [f"c{number:02}" for number in range(32)]
@@ -115,3 +115,91 @@ def test_nothing_is_lost_on_the_way():
             for number, name in enumerate(names)
         }
         assert blamed(Laboratory(costs).hunt(names)) == [names[one], names[two]]
+
+
+TO_BAD, TO_GOOD = ("base", "b1", "bad"), ("base", "g1", "good")
+
+
+@pytest.mark.parametrize(
+    ("good", "base", "bad", "sides"),
+    [
+        (1.0, 1.0, 9.0, [TO_BAD]),
+        (1.0, 9.0, 9.0, [TO_GOOD]),
+        (9.0, 1.0, 1.0, [TO_GOOD]),
+        (1.0, 3.0, 9.0, [TO_BAD, TO_GOOD]),
+        (2.0, 1.0, 4.0, [TO_BAD, TO_GOOD]),
+        (1.0, 8.0, 4.0, [TO_BAD, TO_GOOD]),
+        (1.0, 1.0, 1.0, []),
+        (9.0, 1.0, 9.0, [TO_BAD, TO_GOOD]),  # the same on both sides: good and bad are compared
+    ],
+)
+def test_of_branches_that_have_parted_the_sides_that_changed_are_searched(good, base, bad, sides):
+    lab = Laboratory({"good": good, "base": base, "bad": bad})
+    whole = lab.search(("good", "base", "bad"))
+    assert list(changed_sides(whole, (TO_BAD, TO_GOOD))) == sides
+
+
+@pytest.mark.parametrize("broken", ["base", "good"])
+def test_where_a_point_cannot_be_measured_both_sides_are_searched(broken):
+    lab = Laboratory({"good": 1.0, "base": 1.0, "bad": 9.0}, {broken})
+    whole = lab.search(("good", "base", "bad"))
+    found = changed_sides(whole, (TO_BAD, TO_GOOD))
+    assert found == ((TO_BAD, TO_GOOD) if broken == "base" else (TO_BAD,))
+
+
+def parted(good, base, bad, *, inside=None, broken=()):
+    """The culprits with their directions, the direction from good to bad, and what was said."""
+    costs = {"good": good, "base": base, "bad": bad, "b1": base, "g1": good, **(inside or {})}
+    lab, said = Laboratory(costs, broken), []
+    found = hunt_parted(
+        ("good", "base", "bad"), (TO_BAD, TO_GOOD), lab.search, lambda _: (), said.append
+    )
+    blamed = [(boundary.after, boundary.direction) for boundary in found.culprits]
+    return blamed, found.whole.direction, said, lab, found
+
+
+@pytest.mark.parametrize(
+    ("costs", "culprits", "whole", "says"),
+    [
+        ((1.0, 1.0, 9.0), [("bad", "slower")], "slower", "on the way to bad bad"),
+        ((9.0, 1.0, 1.0), [("g1", "slower")], "faster", "on the way to good good, and bad does"),
+        ((1.0, 9.0, 9.0), [("g1", "faster")], "slower", "on the way to good good, and bad does"),
+        ((0.2, 1.0, 9.0), [("bad", "slower"), ("g1", "faster")], "slower", "both sides of base"),
+    ],
+)
+def test_a_step_is_named_on_the_side_where_it_was_made(costs, culprits, whole, says):
+    blamed, direction, said, lab, found = parted(*costs)
+    assert (blamed, direction) == (culprits, whole)
+    (note,) = said
+    assert says in note
+    assert found.notes == (note,)
+    assert lab.lines[0] == ("good", "base", "bad")
+
+
+@pytest.mark.parametrize("base", [1.0, 9.0])
+def test_ends_that_are_alike_have_no_culprit_whatever_lies_between(base):
+    blamed, direction, said, lab, found = parted(1.0, base, 1.0)
+    assert (blamed, direction, said) == ([], "none", [])
+    assert not {"b1", "g1"} & {name for line in lab.lines for name in line}
+    assert len(found.notes) == (0 if base == 1.0 else 1)  # that both differ from it
+
+
+def test_without_the_point_between_both_sides_are_searched():
+    blamed, _, said, lab, found = parted(1.0, 1.0, 9.0, broken={"base"})
+    assert ("bad", "slower") in blamed
+    assert "cannot be measured: both sides are searched" in said[0]
+    assert {TO_BAD, TO_GOOD} <= set(lab.lines)
+    assert "base" in found.whole.unmeasured
+
+
+def test_a_difference_that_no_side_shows_is_undecided():
+    blamed, direction, _, _, found = parted(1.0, 1.0, 9.0, broken={"bad"})
+    assert blamed == []
+    assert direction in {"none", "unknown"}
+    seen = iter([World({"good": 1.0, "base": 1.0, "bad": 9.0}), World({"base": 1.0, "bad": 1.0})])
+    found = hunt_parted(
+        ("good", "base", "bad"), (TO_BAD, TO_GOOD), lambda _: next(seen).search(Bayes()),
+        lambda _: (), lambda _: None,
+    )  # fmt: skip
+    assert found.whole.direction == "unknown"
+    assert "no step was found on either side" in found.whole.summary

@@ -9,6 +9,7 @@ from worlds import sample_of, with_metric
 
 from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
 from dsbisect.search.question import Measure, Outlook, Question, Share
+from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS
 from dsharness.model import Boundary, Campaign
 
@@ -192,3 +193,33 @@ def test_trouble_is_told_with_its_reason(watch, clock, said):
 )
 def testspell_lefted_time(seconds, words):
     assert spell_left(seconds) == words
+
+
+def building(text, now):
+    made = Stage(text)
+    made.now = lambda: now
+    return made
+
+
+def test_elsewhere_a_stage_is_a_line(watch, said):
+    watch.begin(("a", "b"), 1)
+    watch.preparing("a", building("C 2 of 640 files", "C 9 of 640 files"))
+    assert said()[-1] == "a: C 2 of 640 files"
+
+
+def test_on_a_terminal_a_stage_is_shown_as_it_is_now_until_something_else_is_done(
+    clock, monkeypatch, capfd
+):
+    monkeypatch.setattr("dsbisect.cli.progress_terminal.Live.start", lambda _: None)
+    with Watch() as watch:
+        monkeypatch.setattr(watch._console, "_force_terminal", True)
+        watch.begin(("a", "b"), 1)
+        capfd.readouterr()
+        for row in ("a", "b"):
+            watch.preparing(row, building("C 2 of 640 files", "C 9 of 640 files"))
+        assert capfd.readouterr().err == ""
+        shown = [str(each) for each in watch._shown().renderables]
+        assert shown[:2] == ["a: C 9 of 640 files", "b: C 9 of 640 files"]
+        watch.preparing("a", "keeping the golden state")
+        watch.failed("b", "unbuildable")
+        assert len(watch._shown().renderables) == 1

@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from dsbisect.lab.repeated_failure import FailureRow, kind_of
-from dsharness.errors import BuildError, ExitCode, InstanceError, SystematicError
+from dsbisect.lab.repeated_failure import FailureRow, kind_of, refuse_equal_ends, remedies_of
+from dsharness.errors import (
+    BuildError,
+    CandidateError,
+    EditError,
+    ExitCode,
+    InstanceError,
+    SystematicError,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +40,13 @@ def broken(line: int) -> BuildError:
     return BuildError(f"unbuildable: x.c:{line}: error: no y", log=Path("/logs/b.log"))
 
 
-def test_the_third_that_fails_alike_stops_it_with_that_failures_status() -> None:
+def test_the_third_that_fails_alike_stops_it() -> None:
     row = FailureRow()
     row.failed("a", broken(1))
     row.failed("b", broken(2))
     with pytest.raises(SystematicError, match="a, b, c cannot be measured") as caught:
         row.failed("c", broken(3))
-    assert caught.value.exit_code == ExitCode.BUILD
+    assert caught.value.exit_code == ExitCode.SURROUNDINGS
     assert caught.value.log == Path("/logs/b.log")
     assert "--fix" in caught.value.hint
 
@@ -67,3 +74,83 @@ def test_a_candidates_own_name_makes_no_difference() -> None:
     row.failed("b-two", BuildError("b-two: no scheme"))
     with pytest.raises(SystematicError):
         row.failed("c-three", BuildError("c-three: no scheme"))
+
+
+def test_what_fails_as_an_end_did_stops_it_even_if_the_other_end_fails_otherwise() -> None:
+    """Both ends are walked inwards by turns."""
+    row = FailureRow.after({"a": "no header", "z": "no library"}.items())
+    row.failed("b", BuildError("no header"))
+    row.failed("y", BuildError("no library"))
+    with pytest.raises(SystematicError, match="a, b, c cannot be measured"):
+        row.failed("c", BuildError("no header"))
+
+
+def test_an_end_that_was_replaced_is_no_longer_counted() -> None:
+    row = FailureRow.after({"a": "no header"}.items())
+    row.failed("b", BuildError("no header"))
+    row.worked()
+    row.failed("m", BuildError("no header"))
+    row.failed("n", BuildError("no header"))
+
+
+TOOLCHAINS = ("debian-12", "debian-11")
+
+
+@pytest.mark.parametrize(
+    ("failures", "stops"),
+    [
+        ({}, False),
+        ({"a": broken(1)}, False),
+        ({"a": broken(1), "z": broken(7)}, True),
+        ({"a": broken(1), "z": InstanceError("it ended")}, False),
+        ({"a": broken(1), "z": BuildError("unbuildable: x.c:1: error: no z")}, False),
+        ({"a1": BuildError("a1: no header"), "z2": BuildError("z2: no header")}, True),
+    ],
+)
+def test_two_ends_with_the_same_failure_stop_it(
+    failures: dict[str, CandidateError], stops: bool
+) -> None:
+    if not stops:
+        refuse_equal_ends(failures, ("one",))
+        return
+    with pytest.raises(SystematicError) as caught:
+        refuse_equal_ends(failures, ("one", "two"))
+    assert caught.value.exit_code == ExitCode.SURROUNDINGS
+    assert all(name in caught.value.message for name in failures)
+
+
+def test_what_is_printed_then() -> None:
+    remedies = remedies_of(broken(1), toolchains=TOOLCHAINS, repository="/home/one user/up")
+    with pytest.raises(SystematicError) as caught:
+        refuse_equal_ends({"a": broken(1), "z": broken(7)}, remedies)
+    assert (
+        str(caught.value)
+        == """\
+both ends, a and z, fail for the same reason, so it is not theirs, and nothing between them is \
+tried: unbuildable: x.c:1: error: no y
+  log: /logs/b.log
+  next: the most likely remedies, in this order
+    1. another toolchain: --toolchain debian-12 or debian-11
+    2. what the sources need: --fix REVISION, --patch FILE, or a setting of the build \
+(docs/builds.md)
+    3. `dsbisect build survey --repo '/home/one user/up' --tags PATTERN` shows which tags build \
+and start, and with which toolchain"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "toolchains", "first"),
+    [
+        (broken(1), TOOLCHAINS, "another toolchain: --toolchain debian-12 or debian-11"),
+        (broken(1), (), "another toolchain: add one"),
+        (InstanceError("it ended"), TOOLCHAINS, "other settings for the server: --settings"),
+        (EditError("p does not fit"), TOOLCHAINS, "another --edit or --patch"),
+    ],
+)
+def test_the_likeliest_remedy_comes_first(
+    error: CandidateError, toolchains: tuple[str, ...], first: str
+) -> None:
+    found = remedies_of(error, toolchains=toolchains, repository="r")
+    assert found[0].startswith(first)
+    assert len(found) == 3
+    assert "build survey --repo r" in found[2]

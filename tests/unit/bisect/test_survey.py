@@ -1,18 +1,28 @@
-"""A survey of tags: what is tried, what is kept, what ends it; the real thing is in integration."""
+"""A survey: what is tried, what is kept, what ends it; the real thing is in integration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from goldens import assert_golden
 from histories import Past
 from shipped import MATRIX
 
-from dsbisect.cli.survey import summary_of, table_of
-from dsbisect.survey import probe, tag_survey
-from dsbisect.survey.build_result import BuildResult, TagResult
-from dsbisect.survey.tag_survey import Survey, chosen, run_survey
+from dsbisect.survey import probe, source_survey
+from dsbisect.survey.build_result import ALIKE, BUILDS, Attempt, BuildResult, SourceResult
+from dsbisect.survey.chosen_sources import Selection
+from dsbisect.survey.source_survey import Survey, run_survey
+from dsbisect.survey.survey_table import (
+    document_of,
+    knowledge_of,
+    markdown_of,
+    summary_of,
+    table_of,
+)
+from dsbuilds.drivers.tree import TreeOrder
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.containers.engine import Engine
 from dsharness.errors import (
@@ -20,11 +30,11 @@ from dsharness.errors import (
     CandidateError,
     DeadlineError,
     InstanceError,
-    SourceError,
     UnreachableError,
 )
 from dsharness.measure.golden_state import Golden
-from dsharness.model import Image
+from dsharness.model import Build, Image, Provenance
+from dsharness.products.seen_builds import SeenBuilds, yaml_of
 
 ENGINE = Engine(
     podman_version="5", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
@@ -34,59 +44,90 @@ CONFIGURE = {
     "configure.ac": "AC_INIT\n# libpcre2-8\n",
     "ldap/servers/slapd/main.c": "int main() {}\n",
 }
+FACTS = {"password-scheme": "PBKDF2-SHA512", "password-rounds": 10000, "database": "bdb"}
 
 
 class RecordingProgress:
     def __init__(self) -> None:
-        self.begun: list[tuple[int, int, int]] = []
-        self.found_: list[TagResult] = []
+        self.begun: list[tuple[list[str], int]] = []
+        self.found_: list[SourceResult] = []
 
-    def begin(self, tags: int, known: int, new: int) -> None:
-        self.begun.append((tags, known, new))
+    def reading(self, sources: int) -> None:
+        assert sources
 
-    def trying(self, tag: str, toolchain: str, what: str) -> None:
-        assert tag
+    def begin(self, lines: Sequence[str], known: int, note: str) -> None:
+        self.begun.append((list(lines), known))
+        self.note = note
+
+    def trying(self, source: str, toolchain: str, what: str) -> None:
+        assert source
         assert toolchain
         assert what
 
-    def found(self, finding: TagResult) -> None:
+    def found(self, finding: SourceResult) -> None:
         self.found_.append(finding)
+
+    def waiting(self) -> None:
+        pass
 
 
 class World:
-    """What becomes of each tag when it is built and started."""
+    """What becomes of each source when it is built and started, by its name and toolchain."""
 
     def __init__(self) -> None:
         self.builds: dict[str, Exception] = {}
         self.starts: dict[str, Exception] = {}
+        self.whole: dict[str, Exception] = {}
         self.tried: list[str] = []
+        self.whole_tried: list[TreeOrder] = []
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     made = World()
 
-    def image(self: object, candidate: str, told: probe.Told) -> Image:
-        del self
-        made.tried.append(candidate)
-        told("building")
-        if candidate in made.builds:
-            raise made.builds[candidate]
-        return Image(candidate_id=candidate, reference="r", key="k")
+    def fails(which: dict[str, Exception], candidate: str, toolchain: str) -> None:
+        for key in (candidate, f"{candidate} {toolchain}", toolchain):
+            if key in which:
+                raise which[key]
 
-    def golden_state(engine: Engine, image: Image, *_: object, progress: probe.Told) -> Golden:
+    def build(self: Any, candidate: str, told: probe.Progress) -> tuple[Build, None]:
+        toolchain = self.toolchains[0].id
+        made.tried.append(candidate if toolchain == "debian-13" else f"{candidate} {toolchain}")
+        told("building")
+        fails(made.builds, candidate, toolchain)
+        provenance = Provenance.model_construct(seconds=60.0)
+        return Build.model_construct(key="k", provenance=provenance), None
+
+    def image(self: Any, candidate: str, told: probe.Progress) -> Image:
+        told("layering")
+        return Image(candidate_id=f"{candidate} {self.toolchains[0].id}", reference="r", key="k")
+
+    def golden_state(engine: Engine, image: Image, *_: object, progress: probe.Progress) -> Golden:
         del engine
         progress("creating")
-        if image.candidate_id in made.starts:
-            raise made.starts[image.candidate_id]
-        return Golden.__new__(Golden)
+        candidate, _, toolchain = image.candidate_id.partition(" ")
+        fails(made.starts, candidate, toolchain)
+        return Golden(
+            reference="none", key="k", system=probe.SystemName.TREE, image=image, seed=probe.SEED,
+            facts=dict(FACTS),
+        )  # fmt: skip
+
+    def build_tree(engine: Engine, order: TreeOrder, *, progress: probe.Progress) -> None:
+        del engine, progress
+        made.whole_tried.append(order)
+        fails(made.whole, order.tree.origin, "")
+        fails(made.whole, "any", "")
 
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(probe.SourceSupply, "build", build)
     monkeypatch.setattr(probe.SourceSupply, "image", image)
     monkeypatch.setattr(probe, "golden_state", golden_state)
-    monkeypatch.setattr(Golden, "reference", "none", raising=False)
+    monkeypatch.setattr(probe, "toolset_of", lambda *_, **__: None)
+    monkeypatch.setattr(probe, "build_tree", build_tree)
     monkeypatch.setattr(Engine, "podman", lambda *_, **__: None)
-    monkeypatch.setattr(tag_survey, "reap", lambda _: [])
+    monkeypatch.setattr(source_survey, "reap", lambda _: [])
+    monkeypatch.setattr(source_survey, "stop_all", lambda: None)  # other tests go on
     return made
 
 
@@ -108,22 +149,32 @@ def past(original: Past, tmp_path: Path) -> Past:
     return original.copy(tmp_path / "repository")
 
 
-def run(past: Past, tags: str = "v*") -> tuple[list[TagResult], RecordingProgress]:
+def run(
+    past: Past, *words: str, toolchains: int = 1, **asked: Any
+) -> tuple[list[SourceResult], RecordingProgress]:
     watcher = RecordingProgress()
-    matrix = MATRIX.model_copy(update={"toolchains": MATRIX.toolchains[:1]})
-    asked = Survey(matrix=matrix, repository=str(past.folder), tags=tags)
-    return list(run_survey(asked, ENGINE, watcher)), watcher
+    matrix = MATRIX.model_copy(update={"toolchains": MATRIX.toolchains[:toolchains]})
+    asked.setdefault("plain", False)
+    asked.setdefault("selection", Selection(words=words))
+    survey = Survey(matrix=matrix, repository=str(past.folder), **asked)
+    found = list(run_survey(survey, ENGINE, watcher))
+    assert watcher.found_ == found
+    return sorted(found, key=lambda each: each.place), watcher
 
 
-def test_each_tag_is_tried_once_newest_first(world: World, past: Past) -> None:
-    findings, watcher = run(past)
-    assert [each.tag for each in findings] == ["v10-docs", "v10", "v3", "v2", "v1"]
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_each_source_is_tried_once_newest_first(world: World, past: Past, jobs: int) -> None:
+    findings, watcher = run(past, "v*", jobs=jobs)
+    names = ["v10-docs", "v10", "v3", "v2", "v1"]
+    assert [each.source for each in findings] == names
     assert all(each.outcome.binds for each in findings)
     assert world.tried == ["v10-docs", "v3", "v2", "v1"], "v10 makes the same server"
-    assert watcher.begun == [(5, 0, 5)]
+    assert watcher.begun == [(names, 0)]
     assert findings[2].commit == past.named["c3"][:12], "of an annotated tag: its commit"
-    again, watcher = run(past)
-    assert watcher.begun == [(5, 5, 0)]
+    assert findings[0].outcome.facts == FACTS
+    assert findings[0].outcome.seconds >= 60, "the build's own time, though it was kept"
+    again, watcher = run(past, "v*", jobs=jobs)
+    assert watcher.begun == [(names, 5)]
     assert len(world.tried) == 4
     assert all(each.known for each in again)
 
@@ -134,7 +185,7 @@ def test_a_failure_is_a_line_and_the_next_goes_on(world: World, past: Past) -> N
     refused.answered = True
     world.starts = {"v2": died, "v1": refused}
     findings, _ = run(past, "v[123]")
-    came = [(each.outcome.built, each.outcome.starts, each.outcome.binds) for each in findings]
+    came = [each.outcome.reached for each in findings]
     assert came == [(False, False, False), (True, False, False), (True, True, False)]
     assert [each.outcome.why_not for each in findings] == [
         "x.c:1: error: no y", "it ended", "users are stored in two ways",
@@ -143,12 +194,19 @@ def test_a_failure_is_a_line_and_the_next_goes_on(world: World, past: Past) -> N
     assert len(world.tried) == 3, "lasting failures are not tried again"
 
 
-@pytest.mark.parametrize("why", [DeadlineError("too long"), BuildError("no scheme")])
+def killed() -> InstanceError:
+    error = InstanceError("it ended")
+    error.killed = True
+    return error
+
+
+@pytest.mark.parametrize("why", [DeadlineError("too long"), BuildError("no scheme"), killed()])
 def test_what_may_go_another_time_is_tried_again(
     world: World, past: Past, why: CandidateError
 ) -> None:
     world.builds = {"v1": why}
-    assert run(past, "v1")[0][0].outcome.why_not == why.message
+    assert run(past, "v1", plain=True)[0][0].outcome.why_not == why.message
+    assert not world.whole_tried
     world.builds = {}
     assert run(past, "v1")[0][0].outcome.binds
 
@@ -157,50 +215,115 @@ def test_the_surroundings_end_it_and_nothing_that_was_found_is_lost(
     world: World, past: Past
 ) -> None:
     world.builds = {"v2": UnreachableError("could not resolve host")}
-    watcher, matrix = (
-        RecordingProgress(),
-        MATRIX.model_copy(update={"toolchains": MATRIX.toolchains[:1]}),
-    )
-    asked = Survey(matrix=matrix, repository=str(past.folder), tags="v?")
     with pytest.raises(UnreachableError):
-        list(run_survey(asked, ENGINE, watcher))
-    assert [each.tag for each in watcher.found_] == ["v3"]
+        run(past, "v?")
     world.builds = {}
     findings, watcher = run(past, "v?")
-    assert watcher.begun == [(3, 1, 2)]
-    assert len(findings) == 3
+    assert watcher.begun == [(["v3", "v2", "v1"], 1)]
+    assert [each.known for each in findings] == [True, False, False]
+
+
+def test_an_interrupted_survey_serves_what_was_built(world: World, past: Past) -> None:
+    world.starts = {"v1": UnreachableError("no engine")}
+    with pytest.raises(UnreachableError):
+        run(past, "v1")
+    world.starts = {}
+    (finding,), _ = run(past, "v1")
+    assert finding.outcome.binds
+
+
+def test_the_next_toolchain_is_tried_where_the_best_one_fails(world: World, past: Past) -> None:
+    world.builds = {"debian-13": UnbuildableError("unbuildable: slap.h:541: error: expected")}
+    findings, _ = run(past, "v2", "v1", toolchains=2)
+    assert [each.toolchain for each in findings] == ["debian-12", "debian-12"]
+    assert [other.toolchain for each in findings for other in each.before] == ["debian-13"] * 2
+    assert world.tried == ["v2", "v2 debian-12", "v1", "v1 debian-12"]
+    assert "debian-13: slap.h:541: error: expected" in table_of(findings)
+    assert knowledge_of(findings, SeenBuilds()).seen == (), "these trees say no version"
+
+
+def test_every_toolchain_has_its_line_and_one_is_tried_alone(world: World, past: Past) -> None:
+    findings, _ = run(past, "v1", toolchains=2, every_toolchain=True)
+    assert [each.toolchain for each in findings] == ["debian-13", "debian-12"]
+    findings, _ = run(past, "v1", toolchains=2, toolchain="debian-12")
+    assert [(each.toolchain, each.known) for each in findings] == [("debian-12", True)]
+    assert sorted(world.tried) == ["v1", "v1 debian-12"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "said"),
+    [
+        (UnbuildableError("unbuildable: x.c:1: error: no y"), ALIKE),
+        (UnbuildableError("unbuildable: other"), "fails with every file too, by other"),
+        (None, BUILDS),
+        (DeadlineError("too long"), ""),
+    ],
+)
+def test_what_fails_is_built_again_as_it_stands(
+    world: World, past: Past, whole: Exception | None, said: str
+) -> None:
+    world.builds = {"v1": UnbuildableError("unbuildable: x.c:1: error: no y")}
+    world.whole = {"any": whole} if whole else {}
+    (finding,), _ = run(past, "v1", plain=True)
+    assert finding.outcome.every_file == said
+    assert finding.broken == (said == ALIKE)
+    (order,) = world.whole_tried
+    assert (order.whole, order.clean, order.needs.settings) == (True, True, ())
+    (again,), _ = run(past, "v1", plain=True)
+    assert again == finding.model_copy(update={"known": bool(said)})
+    assert len(world.whole_tried) == (1 if said else 2)
 
 
 def test_what_no_toolchain_fits_is_a_line_too(world: World, past: Past) -> None:
     past.commit("no server", {"configure.ac": None})
     past.tag("v11")
-    (finding,), _ = run(past, "v11")
+    (finding,), _ = run(past, "v11", plain=True)
     assert finding.toolchain == ""
     assert "not a source of 389-ds" in finding.outcome.why_not
     assert world.tried == []
 
 
-def test_a_pattern_that_fits_nothing_says_what_there_is() -> None:
-    with pytest.raises(SourceError, match="none of its 2 tags matches 'x-") as caught:
-        chosen(["v2", "v1"], "x-*", "repo")
-    assert "v2, v1" in caught.value.hint
+def test_a_toolchain_that_does_not_exist_is_refused_at_once(world: World, past: Past) -> None:
+    with pytest.raises(Exception, match="no toolchain 'debian-99'"):
+        run(past, "v1", toolchain="debian-99")
+    assert world.tried == []
 
 
-def lines() -> Iterator[TagResult]:
-    for tag, toolchain, outcome, known in (
-        ("v3", "debian-13", BuildResult(built=True, starts=True, binds=True, seconds=90), False),
-        ("v2", "debian-13", BuildResult(built=True, why_not="it ended", seconds=60), True),
-        ("v1", "", BuildResult(why_not="no toolchain fits"), False),
-    ):
-        yield TagResult(tag=tag, commit="0", toolchain=toolchain, outcome=outcome, known=known)
+def results() -> list[SourceResult]:
+    """One of each kind."""
+    works = BuildResult(built=True, starts=True, binds=True, seconds=90, facts=FACTS)
+    dies = BuildResult(built=True, why_not="it ended", seconds=60)
+    broken = BuildResult(why_not="x.c:1: error: a | b", every_file=ALIKE, seconds=30)
+    line = {"commit": "0", "toolchain": "debian-13", "shows": ("lmdb",)}
+    before = (Attempt(toolchain="debian-13", outcome=broken),)
+    return [
+        SourceResult(source="v3", version="3.0.0", outcome=works, **line),
+        SourceResult(source="v2", version="2.0.1", outcome=dies, known=True, **line),
+        SourceResult(source="v1.1", version="1.1.0", outcome=broken, **line),
+        SourceResult(
+            source="v1", version="1.0.0", outcome=works, before=before,
+            **{**line, "toolchain": "debian-12", "shows": ("optional-rust", "pcre1")},
+        ),
+        SourceResult(
+            source="v0", commit="0", toolchain="", outcome=BuildResult(why_not="no toolchain fits")
+        ),
+    ]  # fmt: skip
 
 
 def test_the_table() -> None:
-    assert table_of(list(lines())).splitlines() == [
-        "tag  toolchain  built  starts  binds  minutes       why not",
-        "v3   debian-13  yes    yes     yes    1.5",
-        "v2   debian-13  yes    no      no     1.0 (before)  it ended",
-        "v1   none fits  no     no      no     0.0           no toolchain fits",
-    ]
-    assert summary_of(list(lines())) == "1 of 3 tags can be measured: v3 to v3"
-    assert summary_of([]) == "none of 0 tags can be measured"
+    assert_golden("survey/table.txt", f"{table_of(results())}\n{summary_of(results())}\n")
+    assert_golden("survey/table.md", markdown_of(results(), "2 of the 9 commits of a..b"))
+    assert summary_of([]) == "none of 0 sources can be measured"
+
+
+def test_the_document_has_the_figures() -> None:
+    document = document_of(results(), "repo", "note")
+    rest = {name: value for name, value in document.items() if name != "results"}
+    assert rest == {
+        "repository": "repo", "note": "note", "sources": 5, "built": 3, "start": 2, "bind": 2,
+        "broken_in_themselves": 1, "minutes": 4.5,
+    }  # fmt: skip
+
+
+def test_what_was_seen_is_written_by_version() -> None:
+    assert_golden("survey/seen_builds.yaml", yaml_of(knowledge_of(results(), SeenBuilds())))

@@ -13,7 +13,7 @@ from dsbuilds import build_cache
 from dsbuilds.failure_reason import (
     UnbuildableError,
     cause_of,
-    may_be_stale,
+    may_be_the_compiler,
     may_be_the_toolchain,
     passing,
     stage_of,
@@ -146,6 +146,17 @@ class TestWhatCounts:
 
 STAGES = "dsbisect-stage\tautoreconf\ndsbisect-stage\tconfigure\n"
 MAKE = STAGES + "dsbisect-stage\tmake\n"
+NEWER = (
+    "error: package `one v0.15.2` cannot be built because it requires rustc 1.65 or newer, while "
+    "the currently active rustc version is 1.63.0"
+)
+PACKAGES = "error: rustc 1.63.0 is not supported by the following packages:"
+WANTS = "one@0.15.2 requires rustc 1.65.0"
+MANIFEST = "error: failed to parse manifest at `/build/crates/one-1.0.0/Cargo.toml`\n\nCaused by:\n"
+EDITION = "feature `edition2024` is required"
+LOCK = "error: failed to parse lock file at: /build/source/src/Cargo.lock\n\nCaused by:\n"
+FORMAT = "lock file version 4 requires `-Znext-lockfile-bump`"
+UNSTABLE = "error[E0658]: use of unstable library feature 'x'"
 GCC = "ldap/servers/slapd/pw.c:101:33: error: expected expression before '}' token"
 
 
@@ -192,13 +203,51 @@ class TestFailures:
 
     def test_a_syntax_error_is_the_commits_own(self):
         said = f"{MAKE}{GCC}\n"
-        assert not may_be_stale(said)
         assert not may_be_the_toolchain(said)
         assert not passing(said)
 
-    @pytest.mark.parametrize("said", ["No rule to make target 'x'", "undefined reference to `x'"])
-    def test_leftovers_of_an_earlier_build_may_be_the_cause(self, said):
-        assert may_be_stale(MAKE + said)
+    @pytest.mark.parametrize(
+        ("said", "told"),
+        [
+            (f"{NEWER}\nEither upgrade to rustc 1.65 or newer, or\n", NEWER),
+            (f"{PACKAGES}\n  {WANTS}\n  two@1.0.0 requires rustc 1.70\n", f"{PACKAGES} {WANTS}"),
+            (f"{MANIFEST}  {EDITION}\n\n  The package requires it\n", EDITION),
+            (f"{LOCK}  {FORMAT}\n", FORMAT),
+            (f"{UNSTABLE}\n --> /build/crates/one-1/src/l.rs:1:5\n", UNSTABLE),
+        ],
+    )
+    def test_rust_that_is_too_old_is_named_by_rusts_own_line(self, said, told):
+        output = (
+            f"{MAKE}   Compiling libc v0.2.1\n{said}make: *** [Makefile:13095: rs/x.a] Error 101\n"
+        )
+        assert cause_of(output) == told
+        assert may_be_the_toolchain(output)
+
+    def test_what_cargo_says_at_last_is_better_than_what_make_says(self):
+        said = (
+            "error: could not compile `one` (signal: 11)\nmake: *** [Makefile:9: x.a] Error 101\n"
+        )
+        assert cause_of(MAKE + said) == "error: could not compile `one` (signal: 11)"
+
+    @pytest.mark.parametrize(
+        ("said", "may"),
+        [
+            (f"{GCC}\n", True),
+            ("sync.c:12:10: fatal error: nspr4/prlog.h: No such file or directory\n", True),
+            ("slap.h:541:22: error: expected ':', ',' or '}' before '.' token\n", True),
+            (
+                "error[E0425]: cannot find value `x`\n --> src/plugins/pwdchan/src/lib.rs:1:5\n",
+                True,
+            ),
+            ("/usr/bin/ld: cannot find -lpcre: No such file or directory\n", True),
+            (NEWER, True),
+            ("make: *** No rule to make target 'x.h', needed by 'y.o'.  Stop.\n", False),
+            ("x.c:(.text+0x5): undefined reference to `slapi_x'\n", False),
+            ("error: Style sheet 'docs/x.css' does not exist!\n", False),
+        ],
+    )
+    def test_where_nothing_else_is_known_another_compiler_may_do(self, said, may):
+        assert may_be_the_compiler(MAKE + said) is may
 
     @pytest.mark.parametrize(
         "said",
@@ -255,11 +304,17 @@ class TestKeeping:
 
     def test_a_failure_is_remembered_with_its_log(self, tmp_path):
         build_cache.refuse_known_failure("k1")
-        build_cache.remember_failure("k1", UnbuildableError("unbuildable: x", log=tmp_path / "log"))
+        error = UnbuildableError("unbuildable: x", log=tmp_path / "log")
+        error.compiler_may_be_wrong = True
+        build_cache.remember_failure("k1", error)
         with pytest.raises(UnbuildableError, match="unbuildable: x") as caught:
             build_cache.refuse_known_failure("k1")
         assert caught.value.log == tmp_path / "log"
         assert "clean --builds" in caught.value.hint
+        assert (caught.value.toolchain_may_be_wrong, caught.value.compiler_may_be_wrong) == (
+            False,
+            True,
+        )
 
 
 class TestContents:

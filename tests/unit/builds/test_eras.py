@@ -14,6 +14,7 @@ from dsbuilds.toolchains.needs import eras, needs_of
 from dsbuilds.toolchains.toolchain_choice import (
     first_that_works,
     fitting,
+    for_databases,
     for_range,
     named,
     ways_of,
@@ -34,6 +35,9 @@ SWITCH = "AC_ARG_ENABLE(rust, [x])\n"
 OFFLINE = "AC_ARG_ENABLE(rust_offline, [x]) AC_CHECK_PROG(RUSTC, [rustc])\n"
 LINTS = "RUSTFLAGS=--cap-lints warn"
 HAND_ON = "LINK_ALL_DEPLIBS=yes"
+LMDB = PCRE2 + "AC_CHECK_HEADERS([lmdb.h])\n"
+TEMPLATE, ASKS = "ldap/ldif/template-dse.ldif.in", "nsslapd-backend-implement: %db_lib%\n"
+LIB389 = "src/lib389/lib389/_constants.py"
 ADDED = "libslapd_la_LIBADD = $(NSS_LINK) \\\n    $(RSLAPD_LIB)"
 
 
@@ -109,14 +113,49 @@ class TestNeeds:
         needs = needs_of(files(configure=PCRE2 + OFFLINE, lock="", makefile=makefile))
         assert needs.settings == ((LINTS, HAND_ON) if handed_on else (LINTS,))
 
+    @pytest.mark.parametrize(
+        ("makefile", "named_last"),
+        [
+            ("", False),
+            (ADDED, True),
+            (f"{ADDED} \\\n  $(OPENSSL_LIBS)", False),
+            (f"{ADDED} -lssl -lcrypto", False),
+        ],
+    )
+    def test_openssl_is_named_last_where_it_stands_before_rust(self, makefile, named_last):
+        needs = needs_of(files(configure=PCRE2 + OFFLINE, lock="", makefile=makefile))
+        assert ("LIBS=-lssl -lcrypto" in needs.flags) is named_last
+
+    @pytest.mark.parametrize(
+        ("known", "databases"),
+        [
+            ({}, ("bdb",)),
+            ({TEMPLATE: ASKS}, ("bdb",)),  # 2.1: asked, but nothing links LMDB
+            ({"configure": LMDB, TEMPLATE: ASKS}, ("bdb", "mdb")),
+            (
+                {"configure": LMDB, TEMPLATE: ASKS, LIB389: "DEFAULT_DB_LIB = 'bdb'\n"},
+                ("bdb", "mdb"),
+            ),
+            (
+                {"configure": LMDB, TEMPLATE: ASKS, LIB389: "DEFAULT_DB_LIB = 'mdb'\n"},
+                ("mdb", "bdb"),
+            ),
+            ({"configure": LMDB, TEMPLATE: ASKS, "makefile": "if WITH_LIBBDB_RO\n"}, ("mdb",)),
+        ],
+    )
+    def test_libraries_that_can_keep_the_data(self, known, databases):
+        needs = needs_of(files(**known))
+        assert needs.databases == databases
+        assert ("DATABASE=mdb" in needs.settings) is ("'mdb'" in known.get(LIB389, ""))
+
     def test_without_rust_openssl_is_nobodys_need(self):
         assert needs_of(files(makefile=ADDED)).settings == ()
 
     def test_only_flags_that_the_source_knows_are_passed(self):
         known = f"libpcre2 {SWITCH}AC_ARG_ENABLE([cockpit], [x])"
         assert needs_of(files(configure=known, lock="")).flags == (
-            "--prefix=/opt/dirsrv", "--with-openldap", "--enable-rust", "--without-systemd",
-            "--disable-cockpit",
+            "--prefix=/opt/dirsrv", "--with-openldap", "--disable-static", "--enable-rust",
+            "--without-systemd", "--disable-cockpit",
         )  # fmt: skip
 
     def test_optional_rust_without_a_lock_is_left_out_and_said(self):
@@ -147,9 +186,9 @@ class TestNeeds:
             ("2.0.5", ["debian-11"]),
             ("2.0.16", ["debian-12", "debian-11"]),
             ("2.2.1", ["debian-12", "debian-11"]),
-            ("2.2.3", ["debian-13", "debian-12", "debian-11"]),
-            ("2.3.2", ["debian-13", "debian-12", "debian-11"]),
-            ("3.2", ["debian-13"]),
+            ("2.2.3", ["debian-12", "debian-13", "debian-11"]),
+            ("2.3.2", ["debian-12", "debian-13", "debian-11"]),
+            ("3.2", ["debian-12", "debian-13", "debian-11"]),
         ],
     )
     def test_the_matrix_has_a_toolchain_for_every_era(self, era, toolchains):
@@ -209,12 +248,38 @@ class TestToolchains:
         assert for_range((new, old), (NEW, OLD)) == ((OLD, NEW), None)
         assert for_range((new, new), (NEW, OLD)) == ((NEW, OLD), None)
 
+    def test_one_that_an_end_tries_last_is_not_taken_for_the_range(self):
+        new, old = (ways_of(files(), (NEW, OLD)), ways_of(files(), (OLD, NEW)))
+        newest = NEW.model_copy(update={"id": "newest"})
+        ways = tuple(ways_of(files(), (NEW, OLD, newest)))
+        last = (*ways[1:], ways[0])
+        assert for_range((ways, last), (NEW, OLD, newest))[0][0] == OLD
+        assert for_range((new, old), (NEW, OLD))[0] == (NEW, OLD)
+
     def test_where_there_is_none_it_is_told(self):
         system = ways_of(files(configure=PCRE2 + OFFLINE), (NEW, OLD))
         order, said = for_range((ways_of(PCRE1, (NEW, OLD)), system), (NEW, OLD))
         assert order == (NEW, OLD)
         assert said is not None
         assert said.startswith("no toolchain builds both ends: they are built by old and new")
+
+    @pytest.mark.parametrize(
+        ("ends", "chosen", "said"),
+        [
+            ([("bdb",), ("bdb",)], None, None),  # nothing to choose
+            ([(), ()], None, None),  # another product
+            ([("bdb",), ("bdb", "mdb")], "bdb", None),
+            ([("mdb", "bdb"), ("mdb",)], "mdb", None),
+            ([("bdb", "mdb"), ("mdb", "bdb")], "mdb", "changes in this range (bdb to mdb)"),
+            ([("mdb", "bdb"), ("bdb", "mdb")], "bdb", "changes in this range (mdb to bdb)"),
+            ([("bdb",), ("mdb", "bdb")], "bdb", "changes in this range (bdb to mdb)"),
+            ([("bdb",), ("mdb",)], None, "no database library serves both ends"),
+        ],
+    )
+    def test_both_sides_keep_their_data_in_the_same_library(self, ends, chosen, said):
+        library, note = for_databases(ends)
+        assert library == chosen
+        assert (said in note) if said else note is None
 
     def test_a_range_from_pcre_1_to_2_stays_on_one_system(self):
         ends = [ways_of(ERA_TREES[era].get, MATRIX.toolchains) for era in ("2.2.1", "2.2.3")]
@@ -254,7 +319,7 @@ class TestToolchains:
 
 
 class TestAttempts:
-    def attempt(self, *failures: bool | None):
+    def attempt(self, *failures: bool | None, whatever_failed: bool = False):
         """True: the toolchain may be wrong; False: the source is; None: it works."""
         tree = files(configure=SWITCH, lock="")
         ways = ways_of(tree, (OLD, OLD.model_copy(update={"id": "older"})))
@@ -268,7 +333,8 @@ class TestAttempts:
             error.toolchain_may_be_wrong = outcome
             raise error
 
-        return first_that_works(ways, make, told.append)[0], told
+        made, _ = first_that_works(ways, make, told.append, whatever_failed=whatever_failed)
+        return made, told
 
     def test_the_first_that_works_is_taken(self):
         assert self.attempt(None) == ("the toolchain old", [])
@@ -284,6 +350,11 @@ class TestAttempts:
     def test_a_broken_source_is_tried_once(self):
         with pytest.raises(UnbuildableError):
             self.attempt(False)
+
+    def test_where_nothing_is_known_the_next_toolchain_may_help(self):
+        made, told = self.attempt(False, None, whatever_failed=True)
+        assert made == "the toolchain older"
+        assert told == ["unbuildable: so it is; trying the toolchain older"]
 
     def test_the_last_failure_counts(self):
         with pytest.raises(UnbuildableError):

@@ -8,7 +8,7 @@ import pytest
 from histories import MAIN_C, Past
 
 from dsbuilds.git import Git
-from dsbuilds.history.backports import equivalents, releases
+from dsbuilds.history.backports import equivalents
 from dsbuilds.history.repository import Repository
 
 LINES = "".join(f"line {number}\n" for number in range(20))
@@ -17,30 +17,21 @@ V = "389-ds-base-"
 
 @pytest.fixture(scope="module")
 def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
-    """main: begin fix rc 3.0.0 3.0.1; 2.0: the same patch; 1.4: changed by hand, says so."""
+    """main: begin base fix more; 2.0: the same patch; 1.4: changed by hand, says so."""
     past = Past.begin(tmp_path_factory.mktemp("history") / "user")
     past.commit("base", {MAIN_C: LINES})
     past.switch(f"{V}2.0", "base")
     past.switch(f"{V}1.4", "base")
     past.switch("main")
     past.commit("fix", {MAIN_C: LINES.replace("line 3\n", "fixed\n")})
-    past.tag(f"{V}3.0.0.rc1")
     past.commit("more")
-    past.tag(f"{V}3.0.0", annotated=True)
-    past.commit("still more")
-    past.tag(f"{V}3.0.1")
     past.switch(f"{V}2.0")
     past.commit("unrelated", {MAIN_C: LINES.replace("line 19\n", "other\n")})
-    past.tag(f"{V}2.0.9")
     past.pick("fix in 2.0", "fix")
-    past.commit("after")
-    past.tag(f"{V}2.0.10")
-    past.tag(f"{V}2.0.17")
     past.switch(f"{V}1.4")
     message = f"fix\n\n(cherry picked from commit {past['fix in 2.0']})\n"
     past.commit("fix in 1.4", {MAIN_C: LINES.replace("line 3\n", "fixed by hand\n")},
                 message=message)  # fmt: skip
-    past.tag(f"{V}1.4.4")
     past.switch("feature", "base")
     past.pick("copy of 1.4", "fix in 1.4")
     past.switch("main")
@@ -63,26 +54,6 @@ def test_every_copy_leads_to_all_others(past: Past, asked: str) -> None:
 @pytest.mark.parametrize("alone", ["base", "unrelated", "more"])
 def test_other_commits_are_alone(past: Past, alone: str) -> None:
     assert equivalents(opened(past), past[alone]) == (past[alone],)
-
-
-def test_the_frontier_has_the_first_release_of_every_branch(past: Past) -> None:
-    repository = opened(past)
-    assert releases(repository, equivalents(repository, past["fix"])) == {
-        f"{V}1.4": f"{V}1.4.4",
-        f"{V}2.0": f"{V}2.0.10",
-        "main": f"{V}3.0.0.rc1",
-    }
-
-
-def test_what_is_in_no_release_has_no_frontier(past: Past) -> None:
-    assert releases(opened(past), (past["copy of 1.4"],)) == {}
-
-
-def test_a_clone_shows_a_branch_once(past: Past, tmp_path: Path) -> None:
-    past.git("clone", "--quiet", str(past.folder), str(tmp_path / "clone"))
-    repository = Repository(source="clone", git=Git(folder=tmp_path / "clone" / ".git"))
-    assert releases(repository, (past["fix"],)) == {"main": f"{V}3.0.0.rc1"}
-    assert f"origin/{V}2.0" in releases(repository, (past["fix in 2.0"],))
 
 
 @pytest.mark.parametrize(

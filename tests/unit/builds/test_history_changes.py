@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from histories import MAIN_C, Past, fingerprint, git
 
-from dsbuilds.history.commit_change import picked
+from dsbuilds.history import commit_change
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import SourceError
@@ -45,6 +45,10 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Past:
 @pytest.fixture
 def past(original: Past, tmp_path: Path) -> Past:
     return original.copy(tmp_path / "user")
+
+
+def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = False) -> str:
+    return commit_change.picked(repository, commit, onto, reverse=reverse).tree
 
 
 def opened(past: Past) -> Repository:
@@ -149,3 +153,36 @@ def test_nothing_is_written_to_the_user_s_repository(past: Past) -> None:
 def test_the_same_pick_is_the_same_tree(past: Past) -> None:
     one, other = (picked(opened(past), past["slow"], past["old"]) for _ in range(2))
     assert one == other
+
+
+UI, TEST, PAGE = "src/cockpit/a.jsx", "dirsrvtests/a.py", "man/a.5"
+CONSTANTS = "#define A 1\n#define B 2\n"
+
+
+@pytest.fixture
+def meeting(tmp_path: Path) -> Past:
+    """The change `slow` and a later one meet in a test, a web page and neighbouring constants."""
+    past = Past.begin(tmp_path / "user")
+    others = {UI: "one\n", TEST: "one\n", PAGE: "one\n"}
+    past.commit("base", {MAIN_C: CONSTANTS, **others, "Makefile.am": f"{PAGE}\n"})
+    past.commit("slow", {MAIN_C: CONSTANTS.replace("1", "9"), **dict.fromkeys(others, "two\n"),
+                         "man/new.5": "new\n"})  # fmt: skip
+    past.commit("late", {MAIN_C: "#define A 9\n#define B 8\n", UI: "three\n", TEST: "three\n"})
+    return past
+
+
+def test_only_what_a_build_reads_is_changed(meeting: Past) -> None:
+    found = commit_change.picked(opened(meeting), meeting["slow"], meeting["late"], reverse=True)
+    assert found.items == ("main.c",)
+    assert content(meeting, found.tree, MAIN_C) == b"#define A 1\n#define B 8\n"
+    assert content(meeting, found.tree, UI) == content(meeting, found.tree, TEST) == b"three\n"
+    assert content(meeting, found.tree, PAGE) == b"one\n"  # it follows where nobody else changed it
+    assert content(meeting, found.tree, "man/new.5") is None
+
+
+def test_what_overlaps_is_named_by_its_items(meeting: Past) -> None:
+    meeting.commit("later", {MAIN_C: "#define A 7\n#define B 8\n"})
+    with pytest.raises(commit_change.OverlapError, match=r"main\.c: #define A\n") as caught:
+        picked(opened(meeting), meeting["slow"], meeting["later"], reverse=True)
+    (overlap,) = caught.value.overlaps
+    assert (overlap.path, overlap.items) == (MAIN_C, {"#define A"})

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dsbuilds.git import Git
 from dsbuilds.history.equal_commits import collapse, server_keys, steps_along
-from dsbuilds.history.lines import line
+from dsbuilds.history.lines import lines_between
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
@@ -47,7 +47,7 @@ def opened(past: Past) -> Repository:
 
 def classes(past: Past, *paths: str) -> list[str]:
     repository = opened(past)
-    commits = line(repository, past["begin"], past["back"]).commits
+    commits = lines_between(repository, past["begin"], past["back"])[0].commits
     keys = server_keys(repository, commits, paths=paths)
     return [" ".join(past.names(each.commits)) for each in collapse(commits, keys.__getitem__)]
 
@@ -67,7 +67,9 @@ def test_with_paths_only_they_can_tell_commits_apart(past: Past) -> None:
 
 def test_what_the_others_of_a_class_change_has_a_name(past: Past) -> None:
     repository = opened(past)
-    steps = steps_along(repository, line(repository, past["begin"], past["back"]).commits)
+    steps = steps_along(
+        repository, lines_between(repository, past["begin"], past["back"])[0].commits
+    )
     kinds = {
         name: SOURCE.kinds_of(step.path for step in steps[past[name]])
         for name in ("docs", "ui", "tests", "nothing", "rust")
@@ -97,7 +99,7 @@ def test_a_mode_counts_and_a_name_may_be_odd(tmp_path: Path) -> None:
 def test_equal_servers_have_equal_keys_wherever_they_stand(past: Past) -> None:
     """The quick key tells apart exactly what the key of the whole listing tells apart."""
     repository = opened(past)
-    commits = line(repository, past["begin"], past["back"]).commits
+    commits = lines_between(repository, past["begin"], past["back"])[0].commits
     quick = server_keys(repository, commits)
     whole = {
         commit: server_key(Tree(git=repository.git, id=commit, origin=commit).listing())

@@ -8,8 +8,9 @@ import pytest
 from histories import MAIN_C, Past
 
 from dsbuilds.history.culprit import link, story
+from dsbuilds.history.release_names import ReleaseNames
 from dsbuilds.history.repository import Repository
-from dsharness.products import source_facts
+from dsharness.products import product, source_facts
 
 SOURCE = source_facts("389-ds")
 
@@ -49,22 +50,35 @@ def test_the_story_of_a_culprit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
     past = Past.begin(tmp_path / "user")
     past.git("remote", "add", "origin", "https://github.com/389ds/389-ds-base.git")
-    past.commit("slow", {MAIN_C: "slow\n", "dirsrvtests/tests/a.py": "a\n"})
+    past.tag("389-ds-base-2.0.0")
+    past.tag("389-ds-base-3.0.0")
+    past.commit("slow", {
+        MAIN_C: "slow\n", "dirsrvtests/tests/a.py": "a\n", "ldap/ldif/a.ldif": "a\n",
+    })  # fmt: skip
     past.tag("389-ds-base-3.0.1")
     past.switch("389-ds-base-2.0", "begin")
     past.commit("else")
     past.pick("slow too", "slow", says=True)
     past.tag("389-ds-base-2.0.17")
-    told = story(Repository.open(str(past.folder)), past["slow"], SOURCE)
+    names = ReleaseNames(
+        repository=Repository.open(str(past.folder)), source=SOURCE, product=product("389-ds")
+    )
+    told = story(names, past["slow"])
     assert told.model_dump(mode="json") == {
         "hash": past["slow"],
         "author": "A. Author <author@example.org>",
         "date": "2023-11-14T22:15:20+00:00",
         "subject": "slow",
-        "files": ["dirsrvtests/tests/a.py", MAIN_C],
+        "files": [MAIN_C, "ldap/ldif/a.ldif", "dirsrvtests/tests/a.py"],
+        "unread": 1,
         "kinds": ["server", "tests"],
         "merge": False,
         "link": f"https://github.com/389ds/389-ds-base/commit/{past['slow']}",
         "equivalents": [past["slow too"]],
-        "releases": {"389-ds-base-2.0": "389-ds-base-2.0.17", "main": "389-ds-base-3.0.1"},
+        "releases": [
+            {"series": "2.0", "until": "", "commit": past["slow too"], "first": "2.0.17"},
+            {"series": "3.0", "until": "", "commit": past["slow"], "first": "3.0.1"},
+        ],
     }
+    assert told.counting == (MAIN_C, "ldap/ldif/a.ldif")
+    assert told.elsewhere == ()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsbuilds.git import Git
-from dsbuilds.history.lines import Line, count, line, side_lines
+from dsbuilds.history.lines import Line, count, lines_between, side_lines
 from dsbuilds.history.repository import Repository
 from dsharness.errors import SourceError
 
@@ -34,6 +34,12 @@ def opened(past: Past) -> Repository:
 @cache  # until the next commit
 def _opened(folder: Path, clock: int) -> Repository:
     return Repository.open(str(folder))
+
+
+def line(repository: Repository, good: str, bad: str) -> Line:
+    """The only line."""
+    (found,) = lines_between(repository, good, bad)
+    return found
 
 
 def names(past: Past, found: Line) -> str:
@@ -145,18 +151,36 @@ def test_good_inside_a_merged_side_branch(past: Past) -> None:
     assert sides(past, "M", found) == ["s2 s3 M"]  # not from begin, which is older than good
 
 
-def test_branches_that_parted_are_searched_from_where_they_did(past: Past) -> None:
+def test_branches_that_have_parted_are_two_lines(past: Past) -> None:
     past.commit("base")
     past.switch("old", "base")
     past.commit("old1")
+    past.commit("old2")
     past.switch("main")
     past.commit("b1")
     past.commit("b2")
-    found = line(opened(past), past["old1"], past["b2"])
-    assert names(past, found) == "base b1 b2"
-    (note,) = found.notes
-    assert "is not on the way" in note
-    assert past["base"][:12] in note
+    to_bad, to_good = lines_between(opened(past), past["old2"], past["b2"])
+    assert names(past, to_bad) == "base b1 b2"
+    assert names(past, to_good) == "base old1 old2"
+    (note,) = to_bad.notes
+    assert f"have parted at {past['base'][:12]}: all three" in note
+    assert to_good.notes == ()
+
+
+def test_branches_that_have_parted_hold_merges_of_their_own(past: Past) -> None:
+    past.commit("base")
+    past.switch("old", "base")
+    past.commit("old1")
+    past.switch("fix", "base")
+    past.commit("f1")
+    past.switch("old")
+    past.merge("M", "fix")
+    past.switch("main")
+    past.commit("b1")
+    to_bad, to_good = lines_between(opened(past), past["M"], past["b1"])
+    assert names(past, to_good) == "base old1 M"
+    assert sides(past, "M", to_good) == ["old1 f1 M"]
+    assert names(past, to_bad) == "base b1"
 
 
 def test_branches_that_parted_twice_say_so(past: Past) -> None:
@@ -169,22 +193,26 @@ def test_branches_that_parted_twice_say_so(past: Past) -> None:
     past.switch("old")
     past.git("merge", "--quiet", "--no-ff", "-m", "O", past["m1"])
     past.commit("o2")
-    found = line(opened(past), past["o2"], past["m2"])
-    assert names(past, found).split()[0] in {"m1", "o1"}
-    assert "parted at 2 commits" in found.notes[0]
-    assert past["m1"] not in found.commits[1:]  # good has it
+    to_bad, to_good = lines_between(opened(past), past["o2"], past["m2"])
+    assert to_bad.commits[0] == to_good.commits[0]
+    assert names(past, to_bad).split()[0] in {"m1", "o1"}
+    assert "the best of 2 common ancestors" in to_bad.notes[0]
+    assert past["m1"] not in to_bad.commits[1:]  # good has it
+    assert past["o1"] not in to_good.commits[1:]  # bad has it
 
 
-def test_swapped_ends_are_said_to_be(past: Past) -> None:
+def test_swapped_ends_are_searched_in_the_order_of_history(past: Past) -> None:
     past.commit("a")
-    with pytest.raises(SourceError, match="swapped") as caught:
-        line(opened(past), past["a"], past["begin"])
-    assert f"--good {past['begin'][:12]}" in caught.value.hint
+    past.commit("b")
+    found = line(opened(past), past["b"], past["begin"])
+    assert names(past, found) == "begin a b"
+    (note,) = found.notes
+    assert f"good {past['b'][:12]} comes after bad {past['begin'][:12]}: they are swapped" in note
 
 
 def test_one_commit_is_no_line(past: Past) -> None:
     with pytest.raises(SourceError, match="the same commit"):
-        line(opened(past), past["begin"], past["begin"])
+        lines_between(opened(past), past["begin"], past["begin"])
 
 
 def test_histories_without_a_common_ancestor(past: Past) -> None:
@@ -263,15 +291,18 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
     ]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=25)
 @given(graphs(), st.data())
 def test_all_lines_together_hold_every_commit_once(graph: list[list[int]], data) -> None:
     with tempfile.TemporaryDirectory() as folder:
         hashes = imported_graph(Path(folder) / "g.git", graph)
         repository = Repository(source="g", git=Git(folder=Path(folder) / "g.git"))
-        good, bad = hashes[data.draw(st.integers(0, len(graph) - 2))], hashes[-1]
-        whole = line(repository, good, bad)
-        todo = [(whole.commits[1:], whole.known)]
+        ends = st.integers(0, len(graph) - 1)
+        good, bad = (hashes[data.draw(ends)] for _ in range(2))
+        if good == bad:
+            return
+        whole = lines_between(repository, good, bad)
+        todo = [(each.commits[1:], each.known) for each in whole]
         searched: list[str] = []
         while todo:
             inside, known = todo.pop()
@@ -280,5 +311,5 @@ def test_all_lines_together_hold_every_commit_once(graph: list[list[int]], data)
                 for side in side_lines(repository, merge, *known):
                     assert side.commits[-1] == merge
                     todo.append((side.commits[1:-1], side.known))
-        between = repository.git.must("rev-list", bad, f"^{good}", what="all").split()
+        between = repository.git.must("rev-list", f"{good}...{bad}", what="all").split()
         assert sorted(searched) == sorted(between)

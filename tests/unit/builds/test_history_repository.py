@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 from histories import MAIN_C, SEED, Past, fingerprint, git, imported_graph
 
 from dsbuilds.history.repository import Repository
-from dsharness.errors import SourceError
+from dsbuilds.history.revision import ends_of
+from dsharness.errors import SourceError, UsageError
 from dsharness.paths import cache_home
 
 
@@ -53,6 +55,9 @@ def test_reads_commits_and_files(past: Past) -> None:
     [
         ("HEAD", "one"), ("main", "one"), ("main~1", "begin"), ("topic", "two"),
         ("389-ds-base-2.0.1", "one"), ("389-ds-base-2.0.2", "one"), ("heads/topic", "two"),
+        ("@", "one"), ("@~1", "begin"), ("HEAD^", "begin"), ("topic^0", "two"), (":/two", "two"),
+        ("389-ds-base-2.0.2^{}", "one"), ("389-ds-base-2.0.2^{commit}~1", "begin"),
+        ("main^{/begin}", "begin"), ("2.0.1", "one"), ("2.0.2~1", "begin"),
     ],
 )  # fmt: skip
 def test_revisions(past: Past, name: str, is_: str) -> None:
@@ -67,7 +72,10 @@ def test_a_short_hash_is_enough(past: Past) -> None:
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("2.0.1", "perhaps you meant 389-ds-base-2.0.1"),
+        ("2.0", "perhaps you meant 389-ds-base-2.0.1"),
+        ("topci~1", "perhaps you meant topic"),
+        ("main~9", "perhaps you meant main"),
+        ("main@{99}", "perhaps you meant main"),
         ("topci", "perhaps you meant topic"),
         ("zzzzz", "`git log`"),
         ("--all", "`git log`"),
@@ -82,10 +90,20 @@ def test_an_unknown_revision_says_what_it_may_have_been(past: Past, name: str, m
     assert meant in caught.value.hint
 
 
-def test_a_name_of_two_commits_is_ambiguous(past: Past) -> None:
+def test_a_release_may_be_named_by_its_number_alone(past: Past) -> None:
+    repository = Repository.open(str(past.folder))
+    assert repository.named("2.0.1").taken_for == "389-ds-base-2.0.1"
+    assert repository.named("2.0.1^").taken_for == "389-ds-base-2.0.1^"
+    assert repository.named("389-ds-base-2.0.1").taken_for is None
+    past.git("branch", "2.0.1", past["two"])  # what git itself finds comes first
+    assert Repository.open(str(past.folder)).named("2.0.1").hash == past["two"]
+
+
+@pytest.mark.parametrize("way", ["", "~1", "^{}"])
+def test_a_name_of_two_commits_is_ambiguous(past: Past, way: str) -> None:
     past.git("branch", "389-ds-base-2.0.1", past["two"])
     with pytest.raises(SourceError, match="ambiguous") as caught:
-        Repository.open(str(past.folder)).revision("389-ds-base-2.0.1")
+        Repository.open(str(past.folder)).revision(f"389-ds-base-2.0.1{way}")
     assert "heads/389-ds-base-2.0.1 or tags/389-ds-base-2.0.1" in caught.value.hint
 
 
@@ -103,6 +121,90 @@ def test_a_branch_of_the_origin_needs_no_prefix(past: Past, tmp_path: Path) -> N
     git(tmp_path, "clone", "--quiet", str(past.folder), "clone")
     repository = Repository.open(str(tmp_path / "clone"))
     assert repository.revision("topic") == past["two"]
+    assert repository.revision("topic~1") == past["begin"]
+    assert repository.revision("origin/topic") == past["two"]
+    git(tmp_path / "clone", "branch", "topic", past["one"])  # a branch of one's own comes first
+    with pytest.raises(SourceError, match="no revision"):
+        repository.revision("nowhere")
+    assert Repository.open(str(tmp_path / "clone")).revision("topic") == past["one"]
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize("where", ["clone", "worktree"])
+@pytest.mark.parametrize("at", ["main", "branch", "detached", "ahead"])
+def test_head_is_what_is_checked_out(
+    past: Past, tmp_path: Path, at: str, where: str, scheme: str
+) -> None:
+    """Every ordinary clone has an origin/HEAD, too: it is not meant."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(past.folder), "clone")
+    assert git(clone, "rev-parse", "origin/HEAD") == past["one"]
+    here = clone
+    if where == "worktree":
+        here = tmp_path / "linked"
+        git(clone, "worktree", "add", "--quiet", "--detach", str(here))
+        git(clone, "checkout", "--quiet", "--detach", "origin/topic")  # another one's HEAD
+    wanted = {"main": "one", "branch": "two", "detached": "begin", "ahead": "ahead"}[at]
+    if at == "branch":
+        git(here, "checkout", "--quiet", "-b", "own", "origin/topic")
+    elif at == "detached":
+        git(here, "checkout", "--quiet", "--detach", past["begin"])
+    elif at == "ahead":
+        git(here, "commit", "--quiet", "--allow-empty", "-m", "ahead")
+        past.named["ahead"] = git(here, "rev-parse", "HEAD")
+    repository = Repository.open(f"{scheme}{here}")
+    for name in ("HEAD", "@", "HEAD~0", "HEAD^{}"):
+        assert past.names([repository.revision(name)]) == [wanted]
+    assert repository.revision("origin/HEAD") == repository.revision("origin") == past["one"]
+
+
+def test_a_branch_without_commits_does_not_mean_the_origins(past: Past, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", str(past.folder), "clone")
+    git(tmp_path / "clone", "checkout", "--quiet", "--orphan", "new")
+    with pytest.raises(SourceError, match="no revision 'HEAD'"):
+        Repository.open(str(tmp_path / "clone")).revision("HEAD")
+
+
+def test_what_only_the_checkout_remembers(past: Past, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(past.folder), "clone")
+    git(clone, "checkout", "--quiet", "topic")
+    git(clone, "reset", "--quiet", "--hard", past["one"])
+    git(clone, "fetch", "--quiet", "origin", "topic")
+    git(clone, "bisect", "start", past["one"], past["begin"])
+    wanted = {
+        "topic@{1}": "two", "topic@{1}~1": "begin", "topic@{u}": "two", "@{-1}": "topic",
+        "ORIG_HEAD": "two", "FETCH_HEAD": "two", "FETCH_HEAD^": "begin", "refs/bisect/bad": "one",
+    }  # fmt: skip
+    past.named["topic"] = past["one"]
+    repository = Repository.open(str(clone))
+    assert {name: repository.revision(name) for name in wanted} == {
+        name: past[is_] for name, is_ in wanted.items()
+    }
+    before = fingerprint(clone)
+    repository.revision("topic@{1}")
+    assert fingerprint(clone) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "ends"),
+    [
+        ("v1..v2", ("v1", "v2")), ("v1..", ("v1", "HEAD")), ("..v2", ("HEAD", "v2")),
+        ("2.0.16..2.0.17", ("2.0.16", "2.0.17")), ("a~2..b^{}", ("a~2", "b^{}")),
+        ("389-ds-base-2.0.16..HEAD@{1}", ("389-ds-base-2.0.16", "HEAD@{1}")),
+    ],
+)  # fmt: skip
+def test_a_range_is_two_revisions(words: str, ends: tuple[str, str]) -> None:
+    assert ends_of(words) == ends
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [("v1", "GOOD..BAD"), ("v1...v2", "v1..v2; if"), ("", "GOOD..BAD")]
+)
+def test_what_is_no_range_says_how_one_is_spelled(words: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ends_of(words)
+    assert says in caught.value.hint
 
 
 @pytest.mark.parametrize("how", ["checkout", "dot git", "folder inside", "bare", "worktree", "url"])
@@ -175,6 +277,9 @@ def test_nothing_that_a_repository_configures_is_run(
     bait.unlink(missing_ok=True)  # some bite while they are set
     repository = Repository.open(f"{scheme}{past.folder}")
     repository.commit(repository.revision("main"))
+    for name in ("main@{0}", "@{u}", "nowhere", f":0:{MAIN_C}", f"HEAD:{MAIN_C}"):
+        with suppress(SourceError):
+            repository.revision(name)  # of these the user's own repository is asked
     repository.files(past["one"])
     assert not bait.exists()
 

@@ -29,7 +29,8 @@ SHOP = ToolchainImage(
     runtime=Image(candidate_id="r", reference="r", key="k"),
     tools={},
 )
-LINK = "dsbisect-stage\tmake\npwdhash.c: undefined reference to `BN_new'\n"
+OWN = "dsbisect-stage\tmake\nmain.c: undefined reference to `slapi_ch_free'\n"
+FOREIGN = "dsbisect-stage\tmake\npwdhash.c: undefined reference to `BN_new'\n"
 
 
 @pytest.fixture
@@ -43,15 +44,20 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Tr
     return make
 
 
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+class Runs(list[tuple[str, ...]]):
     """What every run of the script was given; each fails at a link."""
-    seen: list[tuple[str, ...]] = []
+
+    said = OWN
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    seen = Runs()
 
     def run(*args: object, build: Path, **_: Any) -> str:
         (build / "source").mkdir(exist_ok=True)
         seen.append(tuple(str(each) for each in args[3:]))
-        return LINK
+        return seen.said
 
     monkeypatch.setattr(driver, "confined_run", run)
     monkeypatch.setattr(driver, "crates_for", lambda *_: Path("/nowhere"))
@@ -66,7 +72,7 @@ def failed(order: TreeOrder) -> list[str]:
 
 
 def test_only_what_was_built_upon_another_is_built_from_nothing_too(
-    order: Callable[[str], TreeOrder], runs: list[tuple[str, ...]]
+    order: Callable[[str], TreeOrder], runs: Runs
 ) -> None:
     assert failed(order("2.3.2")) == ["building"]
     assert len(runs) == 1
@@ -74,8 +80,18 @@ def test_only_what_was_built_upon_another_is_built_from_nothing_too(
     assert len(runs) == 3
 
 
+def test_nothing_is_built_twice_for_what_no_earlier_build_left(
+    order: Callable[[str], TreeOrder], runs: Runs
+) -> None:
+    """Its own code calls it, but only a library has it."""
+    runs.said = FOREIGN
+    failed(order("2.3.2"))
+    assert failed(order("2.2.1")) == ["building"]
+    assert len(runs) == 2
+
+
 def test_flags_of_the_build_and_of_configure_are_told_apart(
-    order: Callable[[str], TreeOrder], runs: list[tuple[str, ...]]
+    order: Callable[[str], TreeOrder], runs: Runs
 ) -> None:
     failed(replace(order("2.2.1"), clean=True))
     (given,) = runs
@@ -97,3 +113,23 @@ def test_what_decides_a_build_is_in_its_name(order: Callable[[str], TreeOrder]) 
     )
     assert len({first.key, *(other.key for other in others)}) == 1 + len(others)
     assert replace(first, needs=replace(needs, notes=("said",))).key == first.key
+
+
+def test_a_whole_tree_is_a_build_of_its_own_and_is_given_every_file(
+    order: Callable[[str], TreeOrder],
+    runs: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left_out: list[bool] = []
+
+    def archived(*_: object, wanted: Callable[[str], bool] | None, **__: object) -> None:
+        left_out.append(wanted is not None and not wanted("dirsrvtests/one.py"))
+
+    monkeypatch.setattr(driver, "archived", archived)
+    usual = order("2.3.2")
+    whole = replace(usual, clean=True, whole=True)
+    assert len({usual.key, replace(usual, clean=True).key, whole.key}) == 3
+    for each in (usual, whole):
+        failed(each)
+    assert left_out == [True, False]
+    assert len(runs) == 2

@@ -94,7 +94,7 @@ NO_MODULE = """\
     ("said", "why"), [(SAID, "scheme not available ({X})"), (NO_MODULE, "(pw-sha3) file not found")]
 )
 def test_why_it_did_not_start_is_found_in_what_it_said(said: str, why: str) -> None:
-    assert telling_line(said, OpenLdap.grave).endswith(why)
+    assert telling_line(said, OpenLdap().reason).endswith(why)
 
 
 @pytest.fixture

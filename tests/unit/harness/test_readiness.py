@@ -26,6 +26,9 @@ from dsharness.systems.readiness import answering, telling_line, wait_until_read
 
 LOADER = "ns-slapd: error while loading shared libraries: libpcre.so.3: cannot open shared object"
 
+BDB = "dblayer_setup - bdb implementation is no longer supported"
+TABLE = "Memory usage summary: heap total: 9\nHistogram for block sizes:\n96-111  1  <1%"
+
 
 class Box:
     """A container whose main command continues, even if the server in it ends."""
@@ -192,12 +195,24 @@ def test_an_engine_that_fails_is_no_fault_of_the_server(box: Any, tmp_path: Path
         ("", ""),
         ("one\n two \n\n", "two"),
         (f"{LOADER}\nmore\n", LOADER),
-        ("[t] - EMERG - main - bad\n[t] - INFO - main - bye", "[t] - EMERG - main - bad"),
+        ("[t] - EMERG - main - bad\n[t] - INFO - main - bye", "EMERG - main - bad"),
+        (f"[t] - ERR - {BDB}\n[t] - ERR - ldbm_back_start - Failed\n{TABLE}", f"ERR - {BDB}"),
+        (  # what is worse, but only says what follows
+            "[t] - ERR - add_new_slapd_process - it runs as 7\n[t] - EMERG - main - Shutting down",
+            "ERR - add_new_slapd_process - it runs as 7",
+        ),
+        (  # what every start may say
+            f"[t] - ERR - attrcrypt_cipher_init - No symmetric key found\n[t] - ERR - {BDB}",
+            f"ERR - {BDB}",
+        ),
+        ("[t] - ERR - one - first\n[t] - CRIT - two - worse\nbye", "CRIT - two - worse"),
+        ("[t] - EMERG - main - Shutting down", "EMERG - main - Shutting down"),
+        (TABLE, "96-111  1  <1%"),
         ("[t] - ERR - x - warning\nSegmentation fault", "Segmentation fault"),
     ],
 )  # fmt: skip
 def test_the_line_that_says_why(words: str, line: str) -> None:
-    assert telling_line(words, Dirsrv.grave) == line
+    assert telling_line(words, Dirsrv().reason) == line
 
 
 def test_a_server_that_dies_right_after_its_first_bind_is_that_candidates_failure(

@@ -22,6 +22,7 @@ from dsharness.process.command import (
     says_disk_full,
 )
 from dsharness.process.deadline import Deadline, wait_until
+from dsharness.process.output import Lines
 
 
 def python(code: str, *args: str) -> list[str]:
@@ -31,6 +32,35 @@ def python(code: str, *args: str) -> list[str]:
 def test_both_streams_and_the_status_are_kept() -> None:
     done = run(python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"))
     assert (done.status, done.ok, done.stdout, done.stderr) == (3, False, "out\n", "err\n")
+
+
+def test_each_line_is_heard_as_it_comes() -> None:
+    """The child waits until its first line was heard."""
+    heard: list[str] = []
+    code = (
+        "import sys, time; print('one', flush=True); time.sleep(0.5); "
+        "print('two\\n\\xff', file=sys.stderr); print('no end', end='')"
+    )
+    begun = time.monotonic()
+    at: dict[str, float] = {}
+
+    def hear(line: str) -> None:
+        heard.append(line)
+        at[line] = time.monotonic() - begun
+
+    done = run(python(code), heard=hear)
+    assert sorted(heard)[:2] == ["one", "two"]
+    assert at["two"] - at["one"] > 0.2
+    assert "no end" in done.stdout
+
+
+def test_a_line_without_end_is_not_kept_whole() -> None:
+    heard: list[str] = []
+    sink = Lines(tell=heard.append)
+    for _ in range(100):
+        sink.add(b"x" * (1 << 14))
+    sink.add(b"y\nz\n")
+    assert [len(line) for line in heard] == [(1 << 16) + 1, 1]
 
 
 def test_stdin_env_and_cwd_arrive(tmp_path: Path) -> None:

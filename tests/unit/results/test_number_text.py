@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.systems.ldap.stored_password import StoredPassword
-from dsresults.number_text import NARROW, milliseconds, significant, spell, times, whole
+from dsresults.number_text import NARROW, duration, milliseconds, significant, spell, times, whole
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,14 @@ def test_units():
     assert milliseconds(536) == "0.536 ms"
     assert times(10) == "10 times"
     assert times(9.871) == "9.87 times"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "spelled"),
+    [
+        (0, "0 s"), (0.4, "0 s"), (50, "50 s"), (59.6, "1 min"), (80, "1 min 20 s"),
+        (663, "11 min 3 s"), (3600, "1 h"), (7523, "2 h 5 min"), (90061, "25 h 1 min"),
+    ],
+)  # fmt: skip
+def test_a_duration_has_its_two_largest_units(seconds, spelled):
+    assert duration(seconds) == spelled

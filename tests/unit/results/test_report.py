@@ -120,13 +120,16 @@ def test_what_the_matrix_says_never_drives_the_terminal():
 
 
 @pytest.mark.parametrize(
-    ("metric", "heading", "value"),
-    [("latency", "latency", "981 ms"), ("client-cpu", "load CPU/op", "0.110 ms")],
+    ("metric", "ratio", "heading", "value"),
+    [
+        ("latency", "times longer", "latency", "981 ms"),
+        ("client-cpu", "times more", "load CPU/op", "0.110 ms"),
+    ],
 )
-def test_the_table_shows_what_decided(metric, heading, value):
+def test_the_table_shows_what_decided(metric, ratio, heading, value):
     text, html = render_text(decided_by(metric)), render_html(decided_by(metric))
     (headings,) = [line for line in text.splitlines() if "verdict" in line]
-    assert re.split(r" {2,}", headings.strip())[2:5] == ["times slower", "99 % interval", heading]
+    assert re.split(r" {2,}", headings.strip())[2:5] == [ratio, "99 % interval", heading]
     assert value in text
     assert f'<span class="quiet">{heading} {value}</span>' in html
     assert "cost" not in text

@@ -56,18 +56,21 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     effect = effects(found, top)
     slower = effect.middle > 1
     word = "slower" if slower else "faster"
+    words = beliefs.decider.words
     size, (least, most) = effect.middle, effect.interval(certainty.level)
     if not slower:
         size, least, most = 1 / size, 1 / most, 1 / least
     summary = (
-        f"{after} is the first {word} one: {_times(size)} {word} than {before}"
-        f"{_by_metric(beliefs.decider)} "
+        f"{after} is the first {words.one(word)}: {'it ' if words.verb else ''}"
+        f"{words.said(word, _times(size))} than {before}"
+        f"{'' if words.verb else _by_metric(beliefs.decider)} "
         f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%})"
     )
     suspects = beliefs.names(top)
     summary = _with_suspects(summary, before, after, suspects)
     if not slower:
-        summary += FIRST_END_SLOW
+        worse = f"; the first end is the one {words.one('slower')}"
+        summary += worse if words.verb else FIRST_END_SLOW
     also = _also(beliefs, certainty)
     if also:
         summary += second_step(beliefs.second, also)
@@ -120,8 +123,8 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         effect=size,
         suspects=names[first : last + 1],
         summary=f"a ramp over {names[first]} to {names[last]} ({last - first + 1} candidates), "
-        f"{_times(size)} {word} in all (chance {chance:.1%}): many small steps, no single culprit"
-        + _notes(beliefs),
+        f"{beliefs.decider.words.said(word, _times(size))} in all (chance {chance:.1%}): "
+        "many small steps, no single culprit" + _notes(beliefs),
         verdicts=verdicts(beliefs, certainty, slower=None),
         confidence=chance,
     )

@@ -26,6 +26,9 @@ class TwoSides:
     def runtimes(self) -> Mapping[str, str]:
         return {}
 
+    def uneven(self) -> tuple[str, ...]:
+        return ()
+
     def image(self, candidate: str, progress: Progress) -> Image:
         del progress
         return self.trial.stock if candidate == self.trial.row.id else self.trial.patched

@@ -38,6 +38,15 @@ class CRounds:
     def check(self, value: str) -> None:
         whole_number(self.name, value, MOST)
 
+    def held(self, files: Files) -> str | None:
+        try:
+            plugin = EditedSource(path=PLUGIN, text=files(PLUGIN) or "")
+            span = plugin.body("pbkdf2_sha256_start")
+            chosen = plugin.only(CHOSEN, "where the rounds are chosen", within=span)["value"]
+        except EditError:
+            return None
+        return chosen if chosen.isdigit() else None
+
     def apply(self, value: str, files: Files) -> Edited:
         wanted = whole_number(self.name, value, MOST)
         plugin = source(

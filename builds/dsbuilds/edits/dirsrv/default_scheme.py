@@ -44,6 +44,13 @@ class DefaultScheme:
                 hint=f"for example {self.example}",
             )
 
+    def held(self, files: Files) -> str | None:
+        try:
+            first, *_ = _literals(EditedSource(path=PW, text=files(PW) or ""))
+        except EditError:
+            return None
+        return first["name"]
+
     def apply(self, value: str, files: Files) -> Edited:
         pw = source(files, PW, NO_SERVER)
         literals = _literals(pw)

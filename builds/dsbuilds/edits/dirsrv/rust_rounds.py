@@ -32,6 +32,11 @@ class RustRounds:
     def check(self, value: str) -> None:
         whole_number(self.name, value, MOST)
 
+    def held(self, files: Files) -> str | None:
+        found = re.finditer(_constant(DEFAULTS), files(RUST_SOURCE) or "", re.MULTILINE)
+        numbers = {_number(match) for match in found}
+        return str(*numbers) if len(numbers) == 1 else None
+
     def apply(self, value: str, files: Files) -> Edited:
         wanted = whole_number(self.name, value, MOST)
         plugin = source(

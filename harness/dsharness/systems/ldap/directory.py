@@ -129,6 +129,11 @@ class Directory:
         password = {"userPassword": [self.site.user_password]}
         self.add(self.site.user_dn(number), self.site.user_attributes(number) | password)
 
+    def add_hashed_user(self, number: int, value: str) -> None:
+        """With a password that was hashed before, which the manager may store as it is."""
+        password = {"userPassword": [value]}
+        self.add(self.site.user_dn(number), self.site.user_attributes(number) | password)
+
     def set_password(self, number: int) -> None:
         """By the password modify request: every server hashes such a password."""
         user = self.site.user(number)

@@ -12,7 +12,7 @@ from dsharness.errors import InstanceError
 from dsharness.model import Facts, Settings
 from dsharness.systems.contract import Endpoint, Look, Progress, Seed
 from dsharness.systems.ldap.directory import Directory, Site, Users, add_people, connect
-from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
+from dsharness.systems.ldap.stored_password import stored_in
 
 SOCKET_NAME = "ldapi"
 PASSWORD_SCHEME = "password-scheme"  # noqa: S105 - an option's name
@@ -50,6 +50,10 @@ class DirectorySystem:
     def version(self, directory: Directory) -> str:
         raise NotImplementedError
 
+    def facts(self, directory: Directory) -> Facts:
+        """What the server says of itself, apart from how it stores passwords."""
+        return {VERSION: self.version(directory)}
+
     def binds(self, directory: Directory) -> int:
         """The server's own count of simple binds since its start."""
         raise NotImplementedError
@@ -76,8 +80,12 @@ class DirectorySystem:
         socket = _socket(endpoint)
         with connect(socket, self.site) as directory:
             self.settle(directory, seed.settings)
-        progress(f"adding {seed.entries} users; this version hashes their passwords")
-        add_people(socket, self.site, range(seed.entries), workers=WORKERS, add=self.add_user)
+        self.add_users(socket, seed.entries, progress)
+
+    def add_users(self, socket: Path, number: int, progress: Progress) -> None:
+        """Add so many users, each with a salt of its own."""
+        progress(f"adding {number} users; this version hashes their passwords")
+        add_people(socket, self.site, range(number), workers=WORKERS, add=self.add_user)
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """The first and last user must bind, and be stored in the same way."""
@@ -86,14 +94,14 @@ class DirectorySystem:
             for number in ends:
                 directory.check_user(number)
             first, last = (directory.stored_password(number) for number in ends)
-            version = self.version(directory)
+            facts = {**self.facts(directory), **first.facts}
         if first != last:
             raise InstanceError(f"users are stored in two ways: {first}; {last}")
-        return _facts(version, first)
+        return facts
 
     def look(self, endpoint: Endpoint) -> Look:
         with connect(_socket(endpoint), self.site) as directory:
-            facts = _facts(self.version(directory), directory.stored_password(0))
+            facts = {**self.facts(directory), **directory.stored_password(0).facts}
             return Look(facts=facts, operations=self.binds(directory))
 
     def objections(self, expected: Facts, seen: Facts) -> Iterator[str]:
@@ -102,10 +110,6 @@ class DirectorySystem:
             yield "the stored password could not be read back"
         elif now != made:
             yield f"users are stored as {now}, not {made}"
-
-
-def _facts(version: str, stored: StoredPassword) -> Facts:
-    return {VERSION: version, **stored.facts}
 
 
 def _socket(endpoint: Endpoint) -> Path:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
-from dsharness.model import Settings
-from dsharness.systems.contract import SHARED_FOLDER, Seed
+from dsharness.model import DATABASE, OWN, Settings
+from dsharness.systems.contract import SHARED_FOLDER, Progress, Seed
 from dsharness.systems.ldap import ns_slapd
-from dsharness.systems.ldap.directory import Directory
-from dsharness.systems.ldap.directory_system import SOCKET_NAME
+from dsharness.systems.ldap.directory import Directory, add_people, connect
+from dsharness.systems.ldap.directory_system import SOCKET_NAME, WORKERS
 from dsharness.systems.ldap.dirsrv import INSTANCE, Dirsrv
+from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 
 PREFIX = "/opt/dirsrv"  # where every tree is configured to be
 DATA = f"{PREFIX}/share/dirsrv"
@@ -36,6 +38,8 @@ cat >{CONFIG_FOLDER}/dse.ldif
 chown -R dirsrv: {CONFIG_FOLDER} {PREFIX}/var {LOGS} /run/dirsrv /run/lock/dirsrv
 """
 
+PROVED = 5  # of the users whose passwords were hashed before, so many bind
+
 # By default the first start makes a cache of a tenth of the machine's memory.
 SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_BYTES}\n"
 
@@ -43,20 +47,60 @@ SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_
 class TreeServer(Dirsrv):
     """The driver of a 389-ds that was built and only copied into its image."""
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
+    options: ClassVar[frozenset[str]] = Dirsrv.options | {DATABASE}
     creating: ClassVar[str] = "creating the directory from the tree's template"
+    # Stored values by their scheme, rounds and length, for as long as this process runs.
+    hashed: ClassVar[dict[tuple[StoredPassword, int], tuple[str, ...]]] = {}
     program = f"{PREFIX}/sbin/ns-slapd"
     config_folder = CONFIG_FOLDER
 
     def create(self, box: Container, seed: Seed) -> None:
-        del seed
+        asked = seed.settings.options.get(DATABASE, OWN)
+        library = _own_database(box) if asked == OWN else asked
         template = box.must(
             "cat", f"{DATA}/data/template-dse.ldif", what="read the tree's template"
         )
         box.must(
             "sh", "-c", PREPARE, what="lay out the directory",
-            stdin=filled(template, {**self.tokens(), "db_lib": _database(box)}),
+            stdin=filled(template, {**self.tokens(), "db_lib": library}),
         )  # fmt: skip
+
+    def add_users(self, socket: Path, number: int, progress: Progress) -> None:
+        """Add users; what a version of this search hashed in the same way serves the next one too.
+
+        Hashing 1,000 passwords with 100,000 rounds takes longer than building a commit. The first
+        user's is always hashed anew: it says in which way this version does it, and the length of
+        the value tells another form of the same scheme. A few binds prove that the rest is right.
+        """
+        with connect(socket, self.site) as directory:
+            self.add_user(directory, 0)
+            value = directory.stored_value(0)
+            way = (parse_stored(value), len(value))
+        known = self.hashed.get(way, ())
+        if len(known) < number:
+            super().add_users(socket, number, progress)
+            with connect(socket, self.site) as directory:
+                self.hashed[way] = tuple(directory.stored_value(each) for each in range(number))
+            return
+        progress(f"adding {number} users; their passwords were hashed before as {way[0]}")
+        rest = range(1, number)
+        try:
+            add_people(
+                socket, self.site, rest, workers=WORKERS,
+                add=lambda directory, each: directory.add_hashed_user(each, known[each]),
+            )  # fmt: skip
+            with connect(socket, self.site) as directory:
+                for each in rest[:: max(1, number // PROVED)]:
+                    directory.check_user(each)
+        except InstanceError:
+            del self.hashed[way]
+            progress("this version refuses such passwords, so it hashes them itself")
+            add_people(socket, self.site, rest, workers=WORKERS, add=self._hash_again)
+
+    def _hash_again(self, directory: Directory, number: int) -> None:
+        self.add_user(directory, number)  # unless it is there
+        directory.set_password(number)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         _add_backend(directory)
@@ -101,8 +145,8 @@ def filled(template: str, tokens: dict[str, str]) -> str:
     return whole.replace(f"dn: {ns_slapd.LDBM}\n", f"dn: {ns_slapd.LDBM}\n{SMALL_CACHE}", 1)
 
 
-def _database(box: Container) -> str:
-    """The backend library that this version prefers; old ones have only one and do not ask."""
+def _own_database(box: Container) -> str:
+    """The library that this version prefers; old ones have only one and do not ask."""
     library = box.execute(
         "sed", "-n", "s/^db_lib *= *//p", f"{DATA}/inf/defaults.inf"
     ).stdout.split()

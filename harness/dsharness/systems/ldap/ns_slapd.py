@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from collections.abc import Sequence
 
 from dsharness.containers.container import Container
-from dsharness.model import Settings
-from dsharness.systems.contract import SHARED_FOLDER
+from dsharness.errors import InstanceError
+from dsharness.model import DATABASE, OWN, Facts, Settings
+from dsharness.systems.contract import SHARED_FOLDER, Endpoint, Seed
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
 
@@ -21,7 +22,21 @@ LOGS_OFF = {
     "nsslapd-auditfaillog-logging-enabled": "off",
 }
 LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
+IMPLEMENT = "nsslapd-backend-implement"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
+
+# A line of the log is "[time] - SEVERITY - function - text".
+SEVERITIES = ("EMERG", "ALERT", "CRIT", "ERR")  # worst first
+SEVERE = re.compile(rf" - (?P<severity>{'|'.join(SEVERITIES)}) - ")
+STAMP = re.compile(r"^\[[^]]*\] - ")
+# What follows from another line, and what every start may say.
+CONSEQUENCE = re.compile(
+    r"Shutting down|server (is )?(shutting down|exiting)|[Ff]ailed to start (database )?plugin"
+    r"|plugin_dependency_(start|close)all|could not be read or were not found"
+    r"|dblayer_init failed|failed to init backend implementation"
+    r"|attrcrypt|No symmetric key found|set_krb5_creds|Detected Disorderly Shutdown"
+)
+CRASH = re.compile(r"Segmentation fault|Aborted|Assertion .* failed|AddressSanitizer|core dumped")
 
 
 def serve_command(config_folder: str, pid_file: str, program: str = "ns-slapd") -> tuple[str, ...]:
@@ -72,12 +87,39 @@ def fix_caches(directory: Directory) -> None:
 class NsSlapd(DirectorySystem):
     """What every 389-ds answers, however it was made."""
 
-    grave: ClassVar[re.Pattern[str]] = re.compile(r" - (EMERG|ALERT|CRIT) - ")
-
     def version(self, directory: Directory) -> str:
         """Tag 2.0.17 says 2.0.16, so this is a hint only."""
         values = directory.read("", "vendorVersion").get("vendorVersion", [])
         return values[0] if values else ""
 
+    def facts(self, directory: Directory) -> Facts:
+        library = directory.read(LDBM, IMPLEMENT).get(IMPLEMENT, [])
+        return {**super().facts(directory), **({DATABASE: library[0]} if library else {})}
+
+    def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
+        facts = super().check(endpoint, seed)
+        asked = seed.settings.options.get(DATABASE)
+        if asked not in {None, OWN, facts.get(DATABASE)}:
+            raise InstanceError(
+                f"settings {seed.settings.id!r} ask for the database library {asked}, but this "
+                f"server keeps its data in {facts.get(DATABASE, 'another')}",
+                hint="compare versions that have the library, or leave the setting out",
+            )
+        return facts
+
     def binds(self, directory: Directory) -> int:
         return int(directory.read("cn=snmp,cn=monitor", "simpleauthbinds")["simpleauthbinds"][0])
+
+    def reason(self, lines: Sequence[str]) -> str | None:
+        """The first line of the worst severity that says more than that the server ends."""
+        found = [
+            (SEVERITIES.index(severe["severity"]), bool(CONSEQUENCE.search(line)), at)
+            for at, line in enumerate(lines)
+            if (severe := SEVERE.search(line))
+        ]
+        crashed = next((line for line in lines if CRASH.search(line)), None)
+        if not found or (crashed and min(found)[0] == SEVERITIES.index("ERR")):
+            return crashed
+        telling = [each for each in found if not each[1]] or found
+        line = lines[min(telling)[2]]
+        return STAMP.sub("", line)

@@ -7,6 +7,7 @@ the lab writes, so that nothing depends on the package's own set-up.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
@@ -36,6 +37,9 @@ THREADS = 16
 # thousand million, for which it would take gigabytes. (podman's own flag drops its other limits.)
 SERVE = 'ulimit -n 1024 && exec "$@"'
 
+# Where a file is wrong; what follows such a line only repeats that it was.
+WRONG = re.compile(r"failed|: line \d+: (?!.*(?:no valid hashes found|handler exited))")
+
 
 class OpenLdap(DirectorySystem):
     """The driver of OpenLDAP's slapd."""
@@ -43,10 +47,6 @@ class OpenLdap(DirectorySystem):
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "writing the configuration"
     port: ClassVar[int] = 3389
-    # Where a file is wrong; what follows such a line only repeats that it was.
-    grave: ClassVar[re.Pattern[str]] = re.compile(
-        r"failed|: line \d+: (?!.*(?:no valid hashes found|handler exited))"
-    )
     # A root DN's password counts only inside the database that it is the root of.
     site: ClassVar[Site] = Site(
         suffix="dc=lab", people="ou=people,dc=lab", port=port, manager="cn=manager,dc=lab"
@@ -104,6 +104,9 @@ class OpenLdap(DirectorySystem):
         """Those begun: a completed one is counted only after its answer was sent."""
         entry = directory.read("cn=Bind,cn=Operations,cn=Monitor", "monitorOpInitiated")
         return int(entry["monitorOpInitiated"][0])
+
+    def reason(self, lines: Sequence[str]) -> str | None:
+        return next((line for line in reversed(lines) if WRONG.search(line)), None)
 
     def error_log(self) -> str:
         """It writes none: its output goes here while the state is made."""

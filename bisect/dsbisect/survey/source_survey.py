@@ -1,0 +1,271 @@
+"""Source after source, each in the best toolchain first; known results are not computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Protocol
+
+from dsbisect.commits.commits_request import SHORT, tree_of
+from dsbisect.survey.build_result import Attempt, BuildResult, SourceResult, keep, recall
+from dsbisect.survey.chosen_sources import Selection, chosen_of
+from dsbisect.survey.probe import PREFIX, Probe, Step
+from dsbisect.survey.survey_schedule import Job, Stage, next_job
+from dsbuilds.history.repository import Repository
+from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.needs import eras_of
+from dsbuilds.toolchains.toolchain_choice import named, ways_of
+from dsbuilds.toolchains.traits import Files
+from dsharness.containers.engine import Engine
+from dsharness.containers.ownership import reap
+from dsharness.errors import BuildError
+from dsharness.model import Matrix, Toolchain
+from dsharness.process.command import stop_all
+from dsharness.process.stop_request import check_request
+from dsharness.products import product_of_source, version_of_source
+from dsharness.products.known_changes import numbers
+
+TICK_S = 1.0
+
+
+class SurveyListener(Protocol):
+    """Receives the progress; ``trying`` from any thread, the rest from one."""
+
+    def reading(self, sources: int) -> None: ...
+
+    def begin(self, lines: Sequence[str], known: int, note: str) -> None: ...
+
+    def trying(self, source: str, toolchain: str, what: str) -> None: ...
+
+    def found(self, finding: SourceResult) -> None: ...
+
+    def waiting(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """The question about a repository."""
+
+    matrix: Matrix
+    repository: str
+    selection: Selection = field(default_factory=Selection)
+    toolchain: str | None = None  # only this one
+    every_toolchain: bool = False  # a line for each that fits, not only for the first that works
+    plain: bool = True  # what does not build is built again as it stands
+    jobs: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """A line to fill, by the first of its probes that works; without one, no toolchain fits."""
+
+    place: int
+    source: str
+    commit: str
+    product: str
+    version: str
+    shows: tuple[str, ...]
+    probes: tuple[Probe, ...]
+    refused: BuildResult = field(default_factory=BuildResult)
+
+    def result(self, tried: Sequence[BuildResult], *, known: bool) -> SourceResult:
+        """What came furthest counts, the earlier toolchain of two alike."""
+        attempts = [
+            Attempt(toolchain=probe.toolchain.id, outcome=outcome)
+            for probe, outcome in zip(self.probes, tried, strict=False)
+        ]
+        nothing = Attempt(toolchain="", outcome=self.refused)
+        best = max(attempts, key=lambda each: each.outcome.reached, default=nothing)
+        return SourceResult(
+            place=self.place, source=self.source, commit=self.commit, product=self.product,
+            version=self.version, shows=self.shows, known=known,
+            toolchain=best.toolchain, outcome=best.outcome,
+            before=tuple(each for each in attempts if each is not best),
+        )  # fmt: skip
+
+
+def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iterator[SourceResult]:
+    """Every source, as they end; each result is kept at once.
+
+    A source's failure is a result; a failure of the machine or network ends the survey.
+    """
+    if survey.toolchain is not None:
+        named(survey.toolchain, survey.matrix.toolchains)
+    repository = Repository.open(survey.repository)
+    chosen = chosen_of(repository, survey.selection)
+    listener.reading(len(chosen.commits))
+    board = _Board(survey, listener, _lines(survey, engine, repository, chosen.commits.items()))
+    names = [line.source for line in board.lines]
+    listener.begin(names, len(board.complete), chosen.note)
+    reap(engine)
+    yield from board.told(board.complete)
+    yield from _worked(board, survey.jobs)
+
+
+def _worked(board: _Board, jobs: int) -> Iterator[SourceResult]:
+    """The results of what is new, as they come; an error ends what still runs."""
+    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="survey")
+    running: dict[Future[Step], Job] = {}
+    try:
+        while board.waiting or running:
+            check_request()
+            while len(running) < jobs and (job := board.begun(running.values())):
+                running[pool.submit(board.step, job)] = job
+            ended, _ = wait(running, timeout=TICK_S, return_when=FIRST_COMPLETED)
+            board.listener.waiting()
+            for future in ended:
+                job = running.pop(future)
+                yield from board.told(board.ended(job, future.result()))
+    except BaseException:
+        stop_all()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Board:
+    """What is done, and what waits."""
+
+    def __init__(self, survey: Survey, listener: SurveyListener, lines: Sequence[_Line]) -> None:
+        self.lines = lines
+        self.listener = listener
+        self.waiting: set[Job] = set()
+        self._plain = survey.plain
+        self._last: dict[str, int] = {}
+        self._built: dict[int, BuildResult] = {}  # and not served yet
+        self._tried: dict[int, list[BuildResult]] = {line.place: [] for line in lines}
+        self._passing: set[int] = set()  # where something may go another time
+        self._new: set[int] = set()
+        self.complete = [each for line in lines for each in self._advanced(line)]
+
+    def begun(self, running: Collection[Job]) -> Job | None:
+        """The job that begins now, if one can."""
+        job = next_job(self.waiting, running, self._last)
+        if job is not None:
+            self.waiting.remove(job)
+            if job.stage is Stage.BUILD:
+                self._last[job.toolchain] = job.place
+        return job
+
+    def step(self, job: Job) -> Step:
+        """Carry it out, in any thread, and keep what came of it."""
+        line, probe = self.lines[job.place], self._probe(job)
+        known = recall(job.key)  # equal sources of two names are one
+        if known is not None and (job.stage is not Stage.WHOLE or known.every_file):
+            return Step(outcome=known)
+        told = partial(self.listener.trying, line.source, job.toolchain)
+        match job.stage:
+            case Stage.BUILD:
+                step = probe.build(told)
+            case Stage.SERVE:
+                step = probe.serve(self._built[job.place], told)
+            case Stage.WHOLE:
+                at = line.probes.index(probe)
+                step = probe.build_whole(self._tried[job.place][at], told)
+        if step.ended and step.lasting:
+            keep(job.key, step.outcome)
+        return step
+
+    def ended(self, job: Job, step: Step) -> list[SourceResult]:
+        """Its line, if that is complete now."""
+        line, tried = self.lines[job.place], self._tried[job.place]
+        if not step.lasting:
+            self._passing.add(job.place)
+        if not step.ended:
+            self._built[job.place] = step.outcome
+            self.waiting.add(replace(job, stage=Stage.SERVE))
+            return []
+        if job.stage is Stage.WHOLE:
+            tried[line.probes.index(self._probe(job))] = step.outcome
+        else:
+            tried.append(step.outcome)
+        return self._advanced(line)
+
+    def told(self, results: Iterable[SourceResult]) -> Iterator[SourceResult]:
+        for result in results:
+            self.listener.found(result)
+            yield result
+
+    def _advanced(self, line: _Line) -> list[SourceResult]:
+        """The line if it is complete; otherwise its next job waits."""
+        tried = self._tried[line.place]
+        for probe in line.probes[len(tried) :]:
+            if tried and tried[-1].binds:
+                break
+            known = recall(probe.key)
+            if known is None:
+                self._wait_for(line, probe, Stage.BUILD)
+                return []
+            tried.append(known)
+        result = line.result(tried, known=line.place not in self._new)
+        if self._wants_whole(line, result):
+            (probe,) = (each for each in line.probes if each.toolchain.id == result.toolchain)
+            self._wait_for(line, probe, Stage.WHOLE)
+            return []
+        return [result]
+
+    def _wants_whole(self, line: _Line, result: SourceResult) -> bool:
+        failed = bool(line.probes) and not result.outcome.built
+        new = not result.outcome.every_file and line.place not in self._passing
+        return self._plain and failed and new
+
+    def _wait_for(self, line: _Line, probe: Probe, stage: Stage) -> None:
+        self._new.add(line.place)
+        toolchain = probe.toolchain.id
+        self.waiting.add(Job(place=line.place, toolchain=toolchain, key=probe.key, stage=stage))
+
+    def _probe(self, job: Job) -> Probe:
+        probes = self.lines[job.place].probes
+        return next(each for each in probes if each.toolchain.id == job.toolchain)
+
+
+def _lines(
+    survey: Survey, engine: Engine, repository: Repository, commits: Iterable[tuple[str, str]]
+) -> tuple[_Line, ...]:
+    """The lines of all sources, the newest version first."""
+    drafts = [
+        draft
+        for name, commit in commits
+        for draft in _lines_of(survey, engine, name, tree_of(repository, commit))
+    ]
+    drafts.sort(key=lambda line: numbers(line.version), reverse=True)
+    return tuple(replace(line, place=place) for place, line in enumerate(drafts))
+
+
+def _lines_of(survey: Survey, engine: Engine, name: str, tree: Tree) -> Iterator[_Line]:
+    files = cache(tree.read)
+    product = product_of_source(lambda path: files(path) is not None)
+    line = _Line(
+        place=0,
+        source=name,
+        commit=(tree.revision or "")[:SHORT],
+        product=product or "",
+        version=(version_of_source(product, files) or "") if product else "",
+        shows=_shown(product, files),
+        probes=(),
+    )
+    try:
+        ways = ways_of(files, _toolchains(survey))
+    except BuildError as error:
+        refused = BuildResult(why_not=error.message.removeprefix(PREFIX))
+        yield replace(line, refused=refused)
+        return
+    fitting = {way.toolchain.id: way.toolchain for way in ways}.values()
+    probes = tuple(
+        Probe(engine=engine, matrix=survey.matrix, name=name, tree=tree, toolchain=toolchain)
+        for toolchain in fitting
+    )
+    for group in [(probe,) for probe in probes] if survey.every_toolchain else [probes]:
+        yield replace(line, probes=group)
+
+
+def _shown(product: str | None, files: Files) -> tuple[str, ...]:
+    eras = eras_of(product) if product else None
+    return tuple(trait.id for trait in eras.of(files) if trait.shown) if eras else ()
+
+
+def _toolchains(survey: Survey) -> tuple[Toolchain, ...]:
+    known = survey.matrix.toolchains
+    return known if survey.toolchain is None else (named(survey.toolchain, known),)

@@ -1,0 +1,143 @@
+"""How far a build is, from what it prints: "Rust 12 of 52 crates, C 210 of 640 files". Pure logic.
+
+make prints a command when it begins; so what is counted has begun, and may not be done yet.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+STAGE = re.compile(r"^dsbisect-stage\t(\w+)$")
+TITLES = {"autoreconf": "configure", "configure": "configure", "install": "install",
+          "layout": "link in another order", "coverage": "compile what is counted"}  # fmt: skip
+CRATE = re.compile(r"^ *Compiling (\S+ v\S+)")
+SHORT = re.compile(r"^ *(CC|CCLD) +(\S+)$")  # where make is asked to be silent
+LINKS = 2  # so many one after the other: little is left to be compiled
+SOURCES = re.compile(r"^\w+_SOURCES *\+?= *(.*)$", re.MULTILINE)
+LOCKED = re.compile(r'^\[\[package\]\]\nname = "([^"]+)"', re.MULTILINE)
+# Crates that a lock names for other systems.
+ELSEWHERE = re.compile(r"(windows|winapi|wasi|wasm|redox|hermit)")
+FIRST_S, EACH_S = 3.0, 10.0  # between two lines: where the stage is another one, and where not
+
+
+class Stage(str):
+    """What a build is doing; ``now`` tells what has become of it, for those who can show that."""
+
+    __slots__ = ("now",)
+    now: Callable[[], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """What there is to compile; 0 where nobody knows, as where only a part is done again."""
+
+    crates: int = 0
+    files: int = 0
+
+
+def totals_of(makefile: str, lock: str) -> Totals:
+    """Of a build from nothing, from Makefile.am and Cargo.lock."""
+    whole = makefile.replace("\\\n", " ")
+    named = (word for found in SOURCES.finditer(whole) for word in found[1].split())
+    crates = (name for name in LOCKED.findall(lock) if not ELSEWHERE.match(name))
+    return Totals(
+        crates=sum(1 for _ in crates), files=sum(word.endswith((".c", ".cpp")) for word in named)
+    )
+
+
+@dataclass(kw_only=True)
+class BuildStage:
+    """What the lines so far tell."""
+
+    totals: Totals = field(default_factory=Totals)
+    name: str = ""  # as the script calls it
+    _crates: set[str] = field(default_factory=set)
+    _files: set[str] = field(default_factory=set)
+    _links: set[str] = field(default_factory=set)  # since the last compiled file
+
+    def add(self, line: str) -> None:
+        if found := STAGE.match(line):
+            self.name = found[1]
+        elif self.name != "make":
+            return
+        elif found := CRATE.match(line):
+            self._crates.add(found[1])
+        elif (made := _compiled(line)) and made not in self._files:
+            self._files.add(made)
+            self._links.clear()
+        elif made := _linked(line):
+            self._links.add(made)
+
+    @property
+    def text(self) -> str:
+        """In words; empty where there is nothing to tell."""
+        if self.name != "make":
+            return TITLES.get(self.name, "")
+        if len(self._links) >= LINKS:
+            return "link"
+        parts = (
+            _count("Rust", len(self._crates), self.totals.crates, "crate"),
+            _count("C", len(self._files), self.totals.files, "file"),
+        )
+        return ", ".join(filter(None, parts))
+
+
+def _compiled(line: str) -> str:
+    """The object that a command makes of a source, whether libtool or the compiler is asked."""
+    words = line.split()
+    if found := SHORT.match(line):
+        return found[2].rpartition(".")[0] if found[1] == "CC" else ""
+    out = _after("-o", words) if "-c" in words else ""
+    return out.rpartition(".")[0].replace(".libs/", "") if out.endswith((".o", ".lo")) else ""
+
+
+def _linked(line: str) -> str:
+    """What libtool is asked to link."""
+    words = line.split()
+    if found := SHORT.match(line):
+        return found[2] if found[1] == "CCLD" else ""
+    return _after("-o", words) if "--mode=link" in words else ""
+
+
+def _after(flag: str, words: list[str]) -> str:
+    at = words.index(flag) + 1 if flag in words else len(words)
+    return words[at] if at < len(words) else ""
+
+
+def _count(what: str, begun: int, total: int, noun: str) -> str:
+    if not begun:
+        return ""
+    if total < begun:
+        return f"{what} {begun} {noun}{'' if begun == 1 else 's'}"
+    return f"{what} {begun} of {total} {noun}{'' if total == 1 else 's'}"
+
+
+@dataclass(kw_only=True)
+class StageLines:
+    """Tells the stage of a build line by line of its output, but not more often than one reads."""
+
+    progress: Callable[[str], None]
+    stage: BuildStage
+    clock: Callable[[], float] = time.monotonic
+    _told: tuple[str, str] = ("", "")  # the stage and its text
+    _at: float | None = None
+
+    def __call__(self, line: str) -> None:
+        self.stage.add(line)
+        now, told = self.clock(), (self.stage.name, self.stage.text)
+        if self._at is None:
+            self._at = now
+        since_s = now - self._at
+        if not told[1] or told[1] == self._told[1]:
+            return
+        if since_s >= EACH_S or (since_s >= FIRST_S and told[0] != self._told[0]):
+            self._told, self._at = told, now
+            text = Stage(told[1])
+            text.now = self._now
+            self.progress(text)
+
+    def _now(self) -> str:
+        return self.stage.text

@@ -1,0 +1,142 @@
+"""A search between tags of two branches: the culprit, its side, and what its proof compares."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from histories import Past
+from shipped import MATRIX
+from watchers import RecordingWatcher
+from worlds import World
+
+from dsbisect.commits import commits_study
+from dsbisect.commits.commit_range import survey
+from dsbisect.commits.commits_request import SHORT, Ask
+from dsbisect.commits.commits_study import CommitsStudy
+from dsbisect.commits.commits_text import answer_text
+from dsbisect.commits.proof import Case
+from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search_options import SearchOptions
+from dsharness.matrix import find_settings, find_workload
+from dsharness.model import Boundary
+
+BAD, GOOD = ("b1", "b2", "bad"), ("g1", "good")
+
+
+class Played(CommitsStudy):
+    """Searches a world with the real search."""
+
+    costs: dict[str, float]
+    lines: list[tuple[str, ...]]
+
+    def _boundary(self, line: tuple[str, ...]) -> Boundary:
+        self.lines.append(line)
+        names = {self.scope.hashes[each]: each for each in line}
+        world = World({names[commit]: self.costs[commit] for commit in names})
+        return world.search(Bayes())
+
+
+@pytest.fixture
+def past(tmp_path, monkeypatch):
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    past = Past.begin(tmp_path / "repo")
+    past.commit("base")
+    for name in BAD:
+        past.commit(name)
+    past.switch("release", "base")
+    for name in GOOD:
+        past.commit(name)
+    return past
+
+
+@pytest.fixture
+def cases(monkeypatch):
+    """What was to be proved."""
+    kept: list[Case] = []
+    monkeypatch.setattr(commits_study, "prove", lambda case, *_: kept.append(case) or ())
+    monkeypatch.setattr(Played, "_executed", lambda *_: None)
+    return kept
+
+
+def studied(past, costs, good="good"):
+    """The findings where each of these changes the cost from there on, and what was measured."""
+    asked: dict[str, Any] = {
+        "matrix": MATRIX, "workload": find_workload(MATRIX, "bind-one"),
+        "settings": find_settings(MATRIX, "default"), "repository": str(past.folder),
+    }  # fmt: skip
+    ask = Ask(**asked, good=past[good], bad=past["bad"])
+    supply: Any = SimpleNamespace(specimens={}, add=lambda *_: None, builds={})
+    study = Played(
+        ask=ask, scope=survey(ask), supply=supply, laboratory=SimpleNamespace(), store=None,
+        watcher=RecordingWatcher(), options=SearchOptions(),
+    )  # type: ignore[arg-type]  # fmt: skip
+    known = {"base": costs.get("base", 1.0)}
+    for line in (BAD, GOOD):
+        cost = known["base"]
+        for name in line:
+            cost = known[name] = costs.get(name, cost)
+    study.costs = {past[name]: cost for name, cost in known.items()}
+    study.lines = []
+    findings = study.run()
+    return findings, [
+        past.names([study.scope.hashes[each] for each in line]) for line in study.lines
+    ]
+
+
+def blamed(past, findings):
+    return [past.names([each.hash for each in culprit.suspects]) for culprit in findings.culprits]
+
+
+def test_a_step_on_bads_side(past, cases):
+    findings, lines = studied(past, {"b2": 9.0})
+    assert blamed(past, findings) == [["b2"]]
+    assert lines[:2] == [["good", "base", "bad"], ["base", "b1", "b2", "bad"]]
+    assert (findings.good, findings.bad, findings.commits) == (past["good"], past["bad"], 5)
+    assert not findings.culprits[0].only_in_good
+    (case,) = cases
+    assert [case.good, case.bad] == [past["base"][:SHORT], past["bad"][:SHORT]]
+    assert (case.first, case.last) == ("the common ancestor", "the bad end")
+    assert "on the way to bad" in findings.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("base", "then", "whole", "its"),
+    [(9.0, 1.0, "slower", "faster"), (1.0, 9.0, "faster", "slower")],
+)
+def test_a_step_on_goods_side(past, cases, base, then, whole, its):
+    findings, lines = studied(past, {"base": base, "g1": then})
+    assert blamed(past, findings) == [["g1"]]
+    assert lines == [["good", "base", "bad"], ["base", "g1", "good"]]
+    (culprit,) = findings.culprits
+    assert (findings.whole.direction, culprit.boundary.direction) == (whole, its)
+    (case,) = cases
+    assert [case.good, case.bad] == [past["base"][:SHORT], past["good"][:SHORT]]
+    assert (case.first, case.last) == ("the common ancestor", "the good end")
+    text = answer_text(findings)
+    assert "good has it, bad does not" in text
+    assert f"bad is like {past['base'][:SHORT]}" in text
+
+
+def test_a_range_in_one_line_is_as_ever(past, cases):
+    findings, lines = studied(past, {"b2": 9.0}, good="base")
+    assert blamed(past, findings) == [["b2"]]
+    assert lines == [["base", "b1", "b2", "bad"]]
+    (case,) = cases
+    assert (case.first, case.last) == ("the good end", "the bad end")
+    assert findings.notes == ()
+
+
+def test_a_step_on_each_side(past, cases):
+    findings, lines = studied(past, {"b1": 9.0, "good": 0.2})
+    assert blamed(past, findings) == [["b1"], ["good"]]
+    assert [culprit.only_in_good for culprit in findings.culprits] == [False, True]
+    assert lines[1] == ["good", "bad"]
+    assert len(cases) == 2
+
+
+def test_the_same_step_on_both_sides_is_no_difference(past, cases):
+    findings, _ = studied(past, {"b1": 9.0, "g1": 9.0})
+    assert (findings.culprits, findings.whole.direction, cases) == ((), "none", [])
+    assert findings.notes[-1].startswith("good and bad both differ from")
