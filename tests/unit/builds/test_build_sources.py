@@ -347,7 +347,8 @@ class TestConfinement:
         assert found.network == "none"
         assert found.capabilities == ()
         assert found.memory == "6g"
-        assert {"--read-only", "--pids-limit", "--memory-swap"} <= set(found.extra)
+        assert found.processes == 1024
+        assert {"--read-only", "--memory-swap"} <= set(found.extra)
 
     def test_no_memory_limit_where_the_engine_has_none(self):
         engine = Engine(**{**self.ENGINE.__dict__, "limits_memory": False})
