@@ -32,7 +32,7 @@ def without_credentials(text: str) -> str:
 
 
 def _without_fragment(found: re.Match[str]) -> str:
-    """No server is ever sent what follows the # of an address: it is only somebody's secret."""
+    """No server is ever sent what follows the # of an address: it is only of use as a secret."""
     scheme, separator, rest = found[0].partition("://")
     address, mark, fragment = rest.partition("#")
     if not fragment or not scheme.lower().endswith(("http", "https")):

@@ -43,6 +43,7 @@ for each in /proc/[0-9]*; do
 done
 """
 EXEC_LIMIT_S = 300.0
+PROCESSES = 4096
 TAIL_BYTES = 1 << 18
 TAIL_LIMIT_S = 60.0
 # Of tar's format: where a header has the kind and the size of what follows it.
@@ -59,7 +60,7 @@ class Options:
     user: str | None = None
     cpus: tuple[int, ...] = ()
     memory: str | None = "4g"  # None: as much as there is
-    processes: int = 4096
+    processes: int | None = None  # None: PROCESSES, where the engine limits anything
     shm: str | None = None
     capabilities: tuple[str, ...] = ()
     volumes: tuple[tuple[Path, str, str], ...] = ()
@@ -243,7 +244,7 @@ def run_argv(
     flags += ["--user", options.user] if options.user else []
     flags += ["--cpuset-cpus", ",".join(map(str, options.cpus))] if options.cpus else []
     flags += ["--memory", options.memory] if options.memory else []
-    flags += ["--pids-limit", str(options.processes)]
+    flags += ["--pids-limit", str(options.processes)] if options.processes else []
     flags += ["--shm-size", options.shm] if options.shm else []
     for source, target, mode in options.volumes:
         flags += ["--volume", f"{source}:{target}:{mode}"]
@@ -288,6 +289,7 @@ def _labelled(engine: Engine, options: Options, *, keep: bool) -> Options:
         options,
         labels=(*options.labels, (KEPT, str(int(keep)))),
         memory=options.memory if engine.limits_memory else None,
+        processes=options.processes or (PROCESSES if engine.limits_memory else None),
     )
 
 

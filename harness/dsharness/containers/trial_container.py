@@ -48,7 +48,7 @@ def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...])
     name, ended = fresh_name("trial"), False
     env = {"CONTAINERS_CONF": str(configuration)} if configuration else {}
     with root_folder() as (root, volumes):
-        options = Options(extra=(*volumes, *flags, "--rootfs"))
+        options = Options(memory=None, extra=(*volumes, *flags, "--rootfs"))
         inside = (find_tool(command[0]), *command[1:])
         argv = run_argv(str(root), name, options, inside, detached=False)
         try:
@@ -80,7 +80,7 @@ def try_build(engine: Engine) -> str | None:
 def try_metering(engine: Engine) -> str:
     """By which means a running container's CPU time is read; EngineError when by none."""
     with root_folder() as (root, volumes), scratch_folder("trial") as folder:
-        options = Options(extra=(*volumes, "--rootfs"))
+        options = Options(memory=None, extra=(*volumes, "--rootfs"))
         with running(
             engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
             purpose="doctor", log=Path(folder) / "log", options=options,
@@ -100,7 +100,7 @@ def moves_cpus(engine: Engine) -> bool:
     if not engine.pins_cpus or len(cpus) < 2:
         return False
     with root_folder() as (root, volumes), scratch_folder("trial") as folder:
-        options = Options(cpus=(cpus[0],), extra=(*volumes, "--rootfs"))
+        options = Options(memory=None, cpus=(cpus[0],), extra=(*volumes, "--rootfs"))
         with running(
             engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
             purpose="trial", log=Path(folder) / "log", options=options,

@@ -70,12 +70,12 @@ def dead_owner() -> str:
 
 
 def test_a_measured_server_is_confined() -> None:
-    argv = run_argv("image", "dsbisect-x", Options(), ("sleep", "1"))
+    argv = run_argv("image", "dsbisect-x", Options(processes=9), ("sleep", "1"))
     text = " ".join(argv)
     assert argv[-3:] == ["image", "sleep", "1"]
     for flags in (
         "--network none", "--cap-drop all", "--security-opt no-new-privileges", "--init",
-        "--memory 4g", "--pids-limit 4096",
+        "--memory 4g", "--pids-limit 9",
         "--pull never", "--label dsbisect=1", f"--label {OWNER}={owner_tag(os.getpid())}",
     ):  # fmt: skip
         assert flags in text
@@ -243,7 +243,8 @@ def test_what_the_engine_cannot_limit_is_not_claimed(podman: Path, limits: bool)
         pass
     finished(engine, "image", "true", purpose="t", limit_s=9, options=Options())
     runs = [line for line in (podman / "calls").read_text().splitlines() if line.startswith("run")]
-    assert [("--memory 4g" in line) for line in runs] == [limits, limits]
+    for flag in ("--memory 4g", "--pids-limit 4096"):
+        assert [(flag in line) for line in runs] == [limits, limits]
 
 
 @pytest.mark.parametrize(

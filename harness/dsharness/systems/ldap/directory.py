@@ -177,7 +177,7 @@ def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN40
 class BoundedSocket:
     """A connection's socket on which each answer has to be whole in time, and of some size.
 
-    ldap3 bounds each read alone: a server that sends a byte now and then could hold it for ever.
+    ldap3 bounds each read alone: a server that sends a byte now and then could hold it endlessly.
     """
 
     def __init__(self, real: socket.socket, limit_s: float) -> None:
