@@ -18,11 +18,19 @@ if TYPE_CHECKING:
 class _Patient(io.FileIO):
     """A file descriptor; what cannot be written to it is dropped."""
 
+    forgiven: type[OSError] = OSError
+
     def write(self, data, /) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001 - a buffer
         size = memoryview(data).nbytes
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(self.forgiven):
             return super().write(data) or size
         return size
+
+
+class _Unread(_Patient):
+    """The same, only if there is no reader any more: a full disk stays an error."""
+
+    forgiven = BrokenPipeError
 
 
 def fill_gaps() -> None:
@@ -33,9 +41,9 @@ def fill_gaps() -> None:
         os.close(descriptor)
 
 
-def patient(stream: TextIO | None, descriptor: int) -> TextIO:
-    """A stream that continues when its reader has gone or its disk is full."""
-    raw = _Patient(descriptor, "w", closefd=False)
+def patient(stream: TextIO | None, descriptor: int, *, full: bool = True) -> TextIO:
+    """A stream that continues when its reader has gone or, if ``full``, its disk is full."""
+    raw = (_Patient if full else _Unread)(descriptor, "w", closefd=False)
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=getattr(stream, "encoding", None) or "utf-8",

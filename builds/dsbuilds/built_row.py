@@ -27,6 +27,7 @@ from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.sources.srpm import srpm_source
 from dsbuilds.sources.tarball import tarball_tree
+from dsbuilds.toolchains.crate_lock import CRATES_IO
 from dsbuilds.toolchains.toolchain_choice import Way, first_that_works, ways_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
@@ -94,8 +95,10 @@ class BuiltRowMaker:
     def _order(self, driver: PackageDriver, at: Workshop) -> tuple[PackageDriver, PackageOrder]:
         if self.spec.driver is DriverName.RPM and isinstance(self.spec.source, GitSource):
             driver, order = repository_order(
-                at, self.row, self.base, self.source_tree(), progress=self.progress
-            )
+                at, self.row, self.base, self.source_tree(),
+                registries=frozenset({CRATES_IO, *self.matrix.tools.crates}),
+                progress=self.progress,
+            )  # fmt: skip
         else:
             order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
         if self.spec.edits or self.spec.patches:

@@ -72,6 +72,16 @@ PASSING = re.compile(
 )
 
 
+# What cargo says when the network, or a registry as a whole, does not answer.
+SILENT = re.compile(
+    r"could not resolve|couldn't (resolve|connect)|failed to connect|connection (refused|reset)"
+    r"|timed? ?out|timeout|network (failure|is unreachable)|no route to host|spurious network"
+    r"|name resolution|\bSSL\b|\bTLS\b|certificate|\bproxy\b|HTTP 5\d\d|response code:? 5\d\d"
+    r"|failed to (fetch|update) |unable to update registry|empty reply|\bcurl\b",
+    re.IGNORECASE,
+)
+
+
 def stage_of(output: str) -> str:
     """How far the build came."""
     stages = STAGE.findall(output)
@@ -115,9 +125,10 @@ def may_be_the_compiler(output: str) -> bool:
 
 
 def unfetched(output: str, origin: str, log: Path) -> DsbisectError:
-    """Why a source's crates are not here: its own doing, or the network's."""
-    what = f"the crates of {origin} cannot be fetched: {cause_of(output)}"
-    if UNFIT.search(output) is None:
+    """Why a source's crates are not here: the network's doing, or else its own."""
+    lines = (line.strip()[:300] for line in output.splitlines() if UNFIT.search(line))
+    what = f"the crates of {origin} cannot be fetched: {next(lines, cause_of(output))}"
+    if UNFIT.search(output) is None and SILENT.search(output) is not None:
         return UnreachableError(
             what, hint="cargo's own configuration is used: check the network, proxy and mirrors",
             log=log,

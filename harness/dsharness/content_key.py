@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import BinaryIO
+
+from dsharness.guarded_files import regular_file
 
 KEY_LENGTH = 16
 
@@ -16,6 +19,11 @@ def content_key(inputs: object) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """In hexadecimal, of what the file holds."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """In hexadecimal, of what the file holds; OSError if it is no regular file."""
+    with regular_file(path) as stream:
+        return stream_sha256(stream)
+
+
+def stream_sha256(stream: BinaryIO) -> str:
+    """The same of an open file."""
+    return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from dsharness.containers.container import Options, running
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
 from dsharness.errors import ImageError, MatrixError
 from dsharness.model import Bootstrap
@@ -85,7 +85,7 @@ def _bootstrap(
     workshop: Workshop, base: Bootstrap, reference: str, labels: Mapping[str, str]
 ) -> None:
     what = f"bootstrap {base.suite}"
-    with tempfile.TemporaryDirectory(prefix="dsbisect-bootstrap-") as folder:
+    with scratch_folder("bootstrap") as folder:
         tarball = Path(folder) / TARBALL
         if base.tool == "dnf":
             _in_container(workshop, base, Path(folder), what)

@@ -64,16 +64,20 @@ def no_answer_or_a_refusal(output: str) -> type[UnreachableError | RefusedError]
     return UnreachableError if SILENT.search(output) else RefusedError
 
 
-def fault(done: Completed, what: str, log: Path) -> DsbisectError:
-    """The error that a failed command of a build stands for."""
+def fault(done: Completed, what: str, log: Path, *, foreign: bool = False) -> DsbisectError:
+    """The error that a failed command of a build stands for.
+
+    ``foreign``: a program of what was built ran there, without a network. Whatever it printed, it
+    is this candidate's failure; the engine has measured whether the disk is full.
+    """
     output = f"{done.stdout}\n{done.stderr}"
-    ended = _ended(done, output, what, log)
+    ended = None if foreign and not done.timed_out else _ended(done, output, what, log)
     if ended is not None:
         return ended
     refused = _refused(output, what, log)
     if refused is not None:
         return refused
-    unreachable = UNREACHABLE.search(output)
+    unreachable = None if foreign else UNREACHABLE.search(output)
     if unreachable is not None:
         return no_answer_or_a_refusal(output)(
             f"{what}: a package source or registry cannot be used: {unreachable[0].strip()}",

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dsharness.containers.engine import Engine, last_line
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.containers.ownership import owner_tag
 from dsharness.errors import EngineError
 from dsharness.process.deadline import Deadline
@@ -21,6 +21,7 @@ from dsimages.build_failure import fault
 REPOSITORY = "localhost/dsbisect"
 WORK = "dsbisect-work-"
 DRAFT = "draft"
+MEMORY = "4g"  # of what packages run when they are installed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ def build(workshop: Workshop, recipe: Recipe) -> None:
     """
     work = own_name(WORK)
     alias = f"{REPOSITORY}/{work}"
-    with tempfile.TemporaryDirectory(prefix="dsbisect-build-") as folder:
+    with scratch_folder("build") as folder:
         containerfile = Path(folder) / "Containerfile"
         containerfile.write_text(recipe.text, encoding="utf-8")
         context = recipe.context or Path(folder) / "context"
@@ -76,7 +77,7 @@ def build(workshop: Workshop, recipe: Recipe) -> None:
                 deadline=workshop.deadline, log=workshop.log,
             )  # fmt: skip
             if not done.ok:
-                raise fault(done, recipe.what, workshop.log)
+                raise fault(done, recipe.what, workshop.log, foreign=recipe.network == "none")
         finally:
             workshop.engine.buildah("rm", f"{work}-working-container", cleanup=True)
             untag(workshop.engine, alias)
@@ -87,8 +88,9 @@ def build_argv(
 ) -> list[str]:
     """Spell one ``buildah build``; pure, so that a test can read it."""
     labels = [f"--label={name}={value}" for name, value in recipe.labels.items()]
+    memory = ["--memory", MEMORY] if engine.limits_memory else []
     return [
-        "build", *engine.build_flags, "--network", recipe.network, "--pull=never",
+        "build", *engine.build_flags, *memory, "--network", recipe.network, "--pull=never",
         "--security-opt", "label=disable", *labels,
         "--build-arg", f"BASE={base}", "--tag", recipe.reference,
         "--file", str(containerfile), str(context),

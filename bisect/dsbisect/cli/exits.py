@@ -1,4 +1,4 @@
-"""Every way the command can end: an error, a Ctrl-C, a closed pipe, a defect."""
+"""Every way the command can end: an error, a Ctrl-C, a defect."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from typer.core import TyperGroup
 from dsharness.credentials import without_credentials
 from dsharness.errors import DsbisectError, ExitCode
 from dsharness.paths import logs_home
+from dsharness.process.command import owners_alone
 from dsharness.process.stop_request import forget_request, keep_request
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Group(TyperGroup):
-    """Distinguishes what typer would merge: a Ctrl-C, a closed pipe, a wrong command line."""
+    """Distinguishes what typer would merge: a Ctrl-C and a wrong command line."""
 
     def make_context(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - typer's own types
         with _distinguished():
@@ -42,9 +43,6 @@ def _distinguished() -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         raise typer.Abort from error
-    except (BrokenPipeError, SystemExit) as error:
-        # Rich raises SystemExit when the pipe is closed; nothing else in here does.
-        raise typer.Exit(_no_reader()) from error
 
 
 def run(application: typer.Typer) -> NoReturn:
@@ -75,12 +73,6 @@ def run(application: typer.Typer) -> NoReturn:
     sys.exit(code or ExitCode.OK)
 
 
-def _no_reader() -> ExitCode:
-    """The reader has closed the pipe; drop what is still buffered."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ExitCode.OK
-
-
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     """Every stop signal ends the lab the way one Ctrl-C does: with its containers removed."""
     del number, frame
@@ -108,7 +100,8 @@ def _defect() -> str:
     path = logs_home() / "defect.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(trace, encoding="utf-8")
+        with open(path, "w", encoding="utf-8", opener=owners_alone) as stream:
+            stream.write(trace)
     except OSError as error:
         return f"{message}\n  log: cannot be written: {error}\n  next: please report it\n{trace}"
     return f"{message}\n  log: {path}\n  next: please report it"

@@ -142,6 +142,7 @@ def measure(  # noqa: PLR0913 - each is an option
         )
 
     from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.lab.lab_plan import default_workloads
     from dsbisect.rows.row_samples import SamplesRequest, measure_row
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
@@ -150,11 +151,11 @@ def measure(  # noqa: PLR0913 - each is an option
 
     checked = load_matrix(matrix)
     known = find_row(checked, row)
-    workloads = [find_workload(checked, name) for name in workload or checked.defaults.workloads]
+    workloads = tuple(find_workload(checked, name) for name in workload or ())
     look = SamplesRequest(
         matrix=checked,
         row=row,
-        workloads=tuple(workloads),
+        workloads=workloads or default_workloads(checked, [known]),
         settings=find_settings(checked, settings_id),
         samples=samples,
         relock=relock,

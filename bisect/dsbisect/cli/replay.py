@@ -11,6 +11,7 @@ import typer
 
 from dsbisect.cli.common_options import AsJson, StorePlace
 from dsharness.errors import ExitCode, StoreError, UsageError
+from dsharness.plain_text import plain  # a log may hold anything
 
 if TYPE_CHECKING:
     from dsbisect.search.replay import Replay
@@ -107,7 +108,7 @@ def _text(done: Replay) -> str:
     verdict = {True: "the same answer as stored", False: "NOT the same answer as stored", None: ""}[
         done.same
     ]
-    return "\n".join([*lines, f"  {verdict}"] if verdict else lines)
+    return plain("\n".join([*lines, f"  {verdict}"] if verdict else lines))
 
 
 def _measured(sample: Sample, decider: Metric) -> str:

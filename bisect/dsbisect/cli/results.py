@@ -14,6 +14,7 @@ import typer
 
 from dsbisect.cli.common_options import AsJson, StorePlace
 from dsharness.errors import StoreError, UsageError
+from dsharness.plain_text import plain  # an import may hold anything
 
 if TYPE_CHECKING:
     from dsharness.model import Campaign, Image, Sample
@@ -191,7 +192,7 @@ def _print_json(document: object) -> None:
 def _print_fields(document: Mapping[str, object]) -> None:
     for name, value in document.items():
         shown = json.dumps(value, indent=2) if isinstance(value, dict | list) else value
-        typer.echo(f"{name}: {'-' if shown is None else shown}")
+        typer.echo(plain(f"{name}: {'-' if shown is None else shown}"))
 
 
 def _print_table(lines: list[dict[str, object]]) -> None:
@@ -203,5 +204,5 @@ def _print_table(lines: list[dict[str, object]]) -> None:
 
     table = Table(*lines[0], box=None, pad_edge=False)
     for line in lines:
-        table.add_row(*("-" if cell is None else str(cell) for cell in line.values()))
+        table.add_row(*("-" if cell is None else plain(str(cell)) for cell in line.values()))
     Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, markup=False).print(table)

@@ -41,7 +41,9 @@ SeriesId = Annotated[
 ]
 WorkloadIds = Annotated[
     list[str] | None,
-    typer.Option("--workload", help="Repeatable. Default: the matrix's.", show_default=False),
+    typer.Option(
+        "--workload", help="Repeatable. Default: the matrix's that fit.", show_default=False
+    ),
 ]
 Good = Annotated[str | None, typer.Option("--good", help="Row to start at; default: the first.")]
 Bad = Annotated[str | None, typer.Option("--bad", help="Row to end at; default: the last.")]
@@ -76,8 +78,10 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
     --workload bind-one
     """
+    from dsbisect.lab.lab_plan import default_workloads
     from dsbisect.rows.rows_request import Request
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
+    from dsharness.matrix.series_graph import chains
     from dsharness.measure.metrics import find_metric
 
     decider = find_metric(metric).name
@@ -87,12 +91,13 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         expected_pct=expected, inside=inside, every=every,
     )  # fmt: skip
     checked = load_matrix(matrix)
+    searched = find_series(checked, series or checked.defaults.series)
+    named = {row for line in chains(searched) for row in line}
     request = Request(
         matrix=checked,
-        series=find_series(checked, series or checked.defaults.series),
-        workloads=tuple(
-            find_workload(checked, name) for name in workload or checked.defaults.workloads
-        ),
+        series=searched,
+        workloads=tuple(find_workload(checked, name) for name in workload or ())
+        or default_workloads(checked, (row for row in checked.rows if row.id in named)),
         settings=find_settings(checked, settings_id),
         metric=decider,
         good=good,

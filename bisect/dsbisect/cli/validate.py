@@ -124,25 +124,47 @@ def verify(
     packages: Annotated[list[Path], typer.Argument(help="The packages that it should be about.")],
     *,
     key: Annotated[Path, typer.Option("--key", help="The public ed25519 key (PEM) of who signed.")],
+    packages_only: Annotated[
+        bool,
+        typer.Option("--packages-only", help="Look at no other file of the answer's folder."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check that packages are those of a signed validation, and what it said.
+
+    All packages that were validated, and the report and evidence next to the attestation.
 
     Example: dsbisect verify attestation.json packages/*.deb --key key.pub
     """
     from dsbisect.validate.attestation import verified
 
-    statement = verified(attestation, key, packages)
+    statement = verified(attestation, key, packages, packages_only=packages_only)
     if as_json:
-        typer.echo(statement.model_dump_json(indent=2, by_alias=True))
+        typer.echo(statement.model_dump_json(indent=2, by_alias=True, exclude_none=True))
     else:
-        _tell(statement.predicate)
+        _tell(statement.predicate, packages_only=packages_only)
     if statement.predicate.result == "FAILED":
         raise typer.Exit(NOT_TO_BE_SHIPPED)
 
 
-def _tell(result: Predicate) -> None:
+def _tell(result: Predicate, *, packages_only: bool) -> None:
+    from dsharness.plain_text import plain
+
+    asked = result.configuration[0].annotations or {}
+    others = len(result.configuration)
     typer.echo(f"signed with this key, and about these packages: {result.result}")
+    weaker = "; weaker password hashing accepted" if asked["accept_weaker"] else ""
+    lines = (
+        f"validated: {asked['change']} on {asked['row']}, {asked['started_at']}",
+        (
+            f"asked: {', '.join(asked['workloads'])}; settings {asked['settings']}; "
+            f"slower by less than {asked['margin_pct']} % is not worse{weaker}"
+        ),
+        f"files: {others} of report and evidence "
+        + ("were not looked at" if packages_only else "as they were signed"),
+    )
+    for line in lines:
+        typer.echo(f"  {plain(line)}")
     for word, names in (
         ("failed", result.failedTests),
         ("warned", result.warnedTests),

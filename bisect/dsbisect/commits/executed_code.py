@@ -7,7 +7,6 @@ with it. Whatever goes wrong with this is "cannot tell", never an answer.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from dsbuilds.history.changed_code import (
     functions_at,
 )
 from dsbuilds.history.relevant_files import facts_of
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import DsbisectError, InstanceError, StoppedError
 from dsharness.model import Workload
 from dsharness.plain_text import plain
@@ -97,7 +97,7 @@ class _Counting:
         return sample.operations
 
     def _counts(self, entry: str) -> tuple[FunctionCount, ...]:
-        with tempfile.TemporaryDirectory(prefix="dsbisect-counts-") as folder:
+        with scratch_folder("counts") as folder:
             left = self.lab.left_by(self.name, COUNTS_FOLDER, Path(folder))
             build, toolset = self.supply.build(self.name, self._told)
             counts = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dsharness.containers.engine import Engine
@@ -10,9 +10,10 @@ from dsharness.errors import UsageError, WorkloadError
 from dsharness.loads import LOADS
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.machine.host import CpuPlan, available_cpus, plan_cpus
+from dsharness.matrix import find_workload
 from dsharness.measure.duet import Seats, duet_seats
 from dsharness.measure.metrics import INSTRUCTIONS
-from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload
+from dsharness.model import DECIDER, Matrix, Row, Settings, SystemName, Workload
 from dsharness.systems import SYSTEMS, Seed
 
 
@@ -75,22 +76,34 @@ class LabPlan:
     def refuse_unfit(self, candidate: str, system: SystemName) -> None:
         """UsageError that says which workload or settings such a server cannot take, and why."""
         for workload in self.workloads:
-            for why, hint in _misfits(candidate, system, workload, self.settings):
+            for why, hint in _misfits(candidate, system, workload, self):
                 raise UsageError(why, hint=hint)
 
 
+def default_workloads(matrix: Matrix, rows: Iterable[Row]) -> tuple[Workload, ...]:
+    """Of the matrix's own those that all rows can answer; of none of them, the first that fits."""
+    systems = {row.system for row in rows}
+    fit = tuple(load for load in matrix.workloads if all(_answers(s, load) for s in systems))
+    own = tuple(find_workload(matrix, name) for name in matrix.defaults.workloads)
+    return tuple(load for load in own if load in fit) or fit[:1] or own
+
+
+def _answers(system: SystemName, workload: Workload) -> bool:
+    return SYSTEMS[system].protocol == LOADS[workload.tool].protocol
+
+
 def _misfits(
-    candidate: str, system: SystemName, workload: Workload, settings: Settings
+    candidate: str, system: SystemName, workload: Workload, plan: LabPlan
 ) -> Iterator[tuple[str, str]]:
-    driver, load = SYSTEMS[system], LOADS[workload.tool]
-    if driver.protocol != load.protocol:
-        tools = [name for name, each in LOADS.items() if each.protocol == driver.protocol]
+    driver, load, settings = SYSTEMS[system], LOADS[workload.tool], plan.settings
+    if not _answers(system, workload):
+        fit = [each.id for each in plan.matrix.workloads if _answers(system, each)]
         yield (
             (
                 f"workload {workload.id!r} uses {load.protocol}, but {candidate!r} "
                 f"({system}) answers {driver.protocol}"
             ),
-            f"choose a workload of {' or '.join(tools) or 'another tool'} with --workload",
+            f"choose one that fits with --workload: {', '.join(fit) or 'the matrix has none'}",
         )
     for name in sorted(settings.options.keys() - driver.options):
         yield (

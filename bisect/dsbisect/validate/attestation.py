@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -19,28 +19,36 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import Error, VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey  # type: ignore[attr-defined]
 
-from dsharness.content_key import file_sha256
+from dsharness.content_key import file_sha256, stream_sha256
 from dsharness.errors import AttestationError, UsageError
+from dsharness.guarded_files import given_file, opened, regular_file
 from dsharness.model import Value
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 PAYLOAD = "application/vnd.in-toto+json"
+ENVELOPE_BYTES, KEY_BYTES = 16 << 20, 1 << 20
+# What an answer is an answer to: a statement that leaves one out binds too little.
+ASKED = ("row", "change", "workloads", "settings", "margin_pct", "accept_weaker", "started_at")
 Result = Literal["PASSED", "WARNED", "FAILED"]
 
 
 class Descriptor(Value):
     """A file by its name and hash."""
 
-    name: str
+    name: str = Field(description="below the answer's folder")
     digest: dict[str, str]
+    annotations: dict[str, Any] | None = None
 
 
 class Predicate(Value):
     """What in-toto's predicate of that name says."""
 
     result: Result
-    configuration: tuple[Descriptor, ...] = Field(description="the evidence")
+    configuration: tuple[Descriptor, ...] = Field(
+        min_length=1,
+        description="the report, with what was asked as its annotations; then all other files",
+    )
     passedTests: tuple[str, ...] = ()  # noqa: N815 - the field's name there
     warnedTests: tuple[str, ...] = ()  # noqa: N815
     failedTests: tuple[str, ...] = ()  # noqa: N815
@@ -56,25 +64,42 @@ class Statement(Value):
 
 
 def describe(files: Iterable[Path]) -> tuple[Descriptor, ...]:
-    """Each by its SHA-256."""
+    """Each by its name and SHA-256."""
     return tuple(Descriptor(name=file.name, digest={"sha256": file_sha256(file)}) for file in files)
+
+
+def described(folder: Path, name: str, annotations: dict[str, Any] | None = None) -> Descriptor:
+    """A file of an answer's folder."""
+    digest = {"sha256": file_sha256(folder / name)}
+    return Descriptor(name=name, digest=digest, annotations=annotations)
 
 
 def signed(statement: Statement, key: Ed25519PrivateKey) -> str:
     """The envelope as JSON."""
-    payload = statement.model_dump_json(by_alias=True).encode()
+    payload = statement.model_dump_json(by_alias=True, exclude_none=True).encode()
     envelope = Envelope(payload=payload, payload_type=PAYLOAD, signatures={})
     envelope.sign(CryptoSigner(key))
     return json.dumps(envelope.to_dict(), indent=1) + "\n"
 
 
-def verified(envelope: Path, key: Path, packages: Sequence[Path]) -> Statement:
-    """The statement, if this key signed it and it is about these packages.
+def verified(
+    envelope: Path, key: Path, packages: Sequence[Path], *, packages_only: bool = False
+) -> Statement:
+    """The statement, if this key signed it and it is about these packages, and all of them.
 
-    AttestationError if not; UsageError for a file that is no attestation or no key.
+    Unless ``packages_only``, every other file that it names must lie next to it, unchanged, and no
+    further evidence. AttestationError if not; UsageError for what is no attestation or no key.
     """
     statement = _statement(_checked_payload(envelope, _public_key(key)), envelope)
+    told = statement.predicate.configuration[0].annotations or {}
+    missing = [name for name in ASKED if name not in told]
+    if missing:
+        raise AttestationError(
+            f"{envelope} does not say {', '.join(missing)}: it binds less than the answer rests on",
+            hint="an older dsbisect made it: validate again",
+        )
     named = {each.name: each.digest.get("sha256") for each in statement.subject}
+    left_out = sorted({*named} - {package.name for package in packages})
     for package, found in zip(packages, _described(packages), strict=True):
         if package.name not in named:
             raise AttestationError(
@@ -87,7 +112,52 @@ def verified(envelope: Path, key: Path, packages: Sequence[Path]) -> Statement:
                 f"{found.digest['sha256']}, the statement's {named[package.name]}",
                 hint="take the package that was validated, or validate this one",
             )
+    if left_out or not named:
+        raise AttestationError(
+            f"{envelope} is about more than these packages: {', '.join(left_out) or 'none'}",
+            hint="they were validated together: name all of them",
+        )
+    if not packages_only:
+        _check_files(envelope, statement)
     return statement
+
+
+def _check_files(envelope: Path, statement: Statement) -> None:
+    """AttestationError unless the answer's folder holds what was signed."""
+    folder = envelope.parent
+    signed_files = {
+        each.name: each.digest.get("sha256") for each in statement.predicate.configuration
+    }
+    for name, digest in signed_files.items():
+        found = _digest_below(folder, name)
+        if found is None or found != digest:
+            what = "is not here" if found is None else "was changed since it was signed"
+            raise AttestationError(
+                f"{folder / name}: it {what}",
+                hint="take the whole folder of the answer; --packages-only looks at nothing else",
+            )
+    further = [
+        path.relative_to(folder).as_posix() for path in sorted((folder / "evidence").rglob("*"))
+        if path.is_symlink() or not path.is_dir()
+    ]  # fmt: skip
+    unsigned = [name for name in further if name not in signed_files]
+    if unsigned:
+        raise AttestationError(
+            f"{folder / unsigned[0]}: it is no part of what was signed",
+            hint="take the folder as it was written; --packages-only looks at nothing else",
+        )
+
+
+def _digest_below(folder: Path, name: str) -> str | None:
+    """Of a file in a folder, reached without a link; None if there is none."""
+    *parts, last = name.split("/")
+    if {"", ".", ".."} & {*parts, last}:
+        return None
+    try:
+        with opened(folder.resolve(), *parts) as below, regular_file(last, below=below) as stream:
+            return stream_sha256(stream)
+    except OSError:
+        return None
 
 
 def _described(packages: Sequence[Path]) -> tuple[Descriptor, ...]:
@@ -99,8 +169,10 @@ def _described(packages: Sequence[Path]) -> tuple[Descriptor, ...]:
 
 def _checked_payload(envelope: Path, key: SSlibKey) -> bytes:
     try:
-        read = Envelope.from_dict(json.loads(envelope.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, Error) as error:
+        read = Envelope.from_dict(json.loads(given_file(envelope, most_bytes=ENVELOPE_BYTES)))
+    except (
+        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Error,
+    ) as error:  # fmt: skip
         raise UsageError(
             f"{envelope}: not an attestation: {error}", hint="`dsbisect validate` writes one"
         ) from error
@@ -135,7 +207,7 @@ def _statement(payload: bytes, envelope: Path) -> Statement:
 def private_key(file: Path) -> Ed25519PrivateKey:
     """Read from PEM; UsageError for anything but an ed25519 key without a password."""
     try:
-        key = load_pem_private_key(file.read_bytes(), password=None)
+        key = load_pem_private_key(given_file(file, most_bytes=KEY_BYTES), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise UsageError(f"{file}: not a private key in PEM: {error}", hint=MAKE_ONE) from error
     if not isinstance(key, Ed25519PrivateKey):
@@ -145,7 +217,7 @@ def private_key(file: Path) -> Ed25519PrivateKey:
 
 def _public_key(file: Path) -> SSlibKey:
     try:
-        key = load_pem_public_key(file.read_bytes())
+        key = load_pem_public_key(given_file(file, most_bytes=KEY_BYTES))
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
         raise UsageError(f"{file}: not a public key in PEM: {error}", hint=SHOW_IT) from error
     if not isinstance(key, Ed25519PublicKey):

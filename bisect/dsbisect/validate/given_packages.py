@@ -14,6 +14,7 @@ from dsbuilds.sandbox.build_output import PLAIN, content_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.content_key import content_key, file_sha256
 from dsharness.errors import PackageError, UsageError
+from dsharness.guarded_files import regular_file
 from dsharness.model import Build, DriverName, Provenance, Row
 from dsharness.process.command import writing
 from dsharness.products.row_facts import packages_of
@@ -66,7 +67,7 @@ def check_given(packages: tuple[Path, ...], row: Row) -> None:
     suffix = f".{kind_of(row.family)}"
     for path in packages:
         try:
-            with path.open("rb") as stream:
+            with regular_file(path) as stream:
                 first = stream.read(8)
         except OSError as error:
             raise UsageError(

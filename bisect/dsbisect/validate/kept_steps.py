@@ -20,10 +20,11 @@ class KeptStep(Value):
 
 
 def step_key(step: Step, trial: Trial) -> str:
-    """All that its checks follow from."""
+    """All that its checks follow from; of packages what they are, not what they were made from."""
     depends = [getattr(trial, name) for name in step.depends]
     asked = [step.gate, step.name, step.inputs, depends]
-    return content_key([code_key(), trial.stock.key, trial.build.key, *asked])
+    stock = [trial.stock.key, dict(trial.stock.packages)]
+    return content_key([code_key(), stock, trial.build.key, trial.package_hashes, *asked])
 
 
 @cache

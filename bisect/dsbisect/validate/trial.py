@@ -10,10 +10,12 @@ from pathlib import Path
 from dsbisect.lab.watcher import SamplesListener
 from dsbisect.validate.given_packages import given_build
 from dsbuilds.built_row import LIMIT_S, BuiltRowMaker
+from dsbuilds.drivers.package_build import repository_of
 from dsbuilds.drivers.package_image import installed
 from dsbuilds.toolchains.check_tools import check_tools
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key, file_sha256
 from dsharness.machine.host import machine_id
 from dsharness.model import Build, Image, Matrix, Row, Settings, Workload
 from dsharness.paths import logs_home
@@ -88,11 +90,22 @@ class Trial:
     def build(self) -> Build:
         return self.made[0]
 
+    @cached_property
+    def package_hashes(self) -> tuple[tuple[str, str], ...]:
+        """Name and SHA-256 of each package: all that is found out is found out about these."""
+        repository = repository_of(self.build)
+        return tuple((name, file_sha256(repository / name)) for name in self.build.packages)
+
+    @property
+    def evidence(self) -> Path:
+        """What was written down about these packages; others of the same names have their own."""
+        return self.folder / "evidence" / content_key(self.package_hashes)
+
     @property
     def patched(self) -> Image:
         return self.made[1]
 
     def keep(self, name: str, text: str) -> str:
         """Write evidence; its name in the report."""
-        atomic_write(self.folder / "evidence" / name, text)
+        atomic_write(self.evidence / name, text)
         return f"evidence/{name}"

@@ -18,7 +18,7 @@ from dsbisect.validate.validate_request import ValidateRequest
 from dsbisect.validate.validation_result import PackageFile, Validation
 from dsbuilds.drivers.package_build import repository_of
 from dsharness.containers.engine import Engine
-from dsharness.content_key import content_key, file_sha256
+from dsharness.content_key import content_key
 from dsharness.errors import DsbisectError
 from dsharness.paths import cache_home
 from dsharness.products.row_facts import packages_of
@@ -75,11 +75,14 @@ def validate(
     validation = Validation(
         row=request.row.id,
         change=request.change,
+        workloads=tuple(workload.id for workload in request.workloads),
+        settings=request.settings.id,
+        margin_pct=request.margin_pct,
+        max_pairs=request.max_pairs,
+        accept_weaker=request.accept_weaker,
         stock=_server(trial),
         patched=_patched(trial),
-        packages=tuple(
-            PackageFile(name=each.name, sha256=file_sha256(each)) for each in package_files(trial)
-        ),
+        packages=_validated_packages(trial),
         command=command,
         machine=f"{platform.machine()}, Linux {platform.release()}",
         started_at=started_at,
@@ -96,6 +99,15 @@ def package_files(trial: Trial) -> Sequence[Path]:
     except DsbisectError:
         return ()
     return [repository_of(build) / name for name in build.packages]
+
+
+def _validated_packages(trial: Trial) -> tuple[PackageFile, ...]:
+    """By the hashes that they had before the first step."""
+    try:
+        hashes = trial.package_hashes
+    except DsbisectError:
+        return ()
+    return tuple(PackageFile(name=name, sha256=digest) for name, digest in hashes)
 
 
 def _server(trial: Trial) -> str:

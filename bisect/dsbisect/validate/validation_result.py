@@ -30,6 +30,11 @@ class Validation(Value):
 
     row: str
     change: str = Field(description="in words: the edits, patches or packages")
+    workloads: tuple[str, ...] = Field(default=(), description="of the profile")
+    settings: str = "default"
+    margin_pct: float = Field(default=2.0, description="slower by less is not worse")
+    max_pairs: int = Field(default=60, description="of runs of each workload")
+    accept_weaker: bool = Field(default=False, description="password hashing")
     stock: str = Field(description="the server's package and version before")
     patched: str = Field(description="and after")
     packages: tuple[PackageFile, ...] = ()

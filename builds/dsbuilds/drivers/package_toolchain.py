@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from dsbuilds.drivers.package_build import PackageOrder, Progress
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
 from dsharness.products import notable_versions
 from dsimages import manifest
@@ -44,7 +44,7 @@ def dependencies_shop(
 
     def make(reference: str) -> None:
         progress(f"installing what {order.source.name} is built with")
-        with tempfile.TemporaryDirectory(prefix="dsbisect-needs-") as folder:
+        with scratch_folder("needs") as folder:
             for name, content in files.items():
                 (Path(folder) / name).write_text(content, encoding="utf-8")
             recipe = Recipe(

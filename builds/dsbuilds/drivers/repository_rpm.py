@@ -17,6 +17,7 @@ from dsbuilds.sources.source_archive import EPOCH, add_to
 from dsbuilds.sources.source_cache import shelved
 from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.crate_lock import CRATES_IO
 from dsbuilds.toolchains.crates import crates_for
 from dsbuilds.toolchains.traits import CARGO_LOCK
 from dsharness.content_key import content_key
@@ -37,7 +38,13 @@ VENDORED = "vendor/"
 
 
 def repository_order(
-    at: Workshop, row: Row, image: Image, tree: Tree, *, progress: Progress
+    at: Workshop,
+    row: Row,
+    image: Image,
+    tree: Tree,
+    *,
+    registries: frozenset[str] = frozenset({CRATES_IO}),
+    progress: Progress,
 ) -> tuple[RpmDriver, PackageOrder]:
     """What to build a tree by; its crates are fetched first, as its Cargo.lock has them."""
     _, spec = spec_of(tree)
@@ -45,7 +52,8 @@ def repository_order(
     order = PackageOrder(row=row, image=image, source=spec_source(tree, at.deadline))
     files = tree.listing()
     if CARGO_LOCK in files and not any(path.startswith(VENDORED) for path in files):
-        toolset = driver.toolset(at, order, progress=progress)
+        made = driver.toolset(at, order, progress=progress)
+        toolset = replace(made, registries=registries)
         crates = crates_for(at.engine, tree, toolset, at.log, progress)
         order = replace(order, source=spec_source(tree, at.deadline, crates))
     return driver, order

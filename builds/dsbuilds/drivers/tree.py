@@ -23,6 +23,7 @@ from dsbuilds.sandbox.untrusted_files import removed
 from dsbuilds.sources.source_archive import Times, archived
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.stale_build import Source, may_be_stale
+from dsbuilds.toolchains.crate_lock import SOURCES
 from dsbuilds.toolchains.crates import crates_for
 from dsbuilds.toolchains.needs import Needs
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
@@ -174,8 +175,12 @@ class _Making:
             wanted=None if order.whole else readable(facts_of(listing), order.tree.read, listing),
             times=Times(record=self.slot / "times"),
         )  # fmt: skip
-        locked = order.needs.crates is Crates.LOCKED
-        volumes = [(self._crates(progress), "/build/crates", "ro")] if locked else []
+        volumes = []
+        if order.needs.crates is Crates.LOCKED:
+            crates = self._crates(progress)
+            volumes.append((crates, "/build/crates", "ro"))
+            if (crates / SOURCES).exists():  # where cargo looks above the source
+                volumes.append((crates / SOURCES, "/.cargo/config.toml", "ro"))
         at = Workshop(
             engine=self.engine, deadline=Deadline.after(order.limits.time_s), log=self.log
         )

@@ -59,16 +59,21 @@ def bounded(limits: Limits, *command: str) -> tuple[str, ...]:
     return ("sh", "-c", 'ulimit -f "$1"; shift; exec "$@"', "sh", blocks, *command)
 
 
-def options(limits: Limits, volumes: tuple[tuple[Path, str, str], ...], engine: Engine) -> Options:
+def options(
+    limits: Limits,
+    volumes: tuple[tuple[Path, str, str], ...],
+    engine: Engine,
+    network: str = "none",
+) -> Options:
     """The container of a build; pure, so that a test can read it."""
     memory = limits.memory if engine.limits_memory else None
     return Options(
-        network="none",
+        network=network,
         memory=memory,
+        processes=limits.processes,
         volumes=volumes,
         extra=(
             "--read-only", "--read-only-tmpfs=false", "--tmpfs", TEMPORARY,
-            "--pids-limit", str(limits.processes),
             *(("--memory-swap", limits.memory) if memory else ()),
         ),
     )  # fmt: skip
@@ -84,12 +89,16 @@ def confined(
     purpose: str,
     log: Path,
     limits: Limits,
+    network: str = "none",
 ) -> Iterator[tuple[Container, DiskWatch]]:
-    """A container for one build; it is removed as soon as a folder outgrows its limit in bytes."""
+    """A container for one build; it is removed as soon as a folder outgrows its limit in bytes.
+
+    It has a network only where nothing of what is built runs.
+    """
     watch = DiskWatch(limits=writable)
     with running(
         engine, image, "sleep", "infinity",
-        purpose=purpose, log=log, options=options(limits, volumes, engine),
+        purpose=purpose, log=log, options=options(limits, volumes, engine, network),
     ) as box:  # fmt: skip
         ended, brake = threading.Event(), own_brake()
 

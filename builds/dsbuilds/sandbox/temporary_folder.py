@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -12,9 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dsbuilds.sandbox.untrusted_files import removed
+from dsharness.containers.lab_folders import YOUNG_S, locked_folder
 from dsharness.process.command import writing
-
-YOUNG_S = 60.0  # one that was just made may not be locked yet
 
 
 def temporary_name(parent: Path, kind: str) -> Path:
@@ -27,7 +24,7 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
     _remove_left(folder.parent, folder.name.rpartition("-")[0])
     with writing(folder):
         folder.mkdir(parents=True)
-    with _locked(folder):
+    with locked_folder(folder):
         try:
             yield folder
         finally:
@@ -39,16 +36,5 @@ def _remove_left(parent: Path, kind: str) -> None:
     for folder in parent.glob(f"{kind}-*"):
         with contextlib.suppress(OSError):  # another process may be removing it
             if time.time() - folder.stat().st_mtime > YOUNG_S:
-                with _locked(folder):
+                with locked_folder(folder):
                     removed(folder)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """BlockingIOError, which is an OSError, if a process has it."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)

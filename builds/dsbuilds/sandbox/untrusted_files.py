@@ -7,11 +7,11 @@ as what it is.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -19,14 +19,14 @@ from typing import BinaryIO
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.containers.engine import last_line
 from dsharness.errors import EngineError
+from dsharness.guarded_files import opened, regular_file
 from dsharness.process.command import run
 
 MOST_BYTES = 4 << 30
 MOST_ENTRIES = 300_000
 DEEPEST = 100  # folders in one another
 ENTRY_BYTES = 4096  # at least, so that many empty files are not for nothing
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+NO_LONGER = {errno.EINVAL, errno.ELOOP, errno.ENOENT, errno.ENXIO}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +61,13 @@ class Entry:
 
     def copy(self, out: BinaryIO) -> None:
         """Write a file's content; UnbuildableError if it is no longer a file."""
-        descriptor = os.open(self.name, FILE, dir_fd=self.folder)
-        with os.fdopen(descriptor, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UnbuildableError(f"{self.path} is no longer a file")
-            shutil.copyfileobj(stream, out, 1 << 20)
+        try:
+            with regular_file(self.name, below=self.folder) as stream:
+                shutil.copyfileobj(stream, out, 1 << 20)
+        except OSError as error:
+            if error.errno not in NO_LONGER:
+                raise
+            raise UnbuildableError(f"{self.path} is no longer a file") from error
 
 
 def entries(folder: Path, *parts: str) -> Iterator[Entry]:
@@ -91,19 +93,6 @@ def entries(folder: Path, *parts: str) -> Iterator[Entry]:
                 if not stat.S_ISDIR(facts.st_mode):
                     path = f"{below}/{name}" if below else name
                     yield Entry(path=path, facts=facts, folder=descriptor)
-
-
-@contextmanager
-def opened(folder: Path, *parts: str) -> Iterator[int]:
-    """A folder's descriptor; below ``folder``, no link is followed."""
-    descriptors = [os.open(folder, FOLDER)]
-    try:
-        for part in parts:
-            descriptors.append(os.open(part, FOLDER, dir_fd=descriptors[-1]))
-        yield descriptors[-1]
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
 
 
 def size_of(folder: Path) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import tarfile
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from dsbuilds.sources.source_tree import Tree
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import BuildError
 from dsharness.process.command import atomic_write, writing
 
@@ -88,7 +88,7 @@ def add_to(
     for folder in sorted(folders - {"."}):
         tar.addfile(_folder(f"{top}/{folder}" if top else folder))
     changed = (times or Times()).of(blobs)
-    with tempfile.TemporaryDirectory(prefix="dsbisect-tree-") as work:
+    with scratch_folder("tree") as work:
         for blob, size, stream in _contents(tree, blobs, Path(work) / "contents"):
             member = tarfile.TarInfo(f"{top}/{blob.path}" if top else blob.path)
             member.mtime = changed[blob.path]  # fractions are kept
@@ -111,7 +111,7 @@ def _folder(path: str) -> tarfile.TarInfo:
 
 def blobs_of(tree: Tree) -> list[Blob]:
     """Its files and links; not git's own folder, nor modules without files."""
-    with tempfile.TemporaryDirectory(prefix="dsbisect-tree-") as work:
+    with scratch_folder("tree") as work:
         listing = Path(work) / "listing"
         done = tree.git.call("ls-tree", "-r", "-z", tree.id, into=listing)
         if not done.ok:

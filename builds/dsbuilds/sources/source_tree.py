@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from unidiff.patch import PatchSet
 from dsbuilds.git import Git
 from dsbuilds.sandbox.untrusted_files import entries
 from dsharness.containers.engine import last_line
-from dsharness.containers.lab_folders import private
+from dsharness.containers.lab_folders import private, scratch_folder
 from dsharness.credentials import without_credentials
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.paths import cache_home
@@ -118,7 +117,7 @@ class Tree:
 def imported(folder: Path, origin: str, *parts: str) -> Tree:
     """A folder's untrusted files as a tree; ``parts`` lead to it, no link is followed."""
     git = own_repository()
-    with tempfile.TemporaryDirectory(prefix="dsbisect-import-") as work, temporary_index() as env:
+    with scratch_folder("import") as work, temporary_index() as env:
         listed = list(_copied(folder, parts, Path(work), origin))
         digests = git.must(
             "hash-object", "-w", "--no-filters", "--stdin-paths",
@@ -222,7 +221,7 @@ def own_repository(name: str = "imported") -> Git:
 @contextmanager
 def temporary_index() -> Iterator[dict[str, str]]:
     """An index for one change; the repository's own, if any, is not touched."""
-    with tempfile.TemporaryDirectory(prefix="dsbisect-index-") as folder:
+    with scratch_folder("index") as folder:
         yield {"GIT_INDEX_FILE": str(Path(folder) / secrets.token_hex(4))}
 
 

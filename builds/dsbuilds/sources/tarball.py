@@ -9,12 +9,12 @@ from __future__ import annotations
 import io
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from dsbuilds.sources.download import file_of
 from dsbuilds.sources.source_tree import Tree, imported
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import SourceError
 from dsharness.model import TarballSource
 from dsharness.process.command import writing
@@ -27,7 +27,7 @@ MOST_FILES = 200_000
 def tarball_tree(source: TarballSource, deadline: Deadline) -> Tree:
     """The archive's files; the one folder that release archives have is left out."""
     path = file_of(source.location, source.sha256, deadline)
-    with tempfile.TemporaryDirectory(prefix="dsbisect-tarball-") as folder:
+    with scratch_folder("tarball") as folder:
         unpacked = Path(folder)
         unpack(path, unpacked)
         entries = list(unpacked.iterdir())

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
 from collections.abc import Callable
 from pathlib import Path
 
 from dsbuilds.build_cache import builds_home
-from dsbuilds.failure_reason import unfetched
-from dsbuilds.sandbox.script import SOURCE
+from dsbuilds.failure_reason import UnbuildableError, unfetched
+from dsbuilds.sandbox.sandbox import GIB, Limits, bounded, confined
 from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
-from dsbuilds.sources.source_archive import archived
 from dsbuilds.sources.source_tree import Tree
+from dsbuilds.toolchains.crate_lock import (
+    SOURCES,
+    Crate,
+    lock_of,
+    locked_crates,
+    manifest,
+    sources_of,
+)
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsbuilds.toolchains.traits import CARGO_LOCK
-from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
+from dsharness.guarded_files import opened, regular_file
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline
 from dsimages.file_lock import exclusive
 
+CHECKSUMS = ".cargo-checksum.json"
+VENDORED = "/build/vendored"  # where a build looks for crates
+LIMITS = Limits(memory="2g", time_s=900.0, disk_bytes=4 * GIB, file_bytes=GIB)
 SCRIPT = Path(__file__).parents[1] / "libexec" / "fetch-crates"
 INSIDE = "/usr/libexec/dsbisect-build/fetch-crates"
 REVISION = 1  # raise when the same lock brings something else
 LIMIT_S = 900.0
+SAID_BYTES = 1 << 20
 CERTIFICATES = "/etc/dsbisect/ca.pem"
 BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 
@@ -33,37 +45,92 @@ BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.c
 def crates_for(
     engine: Engine, tree: Tree, toolset: ToolchainImage, log: Path, progress: Callable[[str], None]
 ) -> Path:
-    """The folder with every crate of the lock; cargo checks each one's checksum.
+    """The folder with every crate of the lock, each with the checksum that the lock has.
 
     The lock alone says which they are: neither the toolchain nor the rest of the tree counts.
+    Where they come from, the matrix says: nothing is asked before the lock is checked.
     """
-    key = content_key([REVISION, tree.read(CARGO_LOCK)])
+    lock = tree.read(CARGO_LOCK)
+    wanted = locked_crates(lock or "", toolset.registries)
+    key = content_key([REVISION, lock])
     folder = builds_home() / ".crates" / key
     with exclusive(builds_home() / ".crates" / f"{key}.lock", Deadline.after(LIMIT_S)):
         if not folder.exists():
             progress("fetching the crates that Cargo.lock names")
-            _fetch(engine, tree, toolset, folder, log)
+            _fetch(engine, wanted, tree.origin, toolset, folder, log)
     return folder
 
 
-def _fetch(engine: Engine, tree: Tree, toolset: ToolchainImage, folder: Path, log: Path) -> None:
-    with temporary_folder(temporary_name(folder.parent, ".draft")) as build:
-        with writing(build):
-            archived(tree, build / "source.tar", wanted=lambda path: path.startswith("src/"))
-            (build / "out").mkdir()
-        own = {"/etc/dsbisect/cargo.toml": _own_settings(), CERTIFICATES: _own_certificates()}
-        volumes = [(build / "out", "/build/out", "rw"), (SCRIPT, INSIDE, "ro")]
-        volumes.append((build / "source.tar", SOURCE, "ro"))
-        volumes += [(path, inside, "ro") for inside, path in own.items() if path]
-        with running(
-            engine, toolset.fetcher(), "sleep", "infinity",
-            purpose="crates", log=log,
-            options=Options(network="host", volumes=tuple(volumes)),
-        ) as box:  # fmt: skip
-            done = box.execute(INSIDE, limit_s=LIMIT_S)
-        if not done.ok:
-            raise unfetched(done.stderr, tree.origin, log)
-        (build / "out" / "crates").rename(folder)
+def _fetch(
+    engine: Engine,
+    wanted: tuple[Crate, ...],
+    origin: str,
+    toolset: ToolchainImage,
+    folder: Path,
+    log: Path,
+) -> None:
+    with temporary_folder(temporary_name(folder.parent, ".draft")) as draft:
+        out, asked = draft / "out", draft / "asked"
+        with writing(draft):
+            (out / "crates").mkdir(parents=True)
+            asked.mkdir()
+            for name, text in (("Cargo.toml", manifest(wanted)), ("Cargo.lock", lock_of(wanted)),
+                               ("lib.rs", "")):  # fmt: skip
+                (asked / name).write_text(text, encoding="utf-8")
+        if wanted:
+            _vendor(engine, toolset, out, asked, origin, log)
+            check_fetched(out / "crates", wanted, origin, log)
+        sources = sources_of(wanted, VENDORED)
+        if sources:
+            (out / "crates" / SOURCES).write_text(sources, encoding="utf-8")
+        (out / "crates").rename(folder)
+
+
+def _vendor(
+    engine: Engine, toolset: ToolchainImage, out: Path, asked: Path, origin: str, log: Path
+) -> None:
+    """The only container with a network that acts on what a commit names, and it runs none of it.
+
+    It has the host's: a mirror, or a proxy, may be on this machine.
+    """
+    own = {"/etc/dsbisect/cargo.toml": _own_settings(), CERTIFICATES: _own_certificates()}
+    volumes = [(out, "/build/out", "rw"), (SCRIPT, INSIDE, "ro"), (asked, "/build/asked", "ro")]
+    volumes += [(path, inside, "ro") for inside, path in own.items() if path]
+    with confined(
+        engine, toolset.fetcher(), network="host",
+        writable={out: LIMITS.disk_bytes}, volumes=tuple(volumes), purpose="crates", log=log,
+        limits=LIMITS,
+    ) as (box, disk):  # fmt: skip
+        done = box.execute(*bounded(LIMITS, INSIDE), limit_s=LIMITS.time_s, keep_bytes=SAID_BYTES)
+    if disk.look():
+        most = LIMITS.disk_bytes >> 20
+        raise UnbuildableError(f"unbuildable: its crates fill more than {most} MiB", log=log)
+    if not done.ok:
+        raise unfetched(done.stderr, origin, log)
+
+
+def check_fetched(folder: Path, wanted: tuple[Crate, ...], origin: str, log: Path) -> None:
+    """UnbuildableError unless cargo brought these crates and no others."""
+    found = {path.name: _checksum(path) for path in folder.iterdir()}
+    missing = {crate.folder: crate.checksum for crate in wanted}
+    differ = sorted(
+        name for name in found | missing if found.get(name, "") != missing.get(name, "")
+    )
+    if differ:
+        error = UnbuildableError(
+            f"unbuildable: the crates of {origin} are not those of its Cargo.lock: "
+            f"{', '.join(differ[:5])}", log=log,
+        )  # fmt: skip
+        error.lasting = False
+        raise error
+
+
+def _checksum(folder: Path) -> str:
+    try:
+        with opened(folder) as below, regular_file(CHECKSUMS, below=below) as stream:
+            return str(json.load(stream)["package"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "none"
 
 
 def _own_certificates() -> Path | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dsbuilds.toolchains.crate_lock import CRATES_IO
 from dsbuilds.toolchains.toolchain_choice import named
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
@@ -38,6 +39,7 @@ class ToolchainImage:
     tools: dict[str, str]
     family: Family = Family.APT
     cargo: Callable[[], str] | None = field(default=None, compare=False)
+    registries: frozenset[str] = frozenset({CRATES_IO})  # from which a lock may take crates
 
     def fetcher(self) -> str:
         """The image whose cargo fetches crates; made when it is asked for."""
@@ -76,6 +78,7 @@ def toolset_of(
         family=row.family,
         tools=tools | notable_versions(runtime),
         cargo=_cargo(engine, matrix, toolchain, progress),
+        registries=frozenset({CRATES_IO, *matrix.tools.crates}),
     )
 
 

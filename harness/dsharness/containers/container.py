@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -44,7 +43,12 @@ for each in /proc/[0-9]*; do
 done
 """
 EXEC_LIMIT_S = 300.0
+PROCESSES = 4096
 TAIL_BYTES = 1 << 18
+TAIL_LIMIT_S = 60.0
+# Of tar's format: where a header has the kind and the size of what follows it.
+TAR_BLOCK, TAR_SIZE, TAR_KIND = 512, 124, 156
+TAR_FILE, TAR_ABOUT = (b"0", b"\0"), (b"x", b"g")
 KILLED = 128 + signal.SIGKILL
 
 
@@ -55,7 +59,8 @@ class Options:
     network: str | None = "none"  # None: podman's default one
     user: str | None = None
     cpus: tuple[int, ...] = ()
-    memory: str | None = None
+    memory: str | None = "4g"  # None: as much as there is
+    processes: int | None = None  # None: PROCESSES, where the engine limits anything
     shm: str | None = None
     capabilities: tuple[str, ...] = ()
     volumes: tuple[tuple[Path, str, str], ...] = ()
@@ -112,9 +117,17 @@ class Container:
         if done.timed_out:
             raise DeadlineError(f"{what}: {command[0]} timed out", log=self.log)
         if not done.ok:
-            kind = EngineError if done.status == PODMAN_FAILED else InstanceError
+            engines = done.status == PODMAN_FAILED and not self._executes()
+            kind = EngineError if engines else InstanceError
             raise kind(f"{what}: {last_line(done)}", log=self.log)
         return done.stdout
+
+    def _executes(self) -> bool:
+        """Whether podman starts commands inside: one that a package brought may end with 125 too.
+
+        Nothing inside can have a name that is made up now, so podman itself has to say so.
+        """
+        return self.execute(fresh_name("none"), limit_s=ASK_LIMIT_S).status in NO_COMMAND
 
     def start(self, *command: str) -> None:
         """Leave a command running inside."""
@@ -157,6 +170,13 @@ class Container:
             killed=now.get("ExitCode") == KILLED and not now.get("OOMKilled", False),
         )
 
+    def neighbour(self) -> Container:
+        """The container whose network namespace it is in; itself unless that is another one's."""
+        form = ("--format", "{{.HostConfig.NetworkMode}}")
+        found = self.engine.podman("container", "inspect", *form, self.name).stdout.strip()
+        kind, _, name = found.partition(":")
+        return replace(self, name=name) if kind == "container" and name else self
+
     def move(self, cpus: tuple[int, ...]) -> None:
         """Let its processes run on these CPUs only."""
         wanted = ",".join(map(str, cpus))
@@ -173,15 +193,12 @@ class Container:
 
     def tail(self, path: str, lines: int = 40) -> str:
         """The end of a file inside, also when the container has ended; empty if there is none."""
-        with tempfile.TemporaryDirectory(prefix="dsb-log-") as folder:
-            copied = Path(folder) / "file"
-            done = self.engine.podman("cp", f"{self.name}:{path}", str(copied))
-            # The measured program wrote it: it may contain anything, of any size.
-            if not done.ok or copied.is_symlink() or not copied.is_file():
-                return ""
-            with copied.open("rb") as stream:
-                stream.seek(max(0, copied.stat().st_size - TAIL_BYTES))
-                text = plain(stream.read().decode(errors="replace"))
+        # The measured program wrote it: it may contain anything, of any size.
+        done = self.engine.podman(
+            "cp", f"{self.name}:{path}", "-",
+            deadline=Deadline.after(TAIL_LIMIT_S), keep_bytes=TAIL_BYTES,
+        )  # fmt: skip
+        text = plain(_file_in(done.stdout).rstrip("\0").replace("\0", "")) if done.ok else ""
         return "\n".join(text.splitlines()[-lines:])
 
     def copy_out(self, folder: str, target: Path) -> bool:
@@ -201,6 +218,17 @@ class Container:
         )
 
 
+def _file_in(archive: str) -> str:
+    """The content of the one regular file of a tar archive that was decoded as text."""
+    blocks, at = archive.encode(errors="replace"), 0
+    while blocks[at + TAR_KIND : at + TAR_KIND + 1] in TAR_ABOUT:
+        size = re.match(rb"[0-7]{1,11}", blocks[at + TAR_SIZE : at + TAR_SIZE + 11])
+        at += TAR_BLOCK + -(-int(size[0] if size else b"0", 8) // TAR_BLOCK) * TAR_BLOCK
+    if blocks[at + TAR_KIND : at + TAR_KIND + 1] not in TAR_FILE:
+        return ""
+    return blocks[at + TAR_BLOCK :].decode(errors="replace")
+
+
 def run_argv(
     image: str, name: str, options: Options, command: tuple[str, ...], *, detached: bool = True
 ) -> list[str]:
@@ -216,6 +244,7 @@ def run_argv(
     flags += ["--user", options.user] if options.user else []
     flags += ["--cpuset-cpus", ",".join(map(str, options.cpus))] if options.cpus else []
     flags += ["--memory", options.memory] if options.memory else []
+    flags += ["--pids-limit", str(options.processes)] if options.processes else []
     flags += ["--shm-size", options.shm] if options.shm else []
     for source, target, mode in options.volumes:
         flags += ["--volume", f"{source}:{target}:{mode}"]
@@ -241,7 +270,7 @@ def finished(
 ) -> Completed:
     """Run a container to its end; it is removed, also when it is cut short."""
     name, ended = fresh_name(purpose), False
-    labelled = replace(options, labels=(*options.labels, (KEPT, "0")))
+    labelled = _labelled(engine, options, keep=False)
     try:
         done = engine.podman(
             *run_argv(image, name, labelled, command, detached=False),
@@ -252,6 +281,16 @@ def finished(
         if not ended:
             remove(engine, name)
     return done
+
+
+def _labelled(engine: Engine, options: Options, *, keep: bool) -> Options:
+    """With what this engine can limit; a limit that it ignores would only be claimed."""
+    return replace(
+        options,
+        labels=(*options.labels, (KEPT, str(int(keep)))),
+        memory=options.memory if engine.limits_memory else None,
+        processes=options.processes or (PROCESSES if engine.limits_memory else None),
+    )
 
 
 @contextmanager
@@ -267,7 +306,7 @@ def running(
     """Start a container and remove it at the end, even when the start fails half-way."""
     name = fresh_name(purpose)
     asked = options or Options()
-    labelled = replace(asked, labels=(*asked.labels, (KEPT, str(int(keep)))))
+    labelled = _labelled(engine, asked, keep=keep)
     try:
         done = engine.podman(
             *run_argv(image, name, labelled, command),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +11,14 @@ from dsharness.errors import DiskFullError, EngineError
 from dsharness.paths import cache_home, logs_home
 from dsharness.process.command import Completed, run, says_disk_full
 from dsharness.process.deadline import Deadline
+from dsharness.process.disk_room import least_room, no_room
 
 LABEL = "dsbisect=1"
 AS_IT_IS = "podman with its own configuration"
 LISTING_TRIES = 5
+# Only podman speaks there. Elsewhere anything that runs in a container does: a commit that prints
+# that the disk is full must not end a search.
+OWN_WORDS = frozenset({"commit", "import", "load", "pull", "save"})
 BUILDAH_BYTES = 8 << 20  # packages' own scripts print here
 
 
@@ -101,19 +106,26 @@ class Engine:
         behind: tuple[str, ...] = (),
         heard: Callable[[str], None] | None = None,
     ) -> Completed:
-        done = run(
-            [*behind, program, *args],
-            cwd=_quiet_folder(),
-            deadline=deadline,
-            stdin=stdin,
-            env=self.environment,
-            log=log,
-            cleanup=cleanup,
-            keep_bytes=keep_bytes,
-            heard=heard,
-        )
+        places = self._disks() if program == "buildah" and args[0] == "build" else ()
+        with least_room(places) as room:
+            done = run(
+                [*behind, program, *args],
+                cwd=_quiet_folder(),
+                deadline=deadline,
+                stdin=stdin,
+                env=self.environment,
+                log=log,
+                cleanup=cleanup,
+                keep_bytes=keep_bytes,
+                heard=heard,
+            )
         # A clean-up's own want of space would take the place of the error that it cleans up after.
-        if not done.ok and not cleanup and says_disk_full(done.stderr):
+        if (
+            not done.ok
+            and not cleanup
+            and says_disk_full(f"{done.stdout}\n{done.stderr}")
+            and (args[0] in OWN_WORDS or room.is_short or any(map(no_room, self._disks())))
+        ):
             raise DiskFullError(
                 f"no space left while {program} ran {args[0]}",
                 hint="`dsbisect clean --images` frees what the lab made; "
@@ -127,6 +139,14 @@ class Engine:
                 log=log,
             )
         return done
+
+    def _disks(self) -> tuple[Path, ...]:
+        """Where the engine, and what runs in its containers, writes."""
+        asked = ["podman", "info", "--format", "{{.Store.GraphRoot}}\n{{.Store.RunRoot}}"]
+        done = run(asked, env=self.environment, cleanup=True)
+        own = [Path(line) for line in done.stdout.splitlines()] if done.ok else []
+        temporary = Path(os.environ.get("TMPDIR") or "/var/tmp")  # noqa: S108 - the engine's own
+        return *own, temporary, cache_home()
 
 
 def _quiet_folder() -> Path | None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
-from collections.abc import Sequence
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from dsharness.errors import UsageError
+from dsharness.guarded_files import FOLDER
 from dsharness.process.command import writing
+
+SCRATCH = "dsbisect-tmp-"
+YOUNG_S = 60.0  # one that was just made may not be locked yet
 
 
 def private(folder: Path) -> Path:
@@ -18,6 +28,45 @@ def private(folder: Path) -> Path:
         if folder.stat().st_mode & 0o077 and folder.stat().st_uid == os.geteuid():
             folder.chmod(0o700)
     return folder
+
+
+@contextmanager
+def scratch_folder(kind: str, place: Path | None = None) -> Iterator[Path]:
+    """A private folder, removed at the end; one whose process was killed goes with the next one."""
+    parent = place or Path(tempfile.gettempdir())
+    _remove_left(parent)
+    with writing(parent):
+        folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{kind}-", dir=parent))
+    try:
+        with locked_folder(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_left(parent: Path) -> None:
+    """This user's folders that no process holds any more."""
+    for folder in parent.glob(f"{SCRATCH}*"):
+        with contextlib.suppress(OSError):  # another process may be removing it
+            facts = folder.lstat()
+            own = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+            if own and time.time() - facts.st_mtime > YOUNG_S:
+                with locked_folder(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """BlockingIOError, which is an OSError, if a process has it.
+
+    The kernel releases the lock however a process ends.
+    """
+    descriptor = os.open(folder, FOLDER)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def refuse_precious(folder: Path, precious: Sequence[Path]) -> None:

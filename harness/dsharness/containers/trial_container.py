@@ -7,13 +7,13 @@ What podman accepts and what it does are two things: rootless podman on cgroup v
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dsharness.containers.container import Options, fresh_name, run_argv, running
 from dsharness.containers.engine import LABEL, Engine, last_line
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.containers.ownership import remove_argv
 from dsharness.errors import EngineError
 from dsharness.machine.cgroups import meter_for
@@ -29,7 +29,7 @@ _TOP = ("bin", "lib", "lib64")
 @contextmanager
 def root_folder(host: Path = Path("/")) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """A root file system and the ``--volume`` flags that fill it with the host's programs."""
-    with tempfile.TemporaryDirectory(prefix="dsbisect-trial-") as folder:
+    with scratch_folder("trial") as folder:
         root = Path(folder)
         for name in ("usr", "proc", "sys", "dev", "etc", "tmp", "run"):
             (root / name).mkdir()
@@ -48,7 +48,7 @@ def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...])
     name, ended = fresh_name("trial"), False
     env = {"CONTAINERS_CONF": str(configuration)} if configuration else {}
     with root_folder() as (root, volumes):
-        options = Options(extra=(*volumes, *flags, "--rootfs"))
+        options = Options(memory=None, extra=(*volumes, *flags, "--rootfs"))
         inside = (find_tool(command[0]), *command[1:])
         argv = run_argv(str(root), name, options, inside, detached=False)
         try:
@@ -62,7 +62,7 @@ def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...])
 
 def try_build(engine: Engine) -> str | None:
     """None if buildah runs a step and keeps its image, otherwise its message; cleans up."""
-    with root_folder() as (root, volumes), tempfile.TemporaryDirectory() as folder:
+    with root_folder() as (root, volumes), scratch_folder("trial") as folder:
         recipe, written = Path(folder) / "Containerfile", Path(folder) / "id"
         steps = ("FROM scratch", "COPY . /", f"LABEL {LABEL}", f'RUN ["{find_tool("true")}"]')
         recipe.write_text("\n".join(steps) + "\n", encoding="utf-8")
@@ -79,8 +79,8 @@ def try_build(engine: Engine) -> str | None:
 
 def try_metering(engine: Engine) -> str:
     """By which means a running container's CPU time is read; EngineError when by none."""
-    with root_folder() as (root, volumes), tempfile.TemporaryDirectory() as folder:
-        options = Options(extra=(*volumes, "--rootfs"))
+    with root_folder() as (root, volumes), scratch_folder("trial") as folder:
+        options = Options(memory=None, extra=(*volumes, "--rootfs"))
         with running(
             engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
             purpose="doctor", log=Path(folder) / "log", options=options,
@@ -99,8 +99,8 @@ def moves_cpus(engine: Engine) -> bool:
     cpus = sorted(os.sched_getaffinity(0))
     if not engine.pins_cpus or len(cpus) < 2:
         return False
-    with root_folder() as (root, volumes), tempfile.TemporaryDirectory() as folder:
-        options = Options(cpus=(cpus[0],), extra=(*volumes, "--rootfs"))
+    with root_folder() as (root, volumes), scratch_folder("trial") as folder:
+        options = Options(memory=None, cpus=(cpus[0],), extra=(*volumes, "--rootfs"))
         with running(
             engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
             purpose="trial", log=Path(folder) / "log", options=options,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 
@@ -22,7 +22,7 @@ def host_counts() -> bool:
     """Whether this user may count, and the machine can: most virtual ones cannot."""
     if os.geteuid() != 0 or shutil.which("perf") is None:
         return False
-    with tempfile.TemporaryDirectory(prefix="dsb-perf-") as folder:
+    with scratch_folder("perf") as folder:
         out = Path(folder) / "count"
         done = run([*_stat(out), "--", "true"], deadline=Deadline.after(PROBE_S))
         return done.ok and parse_count(out) is not None

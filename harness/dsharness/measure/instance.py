@@ -90,11 +90,7 @@ def serve(
         options, command = system.serving(shared), system.serve_command()
         if inside is not None:
             options, command = inside.options(options), inside.command(command)
-        confined = replace(
-            options,
-            cpus=cpus.server if cpus.pinned else (),
-            memory=options.memory if engine.limits_memory else None,
-        )
+        confined = replace(options, cpus=cpus.server if cpus.pinned else ())
         with running(
             engine,
             golden.reference,

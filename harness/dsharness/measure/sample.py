@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TypeVar
 
 from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
 from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
 from dsharness.loads.run_size import run_size
@@ -350,7 +350,7 @@ def _counted_load(
     """The run, and the instructions of the server meanwhile where the CPU counts them."""
     if server is None or not at.counts:
         return execute_load(at, workload, extent), None
-    with tempfile.TemporaryDirectory(prefix="dsb-perf-") as folder:
+    with scratch_folder("perf") as folder:
         out = Path(folder) / "count"
         report = execute_load(at, workload, extent, counting(server.pids, out))
         return report, parse_count(out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
@@ -27,6 +27,12 @@ class Settings(Value):
     )
 
 
+CrateRegistry = Annotated[
+    str,
+    Field(pattern=r"^(sparse|registry)\+https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?$"),
+]
+
+
 class Tools(Value):
     """Where the tools come from that are the same for every version."""
 
@@ -36,6 +42,11 @@ class Tools(Value):
     cargo: Identifier | None = Field(
         default=None,
         description="the toolchain that fetches crates for all; default: each its own",
+    )
+    crates: tuple[CrateRegistry, ...] = Field(
+        default=(),
+        description="registries other than crates.io from which a Cargo.lock may take crates, "
+        "as it has them: sparse+https://… or registry+https://…",
     )
     checks: Identifier | None = Field(
         default=None,

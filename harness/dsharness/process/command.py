@@ -225,8 +225,13 @@ def stop_all() -> None:
 def append_log(log: Path, text: str) -> None:
     with writing(log):
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a", encoding="utf-8") as stream:
+        with open(log, "a", encoding="utf-8", opener=owners_alone) as stream:
             stream.write(without_credentials(text))
+
+
+def owners_alone(path: str, flags: int) -> int:
+    """Opens a file that nobody else may read, if it is made now."""
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 @contextmanager

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +11,7 @@ from pathlib import Path
 from ldap3.core.exceptions import LDAPException
 
 from dsharness.containers.container import Container
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import (
     DeadlineError,
     DsbisectError,
@@ -21,11 +19,16 @@ from dsharness.errors import (
     PortTakenError,
     SurroundingsError,
 )
+from dsharness.guarded_files import shared_file
+from dsharness.plain_text import plain
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.contract import ENDED_NAME, OUTPUT_NAME, Endpoint, System
 
 READY_LIMIT_S = 120.0
+STATUS_BYTES = 100
+SOCKETS, LISTENING = ("/proc/net/tcp", "/proc/net/tcp6"), "0A"
+ASK_LIMIT_S = 10.0
 SETTLE_S = 3.0  # for podman to notice that a container has ended
 MOST_BYTES = 64 << 10  # of what a server says
 LOADER = re.compile(r"error while loading shared libraries|symbol lookup error|undefined symbol")
@@ -38,16 +41,12 @@ def shared_folder() -> Iterator[Path]:
     Its path stays short: a Unix socket's may have 107 bytes at most.
     """
     place = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108
-    with writing(place):
-        outer = Path(tempfile.mkdtemp(prefix="dsb-", dir=place))
-    try:
+    with scratch_folder("run", place) as outer:
         inner = outer / "run"
         with writing(place):
             inner.mkdir()
         inner.chmod(0o777)
         yield inner
-    finally:
-        shutil.rmtree(outer, ignore_errors=True)
 
 
 def wait_until_ready(box: Container, shared: Path, system: System) -> Endpoint:
@@ -71,10 +70,12 @@ def wait_until_ready(box: Container, shared: Path, system: System) -> Endpoint:
 
 def ended(box: Container, shared: Path) -> str | None:
     """How the server ended; None while it runs."""
-    with contextlib.suppress(FileNotFoundError):
-        status = (shared / ENDED_NAME).read_text(encoding="ascii").strip()
-        return f"it ended with status {status}" if status else "it ended"
-    return None if box.running else "it ended"
+    try:
+        said = shared_file(shared, ENDED_NAME, most_bytes=STATUS_BYTES).decode("ascii", "replace")
+    except OSError:  # not there yet, or the server put something else there
+        return None if box.running else "it ended"
+    status = said.strip()
+    return f"it ended with status {status}" if status.isdecimal() else "it ended"
 
 
 def ended_by_now(box: Container, shared: Path) -> str | None:
@@ -107,7 +108,7 @@ def start_error(
     """An error with the server's last output; a taken port gets its own kind."""
     words = _side_output(shared) or box.output() or box.tail(system.error_log())
     box.note(words)
-    if "in use" in words:
+    if "in use" in words and _is_taken(box, system.port):  # a server can say anything
         return PortTakenError(
             f"port {system.port} is taken in the server's network namespace",
             hint="something else listens there; the lab's own servers each get a namespace",
@@ -121,6 +122,20 @@ def start_error(
     )
     error.killed = box.state().killed
     return error
+
+
+def _is_taken(box: Container, port: int) -> bool:
+    """Whether something listens there in the server's network namespace, after the server."""
+    done = box.neighbour().execute("cat", *SOCKETS, keep_bytes=MOST_BYTES, limit_s=ASK_LIMIT_S)
+    return listens(done.stdout, port)
+
+
+def listens(sockets: str, port: int) -> bool:
+    """Whether the kernel's list of TCP sockets has one that listens on a port."""
+    lines = (line.split() for line in sockets.splitlines())
+    return any(
+        line[1].endswith(f":{port:04X}") and line[3] == LISTENING for line in lines if len(line) > 3
+    )
 
 
 def telling_line(words: str, reason: Callable[[Sequence[str]], str | None]) -> str:
@@ -137,8 +152,7 @@ def _side_output(shared: Path | None) -> str:
     if shared is None:
         return ""
     try:
-        with (shared / OUTPUT_NAME).open("rb") as stream:
-            stream.seek(max(0, stream.seek(0, os.SEEK_END) - MOST_BYTES))
-            return stream.read().decode("utf-8", "replace")
+        said = shared_file(shared, OUTPUT_NAME, most_bytes=MOST_BYTES)
     except OSError:
         return ""
+    return plain(said.decode("utf-8", "replace"))

@@ -21,8 +21,10 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.parser import Parser
+from ruamel.yaml.reader import ReaderError
 
 from dsharness.errors import MatrixError
+from dsharness.guarded_files import regular_file
 from dsharness.yaml_files.problems import KeyPath, KeyPlace, Problem
 from dsharness.yaml_files.yaml_nodes import NodeReader, check_bounds
 
@@ -52,6 +54,13 @@ def read_document(path: Path) -> Document:
             f"{path}{line}: not YAML: {reason}",
             hint="an editor that knows YAML shows the place; see docs/matrix.md",
         ) from error
+    except ReaderError as error:
+        number = text.count("\n", 0, error.position) + 1
+        character = f"U+{ord(text[error.position]):04X}"
+        raise MatrixError(
+            f"{path}:{number}: not YAML: the character {character} is not allowed",
+            hint="an editor that shows control characters shows the place",
+        ) from error
     except YAMLError as error:
         raise MatrixError(f"{path}: not YAML: {error}".splitlines()[0]) from error
     if not isinstance(root, MappingNode):
@@ -75,7 +84,7 @@ def _composed(where: str, text: str) -> MappingNode | SequenceNode | ScalarNode 
 
 def _read_text(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
+        with regular_file(path) as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise MatrixError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 
@@ -14,6 +16,7 @@ from dsresults.report.chart import WIDTH, charts
 from dsresults.report.report_data import ReportData, repeat_command
 
 SPARK_WIDTH, SPARK_HEIGHT = 90, 22
+SPARK_POINTS = 180  # two for each unit of width
 
 
 def render_html(data: ReportData) -> str:
@@ -43,18 +46,26 @@ class Spark(Value):
 
 def spark(sample: Sample) -> Spark | None:
     """A line from the first second to the last, from zero up."""
-    rates = sample.per_second
+    rates, seconds = _thinned(sample.per_second)
     if len(rates) < 2 or max(rates) <= 0:
         return None
-    step = SPARK_WIDTH / (len(rates) - 1)
+    step, highest = SPARK_WIDTH / (len(rates) - 1), max(rates)
     points = [
-        f"{i * step:.1f},{SPARK_HEIGHT - 2 - (SPARK_HEIGHT - 4) * rate / max(rates):.1f}"
+        f"{i * step:.1f},{SPARK_HEIGHT - 2 - (SPARK_HEIGHT - 4) * rate / highest:.1f}"
         for i, rate in enumerate(rates)
     ]
+    each = "each second" if seconds == 1 else f"each second, means of {seconds} s"
     return Spark(
         points=" ".join(points),
-        description="operations each second: " + ", ".join(significant(rate) for rate in rates),
+        description=f"operations {each}: " + ", ".join(significant(rate) for rate in rates),
     )
+
+
+def _thinned(rates: Sequence[float]) -> tuple[Sequence[float], int]:
+    """No more of them than a line shows, and of how many seconds each is the mean."""
+    seconds = max(1, math.ceil(len(rates) / SPARK_POINTS))
+    parts = (rates[begin : begin + seconds] for begin in range(0, len(rates), seconds))
+    return (rates if seconds == 1 else [sum(part) / len(part) for part in parts]), seconds
 
 
 def page_environment(*packages: str) -> Environment:

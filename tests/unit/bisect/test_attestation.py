@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 
 import pytest
 from signing_key import make_key
 
+from dsbisect.cli.validate import verify
 from dsbisect.validate.attestation import (
     Predicate,
     Statement,
     describe,
+    described,
     private_key,
     signed,
     verified,
 )
 from dsharness.errors import AttestationError, UsageError
+
+ASKED = {
+    "row": "debian-13", "change": "a=1", "workloads": ["bind-one"], "settings": "default",
+    "margin_pct": 2.0, "accept_weaker": False, "started_at": "2026-01-02T03:04:05+00:00",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +40,20 @@ def package(tmp_path: Path) -> Path:
     return file
 
 
-def attest(folder: Path, package: Path, key: Path) -> Path:
-    evidence = folder / "evidence.json"
-    evidence.write_text("{}\n")
+def attest(folder: Path, package: Path, key: Path, *more: Path, **asked: object) -> Path:
+    """As an answer's folder is: with its report, and evidence below it."""
+    (folder / "report.json").write_text("{}\n")
+    (folder / "evidence").mkdir(exist_ok=True)
+    (folder / "evidence" / "lint.txt").write_text("nothing\n")
     result = Predicate(
-        result="PASSED", configuration=describe([evidence]), passedTests=("builds", "installs")
+        result="PASSED",
+        configuration=(
+            described(folder, "report.json", ASKED | asked),
+            described(folder, "evidence/lint.txt"),
+        ),
+        passedTests=("builds", "installs"),
     )
-    statement = Statement(subject=describe([package]), predicate=result)
+    statement = Statement(subject=describe([package, *more]), predicate=result)
     file = folder / "attestation.json"
     file.write_text(signed(statement, private_key(key)))
     return file
@@ -82,6 +97,90 @@ def test_another_package_is_refused(tmp_path, package, key):
         verified(file, key[1], [package])
     with pytest.raises(AttestationError, match="says nothing of"):
         verified(file, key[1], [package.rename(tmp_path / "other.deb")])
+
+
+def test_a_part_of_what_was_validated_is_refused(tmp_path, package, key):
+    other = tmp_path / "389-ds-base-libs_3.1.2-1_amd64.deb"
+    other.write_bytes(b"libraries")
+    file = attest(tmp_path, package, key[0], other)
+    with pytest.raises(AttestationError, match="about more than these packages: 389-ds-base-libs"):
+        verified(file, key[1], [package])
+    assert verified(file, key[1], [other, package])
+
+
+def _changed(folder: Path) -> None:
+    (folder / "report.json").write_text("{ }\n")
+
+
+def _gone(folder: Path) -> None:
+    (folder / "evidence" / "lint.txt").unlink()
+
+
+def _added(folder: Path) -> None:
+    (folder / "evidence" / "more.txt").write_text("it is fast\n")
+
+
+def _linked(folder: Path) -> None:
+    (folder / "evidence" / "lint.txt").rename(folder / "elsewhere")
+    (folder / "evidence" / "lint.txt").symlink_to(folder / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_changed, "report.json: it was changed since"),
+        (_gone, "lint.txt: it is not here"),
+        (_added, "more.txt: it is no part of what was signed"),
+        (_linked, "lint.txt: it is not here"),
+    ],
+)
+def test_what_the_answer_rests_on_is_looked_at(tmp_path, package, key, change, said):
+    file = attest(tmp_path, package, key[0])
+    assert verified(file, key[1], [package])
+    change(tmp_path)
+    with pytest.raises(AttestationError, match=said):
+        verified(file, key[1], [package])
+    assert verified(file, key[1], [package], packages_only=True)
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_a_statement_that_does_not_say_what_was_asked_is_refused(tmp_path, package, key, name):
+    del (less := dict(ASKED))[name]
+    file = attest(tmp_path, package, key[0])
+    told = Predicate(result="PASSED", configuration=(described(tmp_path, "report.json", less),))
+    file.write_text(
+        signed(Statement(subject=describe([package]), predicate=told), private_key(key[0]))
+    )
+    with pytest.raises(AttestationError, match=f"does not say {name}"):
+        verified(file, key[1], [package])
+
+
+def test_what_it_covers_is_said(tmp_path, package, key, capsys):
+    file = attest(tmp_path, package, key[0])
+    verify(file, [package], key=key[1])
+    said = capsys.readouterr().out
+    assert "a=1 on debian-13, 2026-01-02" in said
+    assert "bind-one; settings default; slower by less than 2.0 %" in said
+    assert "2 of report and evidence as they were signed" in said
+    verify(file, [package], key=key[1], packages_only=True)
+    assert "2 of report and evidence were not looked at" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "deep"])
+def test_no_file_holds_it_or_is_a_defect(tmp_path, package, key, kind):
+    file = tmp_path / "odd"
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        file.write_text("[" * 200_000)
+    whole = attest(tmp_path, package, key[0])
+    for given in (
+        (file, key[1], [package]), (whole, file, [package]), (whole, key[1], [file]),
+    ):  # fmt: skip
+        with pytest.raises((UsageError, AttestationError)):
+            verified(*given)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"payload": 1}', "\x00"])

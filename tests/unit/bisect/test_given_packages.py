@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,17 @@ def test_one_package_given_twice(tmp_path: Path) -> None:
     twice = written(tmp_path, "a.deb", DEB), written(tmp_path / "b", "a.deb", DEB)
     with pytest.raises(UsageError, match=r"a\.deb: given twice"):
         check_given(twice, row_of(APT))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a.deb"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.mkdir()
+    with pytest.raises(UsageError, match=r"--package .*a\.deb: .*(regular file|directory)"):
+        check_given((path,), row_of(APT))

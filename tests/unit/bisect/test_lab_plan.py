@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from shipped import MATRIX
 
-from dsbisect.lab.lab_plan import LabPlan
+from dsbisect.lab.lab_plan import LabPlan, default_workloads
 from dsharness.errors import UsageError
-from dsharness.loads import LOADS
 from dsharness.machine.host import CpuPlan
+from dsharness.matrix import find_workload
 from dsharness.model import LdcltWorkload, Settings, SystemName
 
 BINDS = LdcltWorkload(id="bind-one", title="binds")
@@ -34,10 +34,23 @@ def test_an_option_that_the_server_does_not_know_is_named_with_those_it_knows():
     assert "password-scheme" in caught.value.hint
 
 
-def test_a_load_of_another_protocol_is_refused_with_the_tools_that_would_do(monkeypatch):
-    other = type("Other", (type(LOADS["ldclt"]),), {"protocol": "dns"})
-    monkeypatch.setitem(LOADS, "other", other())
-    odd = BINDS.model_copy(update={"tool": "other"})
-    with pytest.raises(UsageError, match=r"'bind-one' uses dns, but 'debian-12'") as caught:
-        refuse_unfit(odd, DEFAULT)
-    assert "ldclt" in caught.value.hint
+def test_a_load_of_another_protocol_is_refused_with_those_that_would_do():
+    dns = find_workload(MATRIX, "dns-udp")
+    with pytest.raises(UsageError, match=r"'dns-udp' uses dns, but 'debian-12'") as caught:
+        refuse_unfit(dns, DEFAULT)
+    assert "bind-one" in caught.value.hint
+    assert "dns-tcp" not in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("rows", "chosen"),
+    [
+        (["debian-12", "debian-13"], ["bind-random", "bind-one"]),
+        (["debian-13-openldap"], ["bind-random", "bind-one"]),
+        (["debian-12-bind", "debian-13-bind"], ["dns-udp"]),
+        (["debian-13", "debian-13-bind"], ["bind-random", "bind-one"]),  # refused when it is tried
+    ],
+)
+def test_the_default_workload_fits_what_is_searched(rows, chosen):
+    found = default_workloads(MATRIX, [MATRIX.row(row) for row in rows])
+    assert [workload.id for workload in found] == chosen

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
 from shipped import MATRIX
+from typer.main import get_command
 
 from dsbisect.cli.commits import bisect_commits
 from dsbisect.cli.judge import judge
@@ -226,11 +230,70 @@ def test_whatever_goes_wrong_is_no_verdict(monkeypatch, trouble, streams):
 
 @pytest.mark.parametrize(
     ("sign", "status"),
-    [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGHUP, 130), (signal.SIGKILL, -9)],
+    [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGHUP, 130), (signal.SIGKILL, 125)],
 )
 def test_a_signal_is_no_verdict(monkeypatch, sign, status):
     measured(monkeypatch, side=True, trouble=lambda: os.kill(os.getpid(), sign))
     assert forked({}, *JUDGE) == status
+
+
+def test_a_library_that_ends_the_process_is_no_verdict(monkeypatch):
+    """As OpenBLAS does, with 1, when it finds no memory."""
+    measured(monkeypatch, side=False, trouble=lambda: ctypes.CDLL(None).exit(1))
+    assert forked({}, *JUDGE) == 125
+    alone = typer.Typer()
+    alone.command("validate")(lambda: ctypes.CDLL(None).exit(1))
+    monkeypatch.setitem(COMMANDS, "validate", command_of(alone))
+    assert forked({}, "validate") == 70
+
+
+@pytest.mark.parametrize("kibibytes", [100_000, 160_000, 300_000])
+def test_too_little_memory_is_no_verdict(kibibytes):
+    limited = f'ulimit -v {kibibytes} && exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", limited, "sh", sys.executable, "-c", RUN, *JUDGE, "--repo", "/nonexistent"],
+        check=False, capture_output=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 125
+
+
+def alive(pid):
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("sign", "status", "ended"),
+    [(signal.SIGTERM, 130, True), (signal.SIGINT, 130, True), (signal.SIGKILL, -9, False)],
+)
+def test_what_is_sent_to_the_parent_ends_its_child_too(tmp_path, monkeypatch, sign, status, ended):
+    told = tmp_path / "pid"
+
+    def wait():
+        told.write_text(str(os.getpid()))
+        try:
+            time.sleep(60)
+        finally:
+            (tmp_path / "ended").touch()
+
+    measured(monkeypatch, side=True, trouble=wait)
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        sys.argv = ["dsbisect", *JUDGE]
+        main()
+    until = time.monotonic() + 30
+    while not (told.exists() and told.read_text()) and time.monotonic() < until:
+        time.sleep(0.01)
+    child = int(told.read_text())
+    os.kill(pid, sign)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status
+    while alive(child) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not alive(child)
+    assert (tmp_path / "ended").exists() is ended
 
 
 @pytest.mark.parametrize("redirected", [">/dev/full 2>/dev/full", "<&- >&- 2>&-"])
@@ -241,6 +304,42 @@ def test_a_harness_that_cannot_be_loaded_is_no_verdict_even_unheard(redirected):
         check=False, stdin=subprocess.DEVNULL, timeout=120,
     )  # fmt: skip
     assert done.returncode == 125
+
+
+def command_of(alone):
+    """A command of a test's own, in place of one of the program's."""
+    return SimpleNamespace(summary="", load=lambda _: get_command(alone))
+
+
+ANSWERS = ((0, 0), (NOT_TO_BE_SHIPPED, 1), (VALIDATION_OPEN, 3))
+
+
+@pytest.mark.parametrize("streams", STREAMS, ids=str)
+@pytest.mark.parametrize(("answer", "status"), ANSWERS)
+@pytest.mark.parametrize("command", ["validate", "verify"])
+def test_an_answer_stands_when_nobody_reads_it(monkeypatch, command, streams, answer, status):
+    """As in `dsbisect verify … | true`: what it prints is lost, what it found is not."""
+
+    def answered():
+        typer.echo("a long answer " * 20_000)
+        raise typer.Exit(answer)
+
+    alone = typer.Typer()
+    alone.command(command)(answered)
+    monkeypatch.setitem(COMMANDS, command, command_of(alone))
+    assert forked(streams, command) == status
+
+
+@pytest.mark.parametrize(("stream", "status"), [({1: GONE}, 20), ({1: FULL}, 1), ({}, 20)])
+def test_other_commands_end_as_they_would_with_a_reader(monkeypatch, stream, status):
+    def unanswered():
+        typer.echo("long " * 20_000)
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+    alone = typer.Typer()
+    alone.command("report")(unanswered)
+    monkeypatch.setitem(COMMANDS, "report", command_of(alone))
+    assert forked(stream, "report") == status
 
 
 @pytest.mark.parametrize(("args", "status"), [(("--help",), 0), (("HEAD", "-h"), 0)])

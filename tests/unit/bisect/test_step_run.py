@@ -69,6 +69,26 @@ def test_a_step_that_depends_on_what_changed_is_run_again(trial, changed, monkey
     assert run_steps(trial, [step], Told())[0].status is Status.FAILED
 
 
+def test_packages_of_other_bytes_are_looked_at_again(trial):
+    """Builds are named by what they are made from: the same name may bring other packages."""
+    step = step_of(Gate.WORKS, Status.PASSED, Status.FAILED)
+    trial.package_hashes = (("a.deb", "1"),)
+    run_steps(trial, [step], Told())
+    before = trial.keep("lint.txt", "of the first")
+    trial.package_hashes = (("a.deb", "2"),)
+    assert run_steps(trial, [step], Told())[0].status is Status.FAILED
+    trial.keep("lint.txt", "of the second")
+    trial.package_hashes = (("a.deb", "1"),)
+    assert (trial.evidence / Path(before).name).read_text() == "of the first"
+
+
+def test_another_stock_of_the_same_name_is_looked_at_again(trial):
+    step = step_of(Gate.WORKS, Status.PASSED, Status.FAILED)
+    run_steps(trial, [step], Told())
+    trial.stock = trial.stock.model_copy(update={"packages": {"nss": "3.99"}})
+    assert run_steps(trial, [step], Told())[0].status is Status.FAILED
+
+
 def test_weaker_hashing_that_is_accepted_is_judged_again(trial):
     (step,) = (each for each in safe_gate.STEPS if each.name == "password-strength")
     before = step_key(step, trial)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from store_values import EXPORT, FINISHED, IMAGE, SAMPLES
 from typer.testing import CliRunner
 
+from dsbisect.cli.replay import _text as replay_text
 from dsbisect.cli.results import app
 from dsharness.errors import DsbisectError, StoreError, UsageError
 
@@ -60,6 +63,32 @@ def test_show_a_sample_and_an_image(imported: Path) -> None:
     manifest = json.loads(run("show", IMAGE.key, "--json"))["image"]["packages"]
     assert manifest == IMAGE.packages
     assert '"libc6": "2.36-9+deb12u10"' in run("show", IMAGE.key)
+
+
+EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp"
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "c-1"), ("show", "s-2")])
+def test_an_import_does_not_steer_a_terminal(place: Path, command: tuple[str, ...]) -> None:
+    told = EXPORT.read_text("utf-8")
+    for word in ("slower from debian-12 on", "server died", "ldclt: Global error"):
+        assert word in told
+        told = told.replace(word, word + json.dumps(EVIL)[1:-1])
+    run("import", "-", stdin=told.encode())
+    said = run(*command)
+    assert "slower from debian-12 on" in said or "Global error" in said
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said)
+
+
+def test_a_log_does_not_steer_a_terminal() -> None:
+    campaign = SimpleNamespace(series_id=f"s{EVIL}", workload_id="w", id="c", metric="cost")
+    sample = SimpleNamespace(valid=False, candidate_id="a", invalid=(EVIL,))
+    step = SimpleNamespace(turn=0, why=EVIL)
+    done: Any = SimpleNamespace(
+        campaign=campaign, steps=[(step, [sample])], boundary=SimpleNamespace(summary=EVIL),
+        wanted=None, same=True,
+    )  # fmt: skip
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(replay_text(done))
 
 
 def test_show_the_unknown(imported: Path) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
+from signing_key import make_key
+from trials import MadeTrial, trial_in
 
-from dsbisect.validate.answer_files import statement_of
+from dsbisect.validate.answer_files import statement_of, write_answer
+from dsbisect.validate.attestation import ASKED, private_key, verified
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.junit_file import junit_text
 from dsbisect.validate.validation_page import page_text
 from dsbisect.validate.validation_result import Answer, PackageFile, Validation
 from dsbisect.validate.validation_summary import summary_text
+from dsharness.content_key import file_sha256
+from dsharness.errors import PackageError
 
 STATUSES = st.sampled_from(list(Status))
 
@@ -161,7 +167,56 @@ def test_a_statement_binds_the_packages_to_the_report(tmp_path):
     made = statement_of(validation_of(*passed()), tmp_path, [package])
     assert made.predicate.result == "PASSED"
     assert [each.name for each in made.subject] == ["a.deb"]
-    assert [each.name for each in made.predicate.configuration] == ["report.json"]
+    (told,) = made.predicate.configuration
+    assert told.name == "report.json"
+    assert told.annotations is not None
+    assert {*ASKED} <= {*told.annotations}
+    assert told.annotations["margin_pct"] == 2.0
     assert statement_of(all_kinds(), tmp_path, [package]).predicate.result == "FAILED"
     warned = validation_of(*passed(), check_of(Gate.SAFE, Status.WARNED, "two"))
     assert statement_of(warned, tmp_path, [package]).predicate.result == "WARNED"
+
+
+def answered(trial: MadeTrial, folder: Path, content: bytes) -> tuple[Validation, Path]:
+    """An answer about one package of this content."""
+    repository = folder / "built" / "packages"
+    repository.mkdir(parents=True, exist_ok=True)
+    (repository / "a.deb").write_bytes(content)
+    trial.package_hashes = (("a.deb", file_sha256(repository / "a.deb")),)
+    trial.keep("lint.txt", content.decode())
+    packages = tuple(PackageFile(name=n, sha256=digest) for n, digest in trial.package_hashes)
+    return validation_of(*passed()).model_copy(update={"packages": packages}), repository
+
+
+def test_an_answer_takes_the_place_of_the_one_before(tmp_path, monkeypatch):
+    private, public = make_key(tmp_path, "key")
+    trial, folder = trial_in(tmp_path / "trial"), tmp_path / "answer"
+    monkeypatch.setattr(
+        "dsbisect.validate.answer_files.package_files",
+        lambda _: [tmp_path / "built" / "packages" / "a.deb"],
+    )
+    found, _ = answered(trial, tmp_path, b"one")
+    write_answer(folder, found, trial, private_key(private))
+    (folder / "packages" / "own.txt").write_text("not the lab's")
+    statement = verified(folder / "attestation.json", public, [folder / "packages" / "a.deb"])
+    bound = {each.name for each in statement.predicate.configuration}
+    assert bound == {"report.json", "report.html", "summary.md", "junit.xml", "evidence/lint.txt"}
+
+    other, _ = answered(trial, tmp_path, b"two")
+    write_answer(folder, other, trial, None)
+    assert not (folder / "attestation.json").exists()
+    assert (folder / "evidence" / "lint.txt").read_text() == "two"
+    assert (folder / "packages" / "own.txt").exists()
+
+
+def test_packages_that_change_under_the_validation_are_not_attested(tmp_path, monkeypatch):
+    private, _ = make_key(tmp_path, "key")
+    trial, folder = trial_in(tmp_path / "trial"), tmp_path / "answer"
+    found, repository = answered(trial, tmp_path, b"one")
+    monkeypatch.setattr(
+        "dsbisect.validate.answer_files.package_files", lambda _: [repository / "a.deb"]
+    )
+    (repository / "a.deb").write_bytes(b"two")
+    with pytest.raises(PackageError, match="changed while it was validated"):
+        write_answer(folder, found, trial, private_key(private))
+    assert not (folder / "attestation.json").exists()

@@ -347,7 +347,8 @@ class TestConfinement:
         assert found.network == "none"
         assert found.capabilities == ()
         assert found.memory == "6g"
-        assert {"--read-only", "--pids-limit", "--memory-swap"} <= set(found.extra)
+        assert found.processes == 1024
+        assert {"--read-only", "--memory-swap"} <= set(found.extra)
 
     def test_no_memory_limit_where_the_engine_has_none(self):
         engine = Engine(**{**self.ENGINE.__dict__, "limits_memory": False})
@@ -391,6 +392,9 @@ class TestTreeServer:
         ("error: lock file version `4` was found, but this version of Cargo does not", True),
         ("error: no matching package named `x` found", True),
         ("  failed to download from `https://x/y`\n  got HTTP 404", False),
+        ("error: cyclic package dependency: package `a v1.0.0` depends on itself", False),
+        ("error: failed to get `x`\n  [7] Couldn't connect to server (Connection refused)", None),
+        ("error: unable to update registry `crates-io`\n  got HTTP 503", None),
     ],
 )
 def test_whose_fault_it_is_that_crates_cannot_be_fetched(said: str, toolchain: bool | None) -> None:

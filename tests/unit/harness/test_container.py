@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from dsharness.containers.container import Container, Options, finished, run_argv, running
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import KEPT, OWNER, found, owner_tag, reap
-from dsharness.errors import EngineError, ImageError
+from dsharness.errors import EngineError, ImageError, InstanceError
 
 ROOT = Path(__file__).parents[3]
 ENGINE = Engine(
@@ -30,7 +31,8 @@ ENGINE = Engine(
 PODMAN = """#!/bin/sh
 echo "$*" >>"$CALLS"
 case "$1" in
-cp) eval "$COPIES";;
+cp) cd "$COPIES_IN" && set -- && eval "$COPIES" && exec tar -c "$@" f;;
+exec) case "$3" in dsbisect-none-*) exit "$UNKNOWN";; *) echo no >&2; exit 125;; esac;;
 ps) cat "$LISTED";;
 run) [ -z "$ENDS" ] || exit "$ENDS"; [ -z "$REFUSES" ] || { echo "$REFUSES" >&2; exit 125; };;
 esac
@@ -68,15 +70,16 @@ def dead_owner() -> str:
 
 
 def test_a_measured_server_is_confined() -> None:
-    argv = run_argv("image", "dsbisect-x", Options(), ("sleep", "1"))
+    argv = run_argv("image", "dsbisect-x", Options(processes=9), ("sleep", "1"))
     text = " ".join(argv)
     assert argv[-3:] == ["image", "sleep", "1"]
     for flags in (
         "--network none", "--cap-drop all", "--security-opt no-new-privileges", "--init",
+        "--memory 4g", "--pids-limit 9",
         "--pull never", "--label dsbisect=1", f"--label {OWNER}={owner_tag(os.getpid())}",
     ):  # fmt: skip
         assert flags in text
-    for flag in ("--cpuset-cpus", "--memory", "--privileged", "--user", "--shm-size", "--volume"):
+    for flag in ("--cpuset-cpus", "--privileged", "--user", "--shm-size", "--volume"):
         assert flag not in argv
 
 
@@ -210,19 +213,46 @@ def test_labels_of_other_processes_survive_a_new_interpreter() -> None:
 @pytest.mark.parametrize(
     ("copies", "told"),
     [
-        ("printf 'one\\n\\033[31mtwo\\033[0m\\n' >\"$3\"", "one\ntwo"),
-        ('ln -s /etc/hostname "$3"', ""),
-        ('mkfifo "$3"', ""),
-        ("false", ""),
-        ('head -c 9000000 /dev/zero | tr \'\\0\' x >"$3"; echo >>"$3"; echo end >>"$3"', "end"),
+        ("printf 'one\\n\\033[31mtwo\\033[0m\\n' >f", "one\ntwo"),
+        ("printf 'one\\n' >f; touch -d @1.5 f; set -- --format=pax", "one"),
+        ("ln -s /etc/hostname f", ""),
+        ("mkfifo f", ""),
+        ("mkdir f", ""),
+        ("exit 1", ""),
+        ("head -c 9000000 /dev/zero | tr '\\0' x >f; echo >>f; echo end >>f", "end"),
+        ("truncate -s 100M f; echo end >>f", "end"),
     ],
-    ids=["text", "link", "pipe", "none", "endless"],
+    ids=["text", "facts", "link", "pipe", "folder", "none", "long", "sparse"],
 )
 def test_the_end_of_a_servers_file_is_text_and_little(
     podman: Path, monkeypatch: pytest.MonkeyPatch, copies: str, told: str
 ) -> None:
+    (folder := podman / "inside").mkdir()
+    monkeypatch.setenv("COPIES_IN", str(folder))
     monkeypatch.setenv("COPIES", copies)
     said = Container(engine=ENGINE, name="box", log=podman / "log").tail("/var/log/errors")
     assert said.endswith(told)
-    assert len(said) < 300_000
+    assert len(said) < 350_000  # what is kept, and one block
     assert bool(said) is bool(told)
+
+
+@pytest.mark.parametrize("limits", [True, False])
+def test_what_the_engine_cannot_limit_is_not_claimed(podman: Path, limits: bool) -> None:
+    engine = replace(ENGINE, limits_memory=limits)
+    with running(engine, "image", "true", purpose="t", log=podman / "log"):
+        pass
+    finished(engine, "image", "true", purpose="t", limit_s=9, options=Options())
+    runs = [line for line in (podman / "calls").read_text().splitlines() if line.startswith("run")]
+    for flag in ("--memory 4g", "--pids-limit 4096"):
+        assert [(flag in line) for line in runs] == [limits, limits]
+
+
+@pytest.mark.parametrize(
+    ("unknown", "kind"), [("127", InstanceError), ("126", InstanceError), ("125", EngineError)]
+)
+def test_a_command_inside_cannot_end_as_if_podman_had_failed(
+    podman: Path, monkeypatch: pytest.MonkeyPatch, unknown: str, kind: type[Exception]
+) -> None:
+    monkeypatch.setenv("UNKNOWN", unknown)
+    with pytest.raises(kind, match="make it: no"):
+        Container(engine=ENGINE, name="box", log=podman / "log").must("dscreate", what="make it")

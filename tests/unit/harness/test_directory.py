@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,19 @@ import ldap3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ldap3.core.exceptions import LDAPSocketOpenError
+from ldap3.core.exceptions import LDAPException, LDAPSocketOpenError
 
 from dsharness.errors import InstanceError
 from dsharness.systems.ldap import directory as module
-from dsharness.systems.ldap.directory import Directory, Site, add_people, connect, open_connection
+from dsharness.systems.ldap.directory import (
+    Directory,
+    Site,
+    add_people,
+    close_quietly,
+    connect,
+    open_connection,
+    reached,
+)
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.stored_password import StoredPassword
 
@@ -185,6 +194,47 @@ def test_a_server_that_hangs_up(tmp_path: Path) -> None:
             open_connection(path, SITE.manager, SITE.manager_password)
         listener.shutdown(socket.SHUT_RDWR)
         thread.join(timeout=10)
+
+
+@contextmanager
+def answering_with(path: Path, piece: bytes, pause_s: float) -> Iterator[None]:
+    """A server that sends this again and again, whatever it is asked."""
+    ended = threading.Event()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def serve() -> None:
+            with contextlib.suppress(OSError), listener.accept()[0] as client:
+                while not ended.wait(pause_s):
+                    client.sendall(piece)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield
+        ended.set()
+        thread.join(timeout=10)
+
+
+@pytest.mark.parametrize(
+    ("piece", "pause_s"),
+    [
+        (b"\x30", 0.2),  # the begin of a message, and never more of it
+        (b"\x30\x84\x7f\xff\xff\xff" + bytes(1 << 16), 0.0),  # a message without an end
+    ],
+    ids=["slow", "endless"],
+)
+def test_an_answer_has_to_be_whole_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: bytes, pause_s: float
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 4 << 20)
+    with answering_with(tmp_path / "ldapi", piece, pause_s):
+        connection = reached(tmp_path / "ldapi", SITE.manager, "x", limit_s=1)
+        begun = time.monotonic()
+        with pytest.raises(LDAPException, match=r"no whole answer|timed out"):
+            connection.bind()
+        assert time.monotonic() - begun < 8
+        close_quietly(connection)
 
 
 def test_a_server_that_dies_while_it_is_asked(

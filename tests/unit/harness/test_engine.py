@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from small_disk import small_disk
 
 from dsharness.containers.engine import Engine, last_line
 from dsharness.errors import DiskFullError, EngineError
@@ -98,8 +99,41 @@ def test_a_full_disk_has_its_own_error(
     stand_in(tmp_path, monkeypatch, f'echo "Error: {said}" >&2; exit 125')
     with pytest.raises(DiskFullError, match="while podman ran commit"):
         PLAIN.podman("commit", "x")
-    with pytest.raises(DiskFullError, match="while buildah ran build"):
-        PLAIN.buildah("build")
+
+
+@pytest.mark.parametrize("free", [0, 12, 64])
+def test_what_runs_in_a_container_cannot_say_that_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int
+) -> None:
+    """It is measured: on a disk that is, the same words end the run."""
+    stand_in(tmp_path, monkeypatch, 'echo "No space left on device" >&2; exit 1')
+    assert not PLAIN.podman("exec", "box", "make").ok
+    assert not PLAIN.buildah("build").ok
+    with small_disk(f"size={free + 4}m") as disk:
+        (disk / "ballast").write_bytes(bytes(4 << 20))
+        monkeypatch.setenv("DSBISECT_CACHE", str(disk))
+        for ask in (lambda: PLAIN.podman("exec", "box"), lambda: PLAIN.buildah("build")):
+            if free < 64:
+                with pytest.raises(DiskFullError, match="no space left while"):
+                    ask()
+            else:
+                assert not ask().ok
+
+
+def test_a_disk_that_was_full_for_a_moment_was_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What filled it is removed before buildah tells of it."""
+    with small_disk("size=100m") as disk:
+        ballast = disk / "ballast"
+        fill = f"head -c 60m /dev/zero >{ballast}; sleep 1; rm {ballast}"
+        stand_in(
+            tmp_path, monkeypatch,
+            f'[ "$1" != info ] || exit 1; {fill}; echo "no space left on device" >&2; exit 1',
+        )  # fmt: skip
+        monkeypatch.setenv("DSBISECT_CACHE", str(disk))
+        with pytest.raises(DiskFullError, match="while buildah ran build"):
+            PLAIN.buildah("build")
 
 
 def test_the_same_words_from_a_command_that_went_well_mean_nothing(

@@ -325,9 +325,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
-def test_a_file_without_end_is_refused():
-    with pytest.raises(MatrixError, match="more than 262144 bytes"):
+def test_a_file_without_end_is_refused(tmp_path):
+    with pytest.raises(MatrixError, match="it is not a regular file"):
         load_matrix(Path("/dev/zero"))
+    with (path := tmp_path / "matrix.yaml").open("wb") as stream:
+        stream.truncate(12 << 30)
+    with pytest.raises(MatrixError, match="more than 262144 bytes"):
+        load_matrix(path)
 
 
 def test_a_file_without_permission_is_named(tmp_path):

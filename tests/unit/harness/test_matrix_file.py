@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from goldens import assert_golden
 from shipped import MATRIX
 
+from dsharness.errors import MatrixError
+from dsharness.matrix import load_matrix
 from dsharness.matrix.loader import matrix_schema, schema_text
 from dsharness.matrix.releases import known_releases
 from dsharness.matrix.row_text import row_text, rows_text
@@ -137,3 +140,16 @@ def test_the_table_fits_a_narrow_terminal():
 def test_one_row_is_told_in_full():
     assert_golden("matrix/row.txt", row_text(MATRIX, ROWS["fedora-35-2.0.16"]))
     assert_golden("matrix/aldpro.txt", row_text(MATRIX, ROWS["astra-1.7-aldpro-2.4.0"]))
+
+
+def test_a_character_that_no_matrix_has_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "matrix.yaml"
+    path.write_text("version: 1\nrows: []\ndefaults: a\x00b\n", encoding="utf-8")
+    with pytest.raises(MatrixError, match=r"matrix\.yaml:3: .*U\+0000"):
+        load_matrix(path)
+
+
+def test_a_pipe_is_no_matrix_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "matrix.yaml")
+    with pytest.raises(MatrixError, match="not a regular file"):
+        load_matrix(tmp_path / "matrix.yaml")

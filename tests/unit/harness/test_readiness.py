@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import threading
 import time
@@ -14,8 +16,9 @@ from typing import Any
 import pytest
 
 from dsharness.containers.container import State
-from dsharness.errors import EngineError, InstanceError
+from dsharness.errors import EngineError, InstanceError, PortTakenError
 from dsharness.measure import instance
+from dsharness.process.command import Completed
 from dsharness.systems import side_process
 from dsharness.systems.contract import SHARED_FOLDER, Endpoint
 from dsharness.systems.ldap.dirsrv import Dirsrv
@@ -76,6 +79,78 @@ def test_a_socket_that_a_dead_server_left_does_not_count(box: Any, tmp_path: Pat
     side_process.start(box, "sh", "-c", "exit 1")
     with pytest.raises(InstanceError, match="it ended with status 1"):
         wait_until_ready(box, tmp_path, Dirsrv())
+
+
+@pytest.mark.parametrize("name", ["server.ended", "server.output", "ldapi"])
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "pipe", "folder", "loop"])
+def test_what_a_server_plants_in_the_shared_folder_is_not_followed(
+    box: Any, tmp_path: Path, name: str, kind: str
+) -> None:
+    """Neither a file of the host is told, nor does the lab wait for a pipe."""
+    secret, planted = tmp_path / "secret", tmp_path / name
+    secret.write_text("host's own")
+    match kind:
+        case "pipe":
+            os.mkfifo(planted)
+        case "folder":
+            planted.mkdir()
+        case _:
+            target = {"link": secret, "loop": planted}.get(kind, tmp_path / "nothing")
+            planted.symlink_to(target)
+    begun = time.monotonic()
+    box.running = False
+    with pytest.raises(InstanceError, match="did not become ready: it ended") as caught:
+        wait_until_ready(box, tmp_path, Dirsrv())
+    assert time.monotonic() - begun < 5
+    assert "host's own" not in f"{caught.value}{box.noted}"
+    assert secret.read_text() == "host's own"
+
+
+def test_a_socket_of_the_host_is_not_spoken_to(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "host.sock"))
+        listener.listen()
+        (tmp_path / "ldapi").symlink_to(tmp_path / "host.sock")
+        listener.settimeout(0.1)
+        endpoint = Dirsrv().endpoint(None, tmp_path)  # type: ignore[arg-type]
+        assert not Dirsrv().ready(endpoint)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+def test_a_server_without_an_end_to_its_words_is_read_at_their_end(
+    box: Any, tmp_path: Path
+) -> None:
+    box.running = False
+    with (tmp_path / "server.output").open("wb") as stream:
+        stream.truncate(12 << 30)
+        stream.seek(0, os.SEEK_END)
+        stream.write(b"\nthe end\x1b[2J\n")
+    with pytest.raises(InstanceError, match="its last output: the end\n"):
+        wait_until_ready(box, tmp_path, Dirsrv())
+
+
+TCP = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:0D3D 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  0  0 1 1 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("sockets", "taken"),
+    [(TCP.format(state="0A"), True), (TCP.format(state="06"), False), ("", False),
+     (TCP.format(state="0A").replace(":0D3D", ":1D3D"), False)],
+)  # fmt: skip
+def test_a_port_is_taken_if_something_listens_there(
+    box: Any, tmp_path: Path, sockets: str, taken: bool
+) -> None:
+    """Whatever a server says of it."""
+    box.neighbour = lambda: box
+    box.execute = lambda *_, **__: Completed(argv=(), status=0, stdout=sockets, stderr="")
+    side_process.start(box, "sh", "-c", "echo 'bind: Address already in use'; exit 1")
+    with pytest.raises(PortTakenError if taken else InstanceError) as caught:
+        wait_until_ready(box, tmp_path, Dirsrv())
+    assert ("port 3389 is taken" in caught.value.message) is taken
 
 
 def test_what_fails_because_the_server_ended_is_told_in_its_words(box: Any, tmp_path: Path) -> None:

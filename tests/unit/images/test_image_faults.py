@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dsharness.errors import (
+    CandidateError,
     DeadlineError,
     DiskFullError,
     EngineError,
@@ -63,6 +64,14 @@ def test_what_was_said_becomes_the_right_error(stderr, kind, said):
         assert error.message.startswith("image of toy: ")
         assert error.log == LOG
         assert error.hint
+
+
+@pytest.mark.parametrize("said", ["No space left on device", "could not resolve host x",
+                                  "building: signal: killed", "connection refused"])  # fmt: skip
+@pytest.mark.parametrize("status", [1, 137])
+def test_a_commit_s_own_packages_cannot_say_that_the_machine_is_broken(said, status):
+    done = Completed(argv=("buildah",), status=status, stdout=said, stderr=said)
+    assert isinstance(fault(done, "image of toy", LOG, foreign=True), CandidateError)
 
 
 def test_what_was_killed_is_no_fault_of_the_packages():

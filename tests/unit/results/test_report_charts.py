@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
@@ -74,3 +76,14 @@ def test_a_curve_shades_its_warm_up():
     drawn = spark(sample)
     assert drawn is not None
     assert len(drawn.points.split()) == len(sample.per_second)
+
+
+def test_a_curve_of_many_seconds_is_drawn_at_once_and_in_few_points():
+    sample = reported(DEBIAN).samples[0]
+    long = sample.model_copy(update={"per_second": tuple(float(i % 50) for i in range(300_000))})
+    begun = time.process_time()
+    drawn = spark(long)
+    assert time.process_time() - begun < 2
+    assert drawn is not None
+    assert len(drawn.points.split()) <= 180
+    assert "means of 1667 s" in drawn.description

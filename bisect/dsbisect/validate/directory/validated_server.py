@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import ldap3
 from ldap3.core.exceptions import LDAPException
@@ -25,6 +25,7 @@ from dsharness.systems.ldap.directory import (
     close_quietly,
     connect,
     open_connection,
+    reached,
 )
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
@@ -33,6 +34,8 @@ from dsharness.systems.readiness import shared_folder, wait_until_ready
 CLIENT = Path(__file__).parents[1] / "ldap_client"
 CLIENT_LIMIT_S = 600.0
 CA_NAME, JOB_NAME = "ca.crt", "job.json"
+CA_BYTES = 64 << 10
+JOB_FOLDER = "/run/dsbisect-job"  # inside the client's container
 ANSWER_S = 10
 STOPPED = "slapd stopped."
 KILL = """
@@ -55,14 +58,13 @@ class TlsServer(Dirsrv):
     tls: ClassVar[bool] = True
 
     def ready(self, endpoint: Endpoint) -> bool:
-        if not isinstance(endpoint, OwnDirectory) or not endpoint.socket.exists():
+        if not isinstance(endpoint, OwnDirectory):
             return False
-        server = ldap3.Server(
-            f"ldapi://{endpoint.socket}", get_info=ldap3.NONE, connect_timeout=ANSWER_S
-        )
-        connection: Any = ldap3.Connection(server, receive_timeout=ANSWER_S)
         try:
-            connection.open()
+            connection = reached(endpoint.socket, limit_s=ANSWER_S)
+        except InstanceError:
+            return False
+        try:
             return bool(connection.search("", "(objectClass=*)", ldap3.BASE, attributes=["*"]))
         except (LDAPException, OSError):
             return False
@@ -142,22 +144,29 @@ class ValidatedServer:
 
     def asked(self, suite: str, more: Mapping[str, object]) -> tuple[Answer, ...]:
         """What a client found that reaches it over TCP, from a container next to it."""
-        self._lay_out(more)
         image = self.trial.tools.reference
-        options = replace(
-            self.system.serving(self.shared),
-            network=f"container:{self.box.name}",
-            user=None,
-            memory="512m",
-            volumes=((self.shared, SHARED_FOLDER, "ro"), (CLIENT, "/opt/ldap_client", "ro")),
-            environment=(("PYTHONPATH", "/opt"), ("PYTHONDONTWRITEBYTECODE", "1")),
-        )
-        done = finished(
-            self.trial.engine, image,
-            "python3", "-m", "ldap_client", suite, f"{SHARED_FOLDER}/{JOB_NAME}",
-            purpose="validate-client", limit_s=CLIENT_LIMIT_S, options=options,
-        )  # fmt: skip
+        with shared_folder() as job:  # the server never sees it, and the client cannot change it
+            self._lay_out(job, more)
+            options = replace(
+                self.system.serving(self.shared),
+                network=f"container:{self.box.name}",
+                user=None,
+                memory="512m",
+                volumes=((job, JOB_FOLDER, "ro"), (CLIENT, "/opt/ldap_client", "ro")),
+                environment=(("PYTHONPATH", "/opt"), ("PYTHONDONTWRITEBYTECODE", "1")),
+            )
+            done = finished(
+                self.trial.engine, image,
+                "python3", "-m", "ldap_client", suite, f"{JOB_FOLDER}/{JOB_NAME}",
+                purpose="validate-client", limit_s=CLIENT_LIMIT_S, options=options,
+            )  # fmt: skip
         self.box.note(str(done))
+        if done.timed_out:
+            raise InstanceError(
+                f"the server kept its LDAP client for {CLIENT_LIMIT_S:.0f} s",
+                hint="the log has what the client asked",
+                log=self.box.log,
+            )
         found = answers_in(done.stdout)
         if not done.ok or not found:
             raise EngineError(
@@ -167,18 +176,19 @@ class ValidatedServer:
             )
         return found
 
-    def _lay_out(self, more: Mapping[str, object]) -> None:
-        self.box.must(
-            "sh", "-c", 'cp "$1" "$2" && chmod 644 "$2"', "sh",
-            f"{CONFIG_FOLDER}/{CA_NAME}", f"{SHARED_FOLDER}/{CA_NAME}", what="read the server's CA",
-        )  # fmt: skip
+    def _lay_out(self, job_folder: Path, more: Mapping[str, object]) -> None:
+        """What the client needs: its job, and the server's CA as the server's container has it."""
+        authority = self.box.must(
+            "head", "-c", str(CA_BYTES), f"{CONFIG_FOLDER}/{CA_NAME}", what="read the server's CA"
+        )
+        (job_folder / CA_NAME).write_text(authority, encoding="utf-8")
         job = {
             "port": self.system.port, "secure_port": self.system.secure_port,
-            "ca_file": f"{SHARED_FOLDER}/{CA_NAME}", "people": self.site.people,
+            "ca_file": f"{JOB_FOLDER}/{CA_NAME}", "people": self.site.people,
             "suffix": self.site.suffix, "manager": self.site.manager,
             "manager_password": self.site.manager_password, **more,
         }  # fmt: skip
-        (self.shared / JOB_NAME).write_text(json.dumps(job), encoding="utf-8")
+        (job_folder / JOB_NAME).write_text(json.dumps(job), encoding="utf-8")
 
 
 @contextmanager

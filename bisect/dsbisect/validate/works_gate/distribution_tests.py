@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tarfile
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from dsbisect.validate.directory.product_advice import PREPARE
 from dsbisect.validate.directory.validated_server import validated_server
 from dsbisect.validate.trial import Trial
 from dsbuilds.sources.debian import distribution_source
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import DsbisectError
 from dsharness.model import Family
 from dsharness.products.row_facts import packages_of
@@ -51,7 +51,7 @@ def run(trial: Trial) -> Sequence[Check]:
         source = distribution_source(trial.at, trial.stock, package, None, progress=trial.progress)
     except DsbisectError as error:
         return [_not_run(NAME, f"the source package is not available: {error.message}")]
-    with tempfile.TemporaryDirectory(prefix="dsbisect-tests-") as folder:
+    with scratch_folder("tests") as folder:
         Path(folder).chmod(0o755)
         for archive in source.folder.glob("*.debian.tar.*"):
             unpack(archive, Path(folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,10 +16,13 @@ from ldap3.core.exceptions import LDAPException
 from ldap3.core.results import RESULT_ENTRY_ALREADY_EXISTS
 
 from dsharness.errors import InstanceError
+from dsharness.guarded_files import shared_socket
+from dsharness.process.deadline import Deadline
 from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 
 LIMIT_S = 30
 ASK_S = 5  # for facts that are only shown
+MOST_BYTES = 64 << 20  # of one answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,10 +160,8 @@ def connect(socket: Path, site: Site) -> Iterator[Directory]:
 
 
 def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN401 - ldap3 is untyped
-    server = ldap3.Server(f"ldapi://{socket}", get_info=ldap3.NONE, connect_timeout=LIMIT_S)
-    connection = ldap3.Connection(
-        server, dn, password, receive_timeout=LIMIT_S, raise_exceptions=False
-    )
+    """A connection bound as someone; InstanceError says whether the bind was refused."""
+    connection = reached(socket, dn, password)
     try:
         bound = connection.bind()
     except (LDAPException, OSError) as error:
@@ -172,6 +174,57 @@ def open_connection(socket: Path, dn: str, password: str) -> Any:  # noqa: ANN40
     return connection
 
 
+class BoundedSocket:
+    """A connection's socket on which each answer has to be whole in time, and of some size.
+
+    ldap3 bounds each read alone: a server that sends a byte now and then could hold it endlessly.
+    """
+
+    def __init__(self, real: socket.socket, limit_s: float) -> None:
+        self._real, self._limit_s = real, limit_s
+        self._whole, self._left_bytes = Deadline.after(2 * limit_s), MOST_BYTES
+
+    def sendall(self, data: bytes) -> None:
+        """A request; the time for its answer begins now."""
+        self._whole, self._left_bytes = Deadline.after(2 * self._limit_s), MOST_BYTES
+        self._real.settimeout(self._limit_s)
+        self._real.sendall(data)
+
+    def recv(self, size: int) -> bytes:
+        """A part of the answer; OSError when that takes too long, or does not end."""
+        left_s = min(self._limit_s, self._whole.left_s)
+        if not left_s or self._left_bytes <= 0:
+            what = "in time" if not left_s else f"within {MOST_BYTES >> 20} MiB"
+            raise TimeoutError(f"no whole answer {what}")
+        self._real.settimeout(left_s)
+        data = self._real.recv(size)
+        self._left_bytes -= len(data)
+        return data
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the socket's own
+        return getattr(self._real, name)
+
+
+def reached(
+    path: Path, dn: str | None = None, password: str | None = None, *, limit_s: int = LIMIT_S
+) -> Any:  # noqa: ANN401 - ldap3 is untyped
+    """An open connection that nobody is bound on yet; InstanceError when nothing listens there."""
+    connection: Any = None
+    try:
+        with shared_socket(path) as held:
+            server = ldap3.Server(f"ldapi://{held}", get_info=ldap3.NONE, connect_timeout=limit_s)
+            connection = ldap3.Connection(
+                server, dn, password, receive_timeout=limit_s, raise_exceptions=False
+            )
+            connection.open()
+            connection.socket = BoundedSocket(connection.socket, limit_s)
+    except (LDAPException, OSError) as error:
+        if connection is not None:
+            close_quietly(connection)
+        raise InstanceError(f"cannot reach the directory at {path}: {error}") from error
+    return connection
+
+
 def read_anonymously(host: str, port: int, dn: str) -> dict[str, list[str]]:
     """What anyone may read of a server and of one entry; empty when that is nothing."""
     server = ldap3.Server(host, port, get_info=ldap3.NONE, connect_timeout=ASK_S)
@@ -179,6 +232,7 @@ def read_anonymously(host: str, port: int, dn: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     try:
         connection.open()
+        connection.socket = BoundedSocket(connection.socket, ASK_S)
         for entry, name in (("", "vendorVersion"), (dn, "userPassword")):
             if connection.search(entry, "(objectClass=*)", ldap3.BASE, attributes=[name]):
                 raw = connection.response[0].get("raw_attributes", {})

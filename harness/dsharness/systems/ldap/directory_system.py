@@ -70,11 +70,8 @@ class DirectorySystem:
 
     def ready(self, endpoint: Endpoint) -> bool:
         """Whether its manager can bind."""
-        socket = _socket(endpoint)
-        if not socket.exists():
-            return False
         try:
-            with connect(socket, self.site):
+            with connect(_socket(endpoint), self.site):
                 return True
         except InstanceError:
             return False

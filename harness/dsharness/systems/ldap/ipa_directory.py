@@ -65,6 +65,7 @@ class IpaDirectory(ns_slapd.NsSlapd):
     def making(self, shared: Path) -> Options:
         return Options(
             init=False,  # systemd is the first process
+            memory="8g",  # a certificate authority and a web server too
             shm="512m",
             volumes=((shared, SHARED_FOLDER, "rw"),),
             capabilities=INSTALLING,
