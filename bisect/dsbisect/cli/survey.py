@@ -211,10 +211,10 @@ def survey(  # noqa: PLR0913 - each is an option
             typer.echo(json.dumps(document, indent=2))
         elif findings:
             typer.echo(f"{table_of(findings)}\n{summary_of(findings)}")
-    if markdown is not None:
-        atomic_write(markdown, markdown_of(findings, progress.note))
-    if knowledge is not None:
-        _write_knowledge(knowledge, findings)
+        if markdown is not None and findings:
+            atomic_write(markdown, markdown_of(findings, progress.note))
+        if knowledge is not None and findings:
+            _write_knowledge(knowledge, findings)
 
 
 def _write_knowledge(file: Path, findings: Sequence[SourceResult]) -> None:
