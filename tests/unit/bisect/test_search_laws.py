@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.bayes_search import OTHERS, Bayes
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.bayes.step_cost import Budget
 from dsbisect.search.simulation import SimulatedRun, walk
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import UsageError
@@ -38,7 +41,7 @@ def answer(
         rate = -level - rate_noise * float(chance.normal()) if rate_noise else -cost
         return SimulatedRun(cost=cost, rate=rate)
 
-    boundary, samples = walk(search, LINE, run)
+    boundary, samples = walk(search, LINE[: len(levels)], run)
     return boundary, sum(len(group) for group in samples.values())
 
 
@@ -54,8 +57,7 @@ def test_what_builds_differ_by_is_no_culprit(seed: int) -> None:
     own = 0.03 * np.random.default_rng(seed).normal(size=len(LINE))
     boundary, _ = answer(Bayes(), own, 0.01, seed=seed)
     assert not boundary.found, boundary.summary
-    if boundary.direction == "none":
-        assert boundary.shape == "builds"
+    if boundary.shape == "builds":
         assert "builds of one source differ by themselves" in boundary.summary
 
 
@@ -133,3 +135,33 @@ def test_a_witness_that_knows_nothing_gets_a_few_more_runs_and_no_veto(noise: fl
     boundary, runs = answer(asked, levels, 0.03, rate_noise=noise)
     assert (boundary.after, boundary.witness) in {("c13", "cannot tell"), ("c13", "agrees")}
     assert runs <= answer(Bayes(), levels, 0.03, rate_noise=noise)[1] + 2 * 4
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    length=st.integers(2, 32),
+    scatter=st.sampled_from([0.0, 0.01, 0.03]),
+    runs=st.integers(4, 60),
+    size=st.sampled_from([0.0, 0.0, 0.03]),
+    seed=st.integers(0, 99),
+)
+def test_no_difference_is_said_with_97_per_cent_or_not_at_all(
+    length: int, scatter: float, runs: int, size: float, seed: int
+) -> None:
+    chance = np.random.default_rng(seed)
+    levels = scatter * chance.normal(size=length) + size * (np.arange(length) >= length // 2)
+    search = Bayes(budget=Budget(runs=runs))
+    boundary, _ = answer(search, levels, 0.02, seed=seed)
+    if boundary.direction == "none":
+        assert boundary.confidence is not None
+        assert boundary.confidence >= Certainty.none
+        assert "undecided" not in boundary.summary
+
+
+def test_what_is_not_certain_enough_says_what_it_would_take() -> None:
+    """Two rows whose builds differ: no run of the same two would tell more."""
+    rows = Belief(smallest_effect=1.25, scatters=((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)))
+    boundary, _ = answer(Bayes(belief=rows), np.array([0.0, 0.16]), 0.01)
+    assert boundary.direction == "unknown"
+    assert boundary.summary.startswith("undecided")
+    assert OTHERS in boundary.summary

@@ -24,7 +24,6 @@ from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary
 
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
 DOUBTLESS = 4.0  # standard errors of it
-NEARLY_NONE = 0.9  # enough where no further run would tell more
 FIRST_END_SLOW = "; the first end is the slow one"
 MOST_TOLD = 50  # a longer set of suspects is shown by its ends
 
@@ -35,7 +34,7 @@ def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str =
         return _named(beliefs, certainty)
     if beliefs.ramped(certainty):
         return _ramp(beliefs, certainty)
-    if beliefs.refuted(certainty) or (stop and beliefs.negligible(certainty) >= NEARLY_NONE):
+    if beliefs.refuted(certainty):
         return _none(beliefs, certainty)
     return _undecided(beliefs, certainty, stop, left)
 
@@ -129,7 +128,7 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     names, visible = beliefs.line.names, visible_pct(beliefs)
-    chance = beliefs.negligible(certainty)
+    chance = beliefs.nothing(certainty)
     shape, note = _nature_of_none(beliefs)
     return beliefs.boundary(
         found=False,
@@ -192,8 +191,8 @@ def _elsewhere(beliefs: Beliefs) -> str:
 
 
 def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> Boundary:
-    found, names = beliefs.posterior, beliefs.line.names
-    chance = 1 - found.none
+    names, nothing = beliefs.line.names, beliefs.nothing(certainty)
+    chance = 1 - nothing
     suspects = beliefs.credible(certainty.level)
     return beliefs.boundary(
         found=False,
@@ -201,7 +200,7 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> 
         suspects=suspects,
         smallest_visible_pct=visible_pct(beliefs),
         summary=f"undecided between {names[beliefs.low]} and {names[beliefs.high]}"
-        f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {found.none:.1%}; "
+        f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {nothing:.1%}; "
         f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
         + (f"; {left}" if left else "")
         + _notes(beliefs),

@@ -26,6 +26,11 @@ from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Measure, Outlook, Question
 
+OTHERS = (
+    "other builds of both ends or longer runs would tell, "
+    "and `--smallest PCT` leaves out what does not matter to you"
+)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bayes:
@@ -79,10 +84,10 @@ class Bayes:
         return Answer(boundary=conclude(beliefs, self.certainty, stop, left))
 
     def _left(self, beliefs: Beliefs) -> str:
-        """How much longer it would take, estimated from the next run."""
+        """What it would take; how much longer is estimated from the next run."""
         choice = choose(beliefs, self.costs, Budget(), every=self.certainty.every)
         if choice is None:
-            return ""
+            return OTHERS
         runs = 1 + _remaining(beliefs, choice)
         return f"about {runs} more runs ({runs * self.costs.run_s / 60:.0f} min) may settle it"
 

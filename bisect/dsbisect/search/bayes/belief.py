@@ -138,18 +138,18 @@ class Beliefs:
         return max(certainty.visible * found.noise, builds)
 
     def refuted(self, certainty: Certainty) -> bool:
-        """(15): no step, and none of any size that is looked for could have hidden."""
-        found, least = self.posterior, self.least(certainty)
-        # a ramp that is too small to matter is as good as none
-        nothing = found.none + (0.0 if abs(found.rise) >= least else found.ramp)
-        return nothing >= certainty.none and odds_of_unseen(found, least) <= certainty.unseen_odds
+        """(15): nothing that is looked for, and no size of it could have hidden."""
+        if self.nothing(certainty) < certainty.none:
+            return False
+        return odds_of_unseen(self.posterior, self.least(certainty)) <= certainty.unseen_odds
 
-    def negligible(self, certainty: Certainty) -> float:
-        """The chance of no step, or of one too small to be looked for."""
+    def nothing(self, certainty: Certainty) -> float:
+        """The chance of no step and no ramp, or of one too small to be looked for."""
         found, least = self.posterior, self.least(certainty)
         effect = effects(found)
         small = float(effect.posterior[np.abs(effect.sizes) < least].sum())
-        return found.none + small * float(found.one.sum())
+        flat = found.ramp if abs(found.rise) < least else 0.0
+        return found.none + flat + small * float(found.one.sum())
 
     def ramped(self, certainty: Certainty) -> bool:
         """(16): many small steps instead of one."""
