@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -58,7 +59,12 @@ def test_what_builds_differ_by_is_no_culprit(seed: int) -> None:
     boundary, _ = answer(Bayes(), own, 0.01, seed=seed)
     assert not boundary.found, boundary.summary
     if boundary.shape == "builds":
-        assert "builds of one source differ by themselves" in boundary.summary
+        told = re.search(r"the ends differ by ([\d.]+) %, within what builds", boundary.summary)
+        assert told is not None
+        assert boundary.smallest_visible_pct is not None
+        assert float(told[1]) <= boundary.smallest_visible_pct + 0.1
+        builds = {verdict.candidate for verdict in boundary.verdicts}
+        assert {"c0", "c1", "c30", "c31"} <= builds
 
 
 def test_a_large_step_is_named_although_builds_differ() -> None:
@@ -155,7 +161,10 @@ def test_no_difference_is_said_with_97_per_cent_or_not_at_all(
     if boundary.direction == "none":
         assert boundary.confidence is not None
         assert boundary.confidence >= Certainty.none
-        assert "undecided" not in boundary.summary
+        told = re.search(r"could have seen: (\d+) %", boundary.summary)
+        assert told is not None
+        assert boundary.smallest_visible_pct is not None
+        assert int(told[1]) >= boundary.smallest_visible_pct > 100 * Certainty.visible * 0.02 * 0.5
 
 
 def test_what_is_not_certain_enough_says_what_it_would_take() -> None:
@@ -165,3 +174,27 @@ def test_what_is_not_certain_enough_says_what_it_would_take() -> None:
     assert boundary.direction == "unknown"
     assert boundary.summary.startswith("undecided")
     assert OTHERS in boundary.summary
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_step_that_is_missed_is_not_larger_than_what_could_have_been_seen(seed: int) -> None:
+    """Behind the first build alone: it looks like a build that differs by itself."""
+    boundary, _ = answer(Bayes(), stepped((1, 0.06)), 0.02, seed=seed)
+    if boundary.direction == "none":
+        assert boundary.smallest_visible_pct is not None
+        assert boundary.smallest_visible_pct >= 100 * math.expm1(0.06)
+
+
+def test_a_single_run_that_strays_is_taken_again_before_no_difference_is_said() -> None:
+    search, wild = Bayes(), {"c15": 0.1}
+
+    def run(name: str, _: int) -> SimulatedRun:
+        cost = wild.pop(name, 0.0) + 0.01 * float(chance.normal())
+        return SimulatedRun(cost=cost, rate=-cost)
+
+    for seed in range(4):
+        chance = np.random.default_rng(seed)
+        wild = {"c15": 0.1}
+        boundary, samples = walk(search, LINE, run)
+        assert boundary.direction == "none"
+        assert len(samples["c15"]) > 1

@@ -8,6 +8,7 @@ from typing import Literal
 
 from dsbisect.search.bayes.answer_figures import (
     builds_differ,
+    ends_apart,
     steps,
     unsteady,
     verdicts,
@@ -127,9 +128,9 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 
 def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
-    names, visible = beliefs.line.names, visible_pct(beliefs)
+    names, visible = beliefs.line.names, visible_pct(beliefs, certainty)
     chance = beliefs.nothing(certainty)
-    shape, note = _nature_of_none(beliefs)
+    shape, note, between = _nature_of_none(beliefs)
     return beliefs.boundary(
         found=False,
         direction="none",
@@ -141,9 +142,10 @@ def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
             names[beliefs.low],
             names[beliefs.high],
             by=f"{_by_metric(beliefs.decider)} (chance {chance:.1%})",
+            note=note,
             visible_pct=visible,
         )
-        + note
+        + between
         + _expected(certainty)
         + _elsewhere(beliefs)
         + _notes(beliefs),
@@ -158,22 +160,27 @@ def _expected(certainty: Certainty) -> str:
     return f"; the expected {100 * math.expm1(certainty.expected):.3g} % does not reproduce here"
 
 
-def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None, str]:
+def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None, str, str]:
     """What "no difference" leaves open: what builds differ by, and what lies between."""
     if builds_differ(beliefs.posterior):
-        pct = 100 * math.expm1(beliefs.posterior.scatter)
-        return "builds", (
-            f"; candidates differ by more than the noise of their runs, but not by more than "
-            f"builds of one source differ by themselves (about {pct:.1f} %)"
+        ends, builds = (
+            100 * math.expm1(abs(size))
+            for size in (ends_apart(beliefs.posterior), beliefs.posterior.scatter)
         )
+        note = (
+            f"; the ends differ by {ends:.1f} %, within what builds of one source differ by "
+            f"themselves (about {builds:.1f} %)"
+        )
+        return "builds", note, ""
     inside = len(beliefs.posterior.seen.positions) - 2
     if inside >= beliefs.high - beliefs.low - 1 - len(beliefs.failed):
-        return None, ""
-    return "ends", (
+        return None, "", ""
+    between = (
         f"; a change that was taken back in between shows only where something was measured "
         f"({inside} of the {beliefs.high - beliefs.low - 1} inside): "
         "`--inside K` measures K of them"
     )
+    return "ends", "", between
 
 
 def _elsewhere(beliefs: Beliefs) -> str:
@@ -198,7 +205,7 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> 
         found=False,
         direction="unknown",
         suspects=suspects,
-        smallest_visible_pct=visible_pct(beliefs),
+        smallest_visible_pct=visible_pct(beliefs, certainty),
         summary=f"undecided between {names[beliefs.low]} and {names[beliefs.high]}"
         f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {nothing:.1%}; "
         f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
@@ -270,11 +277,13 @@ def _by_metric(decider: Metric) -> str:
     return "" if decider.name == DECIDER else f" by {decider.label}"
 
 
-def _none_text(question: Question, first: str, last: str, *, by: str, visible_pct: float) -> str:
+def _none_text(
+    question: Question, first: str, last: str, *, by: str, note: str, visible_pct: float
+) -> str:
     """The ends agree as far as these runs could show; no culprit is named."""
     return (
-        f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}; "
-        f"smallest drop this run could have seen: {visible_pct:.0f} %"
+        f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}"
+        f"{note}; smallest drop this run could have seen: {math.ceil(visible_pct)} %"
     )
 
 
