@@ -24,6 +24,8 @@ COSTS = Costs(run_s=15.0, start_s=0.0, prepare_s=40.0)
 OURS = "dsbisect"
 OURS_SCATTER = "dsbisect --scatter"  # told by how much builds differ
 OURS_ALL = "dsbisect --all"  # goes on after the first step
+OURS_SMALLEST = "dsbisect --smallest 5"
+OURS_EXPECTED = "dsbisect --expected 15"
 OURS_TOLD = "dsbisect, told noise and d"
 PLAIN, FIXED, ASV = "plain bisection", "fixed k", "asv find"
 PINPOINT, PINPOINT_TOLD = "Pinpoint", "Pinpoint, told d"
@@ -54,6 +56,12 @@ def _ours_scatter(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     return drive(Bayes(costs=COSTS, belief=belief), machine, watch.step_s)
 
 
+def _with(options: SearchOptions) -> Method:
+    certainty = Certainty(smallest=options.smallest_log, expected=options.expected_log)
+    search = Bayes(costs=COSTS, belief=options.belief(Belief()), certainty=certainty)
+    return lambda _, machine, watch: drive(search, machine, watch.step_s)
+
+
 def _ours_all(_: World, machine: Machine, watch: Stopwatch) -> Finding:
     belief = SearchOptions(every=True).belief(Belief())
     search = Bayes(costs=COSTS, belief=belief, certainty=Certainty(every=True))
@@ -82,6 +90,8 @@ METHODS: dict[str, Method] = {
     OURS: _ours,
     OURS_SCATTER: _ours_scatter,
     OURS_ALL: _ours_all,
+    OURS_SMALLEST: _with(SearchOptions(smallest_pct=5.0)),
+    OURS_EXPECTED: _with(SearchOptions(expected_pct=15.0)),
     OURS_TOLD: _ours_told,
     PLAIN: _untimed(peers_halving.plain),
     FIXED: _untimed(peers_halving.fixed),

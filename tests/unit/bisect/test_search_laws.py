@@ -104,9 +104,36 @@ def test_a_change_that_was_taken_back_is_not_denied() -> None:
 
 def test_a_difference_that_does_not_matter_is_not_looked_for() -> None:
     options = SearchOptions(smallest_pct=20)
-    belief = replace(Belief(), smallest_effect=1.2, least_in_noise=0.0)
-    search = Bayes(belief=belief, certainty=Certainty(smallest=options.smallest_log))
-    assert answer(search, stepped((20, 0.02)), 0.01)[0].direction == "none"
+    certainty = Certainty(smallest=options.smallest_log)
+    search = Bayes(belief=options.belief(Belief()), certainty=certainty)
+    boundary, runs = answer(search, stepped((20, 0.02)), 0.01)
+    assert boundary.direction == "none"
+    assert boundary.smallest_visible_pct is not None
+    assert 20 <= boundary.smallest_visible_pct < 30
+    assert runs < 12
+
+
+@settings(max_examples=50, deadline=None)
+@given(pct=st.floats(0.1, 100), noise=st.floats(0.005, 0.3))
+def test_what_matters_to_you_cuts_nothing_off_the_prior(pct: float, noise: float) -> None:
+    for options in (SearchOptions(smallest_pct=pct), SearchOptions(expected_pct=pct)):
+        told = options.belief(Belief())
+        assert told.least_step(noise) <= Belief().least_step(noise)
+        assert told.least_step(noise) <= (options.smallest_log or 0.0) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("told", [{"smallest_pct": 6.5}, {"expected_pct": 15.0}])
+def test_a_step_just_above_what_matters_is_not_said_to_be_larger(
+    told: dict[str, float], seed: int
+) -> None:
+    options = SearchOptions(**told)  # type: ignore[arg-type]
+    certainty = Certainty(smallest=options.smallest_log, expected=options.expected_log)
+    search = Bayes(belief=options.belief(Belief()), certainty=certainty)
+    boundary, _ = answer(search, stepped((20, math.log(1.076))), 0.02, seed=seed)
+    if boundary.found:
+        assert boundary.effect_interval is not None
+        assert boundary.effect_interval[0] <= 1.076 <= boundary.effect_interval[1]
 
 
 def test_what_was_expected_and_does_not_reproduce_ends_early() -> None:

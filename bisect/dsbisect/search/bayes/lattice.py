@@ -71,7 +71,7 @@ def step_priors(grid: Lattice, noise: float, belief: Belief) -> Floats:
     half = grid.width / 2
     below, above = np.log(np.maximum(differences - half, TINY)), np.log(differences + half)
     # a step far below the noise could be told from none by hundreds of runs only
-    least = max(belief.least_log, belief.least_in_noise * noise)
+    least = belief.least_step(noise)
     lows = [max(least, belief.least_in_scatter * size) for size, _ in belief.scatters]
     shares = np.stack(
         [_log_uniform(below, above, low, max(belief.most_log, 2 * low)) for low in lows]
