@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchmarks.search import clairvoyant, oracle, peers_halving, peers_pinpoint, peers_votes
 from benchmarks.search.driver import drive, line_of
@@ -20,6 +20,8 @@ from dsbisect.search_options import SearchOptions
 # One setting for all cells. A build costs less than three runs: a neighbour's build is mostly
 # there (docs/builds.md), and a run is what `--duration` makes it.
 COSTS = Costs(run_s=15.0, start_s=0.0, prepare_s=40.0)
+
+DUET_COSTS = replace(COSTS, run_s=COSTS.run_s / 2, paired=True)
 
 OURS = "dsbisect"
 OURS_SCATTER = "dsbisect --scatter"  # told by how much builds differ
@@ -48,7 +50,8 @@ def _ours(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     prior = {}
     if world.prior is not None:
         prior = dict(zip(line_of(world.n), world.prior.tolist(), strict=True))
-    return drive(Bayes(costs=COSTS, prior=prior), machine, watch.step_s)
+    costs = DUET_COSTS if world.kind.duets else COSTS
+    return drive(Bayes(costs=costs, prior=prior), machine, watch.step_s)
 
 
 def _ours_scatter(world: World, machine: Machine, watch: Stopwatch) -> Finding:

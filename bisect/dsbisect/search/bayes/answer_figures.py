@@ -62,16 +62,16 @@ def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> 
 def visible_pct(beliefs: Beliefs, certainty: Certainty) -> float:
     """The size that a step which was missed does not exceed, with the level of certainty; in %.
 
-    Never less than is looked for, nor than what the ends differ by.
+    Never less than is looked for, than what the ends differ by, or than the speeds taken out.
     """
     found = effects(beliefs.posterior)
     order = np.argsort(np.abs(found.sizes))
     at = int(np.searchsorted(np.cumsum(found.posterior[order]), certainty.level))
     missed = float(np.abs(found.sizes[order[min(at, len(order) - 1)]]))
     missed += beliefs.posterior.grid.width / 2
-    return 100 * math.expm1(
-        max(missed, beliefs.least(certainty), abs(ends_apart(beliefs.posterior)))
-    )
+    posterior = beliefs.posterior
+    least = max(beliefs.least(certainty), abs(ends_apart(posterior)), posterior.seen.taken)
+    return 100 * math.expm1(max(missed, least))
 
 
 def ends_apart(found: Posterior) -> float:

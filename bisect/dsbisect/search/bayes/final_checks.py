@@ -12,7 +12,7 @@ import numpy as np
 from dsbisect.search.bayes.answer_figures import builds_differ, strays, witnessed
 from dsbisect.search.bayes.belief import Beliefs, Certainty
 from dsbisect.search.bayes.effect_size import effects
-from dsbisect.search.bayes.next_run import most_builds
+from dsbisect.search.bayes.next_run import most_builds, shared
 from dsbisect.search.bayes.ramp_range import ramp_range
 
 SMALL = math.log(1.25)  # steps that several builds may differ by
@@ -67,7 +67,7 @@ def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
         for name in free:
             if not _runs(beliefs, name):
                 why = f"does {name} lie on the plateau next to the step?"
-                yield Check(names=(name,), why=why)
+                yield Check(names=_in_company(beliefs, name), why=why)
 
 
 def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
@@ -100,12 +100,16 @@ def _ramp(beliefs: Beliefs) -> Iterator[Check]:
         middle = middles[max(wide, key=lambda at: seen.positions[at + 1] - seen.positions[at])]
         assert middle is not None  # noqa: S101 - chosen so
         name = beliefs.line.names[middle.position]
-        yield Check(names=(name,), why=f"does the ramp begin or end before {name}?")
+        yield Check(
+            names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
+        )
         return
     near = {at for gap in gaps for at in (gap, gap + 1) if seen.counts[at] < MOST_RUNS}
     if near:
         name = beliefs.line.names[seen.positions[min(near, key=lambda at: seen.counts[at])]]
-        yield Check(names=(name,), why=f"does the ramp begin or end before {name}?")
+        yield Check(
+            names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
+        )
 
 
 def _odd_builds(beliefs: Beliefs) -> Iterator[Check]:
@@ -144,6 +148,13 @@ def _survey(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
         if name not in beliefs.failed and _runs(beliefs, name) < certainty.least_runs:
             names = (name, first) if name != first else (name, line.names[beliefs.high])
             yield Check(names=names, why=f"survey {name}: what does it cost?")
+
+
+def _in_company(beliefs: Beliefs, name: str) -> tuple[str, ...]:
+    """With an end where a run alone says little: the machine's speed changes."""
+    ends = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
+    other = next(end for end in ends if end != name)
+    return (name, other) if shared(beliefs) else (name,)
 
 
 def _pair(beliefs: Beliefs) -> tuple[str, str]:
