@@ -64,7 +64,8 @@ def test_what_lies_below_a_size_is_what_the_sizes_of_the_steps_say(least):
     found = posterior(known, belief=Belief(two=0.0))
     sizes = effects(found)
     small = sizes.posterior[np.abs(sizes.sizes) < least].sum() * found.one.sum()
-    assert found.below(least) == pytest.approx(small)
+    # cells that lie on both sides of it count in part
+    assert found.below(least) == pytest.approx(small, abs=0.03)
     # with a second step both must be small; of steps of any size it is all of them
     both = posterior(known)
     assert both.below(least) <= both.one.sum() + both.two.sum()

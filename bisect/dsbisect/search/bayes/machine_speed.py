@@ -44,7 +44,7 @@ class _Motion:
     """How the speed changes; variances are in those of the noise."""
 
     pace: float = 0.0  # from turn to turn
-    jump: float = 0.0  # from session to session, besides
+    jump: float = 0.0  # from session to session, more than that
     drift: float = 0.0  # over all turns
 
 

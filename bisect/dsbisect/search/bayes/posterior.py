@@ -131,8 +131,7 @@ class Posterior:
 
     def below(self, least: float) -> float:
         """The chance of one step or two, each smaller than that (a log)."""
-        levels = self.grid.levels
-        small = self.steps * (np.abs(np.subtract.outer(levels, levels)) < least)
+        small = self.steps * self.grid.shares_below(least)
         chain = replace(
             self.chain,
             arrive=led(self.chain.before * self.grid.cells, small, self.kinds),
