@@ -16,6 +16,7 @@ from benchmarks.search.world_scenarios import MACHINES, WORLD_GROUPS
 
 HELD = frozenset({OURS, OURS_SMALLEST, OURS_EXPECTED})
 LEVEL = 0.95
+NONE = 0.97  # of the answers "no difference"
 MOST_UNDECIDED = 0.2
 OVER_LIMIT = {OURS: 1.25, OURS_SCATTER: 1.15}  # times the runs of the clairvoyant
 OVER_BETTER = 1.44  # 5 % and 8 % in turns tell so much less than 5 % alone
@@ -44,12 +45,14 @@ def _true(cell: Cell, method: str, plays: Sequence[Play]) -> Iterator[Target]:
     claims = {
         "suspects hold it": [each.covers for each in plays],
         "the effect's interval holds it": [each.effect_holds for each in plays],
+        "no difference, or none above the figure": [each.none_holds for each in plays],
     }
     for claim, each in claims.items():
         held = coverage(each)
         if held is not None:
             count, share, error = held
-            yield at_least(f"{where}: {claim} ({count} answers)", share, error, LEVEL)
+            level = NONE if claim.startswith("no ") else LEVEL
+            yield at_least(f"{where}: {claim} ({count} answers)", share, error, level)
 
 
 def _near_limit(cell: Cell, method: str, plays: Sequence[Play], limit: Sequence[Play]) -> Target:
