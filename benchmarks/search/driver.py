@@ -61,7 +61,12 @@ def read(boundary: Boundary) -> Finding:
         suspects=suspects,
         effect=_effect(boundary),
         confidence=boundary.confidence,
+        visible=_log_of(boundary.smallest_visible_pct),
     )
+
+
+def _log_of(pct: float | None) -> float | None:
+    return None if pct is None else math.log1p(pct / 100)
 
 
 def _said(boundary: Boundary) -> Said:

@@ -71,6 +71,14 @@ def effect_holds(world: World, finding: Finding) -> bool | None:
     return any(low <= world.jump(step) <= high for step in named)
 
 
+def none_holds(world: World, finding: Finding) -> bool | None:
+    """Whether "no difference" is true, or hides no larger step than it says; None if not said."""
+    if finding.said not in NOTHING_NAMED:
+        return None
+    whole = abs(float(world.levels[-1] - world.levels[0]))
+    return right(world, finding) or whole <= (finding.visible or 0.0)
+
+
 def _spans(world: World, finding: Finding) -> bool:
     """One candidate is never a ramp."""
     told = _told(finding)

@@ -50,6 +50,9 @@ class Kind:
     rate_wanders: bool = False  # by 15 % to both sides, and the cost does not
     scatter_pct: float = 0.0  # by which each build is faster or slower, whatever its source
     second_machine: bool = False  # turns alternate between two machines
+    sessions: bool = False  # every 30 runs a new day, on which all is up to 6 % faster or slower
+    drifts: bool = False  # the machine's speed, by 0.1 % with each run
+    duets: bool = False  # two run at once on a machine whose speed wanders by 3 % a turn
     gaps: bool = False  # stretches that cannot be built
     hint: Hint = Hint.NOTHING
 
@@ -76,6 +79,9 @@ def _words(kind: Kind) -> Iterator[str]:
         "rate wanders 15 %": kind.rate_wanders,
         f"builds differ by {kind.scatter_pct:g} %": kind.scatter_pct > 0,
         "two machines": kind.second_machine,
+        "a new day every 30 runs": kind.sessions,
+        "drifts 0.1 % a run": kind.drifts,
+        "duets, 3 % a turn": kind.duets,
         "unbuildable stretches": kind.gaps,
         f"prior {kind.hint}": kind.hint is not Hint.NOTHING,
     }

@@ -19,7 +19,10 @@ SLOW_SHARE, SLOW_BY = 0.1, 3.0  # bimodal: so many runs are slower by so many si
 MODE_SHARE, MODE_BY = 0.3, math.log(1.25)  # slow runs: so many by so much, whatever the noise
 SECOND = MachineId(id="made up, faster")
 SECOND_SPEED, SECOND_CV = math.log(1.7), 0.08
-COSTS, RATES = 1, 2  # streams of chance of one seed; the world has others
+DAY_RUNS, DAY = 30, 0.06
+DRIFT = 0.001  # each run
+TURN_WALK = 0.03
+COSTS, RATES, SPEEDS = 1, 2, 4  # streams of chance of one seed; the world has others
 
 
 class Spent(Exception):  # noqa: N818 - no error: the search had its chance
@@ -61,13 +64,14 @@ class Machine:
             return None
         self.runs += 1
         second = world.kind.second_machine and turn % 2 == 1
-        shared = world.built(at) + self._speed() + self._slow(at) - SECOND_SPEED * second
+        shared = world.built(at) + self._speed(turn) + self._slow(at) - SECOND_SPEED * second
         sigma = SECOND_CV if second else world.sigma
         noise = sigma * unit_noise(self._chance(COSTS, at), world.kind.noise)
         return SimulatedRun(
             cost=shared + noise,
             rate=self._rate_noise(at) - shared,
             machine=SECOND if second else MACHINE,
+            session=self._day if world.kind.sessions else 0,
         )
 
     def _chance(self, stream: int, at: int) -> Generator:
@@ -81,8 +85,25 @@ class Machine:
             return 0.0
         return MODE_BY * (self._chance(COSTS, at).random() < MODE_SHARE)
 
-    def _speed(self) -> float:
-        return self._wave() if self.world.kind.wanders else 0.0
+    def _speed(self, turn: int) -> float:
+        kind = self.world.kind
+        speed = self._wave() if kind.wanders else 0.0
+        if kind.sessions:
+            speed += DAY * float(np.random.default_rng([*self._seeds, self._day]).uniform(-1, 1))
+        if kind.drifts:
+            speed += DRIFT * self.runs
+        if kind.duets:
+            steps = np.random.default_rng(self._seeds).normal(size=turn + 1)
+            speed += TURN_WALK * float(steps.sum())
+        return speed
+
+    @property
+    def _seeds(self) -> tuple[int, int]:
+        return self.world.seed, SPEEDS
+
+    @property
+    def _day(self) -> int:
+        return (self.runs - 1) // DAY_RUNS
 
     def _rate_noise(self, at: int) -> float:
         kind = self.world.kind

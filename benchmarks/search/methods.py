@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchmarks.search import clairvoyant, oracle, peers_halving, peers_pinpoint, peers_votes
 from benchmarks.search.driver import drive, line_of
@@ -21,9 +21,13 @@ from dsbisect.search_options import SearchOptions
 # there (docs/builds.md), and a run is what `--duration` makes it.
 COSTS = Costs(run_s=15.0, start_s=0.0, prepare_s=40.0)
 
+DUET_COSTS = replace(COSTS, run_s=COSTS.run_s / 2, paired=True)
+
 OURS = "dsbisect"
 OURS_SCATTER = "dsbisect --scatter"  # told by how much builds differ
 OURS_ALL = "dsbisect --all"  # goes on after the first step
+OURS_SMALLEST = "dsbisect --smallest 5"
+OURS_EXPECTED = "dsbisect --expected 15"
 OURS_TOLD = "dsbisect, told noise and d"
 PLAIN, FIXED, ASV = "plain bisection", "fixed k", "asv find"
 PINPOINT, PINPOINT_TOLD = "Pinpoint", "Pinpoint, told d"
@@ -46,12 +50,19 @@ def _ours(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     prior = {}
     if world.prior is not None:
         prior = dict(zip(line_of(world.n), world.prior.tolist(), strict=True))
-    return drive(Bayes(costs=COSTS, prior=prior), machine, watch.step_s)
+    costs = DUET_COSTS if world.kind.duets else COSTS
+    return drive(Bayes(costs=costs, prior=prior), machine, watch.step_s)
 
 
 def _ours_scatter(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     belief = SearchOptions(scatter_pct=world.kind.scatter_pct).belief(Belief())
     return drive(Bayes(costs=COSTS, belief=belief), machine, watch.step_s)
+
+
+def _with(options: SearchOptions) -> Method:
+    certainty = Certainty(smallest=options.smallest_log, expected=options.expected_log)
+    search = Bayes(costs=COSTS, belief=options.belief(Belief()), certainty=certainty)
+    return lambda _, machine, watch: drive(search, machine, watch.step_s)
 
 
 def _ours_all(_: World, machine: Machine, watch: Stopwatch) -> Finding:
@@ -82,6 +93,8 @@ METHODS: dict[str, Method] = {
     OURS: _ours,
     OURS_SCATTER: _ours_scatter,
     OURS_ALL: _ours_all,
+    OURS_SMALLEST: _with(SearchOptions(smallest_pct=5.0)),
+    OURS_EXPECTED: _with(SearchOptions(expected_pct=15.0)),
     OURS_TOLD: _ours_told,
     PLAIN: _untimed(peers_halving.plain),
     FIXED: _untimed(peers_halving.fixed),

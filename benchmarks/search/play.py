@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.search.findings import Finding, Said
-from benchmarks.search.judgement import covers, effect_holds, fair, names_every, names_one, right
+from benchmarks.search.judgement import (
+    covers,
+    effect_holds,
+    fair,
+    names_every,
+    names_one,
+    none_holds,
+    right,
+)
 from benchmarks.search.kinds import Kind
 from benchmarks.search.machine import MOST_RUNS, Machine, Spent
 from benchmarks.search.methods import METHODS, Stopwatch
@@ -24,6 +32,7 @@ class Play:
     every: bool  # all of them are
     covers: bool | None  # the step is among the suspects
     effect_holds: bool | None  # its size is in the interval
+    none_holds: bool | None  # "no difference" is true, or what it hides is as small as it says
     named: int  # so many candidates
     also: int
     confidence: float | None
@@ -54,6 +63,7 @@ def play(method: str, kind: Kind, seed: int, most_runs: int = MOST_RUNS) -> Play
         every=names_every(world, finding),
         covers=covers(world, finding),
         effect_holds=effect_holds(world, finding),
+        none_holds=none_holds(world, finding),
         named=len(finding.named),
         also=len(finding.also),
         confidence=finding.confidence,

@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from benchmarks.search.cell import FEWER_RUNS, Cell
 from benchmarks.search.kinds import Kind, Truth
-from benchmarks.search.methods import CLAIRVOYANT, FIXED, OURS, OURS_SCATTER, PINPOINT
+from benchmarks.search.methods import (
+    CLAIRVOYANT,
+    FIXED,
+    OURS,
+    OURS_EXPECTED,
+    OURS_SCATTER,
+    OURS_SMALLEST,
+    PINPOINT,
+)
 
 STRAYS = "Builds that differ by 1 %, n = 128"
 RATES = "A noisy rate, n = 128"
@@ -17,8 +25,12 @@ RAMPS = "A ramp, n = 128"
 BACKS = "There and back, n = 128"
 SMALL = "Small steps, n = 128"
 MACHINES = "Two machines, n = 128"
+SPEEDS = "A machine whose speed changes, n = 128"
+OPTIONS = "Told what matters, n = 128"
 
-WORLD_GROUPS = frozenset({STRAYS, RATES, BUILDS, MODES, RAMPS, BACKS, SMALL, MACHINES})
+WORLD_GROUPS = frozenset(
+    {STRAYS, RATES, BUILDS, MODES, RAMPS, BACKS, SMALL, MACHINES, OPTIONS, SPEEDS}
+)
 
 STEADY = (5.0, 5.0)
 PEERS = (OURS, FIXED, PINPOINT)
@@ -26,6 +38,12 @@ MACHINE_STEP = Kind(step_pct=10.0, cv_pct=STEADY)  # on the better machine alone
 TWO_MACHINES = replace(MACHINE_STEP, second_machine=True)
 MODES_STEP = Kind(step_pct=15.0, cv_pct=(3.0, 5.0), slow_runs=True)
 SMALL_STEPS = tuple(Kind(step_pct=pct, cv_pct=(1.0, 1.0)) for pct in (3.0, 4.0))
+MOVING = (
+    Kind(step_pct=4.0, cv_pct=(2.0, 2.0), sessions=True),
+    Kind(step_pct=4.0, cv_pct=(2.0, 2.0), drifts=True),
+    Kind(step_pct=4.0, cv_pct=(2.0, 2.0), duets=True),
+)
+TOLD_STEP = Kind(step_pct=7.6, cv_pct=(3.0, 3.0))
 NEAR_LIMIT = tuple(Kind(d=d, scatter_pct=1.0) for d in (1.0, 2.0, 4.0))
 
 
@@ -42,6 +60,9 @@ def world_cells() -> tuple[Cell, ...]:
         *_cells(SMALL, [without_step(SMALL_STEPS[0])], PEERS, 0.5),
         *_cells(MACHINES, [MACHINE_STEP, TWO_MACHINES], (OURS,)),
         *_cells(MACHINES, [without_step(TWO_MACHINES)], (OURS,), 0.5),
+        *_cells(SPEEDS, MOVING, (OURS,)),
+        *_cells(SPEEDS, [without_step(kind) for kind in MOVING], (OURS,)),
+        *_cells(OPTIONS, [TOLD_STEP, without_step(TOLD_STEP)], (OURS_SMALLEST, OURS_EXPECTED)),
     )
 
 

@@ -83,7 +83,7 @@ class SearchOptions:
                 real=max(Certainty.real, self.level),
                 witness_runs=WITNESS_RUNS,
                 smallest=self.smallest_log,
-                expected=_log(self.expected_pct),
+                expected=self.expected_log,
                 inside=self.inside,
                 every=self.every,
             ),
@@ -107,13 +107,16 @@ class SearchOptions:
     @property
     def smallest_log(self) -> float | None:
         """Of an expected difference half is enough."""
-        expected = _log(self.expected_pct)
+        expected = self.expected_log
         return _log(self.smallest_pct) or (None if expected is None else expected / 2)
 
+    @property
+    def expected_log(self) -> float | None:
+        return _log(self.expected_pct)
+
     def belief(self, belief: Belief) -> Belief:
-        smallest = self.smallest_log
-        if smallest is not None:
-            belief = replace(belief, smallest_effect=math.exp(smallest), least_in_noise=0.0)
+        if self.smallest_log is not None:
+            belief = replace(belief, asked_effect=math.exp(self.smallest_log))
         if self.expected_pct is not None:
             belief = replace(belief, expected_effect=1 + self.expected_pct / 100)
         if self.every:  # who asks for all steps knows of more than one

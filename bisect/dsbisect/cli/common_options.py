@@ -92,7 +92,7 @@ Inside = Annotated[
         "--inside", metavar="K", help='Measure K places inside before saying "no difference".'
     ),
 ]
-EveryStep = Annotated[bool, typer.Option("--all", help="Go on for a second step when one is sure.")]
+EveryStep = Annotated[bool, typer.Option("--all", help="Go on for a second step, two in all.")]
 EventLines = Annotated[
     bool,
     typer.Option("--events", help="Print progress as JSON lines on standard error."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import numpy as np
@@ -15,6 +16,7 @@ from dsharness.model import Boundary, Machine, Measurement, Sample
 
 WORKLOAD = "rehearsed"
 MACHINE = Machine(id="made up")
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,7 @@ class SimulatedRun:
     cost: float
     rate: float
     machine: Machine = MACHINE
+    session: int = 0  # a day
 
 
 # Of a candidate in a turn; None: it cannot be built.
@@ -116,7 +119,7 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         settings_id="default",
         workload_id=WORKLOAD,
         image_key="",
-        started_at=f"{number:06}",
+        started_at=(START + timedelta(days=run.session, seconds=number)).isoformat(),
         duration_s=1.0,
         operations=1,
         metrics={"cost": _measured(run.cost), "rate": _measured(run.rate)},

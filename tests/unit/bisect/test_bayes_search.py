@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import World, with_metric
+from worlds import World, sample_of, with_metric
 
 from dsbisect.search.bayes.answer import second_step
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty, Lines, believe
+from dsbisect.search.bayes.next_run import canary_due
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Answer, History, Question
 from dsbisect.search.search_record import choice_of, record_of, search_of
@@ -259,3 +261,34 @@ def test_the_neighbours_get_as_many_runs_as_the_figures_need():
     for name in (boundary.before, boundary.after):
         assert sum(sample.candidate_id == name for sample in one.taken) >= 3
     assert one.asked[-1].why.startswith("confirm")
+
+
+@settings(max_examples=10, deadline=None)
+@given(step=st.integers(1, 23), seed=st.integers(0, 99), noise=st.sampled_from([0.1, 0.3]))
+def test_each_pair_is_measured_as_often_in_both_orders(step, seed, noise):
+    one = world(step, seed=seed, noise=noise, effect=1.5)
+    one.search(Bayes(costs=Costs(paired=True), budget=Budget(runs=80)))
+    orders = Counter(each.candidates for each in one.asked if len(each.candidates) == 2)
+    assert all(abs(count - orders[pair[::-1]]) <= 1 for pair, count in orders.items())
+
+
+def test_both_ends_are_measured_again_in_a_new_session():
+    line = Lines().of(tuple(NAMES))
+    days = {"c00": (1, 1, 2), "c11": (1, 2), "c12": (1, 2), "c23": (1, 1)}
+    samples = {
+        name: tuple(
+            sample_of(name, 1.0, day * 10 + at, started_at=f"2026-01-0{day}T00:00:{at:02}+00:00")
+            for at, day in enumerate(each)
+        )
+        for name, each in days.items()
+    }
+    question = Question(series_id="s", line=line.names, workload_id="w", settings_id="default")
+    found = believe(question, History(samples=samples), line, Bayes().belief, {})
+    assert found is not None
+    assert found.posterior.seen.sessions.tolist() == [0] * 6 + [1] * 3
+    assert canary_due(found)
+    again = (sample_of("c23", 1.0, 30, started_at="2026-01-02T00:01:00+00:00"),)
+    samples = {**samples, "c23": samples["c23"] + again}
+    found = believe(question, History(samples=samples), line, Bayes().belief, {})
+    assert found is not None
+    assert not canary_due(found)

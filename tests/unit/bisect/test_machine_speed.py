@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsbisect.search.bayes.evidence import Evidence
-from dsbisect.search.bayes.machine_speed import without_speed
+from dsbisect.search.bayes.machine_speed import _fit, _Motion, _runs, without_speed
 from dsharness.measure.metrics import COST
 
 NOISE = 0.05
@@ -26,6 +28,7 @@ def seen(runs: int, levels: tuple[float, ...], wander: float, seed: int = 3) -> 
         owner=owner,
         values=values,
         turns=np.arange(runs),
+        sessions=np.zeros(runs, dtype=np.int64),
         scales=np.ones(runs),
         burden=np.zeros(runs),
         machines=np.zeros(runs, dtype=np.int64),
@@ -84,3 +87,83 @@ def test_one_wild_run_is_not_the_machine_s_speed() -> None:
     found = without_speed(replace(one, values=wild))
     others = np.delete(np.arange(60), 31)
     assert np.allclose(found.values[others], wild[others], atol=3 * NOISE)
+
+
+def spread(one: Evidence, levels: tuple[float, ...]) -> float:
+    """Of the levels that are found, around the true ones and what they have in common."""
+    return float(np.std(without_speed(one).middles - np.array(levels)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_two_of_a_turn_have_the_same_speed(seed: int) -> None:
+    """However much it differs from turn to turn: by ten times the noise."""
+    levels, chance = (0.0, 0.03), np.random.default_rng(seed)
+    turns = np.arange(80) // 2
+    speed = 0.5 * chance.normal(size=40)[turns]
+    values = np.array(levels)[np.arange(80) % 2] + speed + NOISE * chance.normal(size=80)
+    pairs = replace(seen(80, levels, 0.0), values=values, turns=turns)
+    assert spread(pairs, levels) < 3 * NOISE / np.sqrt(80)
+    assert without_speed(pairs).taken == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_all_runs_of_a_session_share_is_taken_out(seed: int) -> None:
+    levels, chance = (0.0, 0.0, 0.1), np.random.default_rng(seed)
+    sessions = np.arange(60) // 12
+    one = seen(60, levels, 0.0, seed)
+    moved = replace(one, values=one.values + 0.4 * chance.normal(size=5)[sessions])
+    told = replace(moved, sessions=sessions)
+    assert spread(told, levels) < 2 * NOISE / np.sqrt(20)
+    assert without_speed(told).taken > 0.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_steady_drift_is_taken_out_although_one_candidate_came_late(seed: int) -> None:
+    levels = (0.0, 0.1)
+    one = seen(60, levels, 0.0, seed)
+    # the second one is measured in the last third only, and in every other run
+    owner = np.where((np.arange(60) >= 40) & (np.arange(60) % 2 == 1), 1, 0)
+    values = one.values - np.array(levels)[one.owner] + np.array(levels)[owner]
+    drifted = replace(one, owner=owner, values=values + 0.01 * np.arange(60))
+    found = without_speed(drifted)
+    assert abs(float(np.diff(found.middles)[0]) - 0.1) < 3 * NOISE * np.sqrt(1 / 10 + 1 / 40)
+    # on a drift of 0.6 the raw runs of the two lie much further apart
+    assert abs(float(np.diff(drifted.middles)[0]) - 0.1) > 0.15
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    pace=st.sampled_from([0.0, 0.1, 30.0]),
+    jump=st.sampled_from([0.0, 10.0]),
+    drift=st.sampled_from([0.0, 100.0]),
+    seed=st.integers(0, 99),
+)
+def test_least_squares_are_what_they_are_the_slow_way(
+    pace: float, jump: float, drift: float, seed: int
+) -> None:
+    """With the whole covariance of all runs, for two machines, turns of two and sessions."""
+    chance, count = np.random.default_rng(seed), 24
+    one = seen(count, (0.0, 0.1, 0.2), 0.2, seed)
+    turns, sessions = np.arange(count) // 2, np.arange(count) // 8
+    told = replace(one, turns=turns, sessions=sessions, machines=chance.integers(0, 2, 12)[turns])
+    runs = _runs(told, np.argsort(told.machines, kind="stable"))
+    found = _fit(runs, _Motion(pace=pace, jump=jump, drift=drift))
+    steps = (max(pace, 1e-6 if jump else 0.0) + jump * runs.jumps) * np.ones(len(runs.begins))
+    reach = np.cumsum(runs.begins)
+    lead = (reach[:, None] == reach[None, :]) & np.tri(len(steps), dtype=bool)
+    walk = (lead * steps) @ lead.T
+    line = np.linspace(-1, 1, len(steps))
+    speed = walk + drift * np.outer(line, line)
+    whole = np.eye(count) + speed[np.ix_(runs.turns, runs.turns)]
+    inverse = np.linalg.inv(whole)
+    worth = runs.own.T @ inverse @ runs.own
+    levels = np.linalg.solve(worth, runs.own.T @ inverse @ runs.values)
+    rest = runs.values - runs.own @ levels
+    square = rest @ inverse @ rest
+    surprise = np.linalg.slogdet(whole)[1] + np.linalg.slogdet(worth)[1]
+    surprise += (count - 3) * np.log(square)
+    assert found.levels == pytest.approx(levels, abs=1e-6)
+    assert found.worth == pytest.approx(worth, rel=1e-4, abs=1e-6)
+    assert found.surprise == pytest.approx(surprise / 2, rel=1e-5, abs=1e-5)
+    assert found.noise == pytest.approx(np.sqrt(square / (count - 3)), rel=1e-5)
+    assert found.speed == pytest.approx((np.eye(count) - inverse) @ rest, abs=1e-5)

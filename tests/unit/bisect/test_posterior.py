@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import sample_of, with_metric
 
+from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.evidence import evidence, witness
 from dsbisect.search.bayes.posterior import Posterior, weigh
 from dsbisect.search.bayes.prior import Belief
@@ -29,11 +30,13 @@ def history(costs: dict[int, float], runs: int, seed: int = 0, factor: float = 1
     return History(samples=samples)
 
 
-def posterior(known: History, prior: dict[str, float] | None = None) -> Posterior:
+def posterior(
+    known: History, prior: dict[str, float] | None = None, belief: Belief | None = None
+) -> Posterior:
     line = track(NAMES, prior or {})
     seen = evidence(COST, known, line, 0, len(NAMES) - 1)
     assert seen is not None
-    return weigh(seen, line, Belief())
+    return weigh(seen, line, belief or Belief())
 
 
 def total(found: Posterior) -> float:
@@ -53,6 +56,20 @@ def test_mass_goes_to_the_gap_with_the_step(costs, gap):
     assert found.one[gap] + found.two[gap, gap] > 0.9
     assert found.none < 0.01
     assert found.ends(gap) == (sorted(costs)[gap], sorted(costs)[gap + 1])
+
+
+@pytest.mark.parametrize("least", [0.03, 0.1, 0.4])
+def test_what_lies_below_a_size_is_what_the_sizes_of_the_steps_say(least):
+    known = history({0: 1.0, 20: 1.0, 40: 1.1, 63: 1.1}, 5)
+    found = posterior(known, belief=Belief(two=0.0))
+    sizes = effects(found)
+    small = sizes.posterior[np.abs(sizes.sizes) < least].sum() * found.one.sum()
+    # cells that lie on both sides of it count in part
+    assert found.below(least) == pytest.approx(small, abs=0.03)
+    # with a second step both must be small; of steps of any size it is all of them
+    both = posterior(known)
+    assert both.below(least) <= both.one.sum() + both.two.sum()
+    assert both.below(99.0) == pytest.approx(both.one.sum() + both.two.sum())
 
 
 def test_no_step_and_much_data_is_none():

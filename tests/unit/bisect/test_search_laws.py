@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dsbisect.search.bayes.bayes_search import Bayes
+from dsbisect.search.bayes.bayes_search import OTHERS, Bayes
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief
+from dsbisect.search.bayes.step_cost import Budget
 from dsbisect.search.simulation import SimulatedRun, walk
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import UsageError
@@ -38,7 +42,7 @@ def answer(
         rate = -level - rate_noise * float(chance.normal()) if rate_noise else -cost
         return SimulatedRun(cost=cost, rate=rate)
 
-    boundary, samples = walk(search, LINE, run)
+    boundary, samples = walk(search, LINE[: len(levels)], run)
     return boundary, sum(len(group) for group in samples.values())
 
 
@@ -54,9 +58,13 @@ def test_what_builds_differ_by_is_no_culprit(seed: int) -> None:
     own = 0.03 * np.random.default_rng(seed).normal(size=len(LINE))
     boundary, _ = answer(Bayes(), own, 0.01, seed=seed)
     assert not boundary.found, boundary.summary
-    if boundary.direction == "none":
-        assert boundary.shape == "builds"
-        assert "builds of one source differ by themselves" in boundary.summary
+    if boundary.shape == "builds":
+        told = re.search(r"the ends differ by ([\d.]+) %, within what builds", boundary.summary)
+        assert told is not None
+        assert boundary.smallest_visible_pct is not None
+        assert float(told[1]) <= boundary.smallest_visible_pct + 0.1
+        builds = {verdict.candidate for verdict in boundary.verdicts}
+        assert {"c0", "c1", "c30", "c31"} <= builds
 
 
 def test_a_large_step_is_named_although_builds_differ() -> None:
@@ -96,9 +104,36 @@ def test_a_change_that_was_taken_back_is_not_denied() -> None:
 
 def test_a_difference_that_does_not_matter_is_not_looked_for() -> None:
     options = SearchOptions(smallest_pct=20)
-    belief = replace(Belief(), smallest_effect=1.2, least_in_noise=0.0)
-    search = Bayes(belief=belief, certainty=Certainty(smallest=options.smallest_log))
-    assert answer(search, stepped((20, 0.02)), 0.01)[0].direction == "none"
+    certainty = Certainty(smallest=options.smallest_log)
+    search = Bayes(belief=options.belief(Belief()), certainty=certainty)
+    boundary, runs = answer(search, stepped((20, 0.02)), 0.01)
+    assert boundary.direction == "none"
+    assert boundary.smallest_visible_pct is not None
+    assert 20 <= boundary.smallest_visible_pct < 30
+    assert runs < 12
+
+
+@settings(max_examples=50, deadline=None)
+@given(pct=st.floats(0.1, 100), noise=st.floats(0.005, 0.3))
+def test_what_matters_to_you_cuts_nothing_off_the_prior(pct: float, noise: float) -> None:
+    for options in (SearchOptions(smallest_pct=pct), SearchOptions(expected_pct=pct)):
+        told = options.belief(Belief())
+        assert told.least_step(noise) <= Belief().least_step(noise)
+        assert told.least_step(noise) <= (options.smallest_log or 0.0) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("told", [{"smallest_pct": 6.5}, {"expected_pct": 15.0}])
+def test_a_step_just_above_what_matters_is_not_said_to_be_larger(
+    told: dict[str, float], seed: int
+) -> None:
+    options = SearchOptions(**told)  # type: ignore[arg-type]
+    certainty = Certainty(smallest=options.smallest_log, expected=options.expected_log)
+    search = Bayes(belief=options.belief(Belief()), certainty=certainty)
+    boundary, _ = answer(search, stepped((20, math.log(1.076))), 0.02, seed=seed)
+    if boundary.found:
+        assert boundary.effect_interval is not None
+        assert boundary.effect_interval[0] <= 1.076 <= boundary.effect_interval[1]
 
 
 def test_what_was_expected_and_does_not_reproduce_ends_early() -> None:
@@ -133,3 +168,60 @@ def test_a_witness_that_knows_nothing_gets_a_few_more_runs_and_no_veto(noise: fl
     boundary, runs = answer(asked, levels, 0.03, rate_noise=noise)
     assert (boundary.after, boundary.witness) in {("c13", "cannot tell"), ("c13", "agrees")}
     assert runs <= answer(Bayes(), levels, 0.03, rate_noise=noise)[1] + 2 * 4
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    length=st.integers(2, 32),
+    scatter=st.sampled_from([0.0, 0.01, 0.03]),
+    runs=st.integers(4, 60),
+    size=st.sampled_from([0.0, 0.0, 0.03]),
+    seed=st.integers(0, 99),
+)
+def test_no_difference_is_said_with_97_per_cent_or_not_at_all(
+    length: int, scatter: float, runs: int, size: float, seed: int
+) -> None:
+    chance = np.random.default_rng(seed)
+    levels = scatter * chance.normal(size=length) + size * (np.arange(length) >= length // 2)
+    search = Bayes(budget=Budget(runs=runs))
+    boundary, _ = answer(search, levels, 0.02, seed=seed)
+    if boundary.direction == "none":
+        assert boundary.confidence is not None
+        assert boundary.confidence >= Certainty.none
+        told = re.search(r"could have seen: (\d+) %", boundary.summary)
+        assert told is not None
+        assert boundary.smallest_visible_pct is not None
+        assert int(told[1]) >= boundary.smallest_visible_pct > 100 * Certainty.visible * 0.02 * 0.5
+
+
+def test_what_is_not_certain_enough_says_what_it_would_take() -> None:
+    """Two rows whose builds differ: no run of the same two would tell more."""
+    rows = Belief(smallest_effect=1.25, scatters=((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)))
+    boundary, _ = answer(Bayes(belief=rows), np.array([0.0, 0.16]), 0.01)
+    assert boundary.direction == "unknown"
+    assert boundary.summary.startswith("undecided")
+    assert OTHERS in boundary.summary
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_step_that_is_missed_is_not_larger_than_what_could_have_been_seen(seed: int) -> None:
+    """Behind the first build alone: it looks like a build that differs by itself."""
+    boundary, _ = answer(Bayes(), stepped((1, 0.06)), 0.02, seed=seed)
+    if boundary.direction == "none":
+        assert boundary.smallest_visible_pct is not None
+        assert boundary.smallest_visible_pct >= 100 * math.expm1(0.06)
+
+
+def test_a_single_run_that_strays_is_taken_again_before_no_difference_is_said() -> None:
+    search, wild = Bayes(), {"c15": 0.1}
+
+    def run(name: str, _: int) -> SimulatedRun:
+        cost = wild.pop(name, 0.0) + 0.01 * float(chance.normal())
+        return SimulatedRun(cost=cost, rate=-cost)
+
+    for seed in range(4):
+        chance = np.random.default_rng(seed)
+        wild = {"c15": 0.1}
+        boundary, samples = walk(search, LINE, run)
+        assert boundary.direction == "none"
+        assert len(samples["c15"]) > 1

@@ -201,7 +201,7 @@ def test_proving_costs_more_than_finding() -> None:
 def made_play(*, correct: bool, confidence: float) -> Play:
     return Play(
         seed=0, said=Said.STEP, right=correct, fair=correct, one=correct, every=correct,
-        covers=correct, effect_holds=correct, named=1, also=0,
+        covers=correct, effect_holds=correct, none_holds=None, named=1, also=0,
         confidence=confidence, runs=10 if correct else 30, builds=9, steps=2, seconds=0.01,
     )  # fmt: skip
 

@@ -13,7 +13,14 @@ from benchmarks.search.cell import Cell
 from benchmarks.search.comparison import differences, read_old
 from benchmarks.search.driver import read
 from benchmarks.search.findings import Finding, Said, step_at
-from benchmarks.search.judgement import covers, effect_holds, fair, names_every, right
+from benchmarks.search.judgement import (
+    covers,
+    effect_holds,
+    fair,
+    names_every,
+    none_holds,
+    right,
+)
 from benchmarks.search.kinds import Kind, Truth
 from benchmarks.search.methods import CLAIRVOYANT, OURS, OURS_ALL, OURS_SCATTER
 from benchmarks.search.peer_scenarios import MAIN, TRUTHS
@@ -96,6 +103,14 @@ def test_two_steps_are_both_named_or_not() -> None:
     assert not names_every(TWO, replace(both, every=(one, other | one)))
 
 
+def test_no_difference_hides_no_more_than_it_says() -> None:
+    hidden = [Finding(said=Said.BUILDS, visible=math.log(size)) for size in (1.09, 1.11)]
+    assert [none_holds(STEP, each) for each in hidden] == [False, True]
+    assert none_holds(NONE, Finding(said=Said.NONE, visible=0.0)) is True
+    assert none_holds(BACK, Finding(said=Said.ENDS)) is True
+    assert none_holds(STEP, Finding(said=Said.UNDECIDED)) is None
+
+
 def test_the_interval_of_an_effect_holds_the_size_of_what_is_rightly_named() -> None:
     named = replace(step_at(STEP.steps[0]), effect=(math.log(1.05), math.log(1.2)))
     assert effect_holds(STEP, named) is True
@@ -134,8 +149,8 @@ def test_the_effect_of_a_faster_step_is_below_zero() -> None:
 def made(*, fair: bool = True, said: Said = Said.STEP, runs: int = 10, seed: int = 0) -> Play:
     return Play(
         seed=seed, said=said, right=fair, fair=fair, one=fair, every=fair, covers=fair,
-        effect_holds=None, named=1, also=0, confidence=0.96, runs=runs, builds=9, steps=2,
-        seconds=0.01,
+        effect_holds=None, none_holds=None, named=1, also=0, confidence=0.96, runs=runs, builds=9,
+        steps=2, seconds=0.01,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from statistics import fmean, stdev
 
 import numpy as np
@@ -93,6 +94,19 @@ def test_a_turn_is_all_on_one_machine() -> None:
     faster = fmean(each.cost for each in slow) - fmean(each.cost for each in fast)
     assert faster == pytest.approx(math.log(1.7), abs=0.02)
     assert stdev(each.cost for each in fast) == pytest.approx(0.08, rel=0.1)
+
+
+def test_a_machine_has_days_a_drift_and_one_speed_a_turn() -> None:
+    still = Kind(truth=Truth.NONE, noise=Noise.NIL)
+    days = runs(replace(still, sessions=True), 0, 90)
+    assert {each.session for each in days} == {0, 1, 2}
+    assert len({each.cost for each in days}) == 3
+    drifting = runs(replace(still, drifts=True), 0, 90)
+    assert drifting[-1].cost - drifting[0].cost == pytest.approx(0.089)
+    kind = replace(still, duets=True)
+    turns = [{each.cost for each in runs(kind, 0, 2, turn)} for turn in range(200)]
+    assert all(len(each) == 1 for each in turns)
+    assert stdev(np.diff([each.pop() for each in turns])) == pytest.approx(0.03, rel=0.2)
 
 
 def test_the_runs_of_a_candidate_are_the_same_whatever_ran_before() -> None:

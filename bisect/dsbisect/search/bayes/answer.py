@@ -8,6 +8,7 @@ from typing import Literal
 
 from dsbisect.search.bayes.answer_figures import (
     builds_differ,
+    ends_apart,
     steps,
     unsteady,
     verdicts,
@@ -24,7 +25,6 @@ from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary
 
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
 DOUBTLESS = 4.0  # standard errors of it
-NEARLY_NONE = 0.9  # enough where no further run would tell more
 FIRST_END_SLOW = "; the first end is the slow one"
 MOST_TOLD = 50  # a longer set of suspects is shown by its ends
 
@@ -35,7 +35,7 @@ def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str =
         return _named(beliefs, certainty)
     if beliefs.ramped(certainty):
         return _ramp(beliefs, certainty)
-    if beliefs.refuted(certainty) or (stop and beliefs.negligible(certainty) >= NEARLY_NONE):
+    if beliefs.refuted(certainty):
         return _none(beliefs, certainty)
     return _undecided(beliefs, certainty, stop, left)
 
@@ -131,9 +131,9 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 
 def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
-    names, visible = beliefs.line.names, visible_pct(beliefs)
-    chance = beliefs.negligible(certainty)
-    shape, note = _nature_of_none(beliefs)
+    names, visible = beliefs.line.names, visible_pct(beliefs, certainty)
+    chance = beliefs.nothing(certainty)
+    shape, note, between = _nature_of_none(beliefs)
     return beliefs.boundary(
         found=False,
         direction="none",
@@ -145,9 +145,10 @@ def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
             names[beliefs.low],
             names[beliefs.high],
             by=f"{_by_metric(beliefs.decider)} (chance {chance:.1%})",
+            note=note,
             visible_pct=visible,
         )
-        + note
+        + between
         + _expected(certainty)
         + _elsewhere(beliefs)
         + _notes(beliefs),
@@ -162,22 +163,27 @@ def _expected(certainty: Certainty) -> str:
     return f"; the expected {100 * math.expm1(certainty.expected):.3g} % does not reproduce here"
 
 
-def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None, str]:
+def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None, str, str]:
     """What "no difference" leaves open: what builds differ by, and what lies between."""
     if builds_differ(beliefs.posterior):
-        pct = 100 * math.expm1(beliefs.posterior.scatter)
-        return "builds", (
-            f"; candidates differ by more than the noise of their runs, but not by more than "
-            f"builds of one source differ by themselves (about {pct:.1f} %)"
+        ends, builds = (
+            100 * math.expm1(abs(size))
+            for size in (ends_apart(beliefs.posterior), beliefs.posterior.scatter)
         )
+        note = (
+            f"; the ends differ by {ends:.1f} %, within what builds of one source differ by "
+            f"themselves (about {builds:.1f} %)"
+        )
+        return "builds", note, ""
     inside = len(beliefs.posterior.seen.positions) - 2
     if inside >= beliefs.high - beliefs.low - 1 - len(beliefs.failed):
-        return None, ""
-    return "ends", (
+        return None, "", ""
+    between = (
         f"; a change that was taken back in between shows only where something was measured "
         f"({inside} of the {beliefs.high - beliefs.low - 1} inside): "
         "`--inside K` measures K of them"
     )
+    return "ends", "", between
 
 
 def _elsewhere(beliefs: Beliefs) -> str:
@@ -195,16 +201,16 @@ def _elsewhere(beliefs: Beliefs) -> str:
 
 
 def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> Boundary:
-    found, names = beliefs.posterior, beliefs.line.names
-    chance = 1 - found.none
+    names, nothing = beliefs.line.names, beliefs.nothing(certainty)
+    chance = 1 - nothing
     suspects = beliefs.credible(certainty.level)
     return beliefs.boundary(
         found=False,
         direction="unknown",
         suspects=suspects,
-        smallest_visible_pct=visible_pct(beliefs),
+        smallest_visible_pct=visible_pct(beliefs, certainty),
         summary=f"undecided between {names[beliefs.low]} and {names[beliefs.high]}"
-        f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {found.none:.1%}; "
+        f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {nothing:.1%}; "
         f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
         + (f"; {left}" if left else "")
         + _notes(beliefs),
@@ -274,11 +280,13 @@ def _by_metric(decider: Metric) -> str:
     return "" if decider.name == DECIDER else f" by {decider.label}"
 
 
-def _none_text(question: Question, first: str, last: str, *, by: str, visible_pct: float) -> str:
+def _none_text(
+    question: Question, first: str, last: str, *, by: str, note: str, visible_pct: float
+) -> str:
     """The ends agree as far as these runs could show; no culprit is named."""
     return (
-        f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}; "
-        f"smallest drop this run could have seen: {visible_pct:.0f} %"
+        f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}"
+        f"{note}; smallest drop this run could have seen: {math.ceil(visible_pct)} %"
     )
 
 

@@ -12,7 +12,7 @@ from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.evidence import evidence
 from dsbisect.search.bayes.posterior import Posterior
 from dsbisect.search.bayes.rate_witness import Difference, Word, difference, word
-from dsbisect.search.bayes.track import Ints
+from dsbisect.search.bayes.track import Floats, Ints
 from dsharness.model import CostStep, Outcome, Verdict
 
 WIDE = 2.58 * 1.25  # 99 % of a difference of medians, in standard errors of means
@@ -59,23 +59,38 @@ def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> 
     return tuple(made)
 
 
-def visible_pct(beliefs: Beliefs) -> float:
-    """The smallest step from end to end whose odds the data have brought below 1 to 20, in %."""
+def visible_pct(beliefs: Beliefs, certainty: Certainty) -> float:
+    """The size that a step which was missed does not exceed, with the level of certainty; in %.
+
+    Never less than is looked for, than what the ends differ by, or than the speeds taken out.
+    """
     found = effects(beliefs.posterior)
-    odds = float(beliefs.posterior.one.sum()) * found.gain / max(1e-12, beliefs.posterior.none)
-    possible = np.abs(found.sizes[odds > 0.05])
-    half = beliefs.posterior.grid.width / 2
-    largest = float(possible.max()) if len(possible) else float(np.abs(found.sizes).min())
-    return 100 * math.expm1(max(largest, half))
+    order = np.argsort(np.abs(found.sizes))
+    at = int(np.searchsorted(np.cumsum(found.posterior[order]), certainty.level))
+    missed = float(np.abs(found.sizes[order[min(at, len(order) - 1)]]))
+    missed += beliefs.posterior.grid.width / 2
+    posterior = beliefs.posterior
+    least = max(beliefs.least(certainty), abs(ends_apart(posterior)), posterior.seen.taken)
+    return 100 * math.expm1(max(missed, least))
+
+
+def ends_apart(found: Posterior) -> float:
+    """By how much the last end differs from the first: a log."""
+    return float(found.seen.middles[-1] - found.seen.middles[0])
 
 
 def builds_differ(found: Posterior) -> bool:
     """Whether the candidates differ by clearly more than the noise of their runs."""
+    square = float(found.seen.counts @ strays(found) ** 2)
+    return bool(chdtrc(found.gaps, square) < RARE)
+
+
+def strays(found: Posterior) -> Floats:
+    """How far each measured candidate lies off the mean of all runs, in the noise of one."""
     levels, counts = found.seen.middles, found.seen.counts
-    weights = counts / found.noise**2
-    middle = float(weights @ levels) / float(weights.sum())
-    square = float(weights @ (levels - middle) ** 2)
-    return bool(chdtrc(len(levels) - 1, square) < RARE)
+    middle = float(counts @ levels) / float(counts.sum())
+    far: Floats = (levels - middle) / found.noise
+    return far
 
 
 def unsteady(beliefs: Beliefs) -> str | None:

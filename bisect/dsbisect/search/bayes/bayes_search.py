@@ -24,7 +24,13 @@ from dsbisect.search.bayes.next_run import (
 )
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Budget, Costs
+from dsbisect.search.bayes.track import Track
 from dsbisect.search.question import Answer, History, Measure, Outlook, Question
+
+OTHERS = (
+    "other builds of both ends or longer runs would tell, "
+    "and `--smallest PCT` leaves out what does not matter to you"
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +62,7 @@ class Bayes:
             return Answer(boundary=unanswerable(question, {**failed, "budget": spent}))
         pair = (line.names[bounds[0]], line.names[bounds[1]])
         why = moved(line.names, bounds) or "prove both ends"
-        return _turn(history, pair, why, 2 * math.ceil(math.log2(len(line.names))))
+        return _turn(history, line, pair, why, 2 * math.ceil(math.log2(len(line.names))))
 
     def _continue(self, beliefs: Beliefs, spent: str | None) -> Measure | Answer:
         if spent is not None:
@@ -65,7 +71,9 @@ class Bayes:
             last = left_to_check(beliefs, self.certainty, self.survey_up_to)
             if last is None:
                 return self._answer(beliefs)
-            return _turn(beliefs.history, last.names, last.why, 0, shown=outlook(beliefs))
+            return _turn(
+                beliefs.history, beliefs.line, last.names, last.why, 0, shown=outlook(beliefs)
+            )
         lost = lost_in_builds(beliefs)
         if lost:
             return self._answer(beliefs, lost)
@@ -79,10 +87,10 @@ class Bayes:
         return Answer(boundary=conclude(beliefs, self.certainty, stop, left))
 
     def _left(self, beliefs: Beliefs) -> str:
-        """How much longer it would take, estimated from the next run."""
+        """What it would take; how much longer is estimated from the next run."""
         choice = choose(beliefs, self.costs, Budget(), every=self.certainty.every)
         if choice is None:
-            return ""
+            return OTHERS
         runs = 1 + _remaining(beliefs, choice)
         return f"about {runs} more runs ({runs * self.costs.run_s / 60:.0f} min) may settle it"
 
@@ -92,23 +100,26 @@ class Bayes:
         if canary_due(beliefs):
             names = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
             why = "canary: do the ends still cost the same?"
-            return _turn(history, names, why, remaining, shown=shown)
+            return _turn(history, beliefs.line, names, why, remaining, shown=shown)
         names = (choice.candidate, *((choice.reference,) if choice.reference else ()))
-        return _turn(history, names, choice.why, remaining, choice.likely, shown)
+        return _turn(history, beliefs.line, names, choice.why, remaining, choice.likely, shown)
 
 
 def _turn(
     history: History,
+    line: Track,
     names: tuple[str, ...],
     why: str,
     remaining: int,
     likely: tuple[str, ...] = (),
     shown: Outlook | None = None,
 ) -> Measure:
-    """A B, then B A: what drifts within a turn cancels over two of them."""
+    """A B, then B A when the two meet again: what drifts within a turn cancels over both."""
     turns = (sample.turn for group in history.samples.values() for sample in group)
     number = 1 + max(turns, default=-1)
-    order = names if number % 2 == 0 else names[::-1]
+    met = sorted(set.intersection(*({s.turn for s in history.of(name)} for name in names)))
+    pair = tuple(sorted(names, key=line.index.__getitem__))
+    order = pair if (min([*met, number]) + len(met)) % 2 == 0 else pair[::-1]
     return Measure(
         turn=number, candidates=order, why=why, remaining=remaining, likely=likely, outlook=shown
     )

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dsbisect.search.bayes.effect_size import effects, odds_of_unseen
+from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.evidence import Evidence, evidence, witness
 from dsbisect.search.bayes.gap_split import Split, split
 from dsbisect.search.bayes.line_ends import ends
 from dsbisect.search.bayes.posterior import Posterior, weigh
 from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.track import Floats, Track, track
+from dsbisect.search.bayes.track import TINY, Floats, Track, track
 from dsbisect.search.question import History, Outlook, Question, Share
 from dsharness.measure.metrics import Metric
 from dsharness.model import Boundary
@@ -138,18 +138,23 @@ class Beliefs:
         return max(certainty.visible * found.noise, builds)
 
     def refuted(self, certainty: Certainty) -> bool:
-        """(15): no step, and none of any size that is looked for could have hidden."""
-        found, least = self.posterior, self.least(certainty)
-        # a ramp that is too small to matter is as good as none
-        nothing = found.none + (0.0 if abs(found.rise) >= least else found.ramp)
-        return nothing >= certainty.none and odds_of_unseen(found, least) <= certainty.unseen_odds
+        """(15): nothing that is looked for, and no size of it could have hidden."""
+        if self.nothing(certainty) < certainty.none:
+            return False
+        return self._unseen_odds(certainty) <= certainty.unseen_odds
 
-    def negligible(self, certainty: Certainty) -> float:
-        """The chance of no step, or of one too small to be looked for."""
+    def _unseen_odds(self, certainty: Certainty) -> float:
+        """Against nothing, the odds of the best fitting step of one size that is looked for."""
+        sizes = effects(self.posterior)
+        large = np.abs(sizes.sizes) >= self.least(certainty)
+        best = float(sizes.gain[large].max()) if large.any() else 0.0
+        return float(self.posterior.one.sum()) * best / max(TINY, self.nothing(certainty))
+
+    def nothing(self, certainty: Certainty) -> float:
+        """The chance of no step and no ramp, or of one too small to be looked for."""
         found, least = self.posterior, self.least(certainty)
-        effect = effects(found)
-        small = float(effect.posterior[np.abs(effect.sizes) < least].sum())
-        return found.none + small * float(found.one.sum())
+        flat = found.ramp if abs(found.rise) < least else 0.0
+        return found.none + flat + found.below(least)
 
     def ramped(self, certainty: Certainty) -> bool:
         """(16): many small steps instead of one."""

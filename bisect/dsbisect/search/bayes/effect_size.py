@@ -94,11 +94,3 @@ def _with_another(found: Posterior, gap: int) -> Floats:
             part += led * found.steps[kind]
         joint += chance * part / max(TINY, float((part * cells).sum()))
     return joint
-
-
-def odds_of_unseen(found: Posterior, least: float) -> float:
-    """Against no step, the odds of the best fitting step of one size from ``least`` on (a log)."""
-    sizes = effects(found)
-    large = np.abs(sizes.sizes) >= least
-    best = float(sizes.gain[large].max()) if large.any() else 0.0
-    return float(found.one.sum()) * best / max(TINY, found.none)

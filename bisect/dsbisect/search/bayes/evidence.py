@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +21,8 @@ STEAL_PCT = 10.0
 STRAY = math.log(1.25)  # of the calibrator from its median
 GAP_S = 1.0
 
+BREAK_S = 1800.0  # without any run: then a machine may have been started again, or rebuilt
+
 DIGITS = 9  # what a constant factor leaves behind in the last bits must decide nothing
 
 
@@ -31,11 +34,13 @@ class Evidence:
     positions: Ints  # of the measured candidates in the line, ascending
     owner: Ints  # for each sample, which of these it is
     values: Floats
-    turns: Ints
+    turns: Ints  # what was measured in one turn had the same speed of the machine
+    sessions: Ints  # between two of them nothing was measured for long
     scales: Floats  # by which the noise of each sample is multiplied
     burden: Floats  # how disturbed the machine was, 0 where nothing did
     machines: Ints  # for each sample, which machine took it
     doubts: Floats  # by machine: the error of the offset that was taken out
+    taken: float = 0.0  # the deviation of the speeds that were taken out of runs without a pair
 
     @cached_property
     def counts(self) -> Ints:
@@ -100,6 +105,7 @@ def _evidence(
         doubts=found.errors,
         values=np.round(logs - logs[0], DIGITS),
         turns=np.array([sample.turn for _, sample in samples], dtype=np.int64),
+        sessions=_sessions([sample for _, sample in samples]),
         scales=np.ones(len(logs)),
         burden=burdens([sample for _, sample in samples], machines),
     )
@@ -121,6 +127,15 @@ def _machines(samples: Sequence[tuple[int, Sample]]) -> Ints:
     numbers: dict[str, int] = {}
     each = [numbers.setdefault(sample.machine.id, len(numbers)) for _, sample in samples]
     return np.array(each, dtype=np.int64)
+
+
+def _sessions(samples: Sequence[Sample]) -> Ints:
+    """Of each run, in the order of time; one session where times are not known."""
+    try:
+        times = [datetime.fromisoformat(sample.started_at).timestamp() for sample in samples]
+    except ValueError:
+        return np.zeros(len(samples), dtype=np.int64)
+    return np.cumsum(np.diff(times, prepend=times[0]) > BREAK_S).astype(np.int64)
 
 
 def burdens(samples: Sequence[Sample], machines: Ints) -> Floats:

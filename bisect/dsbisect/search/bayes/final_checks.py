@@ -9,16 +9,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsbisect.search.bayes.answer_figures import witnessed
+from dsbisect.search.bayes.answer_figures import builds_differ, strays, witnessed
 from dsbisect.search.bayes.belief import Beliefs, Certainty
 from dsbisect.search.bayes.effect_size import effects
-from dsbisect.search.bayes.next_run import most_builds
+from dsbisect.search.bayes.next_run import most_builds, shared
 from dsbisect.search.bayes.ramp_range import ramp_range
 
 SMALL = math.log(1.25)  # steps that several builds may differ by
 CLEAR = 8.0  # times noise and scatter: then they may not
 RAMP_SURE = 0.97  # that the range of a ramp is about right
 MOST_RUNS = 8  # of one build, to tell it better
+ODD = 2.5  # times the noise: so far off, a single run is taken again
 REACH = 8  # candidates next to a step that count as its plateau
 
 
@@ -42,7 +43,7 @@ def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> 
     elif beliefs.ramped(certainty):
         checks.append(_ramp(beliefs))
     elif beliefs.refuted(certainty):
-        checks.append(_inside(beliefs, certainty))
+        checks += [_odd_builds(beliefs), _inside(beliefs, certainty)]
     if len(beliefs.line.names) <= survey_up_to:
         checks.append(_survey(beliefs, certainty))
     return next(itertools.chain.from_iterable(checks), None)
@@ -66,7 +67,7 @@ def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
         for name in free:
             if not _runs(beliefs, name):
                 why = f"does {name} lie on the plateau next to the step?"
-                yield Check(names=(name,), why=why)
+                yield Check(names=_in_company(beliefs, name), why=why)
 
 
 def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
@@ -99,12 +100,33 @@ def _ramp(beliefs: Beliefs) -> Iterator[Check]:
         middle = middles[max(wide, key=lambda at: seen.positions[at + 1] - seen.positions[at])]
         assert middle is not None  # noqa: S101 - chosen so
         name = beliefs.line.names[middle.position]
-        yield Check(names=(name,), why=f"does the ramp begin or end before {name}?")
+        yield Check(
+            names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
+        )
         return
     near = {at for gap in gaps for at in (gap, gap + 1) if seen.counts[at] < MOST_RUNS}
     if near:
         name = beliefs.line.names[seen.positions[min(near, key=lambda at: seen.counts[at])]]
-        yield Check(names=(name,), why=f"does the ramp begin or end before {name}?")
+        yield Check(
+            names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
+        )
+
+
+def _odd_builds(beliefs: Beliefs) -> Iterator[Check]:
+    """Before "no difference": what would make builds seem to differ, or hide that the ends do."""
+    found, names, first = beliefs.posterior, beliefs.line.names, beliefs.line.names[beliefs.low]
+    odd = (found.seen.counts == 1) & (np.abs(strays(found)) > ODD)
+    for at in found.seen.positions[odd]:
+        yield Check(names=(names[at], first), why=f"was the only run of {names[at]} an odd one?")
+    if not builds_differ(found):
+        return
+    half = (beliefs.high - beliefs.low) // 2
+    for end, way in ((beliefs.low, 1), (beliefs.high, -1)):
+        near = (names[end + way * far] for far in range(1, min(REACH, half) + 1))
+        name = next((each for each in near if each not in beliefs.failed), None)
+        if name is not None and not _runs(beliefs, name):
+            why = f"a second build next to {names[end]}: does {name} cost the same?"
+            yield Check(names=(name, names[end]), why=why)
 
 
 def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
@@ -126,6 +148,13 @@ def _survey(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
         if name not in beliefs.failed and _runs(beliefs, name) < certainty.least_runs:
             names = (name, first) if name != first else (name, line.names[beliefs.high])
             yield Check(names=names, why=f"survey {name}: what does it cost?")
+
+
+def _in_company(beliefs: Beliefs, name: str) -> tuple[str, ...]:
+    """With an end where a run alone says little: the machine's speed changes."""
+    ends = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
+    other = next(end for end in ends if end != name)
+    return (name, other) if shared(beliefs) else (name,)
 
 
 def _pair(beliefs: Beliefs) -> tuple[str, str]:

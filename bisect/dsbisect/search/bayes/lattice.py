@@ -41,6 +41,18 @@ class Lattice:
         return levels
 
     @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Between any two levels: logs of the least and the largest difference of their cells."""
+        apart = np.abs(np.subtract.outer(self.ticks, self.ticks)) * self.width
+        half = self.width / 2
+        return np.log(np.maximum(apart - half, TINY)), np.log(apart + half)
+
+    def shares_below(self, size: float) -> Floats:
+        """Between any two levels: the part of the differences that is smaller than this (a log)."""
+        low, high = self.bounds
+        return np.clip((math.log(size) - low) / (high - low), 0.0, 1.0)
+
+    @cached_property
     def differences(self) -> tuple[Ints, Ints]:
         """By how many ticks two levels differ, ascending, and for each two which of these it is."""
         apart = np.subtract.outer(-self.ticks, -self.ticks)
@@ -67,11 +79,9 @@ def step_priors(grid: Lattice, noise: float, belief: Belief) -> Floats:
     For each scatter of builds. Alike on a log scale, from what is too small to be seen or to be
     more than builds differ by.
     """
-    differences: Floats = np.abs(grid.ticks[:, None] - grid.ticks[None, :]) * grid.width
-    half = grid.width / 2
-    below, above = np.log(np.maximum(differences - half, TINY)), np.log(differences + half)
+    below, above = grid.bounds
     # a step far below the noise could be told from none by hundreds of runs only
-    least = max(belief.least_log, belief.least_in_noise * noise)
+    least = belief.least_step(noise)
     lows = [max(least, belief.least_in_scatter * size) for size, _ in belief.scatters]
     shares = np.stack(
         [_log_uniform(below, above, low, max(belief.most_log, 2 * low)) for low in lows]

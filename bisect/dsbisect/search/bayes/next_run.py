@@ -18,7 +18,7 @@ MANY = 4  # runs of one candidate: then those of another come between them
 CANARY = 16  # runs after which an end is measured again in any case
 MANY_BUILDS = 5  # times those of plain halving
 LEAST_BITS = 1e-6
-IDLE_BITS = 1e-3  # where no step is likely anyway
+IDLE_BITS = 1e-4  # where no step is likely anyway
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def choose(
     if gains[best, batch] < least:
         return None
     option = options[int(best)]
-    with_reference = costs.paired or BATCHES[int(batch)] >= MANY or _shared(beliefs)
+    with_reference = costs.paired or BATCHES[int(batch)] >= MANY or shared(beliefs)
     rate = float(gains[best, batch]) / BATCHES[int(batch)]
     return NextRun(
         candidate=_name(beliefs, option),
@@ -83,11 +83,14 @@ def lost_in_builds(beliefs: Beliefs) -> str:
 
 
 def canary_due(beliefs: Beliefs) -> bool:
-    """Whether neither end was among the latest runs."""
+    """Whether neither end was among the latest runs, or not both in a session that goes on."""
     seen = beliefs.posterior.seen
+    ends = np.array([0, len(seen.positions) - 1])
+    here = seen.owner[seen.sessions == seen.sessions[-1]]
+    if seen.sessions[-1] > 0 and not np.isin(ends, here).all():
+        return True
     latest = seen.owner[-CANARY:]
-    last = len(seen.positions) - 1
-    return len(latest) == CANARY and not bool(np.any((latest == 0) | (latest == last)))
+    return len(latest) == CANARY and not bool(np.isin(latest, ends).any())
 
 
 def _options(beliefs: Beliefs, budget: Budget) -> Iterator[int | Split]:
@@ -113,7 +116,7 @@ def _first_s(beliefs: Beliefs, costs: Costs, option: int | Split) -> float:
     return costs.first_s(_name(beliefs, option)) if isinstance(option, Split) else 0.0
 
 
-def _shared(beliefs: Beliefs) -> bool:
+def shared(beliefs: Beliefs) -> bool:
     """Whether a run says more in a turn with another: the machine's speed changes, or several."""
     seen = beliefs.posterior.seen
     return bool(np.any(seen.scales > 1)) or len(seen.doubts) > 1
@@ -124,6 +127,10 @@ def _reference(
 ) -> str:
     """The measured candidate, other than the one asked about, that tells most itself."""
     known = [at for at, other in enumerate(options) if isinstance(other, int) and other != option]
+    seen = beliefs.posterior.seen
+    if np.any(seen.scales > 1):
+        # all against one: what two have in common then is no more than its own error
+        return _name(beliefs, options[max(known, key=lambda at: (seen.counts[at], -at))])
     best = max(known, key=lambda at: (float(worth[at].max()), -at))
     return _name(beliefs, options[best])
 

@@ -35,6 +35,7 @@ from dsbisect.search.bayes.ramps import masses as ramp_masses
 from dsbisect.search.bayes.track import TINY, Floats, Ints, Track, log_sum
 from dsbisect.search.bayes.two_modes import slow_mode
 
+WORTH_PARTING = 0.005  # a chance of two steps
 SLOPE = 6  # candidates: two equal steps look like a slope to three of them
 
 
@@ -52,6 +53,12 @@ class Chain:
     def only(self, kept: Ints) -> Chain:
         """Some of the ways."""
         return Chain(**{each.name: getattr(self, each.name)[kept] for each in fields(self)})
+
+    def log_one(self, grid: Lattice) -> Floats:
+        """(8) by way and gap."""
+        likely = np.maximum(TINY, (self.arrive * self.after * grid.cells).sum(-1))
+        found: Floats = self.log_scale + np.log(likely)
+        return found
 
     def middle(self, first: int | Ints, second: int | Ints) -> Floats:
         """Way, pair, level: all between two gaps is at this level, scaled like the rest."""
@@ -122,6 +129,23 @@ class Posterior:
         chance: Floats = self.one + np.diag(self.two) + self.pairs.sum(axis=1)
         return chance
 
+    def below(self, least: float) -> float:
+        """The chance of one step or two, each smaller than that (a log)."""
+        small = self.steps * self.grid.shares_below(least)
+        chain = replace(
+            self.chain,
+            arrive=led(self.chain.before * self.grid.cells, small, self.kinds),
+            leave=led(self.chain.after * self.grid.cells, small, self.kinds),
+        )
+        every, part = (each.log_one(self.grid) for each in (self.chain, chain))
+        chance = float((self.one_way * self.one * np.exp(part - every)).sum())
+        if self.two.sum() > WORTH_PARTING:
+            upper = (..., *np.triu_indices(self.gaps))
+            whole = _log_two(self.chain, every, self.grid)[upper]
+            both = np.exp(_log_two(chain, part, self.grid)[upper] - whole)
+            chance += float(self.any_way @ both @ self.two[upper])
+        return chance
+
 
 def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     """(1) to (11). At least two candidates were measured; the first and last are the ends."""
@@ -190,8 +214,7 @@ def _single(
     most = tables.max(-1).sum(-1) + ways.log_prior + np.log(grid.cells.sum())
     log_none = log_sum(tables.sum(1) + np.log(grid.cells), axis=-1)
     chain = _chain(tables, steps, ways.kinds, grid)
-    likely = np.maximum(TINY, (chain.arrive * chain.after * grid.cells).sum(-1))
-    log_one = chain.log_scale + np.log(likely)
+    log_one = chain.log_one(grid)
     best = (np.maximum(log_none, log_one.max(1)) + ways.log_prior).max()
     kept = np.flatnonzero(most >= best - UNLIKELY)
     return tables[kept], ways.only(kept), log_none[kept], log_one[kept], chain.only(kept)

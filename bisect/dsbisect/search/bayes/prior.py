@@ -18,6 +18,7 @@ class Belief:
     ramp: float = 0.03  # many small steps in the same direction
     smallest_effect: float = 1.005  # less than this is no effect
     least_in_noise: float = 0.5  # nor is less than this many times the noise of one run
+    asked_effect: float | None = None  # what matters to the user: the prior reaches down to it
     least_in_scatter: float = 2.0  # nor what builds of one source differ by anyway
     largest_effect: float = 1000.0
     expected_effect: float | None = None  # what someone reported: half of all steps are near it
@@ -37,6 +38,11 @@ class Belief:
     @property
     def least_log(self) -> float:
         return math.log(self.smallest_effect)
+
+    def least_step(self, noise: float) -> float:
+        """The log of the smallest step that is possible where one run has that noise."""
+        least = max(self.least_log, self.least_in_noise * noise)
+        return least if self.asked_effect is None else min(least, math.log(self.asked_effect))
 
     @property
     def expected_log(self) -> float | None:

@@ -90,7 +90,7 @@ def fit(seen: Summary, positions: Ints, grid: Lattice, noise: float, belief: Bel
     worth = np.maximum(1.0, s2 - s1**2 / all_w)
     pull = y1 - all_y * s1 / all_w
     moved = pull / worth
-    low = max(belief.least_log, belief.least_in_noise * noise)
+    low = belief.least_step(noise)
     squares = np.geomspace(low, max(LARGEST, 2 * low), SIZES) ** 2
     gain = pull**2 / 2
     peak = (gain / (worth + 1 / squares[-1])).max(0)  # the largest size fits best
