@@ -81,23 +81,26 @@ def test_every_era_is_built_and_starts(
 
 
 @pytest.mark.parametrize(
-    ("era", "setting", "said"),
+    ("era", "without", "said"),
     [
-        ("2.0.16", "LINK_ALL_DEPLIBS", "undefined reference"),
-        ("2.2.1", "LINK_ALL_DEPLIBS", "undefined reference"),
-        ("2.3.2", "RUSTFLAGS", "variable does not need to be mutable"),
+        ("2.0.16", ("LIBS=", "LINK_ALL_DEPLIBS"), "undefined reference to .BN_new"),
+        ("2.2.1", ("LINK_ALL_DEPLIBS",), "undefined reference"),
+        ("2.3.2", ("RUSTFLAGS",), "variable does not need to be mutable"),
     ],
 )
 def test_what_an_era_needs_is_needed(
-    engine: Engine, tmp_path: Path, era: str, setting: str, said: str
+    engine: Engine, tmp_path: Path, era: str, without: tuple[str, ...], said: str
 ) -> None:
     source = era_tree(era, tmp_path / "source", ldap__other=era)
     way = ways_of(source.read, MATRIX.toolchains)[0]
-    left = tuple(each for each in way.needs.settings if not each.startswith(setting))
-    assert len(left) < len(way.needs.settings)
+    settings, flags = (
+        tuple(each for each in given if not each.startswith(without))
+        for given in (way.needs.settings, way.needs.flags)
+    )
+    assert len(settings + flags) == len(way.needs.settings + way.needs.flags) - len(without)
     order = TreeOrder(
         tree=source,
-        needs=replace(way.needs, settings=left),
+        needs=replace(way.needs, settings=settings, flags=flags),
         toolset=toolset(engine, way),
         clean=True,
     )
