@@ -89,7 +89,7 @@ def test_both_ends_that_fail_alike_end_the_search(folder: Path) -> None:
     assert done.stderr.count(": failed (") == 2, "both ends, and not: ready"
     assert "ready (" not in done.stderr
     assert "cannot be measured" not in done.stderr, "nothing further in"
-    assert done.stderr.count(": building") == 2
+    assert done.stderr.count(": building") <= 2, "none, where the failures are known"
     told = done.stderr[done.stderr.index("error: both ends, ") :].splitlines()
     assert "configure: error: no such feature" in told[0]
     assert "no such feature" in Path(told[1].removeprefix("  log: ")).read_text()
