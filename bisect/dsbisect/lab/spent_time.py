@@ -47,7 +47,7 @@ class SpentTime:
     def _count(self) -> None:
         """Add the time since the last change to the first kind that was going on."""
         now = self._now()
-        going = next((kind for kind in KINDS if self._going[kind]), None)
+        going: Kind | None = next((kind for kind in KINDS if self._going[kind]), None)
         if going is not None:
             self._spent[going] += now - self._seen
         self._seen = now
