@@ -155,7 +155,7 @@ def test_a_harmful_patch_is_caught_three_times(trial, kind: str) -> None:
     assert differs.status is Status.WARNED
     assert "libplain-plugin.so" in differs.found
     assert "-ffile-prefix-map" in differs.advice, "the build's path is in it"
-    assert (tried.folder / differs.evidence[0]).stat().st_size > 0
+    assert (tried.evidence / Path(differs.evidence[0]).name).stat().st_size > 0
 
     lint = checks["lint"]
     assert lint.status is Status.FAILED

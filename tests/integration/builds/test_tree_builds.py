@@ -114,4 +114,4 @@ def test_real_sources_show_what_they_need(row: str, further: set[str], crates: C
     needs = needs_of(imported(debian_source(row), row).read)
     assert needs.words == {"gcc", "rust", "pcre2", "lmdb", "json-c"} | further
     assert needs.crates is crates
-    assert needs.settings == ("RUSTFLAGS=--cap-lints warn",)
+    assert needs.settings == ("RUSTFLAGS=--cap-lints warn", "DATABASE=mdb")
