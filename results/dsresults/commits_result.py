@@ -117,9 +117,9 @@ class TimeSpent(Value):
     fills_s: float = Field(description="filling directories, and starting their servers")
     runs_s: float = Field(description="measuring")
     rest_s: float = Field(description="all else: the search itself, git, waiting for other labs")
-    named_s: float = Field(description="until the answer of the search stood")
+    named_s: float = Field(description="until the answer of the search stood: the first culprit")
     proved_s: float | None = Field(
-        default=None, description="until it was proved; None: there was nothing to prove"
+        default=None, description="until that was proved; None: there was nothing to prove"
     )
 
 
@@ -208,10 +208,11 @@ def spent_text(findings: CommitFindings, spent: TimeSpent) -> str:
         f"runs {duration(spent.runs_s)} ({findings.samples})",
         f"rest {duration(spent.rest_s)}",
     )
-    stood = "named" if findings.culprits else "answered"
+    several = "the first " if len(findings.culprits) > 1 else ""
+    stood = f"{several}named" if findings.culprits else "answered"
     moments = f"{stood} after {duration(spent.named_s)}"
     if spent.proved_s is not None:
-        proved = "proved" if all(each.proved for each in findings.culprits) else "proof ended"
+        proved = "proved" if findings.culprits and findings.culprits[0].proved else "proof ended"
         moments += f", {proved} after {duration(spent.proved_s)}"
     return f"{duration(findings.seconds)}: {', '.join(parts)}; {moments}"
 

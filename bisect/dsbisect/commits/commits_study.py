@@ -133,7 +133,7 @@ def _time_spent(study: CommitsStudy, begun: float, seconds: float) -> TimeSpent:
     return TimeSpent(
         **{f"{kind}_s": round(spent_s, 1) for kind, spent_s in each_s.items()},
         rest_s=round(seconds - sum(each_s.values()), 1),
-        named_s=round(study.named_at - begun, 1),
+        named_s=round((study.named_at or begun) - begun, 1),
         proved_s=None if study.proved_at is None else round(study.proved_at - begun, 1),
     )
 
@@ -161,20 +161,18 @@ class CommitsStudy:
     options: SearchOptions
     interrupted: Campaign | None = None  # where an earlier run of this was stopped
     campaigns: list[Campaign] = field(default_factory=list)
-    named_at: float = 0.0  # when the search had its answer
-    proved_at: float | None = None
+    culprits: list[Culprit] = field(default_factory=list)
+    named_at: float | None = None  # when the search had its answer, or the first culprit
+    proved_at: float | None = None  # the same for its proof
 
     def run(self) -> CommitFindings:
-        scope, asked = self.scope, (self._boundary, self._sides)
+        scope, asked = self.scope, (self._boundary, self._sides, self._blamed)
         found = (
             hunt_parted(scope.points, scope.lines, *asked, tell=self._tell)
             if scope.parted
             else hunt(scope.line, *asked)
         )
-        self.named_at = time.monotonic()
-        culprits = tuple(self._culprit(boundary) for boundary in found.culprits)
-        if any(culprit.proof for culprit in culprits):
-            self.proved_at = time.monotonic()
+        self.named_at = self.named_at or time.monotonic()
         return CommitFindings(
             repository=self.ask.repository,
             project=self._names.project,
@@ -187,10 +185,17 @@ class CommitsStudy:
             commits=scope.commits,
             equal=scope.equal,
             whole=found.whole,
-            culprits=culprits,
+            culprits=tuple(self.culprits),
             notes=(*scope.notes, *found.notes),
             campaigns=tuple(campaign.id for campaign in self.campaigns),
         )
+
+    def _blamed(self, boundary: Boundary) -> None:
+        """A culprit is proved before the next is searched: who waits for the first has it."""
+        self.named_at = self.named_at or time.monotonic()
+        self.culprits.append(self._culprit(boundary))
+        if self.proved_at is None and self.culprits[-1].proof:
+            self.proved_at = time.monotonic()
 
     def _tell(self, note: str) -> None:
         self.watcher.preparing(self.scope.points[1], note)

@@ -17,6 +17,7 @@ SMALLEST_EFFECT = 1.10  # smaller differences are not followed further
 Line = tuple[str, ...]
 Search = Callable[[Line], Boundary]
 Sides = Callable[[str], Sequence[Line]]  # the lines through a merge's side branches
+Blamed = Callable[[Boundary], None]  # is given each culprit, before the next one is searched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +30,19 @@ class Hunt:
     notes: tuple[str, ...] = ()
 
 
-def hunt(line: Line, search: Search, sides: Sides) -> Hunt:
+def hunt(line: Line, search: Search, sides: Sides, blamed: Blamed) -> Hunt:
     """Search the line, then what a step leaves unexplained, then what a merge brought in."""
-    boundaries, culprits = _each((line,), search, sides)
+    boundaries, culprits = _each((line,), search, sides, blamed)
     return Hunt(whole=boundaries[0], culprits=culprits, boundaries=boundaries)
 
 
 def hunt_parted(
-    points: Line, lines: Sequence[Line], search: Search, sides: Sides, tell: Callable[[str], None]
+    points: Line,
+    lines: Sequence[Line],
+    search: Search,
+    sides: Sides,
+    blamed: Blamed,
+    tell: Callable[[str], None],
 ) -> Hunt:
     """Search [good, base, bad], then each line from base over which the cost changes: bad's first.
 
@@ -54,7 +60,7 @@ def hunt_parted(
         return Hunt(whole=whole, boundaries=(whole,))
     note = _side(points, whole, changed)
     tell(note)
-    boundaries, culprits = _each(changed, search, sides)
+    boundaries, culprits = _each(changed, search, sides, blamed)
     if not any(each.found for each in boundaries):
         why = f"good and bad differ, but no step was found on either side: {whole.summary}"
         undecided = {"found": False, "direction": "unknown", "summary": why}
@@ -100,7 +106,7 @@ def _side(points: Line, whole: Boundary, changed: Sequence[Line]) -> str:
 
 
 def _each(
-    lines: Sequence[Line], search: Search, sides: Sides
+    lines: Sequence[Line], search: Search, sides: Sides, blamed: Blamed
 ) -> tuple[tuple[Boundary, ...], tuple[Boundary, ...]]:
     """The answers for all lines and what follows from them, and those that blame a commit."""
     boundaries: list[Boundary] = []
@@ -112,6 +118,7 @@ def _each(
         if not boundary.found or boundary.after is None:
             continue
         culprits.append(_innermost(boundary, search, sides, boundaries))
+        blamed(culprits[-1])
         queue += _unexplained(boundary)
     return tuple(boundaries), tuple(culprits)
 

@@ -18,6 +18,7 @@ class Laboratory:
 
     def __init__(self, costs, broken=()):
         self.costs, self.broken, self.lines = costs, frozenset(broken), []
+        self.told = []  # each culprit, and how many lines had been searched by then
 
     def search(self, line):
         self.lines.append(line)
@@ -25,7 +26,11 @@ class Laboratory:
         return world.search(Bayes())
 
     def hunt(self, line, sides=None):
-        return hunt(tuple(line), self.search, lambda commit: (sides or {}).get(commit, ()))
+        inside = sides or {}
+        return hunt(tuple(line), self.search, lambda commit: inside.get(commit, ()), self.blamed)
+
+    def blamed(self, culprit):
+        self.told.append((culprit.after, len(self.lines)))
 
 
 def blamed(found):
@@ -39,6 +44,14 @@ def test_two_culprits_are_both_found(one, two):
         for number, name in enumerate(NAMES)
     }
     assert blamed(Laboratory(costs).hunt(NAMES)) == [NAMES[one], NAMES[two]]
+
+
+def test_a_culprit_is_told_before_the_next_is_searched():
+    costs = [1.0] * 10 + [50.0] * 12 + [99.0] * 10
+    lab = Laboratory(dict(zip(NAMES, costs, strict=True)))
+    found = lab.hunt(NAMES)
+    assert [name for name, _ in lab.told] == [boundary.after for boundary in found.culprits]
+    assert [lines for _, lines in lab.told][:2] == [1, 2]
 
 
 def test_one_culprit_is_searched_once():
@@ -152,7 +165,12 @@ def parted(good, base, bad, *, inside=None, broken=()):
     costs = {"good": good, "base": base, "bad": bad, "b1": base, "g1": good, **(inside or {})}
     lab, said = Laboratory(costs, broken), []
     found = hunt_parted(
-        ("good", "base", "bad"), (TO_BAD, TO_GOOD), lab.search, lambda _: (), said.append
+        ("good", "base", "bad"),
+        (TO_BAD, TO_GOOD),
+        lab.search,
+        lambda _: (),
+        lab.blamed,
+        said.append,
     )
     blamed = [(boundary.after, boundary.direction) for boundary in found.culprits]
     return blamed, found.whole.direction, said, lab, found
@@ -199,7 +217,7 @@ def test_a_difference_that_no_side_shows_is_undecided():
     seen = iter([World({"good": 1.0, "base": 1.0, "bad": 9.0}), World({"base": 1.0, "bad": 1.0})])
     found = hunt_parted(
         ("good", "base", "bad"), (TO_BAD, TO_GOOD), lambda _: next(seen).search(Bayes()),
-        lambda _: (), lambda _: None,
+        lambda _: (), lambda _: None, lambda _: None,
     )  # fmt: skip
     assert found.whole.direction == "unknown"
     assert "no step was found on either side" in found.whole.summary
