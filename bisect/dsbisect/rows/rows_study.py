@@ -26,7 +26,11 @@ from dsresults.store import Store
 # Rows come from different compilers and libraries, and there is one build of each: what is below a
 # fifth could be that. Asked for a tenth, two equal rows end undecided in most runs.
 ROWS = Belief(
-    smallest_effect=1.25, scatters=((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)), two=0.2, none=0.25
+    smallest_effect=1.25,
+    scatters=((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)),
+    two=0.2,
+    none=0.25,
+    odd=0.0,  # each is a release of its own
 )
 LEARNED = 20.0  # a step found on another branch is this many times likelier than other places
 SURVEY = 6  # rows of a short line are all measured: a report has a figure for each

@@ -70,6 +70,9 @@ class Boundary(Value):
     steps: tuple[CostStep, ...] = Field(
         default=(), description="every difference between neighbours, the boundary's among them"
     )
+    odd: tuple[CostStep, ...] = Field(
+        default=(), description="candidates that differ alone: what follows is like what was before"
+    )
     verdicts: tuple[Verdict, ...] = ()
     confidence: float | None = Field(
         default=None, description="chance that what is said is so; None from the plain search"

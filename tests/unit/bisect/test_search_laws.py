@@ -225,3 +225,28 @@ def test_a_single_run_that_strays_is_taken_again_before_no_difference_is_said() 
         boundary, samples = walk(search, LINE, run)
         assert boundary.direction == "none"
         assert len(samples["c15"]) > 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("odd", [0.18, -0.18])
+def test_an_odd_candidate_hides_no_culprit(seed: int, odd: float) -> None:
+    """The one that the first split measures differs alone; the step lies elsewhere."""
+    levels = stepped((9, 0.06))
+    levels[15] += odd
+    boundary, _ = answer(Bayes(), levels, 0.01, seed=seed)
+    assert boundary.after == "c9", boundary.summary
+    (alone,) = boundary.odd
+    assert alone.after == "c15"
+    assert math.log(alone.ratio) == pytest.approx(odd, abs=0.03)
+    word = "slower" if odd > 0 else "faster"
+    assert re.search(rf"note: c15 alone is 1\.\d+ times {word}", boundary.summary)
+
+
+def test_what_differs_at_an_end_is_a_step() -> None:
+    boundary, _ = answer(Bayes(), stepped((31, 0.18)), 0.01)
+    assert (boundary.after, boundary.odd) == ("c31", ())
+
+
+def test_a_candidate_on_the_way_up_is_a_step_of_its_own() -> None:
+    boundary, _ = answer(Bayes(), stepped((10, 1.4), (11, 1.6)), 0.02)
+    assert (boundary.after, boundary.also, boundary.odd) == ("c10", ("c11",), ())

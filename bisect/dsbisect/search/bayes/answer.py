@@ -9,6 +9,7 @@ from typing import Literal
 from dsbisect.search.bayes.answer_figures import (
     builds_differ,
     ends_apart,
+    odd_ones,
     steps,
     unsteady,
     verdicts,
@@ -21,7 +22,7 @@ from dsbisect.search.bayes.ramp_range import ramp_range
 from dsbisect.search.bayes.rate_witness import CLEAR, Difference, Word, difference
 from dsbisect.search.question import Question
 from dsharness.measure.metrics import Metric
-from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary
+from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, CostStep
 
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
 DOUBTLESS = 4.0  # standard errors of it
@@ -32,12 +33,16 @@ MOST_TOLD = 50  # a longer set of suspects is shown by its ends
 def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str = "") -> Boundary:
     """The best answer so far; ``stop`` and ``left`` say why it ended early, and what is missing."""
     if beliefs.settled(certainty):
-        return _named(beliefs, certainty)
-    if beliefs.ramped(certainty):
-        return _ramp(beliefs, certainty)
-    if beliefs.refuted(certainty):
-        return _none(beliefs, certainty)
-    return _undecided(beliefs, certainty, stop, left)
+        found = _named(beliefs, certainty)
+    elif beliefs.ramped(certainty):
+        found = _ramp(beliefs, certainty)
+    elif beliefs.refuted(certainty):
+        found = _none(beliefs, certainty)
+    else:
+        found = _undecided(beliefs, certainty, stop, left)
+    odd = odd_ones(beliefs)
+    notes = "".join(_alone(beliefs.decider, each) for each in odd)
+    return found.model_copy(update={"odd": odd, "summary": found.summary + notes})
 
 
 def unanswerable(question: Question, failed: Mapping[str, str]) -> Boundary:
@@ -258,6 +263,14 @@ def _bound(beliefs: Beliefs) -> str:
 
 def _notes(beliefs: Beliefs) -> str:
     return _canary(beliefs) + _bound(beliefs)
+
+
+def _alone(decider: Metric, step: CostStep) -> str:
+    """What differs from all before and after it is no culprit, and worth knowing."""
+    word = "slower" if step.ratio > 1 else "faster"
+    how = decider.words.said(word, _times(max(step.ratio, 1 / step.ratio)))
+    verb = "" if decider.words.verb else "is "
+    return f"; note: {step.after} alone {verb}{how}, what follows is not"
 
 
 def _canary(beliefs: Beliefs) -> str:

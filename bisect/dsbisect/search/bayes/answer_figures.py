@@ -18,6 +18,7 @@ from dsharness.model import CostStep, Outcome, Verdict
 WIDE = 2.58 * 1.25  # 99 % of a difference of medians, in standard errors of means
 EARLY_AND_LATE = 4  # runs of one candidate in each half, before they are compared
 RARE = 0.001  # a chance
+SURE = 0.95  # that a candidate is an odd one
 STRAY = 4.5  # standard errors
 
 
@@ -35,6 +36,28 @@ def steps(beliefs: Beliefs, certainty: Certainty) -> tuple[CostStep, ...]:
             )
         )  # fmt: skip
     return tuple(found_steps)
+
+
+def odd_ones(beliefs: Beliefs) -> tuple[CostStep, ...]:
+    """What differs alone: it lies off the level that holds before and after it."""
+    found, names = beliefs.posterior, beliefs.line.names
+    stepped = found.stepped >= 0.5
+    if stepped.sum() > 1:
+        return ()  # each is a step of its own
+    gap = int(np.argmax(stepped)) if stepped.any() else None
+    chances, middles, positions = found.odd_chances(gap), found.seen.middles, found.seen.positions
+    late = np.arange(len(chances)) > (len(chances) if gap is None else gap)
+    odd = []
+    for at in np.flatnonzero(chances >= SURE):
+        apart = float(middles[at] - np.median(middles[(late == late[at]) & (chances < 0.5)]))
+        half = WIDE * found.noise / math.sqrt(found.seen.counts[at])
+        odd.append(
+            CostStep(
+                before=names[positions[at - 1]], after=names[positions[at]], ratio=math.exp(apart),
+                interval=(math.exp(apart - half), math.exp(apart + half)),
+            )
+        )  # fmt: skip
+    return tuple(odd)
 
 
 def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> tuple[Verdict, ...]:

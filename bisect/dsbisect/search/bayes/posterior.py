@@ -25,7 +25,7 @@ from dsbisect.search.bayes.lattice import (
     noises_around,
     step_priors,
 )
-from dsbisect.search.bayes.likelihood import UNLIKELY, log_likelihood
+from dsbisect.search.bayes.likelihood import UNLIKELY, Likelihood, log_likelihood
 from dsbisect.search.bayes.machine_offsets import shifts
 from dsbisect.search.bayes.machine_speed import without_speed
 from dsbisect.search.bayes.noise_shapes import Ways, unimodal
@@ -81,6 +81,7 @@ class Posterior:
     steps: Floats  # scatter, level, level: prior of a step
     scatter_prior: Floats
     kinds: Ints  # of each way, which scatter it has
+    odd: Floats  # way, measured candidate, level of its segment: the chance that it is odd
     one_way: Floats  # way, gap: the share of each way within ``one``
     any_way: Floats  # the share of each way in all
     ramp_levels: Floats  # by gaps: the expected level before a ramp
@@ -129,6 +130,21 @@ class Posterior:
         chance: Floats = self.one + np.diag(self.two) + self.pairs.sum(axis=1)
         return chance
 
+    def odd_chances(self, gap: int | None) -> Floats:
+        """For each measured candidate, with one step in that gap, or none."""
+        if gap is None:
+            every = self.chain.sums[:, -1]
+            level = np.exp(every - every.max(-1, keepdims=True)) * self.grid.cells
+            level *= (self.any_way / level.sum(-1))[:, None]
+            return np.asarray(np.einsum("wl,wil->i", level, self.odd), dtype=np.float64)
+        before, after = (side[:, gap] for side in sides(self.chain, self.grid, self.one_way))
+        return np.concatenate(
+            [
+                np.einsum("wl,wil->i", before, self.odd[:, : gap + 1]),
+                np.einsum("wl,wil->i", after, self.odd[:, gap + 1 :]),
+            ]
+        )
+
     def below(self, least: float) -> float:
         """The chance of one step or two, each smaller than that (a log)."""
         small = self.steps * self.grid.shares_below(least)
@@ -161,11 +177,11 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     steps = step_priors(grid, noise, belief)
     moved = shifts(seen.machines, seen.doubts, noise)
     seen = replace(seen, scales=seen.scales * moved.scales[seen.machines])
-    tables, ways = log_likelihood(seen, grid, ways, moved, belief)
-    tables, ways, log_none, log_one, chain = _single(tables, ways, grid, steps)
+    likely, ways = log_likelihood(seen, grid, ways, moved, belief, steps)
+    likely, ways, log_none, log_one, chain = _single(likely, ways, grid, steps)
     masses, pairs = _prior_masses(seen, line)
     prior = ways.log_prior - log_sum(ways.log_prior)
-    ramps = fit(summary(tables, grid), seen.positions, grid, noise, belief)
+    ramps = fit(summary(likely.ordinary, grid), seen.positions, grid, noise, belief)
     # between a few candidates a ramp is as many steps, and one of them is asked for
     ramp = belief.ramp if seen.positions[-1] - seen.positions[0] >= SLOPE else 0.0
     inside = ramps.log_likelihood
@@ -186,11 +202,13 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     weights = {kind: table / total for kind, table in weights.items()}
     any_way = np.sum([table.reshape(len(prior), -1).sum(1) for table in weights.values()], axis=0)
     one, part = weights["one"].sum(0), weights["ramps"]
+    two, one_way = weights["two"].sum(0), weights["one"] / np.maximum(one, TINY)
     share = part / np.maximum(TINY, part.sum(0))
+    _part_between(one, two, sides(chain, grid, one_way), likely.odd, seen.middles, grid)
     return Posterior(
         none=float(weights["none"].sum()),
         one=one,
-        two=weights["two"].sum(0),
+        two=two,
         ramps=part.sum(0),
         seen=seen,
         grid=grid,
@@ -198,7 +216,8 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
         steps=steps,
         scatter_prior=np.array([weight for _, weight in belief.scatters]),
         kinds=ways.kinds,
-        one_way=weights["one"] / np.maximum(one, TINY),
+        odd=likely.odd,
+        one_way=one_way,
         any_way=any_way,
         ramp_levels=(share * ramps.level).sum(0),
         ramp_sizes=(share * ramps.size).sum(0),
@@ -208,16 +227,17 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
 
 
 def _single(
-    tables: Floats, ways: Ways, grid: Lattice, steps: Floats
-) -> tuple[Floats, Ways, Floats, Floats, Chain]:
+    likely: Likelihood, ways: Ways, grid: Lattice, steps: Floats
+) -> tuple[Likelihood, Ways, Floats, Floats, Chain]:
     """The likelihoods of no step, (7), and of one, (8), and of the ways that may matter."""
+    tables = likely.tables
     most = tables.max(-1).sum(-1) + ways.log_prior + np.log(grid.cells.sum())
     log_none = log_sum(tables.sum(1) + np.log(grid.cells), axis=-1)
     chain = _chain(tables, steps, ways.kinds, grid)
     log_one = chain.log_one(grid)
     best = (np.maximum(log_none, log_one.max(1)) + ways.log_prior).max()
     kept = np.flatnonzero(most >= best - UNLIKELY)
-    return tables[kept], ways.only(kept), log_none[kept], log_one[kept], chain.only(kept)
+    return likely.only(kept), ways.only(kept), log_none[kept], log_one[kept], chain.only(kept)
 
 
 def _chain(tables: Floats, steps: Floats, kinds: Ints, grid: Lattice) -> Chain:
@@ -233,6 +253,31 @@ def _chain(tables: Floats, steps: Floats, kinds: Ints, grid: Lattice) -> Chain:
         leave=led(rest * grid.cells, steps, kinds),
         sums=sums,
     )
+
+
+def sides(chain: Chain, grid: Lattice, one_way: Floats) -> tuple[Floats, Floats]:
+    """Way, gap, level: the chances of the levels before and after a single step in each gap."""
+    found = chain.before * chain.leave * grid.cells, chain.arrive * chain.after * grid.cells
+    before, after = (
+        side / np.maximum(TINY, side.sum(-1, keepdims=True)) * one_way[:, :, None] for side in found
+    )
+    return before, after
+
+
+def _part_between(
+    one: Floats, two: Floats, levels: tuple[Floats, Floats], odd: Floats, middles: Floats,
+    grid: Lattice,
+) -> None:  # fmt: skip
+    """An odd candidate whose level lies between those next to it is no odd one: two steps."""
+    before, after = (side.sum(0) @ grid.levels for side in levels)
+    low, high = np.minimum(before, after), np.maximum(before, after)
+    at = np.arange(1, len(one))  # each lies after gap ``at - 1`` and before gap ``at``
+    for side, gaps in ((levels[0], at), (levels[1], at - 1)):
+        chance = (side[:, gaps] * odd[:, at]).sum((0, 2))
+        between = (middles[at] > low[gaps]) & (middles[at] < high[gaps])
+        moved = one[gaps] * chance * between
+        one[gaps] -= moved
+        two[at - 1, at] += moved
 
 
 def led(levels: Floats, steps: Floats, kinds: Ints) -> Floats:

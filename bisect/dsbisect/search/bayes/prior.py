@@ -29,6 +29,7 @@ class Belief:
     scatters: tuple[tuple[float, float], ...] = (
         (0.002, 0.3), (0.008, 0.4), (0.02, 0.2), (0.04, 0.1),
     )  # fmt: skip
+    odd: float = 0.004  # of one candidate, that it differs from both its neighbours
     tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
 
     @property
