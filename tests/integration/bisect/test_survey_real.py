@@ -43,8 +43,8 @@ def document(text: str) -> dict[str, Any]:
 
 
 def test_failures_are_lines_and_a_ctrl_c_loses_none(folder: Path) -> None:
-    first = start(folder, *arguments(folder), "--jobs", "2")
-    first.until("389-ds-base-3.1.10  debian-12")
+    first = start(folder, *arguments(folder), "--jobs", "1")
+    first.until("  debian-12")  # whichever is tried first
     status, _ = first.end()
     assert status == ExitCode.INTERRUPTED
 
@@ -54,7 +54,7 @@ def test_failures_are_lines_and_a_ctrl_c_loses_none(folder: Path) -> None:
     whole = document(done.stdout)
     lacking, ending = whole["results"]
     assert (lacking["source"], ending["source"]) == ("389-ds-base-3.1.10", "389-ds-base-3.1.9")
-    assert lacking["known"]
+    assert lacking["known"] != ending["known"]
     assert not lacking["outcome"]["built"]
     assert "no such feature" in lacking["outcome"]["why_not"]
     assert lacking["outcome"]["every_file"] == "fails alike with every file"
