@@ -17,6 +17,8 @@ from dsharness.errors import ExitCode
 from dsharness.products.seen_builds import SeenBuilds, SeenSpan
 from dsharness.yaml_files.checked_file import read_checked
 
+# Whichever source is tried first, the other one is not yet ready when the first one's line is read.
+LACKS_LATE = LACKS.replace("AC_MSG_ERROR", "sleep 15\nAC_MSG_ERROR")
 # What it installs is made of a document, by a name that nobody sees.
 READS = f"{MAKEFILE}all-local:\n\tcat $(srcdir)/docs/*.css > page\n"
 
@@ -28,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     # The result of a source is kept by its content, also for the next run of this test.
     past.commit("one of this run only", {"Makefile.am": f"{MAKEFILE}# {uuid.uuid4()}\n"})
     past.tag("389-ds-base-3.1.9")
-    past.commit("one that lacks something", {"configure.ac": LACKS})
+    past.commit("one that lacks something", {"configure.ac": LACKS_LATE})
     past.tag("389-ds-base-3.1.10", annotated=True)
     return tmp_path
 
