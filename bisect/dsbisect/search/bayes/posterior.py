@@ -204,7 +204,8 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     one, part = weights["one"].sum(0), weights["ramps"]
     two, one_way = weights["two"].sum(0), weights["one"] / np.maximum(one, TINY)
     share = part / np.maximum(TINY, part.sum(0))
-    _part_between(one, two, sides(chain, grid, one_way), likely.odd, seen.middles, grid)
+    between = likely.odd[:, 1:-1] * (np.diag(pairs, 1) > 0)[:, None]  # where two steps may be
+    _part_between(one, two, sides(chain, grid, one_way), between, seen.middles, grid)
     return Posterior(
         none=float(weights["none"].sum()),
         one=one,
@@ -273,7 +274,7 @@ def _part_between(
     low, high = np.minimum(before, after), np.maximum(before, after)
     at = np.arange(1, len(one))  # each lies after gap ``at - 1`` and before gap ``at``
     for side, gaps in ((levels[0], at), (levels[1], at - 1)):
-        chance = (side[:, gaps] * odd[:, at]).sum((0, 2))
+        chance = (side[:, gaps] * odd).sum((0, 2))
         between = (middles[at] > low[gaps]) & (middles[at] < high[gaps])
         moved = one[gaps] * chance * between
         one[gaps] -= moved
