@@ -138,6 +138,9 @@ class CommitFindings(Value):
     commits: int = Field(description="in the range, whatever they change")
     equal: tuple[EqualCommits, ...] = Field(default=(), description="with more than one commit")
     whole: Boundary
+    ends_compared: Comparison | None = Field(
+        default=None, description="several builds of both, where only these could decide"
+    )
     culprits: tuple[Culprit, ...] = ()
     notes: tuple[str, ...] = ()
     campaigns: tuple[str, ...] = ()

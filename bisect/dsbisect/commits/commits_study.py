@@ -23,7 +23,14 @@ from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.layout_samples import LayoutRuns, without_search
 from dsbisect.commits.line_queue import hunt, hunt_parted
-from dsbisect.commits.proof import Case, SeveralBuilds, judged, prove
+from dsbisect.commits.proof import (
+    Case,
+    SeveralBuilds,
+    compare_ends,
+    equal_ends,
+    judged,
+    prove,
+)
 from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
@@ -173,6 +180,7 @@ class CommitsStudy:
             else hunt(scope.line, *asked)
         )
         self.named_at = self.named_at or time.monotonic()
+        whole, ends = self._with_layouts(found.whole)
         return CommitFindings(
             repository=self.ask.repository,
             project=self._names.project,
@@ -184,7 +192,8 @@ class CommitsStudy:
             settings=self.ask.settings.id,
             commits=scope.commits,
             equal=scope.equal,
-            whole=found.whole,
+            whole=whole,
+            ends_compared=ends,
             culprits=tuple(self.culprits),
             notes=(*scope.notes, *found.notes),
             campaigns=tuple(campaign.id for campaign in self.campaigns),
@@ -341,11 +350,29 @@ class CommitsStudy:
         )
         return prove(case, self.supply, self._compare, self._several(boundary))
 
+    def _with_layouts(self, whole: Boundary) -> tuple[Boundary, Comparison | None]:
+        """An answer that only other builds can decide, with several of both ends."""
+        scope, size = self.scope, whole.smallest_visible_pct
+        if whole.direction != "unknown" or whole.shape != "builds" or self.culprits:
+            return whole, None
+        if not self.ask.proof or scope.parted or not size:
+            return whole, None
+        ends = (whole.line[0], whole.line[-1])
+        trees = {name: scope.tree(name) for name in ends}
+        several = self._several_of(math.log1p(size / 100), whole.metric)
+        compared = compare_ends(ends, trees, self.supply, several)
+        return equal_ends(whole, compared, self.options.level), compared
+
     def _several(self, boundary: Boundary) -> SeveralBuilds | None:
         """How to prove a step that one build of each side could mislead about."""
         step = abs(math.log(boundary.effect)) if boundary.effect else 0.0
         if not step or not needs_several(step, _scatter(self.ask)):
             return None
+        sign = 1 if boundary.direction == "slower" else -1
+        return self._several_of(sign * step, boundary.metric)
+
+    def _several_of(self, step: float, metric: str) -> SeveralBuilds:
+        """Builds to see a step of this log, above 0 for slower."""
 
         def measure(before: tuple[str, ...], after: tuple[str, ...]) -> PooledStep:
             names = (*before, *after)
@@ -355,17 +382,14 @@ class CommitsStudy:
                     watcher=self.watcher,
                 )  # fmt: skip
                 try:
-                    groups = runs.to_see(step, names)
+                    groups = runs.to_see(abs(step), names)
                 finally:
                     for name in names:
                         self.laboratory.retire(name)
             first, second = ([groups[name] for name in side] for side in (before, after))
             return pooled_step(first, second, self.options.level)
 
-        return SeveralBuilds(
-            number=BUILDS, step=step if boundary.direction == "slower" else -step, measure=measure,
-            metric=boundary.metric,
-        )  # fmt: skip
+        return SeveralBuilds(number=BUILDS, step=step, metric=metric, measure=measure)
 
 
 def _scatter(ask: Ask) -> float:

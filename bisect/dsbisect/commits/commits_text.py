@@ -31,6 +31,8 @@ def _printable(line: str) -> str:
 def _lines(findings: CommitFindings) -> Iterator[str]:
     if not findings.culprits:
         yield findings.whole.summary
+    if findings.ends_compared is not None:
+        yield from _comparison(findings.ends_compared)
     for culprit in findings.culprits:
         yield from _culprit(culprit)
         yield ""

@@ -1,23 +1,27 @@
-"""The proof of a culprit: clean builds side by side, and what happens without its change.
+"""The proof of an answer: clean builds side by side, and what happens without a culprit's change.
 
 parent          against  culprit             both built from nothing; if the step is small, each
                                              in several layouts of its code
 the bad end     against  bad end - culprit   does it get fast again?
 the good end    against  good end + culprit  does it get slow?
+
+the good end    against  the bad end         each in several layouts, where the search cannot say
+                                             "no difference" because builds differ by themselves
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.build_scatter import PooledStep
 from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import CandidateError, EditError, InconclusiveError, SourceError
-from dsharness.model import DECIDER, Boundary, Provenance
+from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Provenance
 from dsresults.commits_result import Comparison
 
 Compare = Callable[[str, str], Boundary]  # (before, after), both candidates of the supply
@@ -53,8 +57,11 @@ def prove(
     case: Case, supply: SourceSupply, compare: Compare, several: SeveralBuilds | None = None
 ) -> tuple[Comparison, ...]:
     """Every comparison that can be made; one that cannot says why."""
+    layouts = "the culprit against its parent, {} layouts of each, built from nothing"
     return (
-        _clean(case, supply, compare) if several is None else _layouts(case, supply, several),
+        _clean(case, supply, compare)
+        if several is None
+        else _layouts(case.parent, case.culprit, case.trees, supply, several, title=layouts),
         _counterfactual(
             case, supply, compare,
             title=f"{case.last} without the culprit", onto=case.bad, reverse=True,
@@ -74,13 +81,60 @@ def _clean(case: Case, supply: SourceSupply, compare: Compare) -> Comparison:
     return judged(title, before, after, supply, compare, expected=case.direction)
 
 
-def _layouts(case: Case, supply: SourceSupply, several: SeveralBuilds) -> Comparison:
-    """The culprit against its parent, each in several layouts of its own clean build."""
-    names = tuple(
-        supply.add_layouts(f"{name}-clean", case.trees[name], several.number, clean=True)
-        for name in (case.parent, case.culprit)
+def compare_ends(
+    ends: tuple[str, str], trees: Mapping[str, Tree], supply: SourceSupply, several: SeveralBuilds
+) -> Comparison:
+    """Both ends of a line in several layouts, which tells whether one costs more."""
+    title = "the last end against the first, {} layouts of each, built from nothing"
+    found = _layouts(*ends, trees, supply, several, title=title)
+    known = found.outcome in {"slower", "faster", "none"}
+    return found.model_copy(update={"confirms": found.outcome == "none" if known else None})
+
+
+def equal_ends(whole: Boundary, ends: Comparison, level: float) -> Boundary:
+    """An answer that was left open because builds differ, with what several of each end say.
+
+    Where they agree, a step is left if the search had one left and their interval misses it too.
+    """
+    if ends.outcome != "none" or ends.interval is None or whole.confidence is None:
+        return whole
+    step = whole.confidence / level
+    left = step * (1 - level)
+    none = 1 - step
+    chance = none / (none + left)
+    if chance < Certainty.none:
+        return whole
+    least = max(abs(math.log(side)) for side in ends.interval)
+    visible = 100 * math.expm1(least)
+    summary = (
+        f"{NO_DIFFERENCE} found between {whole.line[0]} and {whole.line[-1]} with "
+        f"{whole.workload_id} (chance {chance:.1%}): the search left {step:.1%} to a step, and "
+        f"{ends.title.removeprefix('the last end against the first, ')}, differ by no more than "
+        f"by themselves; smallest drop this run could have seen: {math.ceil(visible)} %"
     )
-    title = f"the culprit against its parent, {several.number} layouts of each, built from nothing"
+    return whole.model_copy(
+        update={
+            "direction": "none", "shape": "ends", "effect": 1.0, "suspects": (), "chances": {},
+            "smallest_visible_pct": visible, "confidence": chance, "summary": summary,
+        }
+    )  # fmt: skip
+
+
+def _layouts(
+    first: str,
+    second: str,
+    trees: Mapping[str, Tree],
+    supply: SourceSupply,
+    several: SeveralBuilds,
+    *,
+    title: str,
+) -> Comparison:
+    """Two sources, each in several layouts of its own clean build."""
+    names = tuple(
+        supply.add_layouts(f"{name}-clean", trees[name], several.number, clean=True)
+        for name in (first, second)
+    )
+    title = title.format(several.number)
     before, after = (side[0] for side in names)
     try:
         step = several.measure(*names)

@@ -83,7 +83,7 @@ class Boundary(Value):
         default=None,
         description='what a difference looks like: of a "ramp", `suspects` is the range; "ends": '
         'the ends agree, and nothing is said of what lies between them; "builds": no more than '
-        "builds of one source differ by",
+        "builds of one source differ by, or undecided because only further builds would tell",
     )
     witness: Literal["agrees", "cannot tell", "contradicts"] | None = Field(
         default=None, description="what its witness says of a step that the deciding metric shows"

@@ -21,7 +21,14 @@ from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commits_request import Ask
 from dsbisect.commits.commits_study import CommitsStudy, _interrupted
 from dsbisect.commits.layout_samples import LayoutRuns, without_search
-from dsbisect.commits.proof import Case, SeveralBuilds, pooled, prove
+from dsbisect.commits.proof import (
+    Case,
+    SeveralBuilds,
+    compare_ends,
+    equal_ends,
+    pooled,
+    prove,
+)
 from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
 from dsbisect.search.forecast import LEAST_REHEARSALS
 from dsbuilds.history.counterfactual import Counterfactual
@@ -235,6 +242,47 @@ def test_a_way_that_does_not_build_gives_room_to_the_next_one(
     assert [each.confirms for each in found] == [True] * 3
     assert [each.how for each in found] == ["", "way 1 of True", "way 1 of False"]
     assert [each.after for each in found[1:]] == ["bad-without-bad-2", "good-with-bad-2"]
+
+
+def left_open(step: float) -> Boundary:
+    """A search that could not decide, and leaves this chance to a step."""
+    return Boundary.model_validate(
+        {
+            "series_id": "r", "workload_id": "w", "settings_id": "s", "before": None,
+            "after": None, "found": False, "direction": "unknown", "shape": "builds",
+            "summary": "undecided", "line": ("good", "bad"), "suspects": ("bad",),
+            "chances": {"bad": step}, "confidence": 0.95 * step, "smallest_visible_pct": 4.0,
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("step", "chance", "outcome", "answer"),
+    [
+        (replace(STEP, size=0.0, low=-0.01, high=0.02), 0.1, "none", "none"),
+        (replace(STEP, size=0.0, low=-0.01, high=0.02), 0.5, "none", "unknown"),  # too likely
+        (STEP, 0.1, "slower", "unknown"),
+    ],
+)
+def test_what_several_builds_of_both_ends_make_of_an_open_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, step: PooledStep, chance: float,
+    outcome: str, answer: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
+    several = SeveralBuilds(number=3, step=0.04, measure=lambda *_: step)
+    ends = compare_ends(("good", "bad"), case_of(tmp_path).trees, supply, several)
+    assert (ends.outcome, ends.confirms) == (outcome, outcome == "none")
+    found = equal_ends(left_open(chance), ends, 0.95)
+    assert found.direction == answer
+    if answer == "unknown":
+        assert found == left_open(chance)
+        return
+    assert found.confidence == pytest.approx(0.9 / (0.9 + 0.1 * 0.05))
+    assert found.smallest_visible_pct == pytest.approx(100 * math.expm1(0.02))
+    assert "smallest drop this run could have seen: 3 %" in found.summary
+    assert "3 layouts of each" in found.summary
+    assert not found.suspects
 
 
 SEEN = BuildScatter(scatter_pct=1.2, interval_pct=(0.4, 3.9), noise_pct=10.0, builds=3, runs=30)

@@ -30,8 +30,13 @@ FIRST_END_SLOW = "; the first end is the slow one"
 MOST_TOLD = 50  # a longer set of suspects is shown by its ends
 
 
-def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str = "") -> Boundary:
-    """The best answer so far; ``stop`` and ``left`` say why it ended early, and what is missing."""
+def conclude(
+    beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str = "", *, builds: bool = False
+) -> Boundary:
+    """The best answer so far; ``stop`` and ``left`` say why it ended early, and what is missing.
+
+    ``builds``: that is other builds of the same sources.
+    """
     if beliefs.settled(certainty):
         found = _named(beliefs, certainty)
     elif beliefs.ramped(certainty):
@@ -40,6 +45,7 @@ def conclude(beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str =
         found = _none(beliefs, certainty)
     else:
         found = _undecided(beliefs, certainty, stop, left)
+        found = found.model_copy(update={"shape": "builds" if builds else None})
     odd = odd_ones(beliefs)
     notes = "".join(_alone(beliefs.decider, each) for each in odd)
     return found.model_copy(update={"odd": odd, "summary": found.summary + notes})

@@ -76,15 +76,16 @@ class Bayes:
             )
         lost = lost_in_builds(beliefs)
         if lost:
-            return self._answer(beliefs, lost)
+            return self._answer(beliefs, lost, builds=True)
         choice = choose(beliefs, self.costs, self.budget, every=self.certainty.every)
         if choice is None:
-            return self._answer(beliefs, "no further run would tell more")
+            return self._answer(beliefs, "no further run would tell more", builds=True)
         return self._measure(beliefs, choice)
 
-    def _answer(self, beliefs: Beliefs, stop: str = "") -> Answer:
+    def _answer(self, beliefs: Beliefs, stop: str = "", *, builds: bool = False) -> Answer:
+        """``builds``: only other builds of the same sources would tell more."""
         left = self._left(beliefs) if stop and not beliefs.certain(self.certainty) else ""
-        return Answer(boundary=conclude(beliefs, self.certainty, stop, left))
+        return Answer(boundary=conclude(beliefs, self.certainty, stop, left, builds=builds))
 
     def _left(self, beliefs: Beliefs) -> str:
         """What it would take; how much longer is estimated from the next run."""
