@@ -41,10 +41,10 @@ def judge(  # noqa: PLR0913 - each is an option
     edit: Edits = None,
     patch: Patches = None,
     toolchain: Toolchain = None,
-    clean: Annotated[
+    incremental: Annotated[
         bool,
         typer.Option(
-            "--clean", help="Build from nothing, without objects or caches of other commits."
+            "--incremental", help="Build upon what commits before it left, if you trust them all."
         ),
     ] = False,
     matrix: OutsideMatrix = None,
@@ -75,7 +75,7 @@ def judge(  # noqa: PLR0913 - each is an option
         edits=tuple(edit or ()),
         patches=tuple(patch or ()),
         toolchain=toolchain,
-        clean=clean,
+        clean=not incremental,
     )
     check_ask(ask)
 

@@ -191,6 +191,26 @@ def test_judge_head_is_what_git_bisect_has_checked_out(past, tmp_path, checked_o
     assert f"{past[checked_out][:12]} makes the same server" in why
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_judge_builds_all_three_as_asked(past, monkeypatch, clean):
+    """From nothing, no commit decides another's verdict."""
+    past.commit("culprit")
+    past.commit("later")
+    asked = ask(past, bad="later", clean=clean)
+    seen = []
+
+    def open_lab(plan, supply, names, **_):
+        seen.extend(supply.specimens[name].clean for name in names)
+        raise RuntimeError("seen")
+
+    monkeypatch.setattr("dsbisect.commits.commit_verdict.open_lab", open_lab)
+    monkeypatch.setattr("dsbisect.commits.commit_verdict.LabPlan.on", lambda *_, **__: None)
+    nothing = {"engine": None, "store": None, "watcher": None}
+    with pytest.raises(RuntimeError, match="seen"):
+        judge_commit(asked, past["culprit"], **nothing)
+    assert seen == [clean] * 3
+
+
 def test_what_is_no_389_ds_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
     past = Past.begin(tmp_path / "repo", {"README.md": "something else\n"})

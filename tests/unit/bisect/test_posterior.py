@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import sample_of, with_metric
 
+from dsbisect.search.bayes import lattice
 from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.evidence import evidence, witness
 from dsbisect.search.bayes.posterior import Posterior, weigh
@@ -37,6 +38,22 @@ def posterior(
     seen = evidence(COST, known, line, 0, len(NAMES) - 1)
     assert seen is not None
     return weigh(seen, line, belief or Belief())
+
+
+@pytest.mark.parametrize("runs", [2, 40])
+@pytest.mark.parametrize("step", [1.0, 1.02, 1.05])
+def test_a_finer_lattice_says_the_same(
+    monkeypatch: pytest.MonkeyPatch, step: float, runs: int
+) -> None:
+    known = history({0: 1.0, 20: 1.0, 40: step, 63: step}, runs)
+    coarse = posterior(known)
+    monkeypatch.setattr(lattice, "FINENESS", 4 * lattice.FINENESS)
+    monkeypatch.setattr(lattice, "REACH", 4 * lattice.REACH)
+    monkeypatch.setattr(lattice, "MOST", 4 * lattice.MOST)
+    fine = posterior(known)
+    odds = [np.log((each.one + np.diag(each.two)) / each.none) for each in (coarse, fine)]
+    assert odds[0] == pytest.approx(odds[1], abs=0.1)
+    assert len(coarse.grid.ticks) < len(fine.grid.ticks) / 3
 
 
 def total(found: Posterior) -> float:

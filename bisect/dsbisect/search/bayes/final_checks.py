@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsbisect.search.bayes.answer_figures import builds_differ, strays, witnessed
+from dsbisect.search.bayes.answer_figures import builds_differ, odd_ones, strays, witnessed
 from dsbisect.search.bayes.belief import Beliefs, Certainty
 from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.next_run import most_builds, shared
@@ -44,6 +44,7 @@ def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> 
         checks.append(_ramp(beliefs))
     elif beliefs.refuted(certainty):
         checks += [_odd_builds(beliefs), _inside(beliefs, certainty)]
+    checks.append(_alone(beliefs))
     if len(beliefs.line.names) <= survey_up_to:
         checks.append(_survey(beliefs, certainty))
     return next(itertools.chain.from_iterable(checks), None)
@@ -127,6 +128,17 @@ def _odd_builds(beliefs: Beliefs) -> Iterator[Check]:
         if name is not None and not _runs(beliefs, name):
             why = f"a second build next to {names[end]}: does {name} cost the same?"
             yield Check(names=(name, names[end]), why=why)
+
+
+def _alone(beliefs: Beliefs) -> Iterator[Check]:
+    """The neighbours of what differs alone: where they differ too, it was a change and its end."""
+    line = beliefs.line.names
+    for odd in odd_ones(beliefs):
+        at = beliefs.line.index[odd.after]
+        for near in (line[at - 1], line[at + 1]):
+            if near not in beliefs.failed and not _runs(beliefs, near):
+                why = f"is {odd.after} alone, or does {near} cost the same?"
+                yield Check(names=_in_company(beliefs, near), why=why)
 
 
 def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:

@@ -17,8 +17,8 @@ from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.track import TINY, Floats, Ints
 
-FINENESS = 3  # lattice points per standard deviation of the noise
-REACH = 11  # points on each side of a candidate's middle
+FINENESS = 2.5  # lattice points per standard error of a candidate
+REACH = 10  # points on each side of a candidate's middle
 FAR = 3.0  # times the scatter of builds, in coarse points
 COARSE = 2.0  # of these per scatter
 NEAR = 2.0  # times smaller or larger than expected
@@ -60,14 +60,14 @@ class Lattice:
         return ticks, place.ravel().astype(np.int64)
 
 
-def lattice(middles: Floats, noise: float, belief: Belief) -> Lattice:
-    """Around these middles."""
-    width = noise / FINENESS
+def lattice(middles: Floats, errors: Floats, belief: Belief) -> Lattice:
+    """Around these middles, each known with an error of its own."""
+    width = float(errors.min()) / FINENESS
     scatter = max(size for size, _ in belief.scatters)
-    ticks, coarse = _ticks(middles, width, scatter)
+    ticks, coarse = _ticks(middles, errors, width, scatter)
     while len(ticks) > MOST:
         width *= 1.5
-        ticks, coarse = _ticks(middles, width, scatter)
+        ticks, coarse = _ticks(middles, errors, width, scatter)
     apart = np.minimum(np.diff(ticks), coarse).astype(np.float64)
     cells = (np.append(apart, 1.0) + np.insert(apart, 0, 1.0)) / 2
     return Lattice(width=width, ticks=ticks, cells=cells)
@@ -100,14 +100,16 @@ def _log_uniform(below: Floats, above: Floats, low: float, high: float) -> Float
     return chance
 
 
-def _ticks(middles: Floats, width: float, scatter: float) -> tuple[Ints, int]:
+def _ticks(middles: Floats, errors: Floats, width: float, scatter: float) -> tuple[Ints, int]:
     """The points, and how far apart the coarse ones are."""
     centres = np.rint(middles / width)[:, None]
-    fine = centres + np.arange(-REACH, REACH + 1)
+    strides = np.maximum(1, np.rint(errors / FINENESS / width))[:, None]
+    # on common points, so that those of several candidates coincide
+    fine = strides * (np.rint(centres / strides) + np.arange(-REACH, REACH + 1))
     coarse = max(1, round(scatter / COARSE / width))
     side = math.ceil(FAR * scatter / width / coarse)
-    # on common points, so that those of several candidates coincide
     far = coarse * (np.rint(centres / coarse) + np.arange(-side, side + 1))
+    coarse = max(coarse, int(strides.max()))
     both = fine.ravel() if side * coarse <= REACH else np.concatenate([fine.ravel(), far.ravel()])
     return np.unique(both).astype(np.int64), coarse
 

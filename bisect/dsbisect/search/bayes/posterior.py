@@ -173,7 +173,8 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
         noise = slow.size
         middles = np.concatenate([middles, middles - slow.jump, middles + slow.jump])
         ways = ways.normalised().joined(slow.ways())
-    grid = lattice(middles, noise, belief)
+    errors = np.resize(noise / np.sqrt(seen.counts), len(middles))
+    grid = lattice(middles, errors, belief)
     steps = step_priors(grid, noise, belief)
     moved = shifts(seen.machines, seen.doubts, noise)
     seen = replace(seen, scales=seen.scales * moved.scales[seen.machines])
