@@ -79,6 +79,11 @@ def none_holds(world: World, finding: Finding) -> bool | None:
     return right(world, finding) or whole <= (finding.visible or 0.0)
 
 
+def hidden_holds(world: World, finding: Finding) -> bool | None:
+    """Whether a step that "no difference" hides is as small as it says; None if it hides none."""
+    return none_holds(world, finding) if world.kind.truth is Truth.STEP else None
+
+
 def _spans(world: World, finding: Finding) -> bool:
     """One candidate is never a ramp."""
     told = _told(finding)

@@ -49,6 +49,7 @@ class Kind:
     rate_cv_pct: float = 13.0  # of the rate of one run (docs/verdicts.md: 13 to 26 %)
     rate_wanders: bool = False  # by 15 % to both sides, and the cost does not
     scatter_pct: float = 0.0  # by which each build is faster or slower, whatever its source
+    odd_pct: float = 0.0  # by which one candidate away from the step is slower, and no other
     second_machine: bool = False  # turns alternate between two machines
     sessions: bool = False  # every 30 runs a new day, on which all is up to 6 % faster or slower
     drifts: bool = False  # the machine's speed, by 0.1 % with each run
@@ -78,6 +79,7 @@ def _words(kind: Kind) -> Iterator[str]:
         f"rate CV {kind.rate_cv_pct:g} %": kind.rate_cv_pct != Kind.rate_cv_pct,
         "rate wanders 15 %": kind.rate_wanders,
         f"builds differ by {kind.scatter_pct:g} %": kind.scatter_pct > 0,
+        f"one candidate {kind.odd_pct:g} % slower alone": kind.odd_pct > 0,
         "two machines": kind.second_machine,
         "a new day every 30 runs": kind.sessions,
         "drifts 0.1 % a run": kind.drifts,

@@ -9,6 +9,7 @@ from benchmarks.search.judgement import (
     covers,
     effect_holds,
     fair,
+    hidden_holds,
     names_every,
     names_one,
     none_holds,
@@ -33,6 +34,9 @@ class Play:
     covers: bool | None  # the step is among the suspects
     effect_holds: bool | None  # its size is in the interval
     none_holds: bool | None  # "no difference" is true, or what it hides is as small as it says
+    hidden_holds: bool | None = (
+        None  # of a step that "no difference" hides: it is as small as it says
+    )
     named: int  # so many candidates
     also: int
     confidence: float | None
@@ -64,6 +68,7 @@ def play(method: str, kind: Kind, seed: int, most_runs: int = MOST_RUNS) -> Play
         covers=covers(world, finding),
         effect_holds=effect_holds(world, finding),
         none_holds=none_holds(world, finding),
+        hidden_holds=hidden_holds(world, finding),
         named=len(finding.named),
         also=len(finding.also),
         confidence=finding.confidence,

@@ -1,58 +1,28 @@
-"""What the search is held to in every world that machines and compilers make."""
+"""How many runs the search may take in worlds that machines and compilers make."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from benchmarks.search.cell import Cell
-from benchmarks.search.findings import Said
 from benchmarks.search.kinds import Truth
-from benchmarks.search.methods import CLAIRVOYANT, OURS, OURS_EXPECTED, OURS_SCATTER, OURS_SMALLEST
+from benchmarks.search.methods import CLAIRVOYANT, OURS, OURS_SCATTER
 from benchmarks.search.play import Play
 from benchmarks.search.plays import Plays, find
-from benchmarks.search.score import coverage, score
-from benchmarks.search.target import Target, at_least, at_most
+from benchmarks.search.score import score
+from benchmarks.search.target import Target, at_most
 from benchmarks.search.world_scenarios import MACHINES, WORLD_GROUPS
 
-HELD = frozenset({OURS, OURS_SMALLEST, OURS_EXPECTED})
-LEVEL = 0.95
-NONE = 0.97  # of the answers "no difference"
-MOST_UNDECIDED = 0.2
 OVER_LIMIT = {OURS: 1.25, OURS_SCATTER: 1.15}  # times the runs of the clairvoyant
 OVER_BETTER = 1.44  # 5 % and 8 % in turns tell so much less than 5 % alone
 
 
 def world_targets(plays: Plays) -> Iterator[Target]:
     for (cell, method), found in plays.items():
-        if method in HELD and cell.group in WORLD_GROUPS:
-            yield from _true(cell, method, found)
         limit = find(plays, cell.kind, CLAIRVOYANT)
         if limit and cell.group in WORLD_GROUPS and method in OVER_LIMIT:
             yield _near_limit(cell, method, found, limit)
     yield from _machines(plays)
-
-
-def _true(cell: Cell, method: str, plays: Sequence[Play]) -> Iterator[Target]:
-    found, where = score(plays), cell.label if method == OURS else f"{cell.label}, {method}"
-    yield at_least(f"{where}: right, or cannot tell", found.fair, found.fair_error, LEVEL)
-    unsure = found.said[Said.UNDECIDED]
-    yield Target(
-        what=f"{where}: cannot tell",
-        wanted=f"at most {MOST_UNDECIDED:.0%}",
-        measured=f"{unsure:.1%}",
-        met=unsure <= MOST_UNDECIDED,
-    )
-    claims = {
-        "suspects hold it": [each.covers for each in plays],
-        "the effect's interval holds it": [each.effect_holds for each in plays],
-        "no difference, or none above the figure": [each.none_holds for each in plays],
-    }
-    for claim, each in claims.items():
-        held = coverage(each)
-        if held is not None:
-            count, share, error = held
-            level = NONE if claim.startswith("no ") else LEVEL
-            yield at_least(f"{where}: {claim} ({count} answers)", share, error, level)
 
 
 def _near_limit(cell: Cell, method: str, plays: Sequence[Play], limit: Sequence[Play]) -> Target:

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 LIKELY, UNLIKELY = 3.0, 0.5  # the weights that `commits` gives to hot paths and to all others
 STRETCHES = 3
-DRAWN, SCATTER = 0, 3  # streams of chance of one seed; the machine has two others
+DRAWN, SCATTER, ODD = 0, 3, 5  # streams of chance of one seed; the machine has others
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,7 +88,7 @@ def draw(kind: Kind, seed: int) -> World:
         steps=steps,
         broken=broken,
         phase=phase,
-        scatter=_scatter(kind, seed),
+        scatter=_scatter(kind, seed, steps),
         prior=_prior(rng, kind, int(places[0])),
     )
 
@@ -123,10 +123,16 @@ def _jump(kind: Kind, at: int, size: float) -> float:
     return size
 
 
-def _scatter(kind: Kind, seed: int) -> Floats | None:
-    if not kind.scatter_pct:
+def _scatter(kind: Kind, seed: int, steps: tuple[int, ...]) -> Floats | None:
+    if not kind.scatter_pct and not kind.odd_pct:
         return None
-    return np.random.default_rng([seed, SCATTER]).normal(0.0, kind.scatter_pct / 100, kind.n)
+    scatter = np.random.default_rng([seed, SCATTER]).normal(0.0, kind.scatter_pct / 100, kind.n)
+    if kind.odd_pct:
+        near = {at for step in steps for at in (step - 1, step)}
+        places = [at for at in range(1, kind.n - 1) if at not in near]
+        odd = int(np.random.default_rng([seed, ODD]).choice(places))
+        scatter[odd] += math.log1p(kind.odd_pct / 100)
+    return np.asarray(scatter, dtype=np.float64)
 
 
 def _broken(rng: Generator, n: int, step: int) -> frozenset[int]:

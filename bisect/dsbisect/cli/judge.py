@@ -44,7 +44,7 @@ def judge(  # noqa: PLR0913 - each is an option
     incremental: Annotated[
         bool,
         typer.Option(
-            "--incremental", help="Build upon what commits before it left, if you trust them all."
+            "--incremental", help="Build on what commits before it left, if you trust them all."
         ),
     ] = False,
     matrix: OutsideMatrix = None,

@@ -13,6 +13,7 @@ from benchmarks.search.cell import Cell
 from benchmarks.search.comparison import differences, read_old
 from benchmarks.search.driver import read
 from benchmarks.search.findings import Finding, Said, step_at
+from benchmarks.search.honesty import honest_cells, honesty, honesty_report
 from benchmarks.search.judgement import (
     covers,
     effect_holds,
@@ -27,7 +28,7 @@ from benchmarks.search.peer_scenarios import MAIN, TRUTHS
 from benchmarks.search.play import Play
 from benchmarks.search.target import Target
 from benchmarks.search.targets import targets
-from benchmarks.search.world_scenarios import MACHINES, RAMPS, STRAYS
+from benchmarks.search.world_scenarios import MACHINES, STRAYS
 from benchmarks.search.world_table import world_rows
 from benchmarks.search.world_targets import world_targets
 from benchmarks.search.worlds import World, draw
@@ -158,14 +159,34 @@ def by_name(found: list[Target]) -> dict[str, Target]:
     return {each.what.rpartition(": ")[2]: each for each in found}
 
 
-def test_a_world_wants_true_answers_and_few_that_cannot_tell() -> None:
-    cell = Cell(group=RAMPS, kind=RAMP.kind, methods=(OURS,))
-    unsure = [made(said=Said.UNDECIDED)] * 3 + [made()] * 7
-    found = by_name(list(world_targets({(cell, OURS): unsure})))
-    assert found["right, or cannot tell"].met
-    assert not found["cannot tell"].met
-    wrong = by_name(list(world_targets({(cell, OURS): [made(fair=False), made()]})))
-    assert not wrong["right, or cannot tell"].met
+def test_a_world_wants_true_answers() -> None:
+    cell = honest_cells()[0]
+    false = replace(made(fair=False), none_holds=False, hidden_holds=False, effect_holds=False)
+    true = replace(made(), none_holds=True, hidden_holds=True, effect_holds=True)
+    found = {each.what.rpartition(": ")[2]: each for each in honesty({(cell, OURS): [true] * 40})}
+    assert len(found) == 4
+    assert all(each.met for each in found.values())
+    mixed = [true] * 36 + [false] * 4
+    found = {each.what.rpartition(": ")[2]: each for each in honesty({(cell, OURS): mixed})}
+    assert not any(each.met for each in found.values())
+    (only,) = honesty({(cell, OURS): [true] * 5})  # too few claims say nothing
+    assert only.what.endswith("named is true")
+
+
+def test_every_world_has_its_row_and_its_targets() -> None:
+    cells = honest_cells()
+    plays = {
+        (cell, method): [replace(made(), none_holds=True)] * 10
+        for cell in cells
+        for method in cell.methods
+    }
+    text = honesty_report(plays, "make bench-search", 10)
+    worlds = {cell.group for cell in cells}
+    assert all(f"| {world} |" in text for world in worlds)
+    assert "within the error" not in text
+    assert text.count("| met |") == 2 * sum(
+        len(methods) for methods in {c.group: c.methods for c in cells}.values()
+    )
 
 
 @pytest.mark.parametrize(
