@@ -47,7 +47,7 @@ Patches = Annotated[
     list[Path] | None, typer.Option("--patch", help="Apply a patch file to every source.")
 ]
 WorkloadId = Annotated[
-    str | None, typer.Option("--workload", help="What to drive it with. Default: the matrix's.")
+    str | None, typer.Option("--workload", help="Workload to run. Default: the matrix's.")
 ]
 
 

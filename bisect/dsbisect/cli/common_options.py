@@ -92,7 +92,7 @@ Inside = Annotated[
         "--inside", metavar="K", help='Measure K places inside before saying "no difference".'
     ),
 ]
-EveryStep = Annotated[bool, typer.Option("--all", help="Go on for a second step, two in all.")]
+EveryStep = Annotated[bool, typer.Option("--all", help="Keep searching for a second step.")]
 EventLines = Annotated[
     bool,
     typer.Option("--events", help="Print progress as JSON lines on standard error."),
@@ -100,6 +100,6 @@ EventLines = Annotated[
 
 
 def outside(repo: str) -> bool:
-    """Whether the working directory is none of a repository's own: there, files are commits'."""
+    """True outside the repository: inside it, files belong to the commit that is checked out."""
     path = Path(repo).expanduser()
     return not path.is_dir() or not Path.cwd().is_relative_to(path.resolve())

@@ -72,7 +72,7 @@ def measure(  # noqa: PLR0913 - each is an option
         str | None,
         typer.Option(
             "--network",
-            help="Of the load: host, container:NAME or another of podman's. Default: host for a "
+            help="Of the load: host, container:NAME or a podman network. Default: host for a "
             "loopback address, else podman's default.",
             rich_help_panel=BY_ADDRESS,
         ),

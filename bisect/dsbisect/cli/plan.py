@@ -62,7 +62,7 @@ def plan(  # noqa: PLR0913 - each is an option
         bool, typer.Option("--built", help="The candidates are built already: rows, not commits.")
     ] = False,
     workload: Annotated[
-        str | None, typer.Option("--workload", help="What to drive it with. Default: the matrix's.")
+        str | None, typer.Option("--workload", help="Workload to run. Default: the matrix's.")
     ] = None,
     settings_id: SettingsId = "default",
     metric: MetricName = DEFAULT_METRIC,

@@ -1,1 +1,1 @@
-"""What a search is, and the two there are. Pure: it imports nothing that touches the world."""
+"""The search protocol and its Bayesian implementation. Pure: nothing here touches the world."""

@@ -165,7 +165,7 @@ def _hits(done: Sequence[Rehearsed]) -> tuple[list[bool], list[bool]]:
 
 
 def _exceeded_by_a_tenth(taken: Floats) -> float:
-    """What one more search exceeds with a chance of a tenth: an order statistic of these."""
+    """The 90th percentile of a future search, as an order statistic of these."""
     at = min(len(taken), math.ceil(0.9 * (len(taken) + 1)))
     return float(np.sort(taken)[at - 1])
 

@@ -148,7 +148,7 @@ class Container:
         remove(self.engine, self.name)
 
     def weigh(self, shares: int) -> None:
-        """Its part of the CPUs where others want them too; an engine that cannot leaves it be."""
+        """Set the CPU weight; ignored where the engine does not support it."""
         self.engine.podman("update", "--cpu-shares", str(shares), self.name, cleanup=True)
 
     @property

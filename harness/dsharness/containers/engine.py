@@ -119,7 +119,7 @@ class Engine:
                 keep_bytes=keep_bytes,
                 heard=heard,
             )
-        # A clean-up's own want of space would take the place of the error that it cleans up after.
+        # If the clean-up also finds the disk full, keep the first error.
         if (
             not done.ok
             and not cleanup

@@ -87,7 +87,7 @@ def _server(evidence: RunEvidence) -> Iterator[str]:
     elif evidence.server_cpu_us <= 0:
         yield "the server used no CPU time"
     if evidence.of_system is None:
-        yield "the server no longer says how it is set"
+        yield "the server's settings could not be read back"
     else:
         yield from evidence.of_system
     total, counted = evidence.report.total, evidence.server_operations

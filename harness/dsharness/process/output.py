@@ -30,7 +30,7 @@ class Sink(Protocol):
 
 @dataclass(kw_only=True)
 class Kept:
-    """The first and the last bytes of a stream: causes stand early, conclusions late."""
+    """Keep start and end of a stream: the cause is early, the result is late."""
 
     most_bytes: int
     seen_bytes: int = 0

@@ -63,7 +63,7 @@ def test_a_good_run_has_nothing_against_it() -> None:
         (replace(GOOD, server_operations=None), "own count of operations could not be read"),
         (replace(GOOD, server_cpu_us=0), "the server used no CPU time"),
         (replace(GOOD, server_cpu_us=None), "the server's CPU time could not be read"),
-        (replace(GOOD, of_system=None), "the server no longer says how it is set"),
+        (replace(GOOD, of_system=None), "the server's settings could not be read back"),
         (replace(GOOD, of_system=("users are stored as SSHA",)), "users are stored as SSHA"),
         (replace(GOOD, of_load=("a query was lost",)), "a query was lost"),
     ],
