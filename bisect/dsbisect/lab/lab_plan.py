@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError, WorkloadError
 from dsharness.loads import LOADS
-from dsharness.machine.hardware_counter import host_counts
-from dsharness.machine.host import CpuPlan, available_cpus, plan_cpus
+from dsharness.machine.host import available_cpus
 from dsharness.matrix import find_workload
-from dsharness.measure.duet import Seats, duet_seats
-from dsharness.measure.metrics import INSTRUCTIONS
+from dsharness.measure.ways import Way, way_for
 from dsharness.model import DECIDER, Matrix, Row, Settings, SystemName, Workload
 from dsharness.systems import SYSTEMS, Seed
 
@@ -24,9 +22,7 @@ class LabPlan:
     matrix: Matrix
     settings: Settings
     workloads: tuple[Workload, ...]
-    cpus: CpuPlan
-    seats: Seats | None = None  # two candidates are measured at the same time, on these CPUs
-    counting: bool = False  # servers run in valgrind, which counts their instructions
+    way: Way
     keep: bool = False
 
     @classmethod
@@ -41,21 +37,17 @@ class LabPlan:
         duet: bool = True,
         keep: bool = False,
     ) -> LabPlan:
-        """For this machine: in duets if there are enough CPUs; counted if the metric is that."""
-        cpus = available_cpus()
-        counting = metric == INSTRUCTIONS.name and not host_counts()
-        seats = None
-        if duet and not counting:
-            seats = duet_seats(cpus, can_move=engine.moves_cpus)
+        """For this machine."""
         return cls(
             matrix=matrix,
             settings=settings,
             workloads=tuple(workloads),
-            cpus=seats[0] if seats else plan_cpus(cpus, can_pin=engine.pins_cpus and not counting),
-            seats=seats,
-            counting=counting,
+            way=way_for(
+                available_cpus(), metric, duet=duet,
+                can_pin=engine.pins_cpus, can_move=engine.moves_cpus,
+            ),
             keep=keep,
-        )
+        )  # fmt: skip
 
     @property
     def seed(self) -> Seed:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Self, TypeVar
 
 from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.candidates import RowSupply, Supply
@@ -22,11 +22,10 @@ from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, DeadlineError, InstanceError, WorkloadError
 from dsharness.machine.host import machine_now
 from dsharness.machine.machine_lock import measuring_alone
-from dsharness.measure.duet import Seats, sit, take_duet
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import serve
-from dsharness.measure.instruction_count import Valgrind, take_count
-from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
+from dsharness.measure.instruction_count import Valgrind
+from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.model import Image, Machine, Procedure, Sample, Setup, Workload
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import Deadline
@@ -95,21 +94,15 @@ class Laboratory:
         settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
         return Procedure(
             version=PROCEDURE,
-            way=self._way,
+            way=self._plan.way.name,
             settings=content_key(settings),
             loader=self._loader.key if self._loader else None,
             runtimes=dict(self._runtimes),
         )
 
     @property
-    def _way(self) -> Literal["duet", "in turn", "callgrind"]:
-        if self._plan.counting:
-            return "callgrind"
-        return "duet" if self._plan.seats else "in turn"
-
-    @property
     def machine(self) -> Machine:
-        return machine_now(self._engine, self._plan.cpus)
+        return machine_now(self._engine, self._plan.way.cpus)
 
     @property
     def images(self) -> dict[str, Image]:
@@ -118,7 +111,7 @@ class Laboratory:
     @property
     def paired(self) -> bool:
         """Whether two candidates are measured at the same time."""
-        return self._plan.seats is not None
+        return self._plan.way.paired
 
     def store_images(self, store: Store) -> None:
         for image in self.images.values():
@@ -147,7 +140,7 @@ class Laboratory:
                 else:
                     watcher.prepared(candidate)
             self._loader = loader.result()
-            self._wrapper = self._valgrind() if self._plan.counting else None
+            self._wrapper = self._valgrind() if self._plan.way.counts else None
             self._runtimes = dict(self._supply.runtimes)
         except BaseException:
             stop_all()
@@ -162,57 +155,27 @@ class Laboratory:
     def samples(
         self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
     ) -> Iterator[Sample]:
-        """One run of each: two at the same time if there are enough CPUs, otherwise in this order.
-
-        A server that died gets a new one. No other lab of this machine measures meanwhile.
-        """
+        """One run of each. A server that died gets a new one."""
         check_request()
-        if self._plan.counting:
-            yield from self._counted(candidates, workload, campaign_id, turn)
-            return
-        if self._plan.seats and len(candidates) == len(self._plan.seats):
-            yield from self._duet(candidates, self._plan.seats, workload, campaign_id, turn)
-            return
-        for candidate in candidates:
-            at = self._bench(candidate)
-            if self._plan.seats:
-                sit(at, at.cpus)
-            with self._measuring():
-                sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
-            self._look_after(candidate, at, sample)
-            yield sample
-
-    def _counted(
-        self, candidates: Sequence[str], workload: Workload, campaign: str, turn: int
-    ) -> Iterator[Sample]:
-        """All at the same time: a count does not depend on what else the machine does."""
+        way = self._plan.way
         benches = [self._bench(candidate) for candidate in candidates]
-
-        def count(at: Bench) -> Sample:
-            return take_count(at, workload, campaign_id=campaign, turn=turn)
-
-        with (
-            self.spent.on("runs"),
-            ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="count") as pool,
-        ):
-            for candidate, at, sample in zip(
-                candidates, benches, pool.map(count, benches), strict=True
-            ):
-                self._look_after(candidate, at, sample)
-                yield sample
-
-    def _duet(
-        self, candidates: Sequence[str], seats: Seats, workload: Workload, campaign: str, turn: int
-    ) -> Iterator[Sample]:
-        first, second = (self._bench(candidate) for candidate in candidates)
-        with self._measuring():
-            taken = take_duet((first, second), seats, workload, campaign_id=campaign, turn=turn)
-        for candidate, at, sample in zip(candidates, (first, second), taken, strict=True):
+        taken = way.take(
+            benches, workload, self._counting if way.counts else self._measuring,
+            campaign_id=campaign_id, turn=turn,
+        )  # fmt: skip
+        for candidate, at, sample in zip(candidates, benches, taken, strict=True):
             self._look_after(candidate, at, sample)
             yield sample
 
     @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """What else the machine does changes no count."""
+        with self.spent.on("runs"):
+            yield
+
+    @contextmanager
     def _measuring(self) -> Iterator[None]:
+        """No other lab of this machine measures meanwhile, and nothing is built."""
         self._ahead.want(self._next)
         with measuring_alone(self._show_wait), self._ahead.quiet(), self.spent.on("runs"):
             yield
@@ -290,7 +253,7 @@ class Laboratory:
         return self._benches[candidate][0]
 
     def _started(self, candidate: str, loader: Image) -> tuple[Bench, ExitStack]:
-        cpus, keep = self._plan.cpus, self._plan.keep
+        cpus, keep = self._plan.way.cpus, self._plan.keep
         with ExitStack() as made:
             instance = made.enter_context(
                 serve(self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep)

@@ -50,6 +50,7 @@ from dsharness.model.measured import (
     Procedure,
     Sample,
     Setup,
+    WayName,
 )
 from dsharness.model.rows import (
     AptPackages,
@@ -141,5 +142,6 @@ __all__ = [
     "Value",
     "Verdict",
     "Version",
+    "WayName",
     "Workload",
 ]

@@ -46,11 +46,14 @@ class Machine(Value):
     facts: dict[str, Fact] = Field(default_factory=dict)
 
 
+WayName = Literal["duet", "in turn", "callgrind"]
+
+
 class Procedure(Value):
     """How samples are taken; those of different procedures are not mixed."""
 
     version: int = Field(description="of the way of measuring")
-    way: Literal["duet", "in turn", "callgrind"] = "in turn"
+    way: WayName = "in turn"
     settings: str = Field(default="", description="hash of what the settings set")
     loader: str | None = Field(default=None, description="key of the load generator's image")
     runtimes: dict[str, str] = Field(

@@ -26,6 +26,7 @@ from dsharness.containers.ownership import found, remove
 from dsharness.errors import DiskFullError, ExitCode, InstanceError
 from dsharness.measure.golden_state import Golden, golden_key, golden_state
 from dsharness.measure.sample import Bench
+from dsharness.measure.ways import InTurn
 from dsharness.model import Image, LdcltWorkload, Settings, UserOrder
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
@@ -89,7 +90,9 @@ def slapd_pid(at: Bench) -> int:
 
 
 def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Engine) -> None:
-    plan = LabPlan(matrix=MATRIX, settings=DEFAULT, workloads=(LOAD,), cpus=cpus_of(engine))
+    plan = LabPlan(
+        matrix=MATRIX, settings=DEFAULT, workloads=(LOAD,), way=InTurn(cpus=cpus_of(engine))
+    )
     with Laboratory(engine, plan, RowSupply(engine=engine, matrix=MATRIX), print) as laboratory:
         laboratory.prepare([ROW], GoodPreparation())
         assert laboratory.failures == {}

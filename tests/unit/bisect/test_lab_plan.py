@@ -9,6 +9,7 @@ from dsbisect.lab.lab_plan import LabPlan, default_workloads
 from dsharness.errors import UsageError
 from dsharness.machine.host import CpuPlan
 from dsharness.matrix import find_workload
+from dsharness.measure.ways import InTurn
 from dsharness.model import LdcltWorkload, Settings, SystemName
 
 BINDS = LdcltWorkload(id="bind-one", title="binds")
@@ -16,8 +17,8 @@ DEFAULT = Settings(id="default")
 
 
 def refuse_unfit(workload: LdcltWorkload, settings: Settings) -> None:
-    cpus = CpuPlan(server=(0,), load=(0,), pinned=False)
-    plan = LabPlan(matrix=MATRIX, settings=settings, workloads=(BINDS, workload), cpus=cpus)
+    way = InTurn(cpus=CpuPlan(server=(0,), load=(0,), pinned=False))
+    plan = LabPlan(matrix=MATRIX, settings=settings, workloads=(BINDS, workload), way=way)
     plan.refuse_unfit("debian-12", SystemName.DIRSRV)
 
 

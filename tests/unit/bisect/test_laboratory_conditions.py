@@ -16,6 +16,7 @@ from dsbisect.lab.laboratory import Laboratory
 from dsharness.containers.engine import Engine
 from dsharness.machine import host
 from dsharness.machine.host import CpuPlan, machine_id, place_id
+from dsharness.measure.ways import Duet, InTurn
 from dsharness.model import Image, Settings
 from dsharness.process.stop_request import forget_request, keep_request
 
@@ -25,7 +26,7 @@ ENGINE = Engine(
 )  # fmt: skip
 PLAN = LabPlan(
     matrix=MATRIX, settings=Settings(id="default"), workloads=MATRIX.workloads,
-    cpus=CpuPlan(server=(0,), load=(1,), pinned=True),
+    way=InTurn(cpus=CpuPlan(server=(0,), load=(1,), pinned=True)),
 )  # fmt: skip
 
 
@@ -47,8 +48,10 @@ CHANGES: dict[str, Callable[[], Laboratory]] = {
     "settings": lambda: lab(replace(PLAN, settings=SETTINGS)),
     "load generator": lambda: lab(loader="newer"),
     "runtime": lambda: lab(runtime="other libraries"),
-    "cpus": lambda: lab(replace(PLAN, cpus=CpuPlan(server=(0, 1), load=(2,), pinned=True))),
-    "way": lambda: lab(replace(PLAN, seats=(PLAN.cpus, PLAN.cpus))),
+    "cpus": lambda: lab(
+        replace(PLAN, way=InTurn(cpus=CpuPlan(server=(0, 1), load=(2,), pinned=True)))
+    ),
+    "way": lambda: lab(replace(PLAN, way=Duet(seats=(PLAN.way.cpus, PLAN.way.cpus)))),
 }
 
 

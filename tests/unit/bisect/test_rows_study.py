@@ -207,7 +207,7 @@ def test_ends_that_leave_nothing_to_search(series, good, bad, said):
 def test_a_search_by_instructions_counts_them_where_the_host_does_not(
     laboratory, store, monkeypatch
 ):
-    monkeypatch.setattr("dsbisect.lab.lab_plan.host_counts", lambda: False)
+    monkeypatch.setattr("dsharness.measure.ways.host_counts", lambda: False)
     study(store, request(metric="instructions"))
     study(store)
-    assert [plan.counting for plan in laboratory.plans] == [True, False]
+    assert [plan.way.counts for plan in laboratory.plans] == [True, False]

@@ -1,0 +1,79 @@
+"""Which way a laboratory measures in, and what each way does with a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dsharness.machine.host import CpuPlan
+from dsharness.measure import ways
+from dsharness.measure.ways import Counted, Duet, InTurn, Way, way_for
+from dsharness.model import LdcltWorkload
+
+LOAD = LdcltWorkload(id="one", title="one")
+PLACE = CpuPlan(server=(0,), load=(0,), pinned=True)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "metric", "duet", "can_move", "name"),
+    [
+        ((0, 1), "cost", True, True, "duet"),
+        ((0,), "cost", True, True, "in turn"),
+        ((0, 1), "cost", True, False, "in turn"),
+        ((0, 1), "cost", False, True, "in turn"),
+        ((0, 1), "instructions", True, True, "callgrind"),
+    ],
+)
+def test_the_machine_and_the_metric_decide(
+    monkeypatch: pytest.MonkeyPatch, cpus: tuple[int, ...], metric: str, name: str,
+    *, duet: bool, can_move: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(ways, "host_counts", lambda: False)
+    way = way_for(cpus, metric, duet=duet, can_pin=True, can_move=can_move)
+    assert way.name == name
+    assert way.counts is (name == "callgrind")
+    assert way.paired is (name == "duet")
+
+
+@pytest.mark.parametrize(
+    ("way", "candidates", "done"),
+    [
+        (InTurn(cpus=PLACE), "ab", ["begin", "sample a", "end", "begin", "sample b", "end"]),
+        (Duet(seats=(PLACE, PLACE)), "ab", ["begin", "duet ab", "end"]),
+        (Duet(seats=(PLACE, PLACE)), "a", ["sit a", "begin", "sample a", "end"]),
+        (Counted(cpus=PLACE), "a", ["begin", "count a", "end"]),
+    ],
+)
+def test_a_turn_gives_a_sample_of_each_in_their_order(
+    monkeypatch: pytest.MonkeyPatch, way: Way, candidates: str, done: list[str]
+) -> None:
+    said: list[str] = []
+
+    def noted(word: str) -> Any:
+        def take(at: Any, *_: object, **facts: object) -> Any:
+            names = "".join(each.name for each in at) if isinstance(at, tuple) else at.name
+            said.append(f"{word} {names}")
+            assert word == "sit" or facts == {"campaign_id": "c", "turn": 3}
+            return tuple(names) if isinstance(at, tuple) else names
+
+        return take
+
+    for function in ("take_sample", "take_duet", "take_count"):
+        word = {"take_sample": "sample", "take_duet": "duet", "take_count": "count"}[function]
+        monkeypatch.setattr(ways, function, noted(word))
+    monkeypatch.setattr(ways, "sit", noted("sit"))
+
+    @contextmanager
+    def measuring() -> Iterator[None]:
+        said.append("begin")
+        yield
+        said.append("end")
+
+    benches: list[Any] = [SimpleNamespace(name=name, cpus=PLACE) for name in candidates]
+    taken = list(way.take(benches, LOAD, measuring, campaign_id="c", turn=3))
+    assert taken == list(candidates)
+    assert said == done
