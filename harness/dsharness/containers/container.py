@@ -98,17 +98,19 @@ class Container:
         keep_bytes: int | None = None,
         behind: tuple[str, ...] = (),
         heard: Callable[[str], None] | None = None,
+        into: Path | None = None,
     ) -> Completed:
         """Run a command inside; a failing command is the caller's to judge.
 
         ``keep_bytes`` bounds what is kept of a command that may say anything. ``behind`` are the
-        words of a program of this machine that starts it. ``heard`` gets each line as it comes.
+        words of a program of this machine that starts it. ``heard`` gets each line as it comes,
+        ``into`` all of standard output unchanged.
         """
         flags = [*(["--user", user] if user else []), *(["--interactive"] if stdin else [])]
         return self.engine.podman(
             "exec", *flags, self.name, *command,
             stdin=stdin, deadline=Deadline.after(limit_s), log=self.log, keep_bytes=keep_bytes,
-            behind=behind, heard=heard,
+            behind=behind, heard=heard, into=into,
         )  # fmt: skip
 
     def must(self, *command: str, what: str, stdin: str | None = None) -> str:

@@ -15,6 +15,7 @@ from dsbisect.validate.directory.population import (
     client_users,
 )
 from dsbisect.validate.directory.product_advice import START
+from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import differences, dump_of, passwords_in
 from dsbisect.validate.guess_cost import alike
@@ -55,7 +56,7 @@ def _upgraded(trial: Trial, before: Populated) -> Sequence[Check]:
     ) as server:
         checks = list(_Upgrade(trial=trial, before=before, server=server).checks())
         if not any(check.stops for check in checks):
-            server.stop()
+            observe(server, "upgrade-patched", before.population.users)
             server.forget_scheme()
             key = upgraded_key(trial, before)
             labels = labels_of(KIND, row=trial.patched_row.id, key=key)

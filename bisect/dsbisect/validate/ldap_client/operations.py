@@ -12,6 +12,7 @@ from .job import Job, described
 
 CLASSES = ["top", "person", "organizationalPerson", "inetOrgPerson"]
 PAGE = 7
+UNKNOWN = "1.3.6.1.4.1.99999.1"  # an OID that nobody uses
 # Filter -> how many of the people that the lab adds it finds, of 30.
 FILTERS = {
     "(uid=person007)": 1,
@@ -95,12 +96,34 @@ def refusals(job: Job) -> str:
         _refused(connection, "noSuchObject", "deleting an entry that does not exist")
         connection.add(f"uid=broken,{job.people}", CLASSES, {"uid": "broken", "cn": "a"})
         _refused(connection, "objectClassViolation", "adding a person without a surname")
+        connection.delete(job.people)
+        _refused(connection, "notAllowedOnNonLeaf", "deleting an entry with others below it")
+        connection.modify(dn, {"uid": [(ldap3.MODIFY_DELETE, ["person001"])]})
+        _refused(connection, "notAllowedOnRDN", "deleting the value that an entry is named by")
+        connection.compare(dn, "noSuchAttribute", "a")
+        _refused(connection, "noSuchAttribute", "comparing an attribute that is not there")
     with job.bound(user) as connection:
         connection.modify(dn, {"sn": [(ldap3.MODIFY_REPLACE, ["taken"])]})
         _refused(connection, "insufficientAccessRights", "changing another user's entry")
         connection.delete(dn)
         _refused(connection, "insufficientAccessRights", "deleting another user's entry")
-    return "5 requests that break a rule or lack the right were refused"
+    return "8 requests that break a rule or lack the right were refused"
+
+
+def unknown_control(job: Job) -> str:
+    """A critical control that the server does not know has to be refused, another one ignored."""
+    dn = f"uid=person002,{job.people}"
+    with job.bound(job.manager) as connection:
+        for critical, wanted in ((True, "unavailableCriticalExtension"), (False, "success")):
+            control = (UNKNOWN, critical, None)
+            found = _asked_with(connection, dn, control)
+            expect(found == wanted, f"an unknown control, critical: {critical}, got {found}")
+    return "an unknown control is refused if it is critical, and ignored if it is not"
+
+
+def _asked_with(connection: Any, dn: str, control: tuple[str, bool, None]) -> str:
+    connection.search(dn, "(objectClass=*)", ldap3.BASE, attributes=["uid"], controls=[control])
+    return str(connection.result["description"])
 
 
 def _search(
@@ -140,5 +163,5 @@ def _refused(connection: Any, wanted: str, what: str) -> None:
 
 OPERATIONS: dict[str, Attempt] = {
     "search-filters": filters, "search-paging": paging, "search-attributes": attributes,
-    "entry-life": entry_life, "refusals": refusals,
+    "entry-life": entry_life, "refusals": refusals, "unknown-control": unknown_control,
 }  # fmt: skip
