@@ -26,3 +26,5 @@ class Step:
     inputs: object = None  # and on this, as JSON
     seconds: float  # about, on two cores and from nothing: for the first ETA
     run: Run
+    # What takes its time and hardly needs anyone: done before, while cores are idle.
+    ahead: Callable[[Trial], object] | None = None

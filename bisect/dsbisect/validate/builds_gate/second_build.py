@@ -37,24 +37,29 @@ def checks(trial: Trial) -> tuple[Check, ...]:
     """Both builds byte for byte; not where there is nothing to build a second time."""
     if trial.packages:
         return (_not_run("The packages were given: there is no source to build them from."),)
-    ordered = trial.maker.package_order()
-    if ordered is None:
-        return (_not_run("Only packages built by the deb and rpm drivers are built twice."),)
-    driver, order = ordered
-    first = trial.build
-    again = driver.by(LIBEXEC / f"rebuild-{kind_of(trial.row.family)}")
     try:
-        second = build_packages(
-            again, trial.at, replace(order, clean=True), progress=trial.progress
-        )
+        second = built_again(trial)
     except UnbuildableError as error:
         if not error.lasting:
             raise
         return (failed_check(error),)
+    if second is None:
+        return (_not_run("Only packages built by the deb and rpm drivers are built twice."),)
+    first = trial.build
     names = differing(_digests(first), _digests(second))
     if not names:
         return (same_check(first, second),)
     return (different_check(trial, second, names),)
+
+
+def built_again(trial: Trial) -> Build | None:
+    """The second build: found, waited for, or made now; None where no driver makes one."""
+    ordered = None if trial.packages else trial.maker.package_order()
+    if ordered is None:
+        return None
+    driver, order = ordered
+    again = driver.by(LIBEXEC / f"rebuild-{kind_of(trial.row.family)}")
+    return build_packages(again, trial.at, replace(order, clean=True), progress=trial.progress)
 
 
 def _not_run(why: str) -> Check:
