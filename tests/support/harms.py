@@ -76,7 +76,7 @@ QUIET = (
         new="ldap_result_code= LDAP_UNWILLING_TO_PERFORM;",
     ),
     Harm(
-        name="a critical control that the server does not know is ignored",
+        name="a critical control that is not for the request is ignored",
         gate="works", caught_by="unknown-control", path=f"{SLAPD}/control.c",
         old="                       operation_get_type(pb_op)))) {\n"
         "                rc = LDAP_UNAVAILABLE_CRITICAL_EXTENSION;",

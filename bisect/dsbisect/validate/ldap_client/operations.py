@@ -12,7 +12,8 @@ from .job import Job, described
 
 CLASSES = ["top", "person", "organizationalPerson", "inetOrgPerson"]
 PAGE = 7
-UNKNOWN = "1.3.6.1.4.1.99999.1"  # an OID that nobody uses
+# Controls: an OID that nobody uses, and one that is for searches alone.
+UNKNOWN, SORT = "1.3.6.1.4.1.99999.1", "1.2.840.113556.1.4.473"
 # Filter -> how many of the people that the lab adds it finds, of 30.
 FILTERS = {
     "(uid=person007)": 1,
@@ -111,19 +112,19 @@ def refusals(job: Job) -> str:
 
 
 def unknown_control(job: Job) -> str:
-    """A critical control that the server does not know has to be refused, another one ignored."""
-    dn = f"uid=person002,{job.people}"
+    """A critical control that the server does not know, or not for that request, is refused."""
+    dn, refused = f"uid=person002,{job.people}", "unavailableCriticalExtension"
     with job.bound(job.manager) as connection:
-        for critical, wanted in ((True, "unavailableCriticalExtension"), (False, "success")):
-            control = (UNKNOWN, critical, None)
-            found = _asked_with(connection, dn, control)
+        for critical, wanted in ((True, refused), (False, "success")):
+            controls = [(UNKNOWN, critical, None)]
+            connection.search(dn, "(objectClass=*)", ldap3.BASE, controls=controls)
+            found = connection.result["description"]
             expect(found == wanted, f"an unknown control, critical: {critical}, got {found}")
+        change = {"description": [(ldap3.MODIFY_REPLACE, ["number 2"])]}
+        connection.modify(dn, change, controls=[(SORT, True, None)])
+        found = connection.result["description"]
+        expect(found == refused, f"a change with a critical control for searches got {found}")
     return "an unknown control is refused if it is critical, and ignored if it is not"
-
-
-def _asked_with(connection: Any, dn: str, control: tuple[str, bool, None]) -> str:
-    connection.search(dn, "(objectClass=*)", ldap3.BASE, attributes=["uid"], controls=[control])
-    return str(connection.result["description"])
 
 
 def _search(
