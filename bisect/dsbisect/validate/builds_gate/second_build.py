@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from dsbisect.validate.builds_gate.package_differences import (
-    Difference,
-    changed_lines,
-    difference_of,
-    differing,
-)
 from dsbisect.validate.builds_gate.trial_packages import packages_in
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
 from dsbisect.validate.package_index import kind_of
@@ -155,3 +151,39 @@ def _figures(second: Build, differ: int) -> dict[str, Figure]:
 def _digests(build: Build) -> dict[str, str]:
     folder = repository_of(build)
     return {each.file: file_sha256(folder / each.file) for each in packages_in(folder)}
+
+
+# What follows from other differences: checksums of the files, and the sizes of all.
+DERIVED = ("./DEBIAN/control", "./DEBIAN/md5sums")
+CHANGED = re.compile(r"^[│ ]*[-+](?!-- |\+\+ )")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One package of two builds."""
+
+    package: str
+    files: tuple[str, ...] = ()  # that differ
+    with_path: tuple[str, ...] = ()  # that hold the place where they were built
+    report: str = ""  # diffoscope's
+
+
+def differing(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str, ...]:
+    """File names of packages whose hash differs, or that only one of the builds made."""
+    return tuple(name for name in sorted({*first, *second}) if first.get(name) != second.get(name))
+
+
+def difference_of(package: str, said: Mapping[str, str]) -> Difference:
+    """What the script left of one package."""
+    files = tuple(said.get(f"{package}.files", "").split())
+    return Difference(
+        package=package,
+        files=tuple(file for file in files if file not in DERIVED) or files,
+        with_path=tuple(said.get(f"{package}.paths", "").splitlines()),
+        report=said.get(f"{package}.txt", ""),
+    )
+
+
+def changed_lines(report: str) -> tuple[str, ...]:
+    """The lines of the report that one side has and the other has not."""
+    return tuple(line.strip() for line in report.splitlines() if CHANGED.match(line))

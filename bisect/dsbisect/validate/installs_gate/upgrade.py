@@ -25,7 +25,7 @@ from dsbisect.validate.installs_gate.package_change import (
     patched_names,
     stock_names,
 )
-from dsbisect.validate.server_fault import judged
+from dsbisect.validate.step import judged
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.user_binds import binding_checks
 from dsbuilds.drivers.package_build import repository_of

@@ -20,12 +20,10 @@ from dsbisect.validate.directory.product_advice import PID_FILE
 from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.performs_gate import single_client
-from dsbisect.validate.performs_gate.margin import LEVEL
+from dsbisect.validate.performs_gate.margin import LEVEL, change_text
 from dsbisect.validate.performs_gate.median_interval import Interval, median_interval
 from dsbisect.validate.performs_gate.paired_samples import GIVE_MORE
-from dsbisect.validate.performs_gate.speed_words import change_text
-from dsbisect.validate.server_fault import judged
-from dsbisect.validate.step import Step
+from dsbisect.validate.step import Step, judged
 from dsbisect.validate.trial import Trial
 from dsharness.errors import InstanceError
 from dsharness.machine.machine_lock import measuring_alone

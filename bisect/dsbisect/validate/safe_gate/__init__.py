@@ -9,8 +9,7 @@ from dsbisect.validate.safe_gate import (
     new_traces,
     password_strength,
 )
-from dsbisect.validate.server_fault import judged
-from dsbisect.validate.step import Step
+from dsbisect.validate.step import Step, judged
 
 STEPS: tuple[Step, ...] = (
     Step(
