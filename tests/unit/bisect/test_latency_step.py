@@ -71,6 +71,13 @@ def test_a_sleep_of_20_ms_in_one_of_ten_binds_fails_and_nothing_else_does() -> N
     assert Status.FAILED not in others.values()
 
 
+def test_a_lock_held_longer_is_seen_on_a_machine_that_stalls() -> None:
+    """One request of twelve stalls by itself; four milliseconds of one in ten are seen still."""
+    found = checks_of(Server(seed=3, sleep_us=4_000, stalls=0.08), Server(seed=4, stalls=0.08), 30)
+    assert found["latency-bind"].status is Status.FAILED
+    assert found["latency-search"].status is Status.PASSED
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_two_servers_that_are_the_same_differ_clearly_in_nothing(seed: int) -> None:
     found = checks_of(Server(seed=seed), Server(seed=seed + 100), pairs=24)
@@ -109,7 +116,7 @@ def test_the_servers_take_turns_block_by_block() -> None:
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=400))
 def test_percentiles_are_in_order_and_inside(took: list[float]) -> None:
     found = summary(took)
-    inside = (min(took), found["p50"], found["p95"], found["p99"], max(took))
+    inside = (min(took), found["p50"], found["p99"], max(took))
     assert all(one <= two * (1 + 1e-9) for one, two in itertools.pairwise(inside))
 
 

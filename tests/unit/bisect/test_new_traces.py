@@ -80,11 +80,14 @@ def test_new_severe_messages_fail_and_more_lines_warn(messages, status) -> None:
     [
         ({"bind err=0": 7}, Status.PASSED),
         ({"bind err=0": 7, "delete err=53": 1}, Status.WARNED),
-        ({"bind err=0": 7, "search err=0 notes=U": 1}, Status.FAILED),
+        ({"bind err=0": 7, "search err=0 notes=U": 2}, Status.PASSED),
+        ({"bind err=0": 7, "search err=0 notes=U": 3}, Status.FAILED),
+        ({"bind err=0": 7, "search err=0 notes=A,P": 3}, Status.FAILED),
     ],
 )
 def test_other_answers_warn_and_an_index_that_is_not_used_fails(answers, status) -> None:
-    assert answers_check([(of(answers=answers), QUIET)]).status is status
+    stock = of(answers=QUIET.answers | {"search err=0 notes=U": 2})
+    assert answers_check([(of(answers=answers), stock)]).status is status
 
 
 @pytest.mark.parametrize(

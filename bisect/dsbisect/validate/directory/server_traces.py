@@ -33,9 +33,17 @@ LIMIT_S = 240.0
 NOBODY = "65534:65534"
 LOGS = f"/var/log/dirsrv/slapd-{INSTANCE}/"
 DATABASE = (f"/var/lib/dirsrv/slapd-{INSTANCE}/", f"/dev/shm/slapd-{INSTANCE}/")  # noqa: S108
-READABLE = 'find / -xdev -type f -newerct "@$1" -readable 2>/dev/null; true'
+READABLE = """
+find / -xdev -type f -newerct "@$1" -readable ! -path '/opt/dsbisect-*' 2>/dev/null
+true
+"""
 # A token's password and a key, as 389-ds keeps them next to its configuration.
-KEYS = f"cd {CONFIG_FOLDER} && cat pin.txt pwdfile.txt *-Key.pem 2>/dev/null; true"
+KEYS = f"""
+cd {CONFIG_FOLDER} || exit
+for each in pin.txt pwdfile.txt; do cat "$each"; echo; done 2>/dev/null
+sed -n '/-----BEGIN/,/-----END/p' *-Key.pem 2>/dev/null
+true
+"""
 PEM = re.compile(r"-----BEGIN [A-Z ]*KEY-----\n(.*?)-----END", re.DOTALL)
 NAME = re.compile(r"^uid=([^,]*),.*$", re.DOTALL)
 HEADER = re.compile(rb"(\d{1,12}) (\d{1,5}) (\d{1,18})\n")
@@ -59,14 +67,22 @@ class Traces(Value):
 
 
 def observe(
-    server: ValidatedServer, name: str, users: Sequence[SchemeUser], *replies: Answer
+    server: ValidatedServer,
+    name: str,
+    users: Sequence[SchemeUser],
+    replies: Sequence[Answer] = (),
+    *,
+    since_s: float | None = None,
 ) -> Traces:
-    """Stop a server, look through all that it wrote and replied, and keep that under a name."""
+    """Stop a server, look through all that it wrote and replied, and keep that under a name.
+
+    What was written earlier than ``since_s``, or than its container, is the image's.
+    """
     secrets = (*_secrets(server, users), *_keys(server))
     with suppress(InstanceError):  # it may have been stopped already
         server.stop()
     server.trial.progress(f"looking through what the server wrote: {name}")
-    since = f"{server.began_at:.3f}"
+    since = f"{since_s or server.began_at:.3f}"
     with scratch_folder("traces") as folder:
         written = folder / "written"
         done = server.box.execute(
@@ -177,6 +193,6 @@ def _keys(server: ValidatedServer) -> Iterator[Secret]:
             middle = base64.b64decode(lines[len(lines) // 2])
             yield Secret(name="the key of the certificate", kind=SecretKind.KEY, value=middle)
     for line in PEM.sub("", text).splitlines():
-        if "-----" not in line:
-            word = line.rpartition(":")[2].strip()
+        word = line.rpartition(":")[2].strip()
+        if word and "-----" not in word:
             yield Secret(name="the password of the keys", kind=SecretKind.KEY, value=word.encode())

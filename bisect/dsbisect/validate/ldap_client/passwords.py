@@ -152,9 +152,11 @@ def _someone(job: Job, name: str) -> Iterator[User]:
         attributes = {"uid": f"changes-{name}", "cn": "a", "sn": "b", "userPassword": user.password}
         if not connection.add(user.dn, CLASSES, attributes):
             raise UnexpectedError(f"no user could be added: {described(connection.result)}")
-    yield user
-    with job.bound(job.manager) as connection:
-        connection.delete(user.dn)
+    try:
+        yield user
+    finally:
+        with job.bound(job.manager) as connection:
+            connection.delete(user.dn)
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def answered(trial: Trial, image: Image, name: str) -> tuple[tuple[Answer, ...],
         users = {"users": client_users(made.population.users)}
         answers = server.asked(name, users)
         replies = server.asked("replies", users) if name == "passwords" else ()
-        return answers, observe(server, f"{name}-{side}", made.population.users, *replies)
+        return answers, observe(server, f"{name}-{side}", made.population.users, replies)
 
 
 def _write_all_down(server: ValidatedServer) -> None:
