@@ -35,6 +35,7 @@ LOGS = f"/var/log/dirsrv/slapd-{INSTANCE}/"
 DATABASE = (f"/var/lib/dirsrv/slapd-{INSTANCE}/", f"/dev/shm/slapd-{INSTANCE}/")  # noqa: S108
 READABLE = """
 find / -xdev -type f -newerct "@$1" -readable ! -path '/opt/dsbisect-*' 2>/dev/null
+find /etc/dirsrv /var/*/dirsrv -type f -newerct "@$2" -readable 2>/dev/null
 true
 """
 # A token's password and a key, as 389-ds keeps them next to its configuration.
@@ -92,10 +93,10 @@ def observe(
         if not done.ok:
             raise InstanceError(f"what the server wrote cannot be read: {done.end}")
         traces = _traces(written, secrets, replies)
-    readable = server.box.execute("sh", "-c", READABLE, "sh", since, user=NOBODY).stdout
-    traces = traces.model_copy(
-        update={"readable": tuple(sorted(readable.splitlines()))[:MOST_READABLE]}
-    )
+    moments = (since, f"{server.began_at:.3f}")  # in its own folders, packages' scripts count too
+    readable = server.box.execute("sh", "-c", READABLE, "sh", *moments, user=NOBODY).stdout
+    paths = tuple(sorted({*readable.splitlines()}))[:MOST_READABLE]
+    traces = traces.model_copy(update={"readable": paths})
     server.trial.keep(_file(name), traces.model_dump_json(indent=1) + "\n")
     return traces
 
