@@ -16,7 +16,7 @@ from typing import Protocol
 from dsbisect.validate.check import Check, Figure, Gate, Status
 from dsbisect.validate.directory.populated_image import Populated, populated
 from dsbisect.validate.directory.population import PEOPLE, SchemeUser
-from dsbisect.validate.directory.product_advice import PID_FILE
+from dsbisect.validate.directory.product_advice import AS_STORED, PID_FILE
 from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.performs_gate import single_client
@@ -30,7 +30,6 @@ from dsharness.machine.machine_lock import measuring_alone
 from dsresults.number_text import significant
 
 CHEAP = ("SSHA512", "SSHA384", "SSHA256", "SSHA", "SMD5")  # one round
-AS_STORED = {"nsslapd-enable-upgrade-hash": "off"}  # else the first bind stores it at full price
 # Of a block; the servers take turns block by block, so that a busy moment meets both.
 REQUESTS, BLOCKS = {"bind": 30, "search": 30, "modify": 16}, 10
 SWITCHES, SLOW = "context switches", "slow"

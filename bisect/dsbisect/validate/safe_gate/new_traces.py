@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
+from dsbisect.validate.directory.product_advice import OWN_FOLDERS
 from dsbisect.validate.directory.server_traces import Traces, kept_traces
 from dsbisect.validate.secret_search import DIGITS, Find, new_finds
 from dsbisect.validate.server_logs import new_kinds, severe, unindexed
@@ -15,7 +16,6 @@ from dsbisect.validate.works_gate import suites
 PAIRED = (*suites.NAMES, "latency")
 OTHERS = ("upgrade", "recovery", "replication")
 MORE_LINES, FEW_LINES = 1.5, 20.0  # times stock's, and lines of 1,000 operations above it
-OWN_FOLDERS = ("/etc/dirsrv/", "/var/lib/dirsrv/", "/var/log/dirsrv/")
 SHOWN = 40
 LEAKED = (
     "Whoever reads a log, a backup or a core file would have it. Do not ship this: find what "

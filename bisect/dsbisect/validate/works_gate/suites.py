@@ -8,6 +8,7 @@ from dsbisect.validate.check import Check, Gate
 from dsbisect.validate.client_answers import Answer, checks_of
 from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.directory.population import client_users
+from dsbisect.validate.directory.product_advice import AUDITED, CHANGELOG
 from dsbisect.validate.directory.server_traces import Traces, observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.trial import Trial
@@ -27,8 +28,6 @@ ADVICE = {
 
 
 NAMES = ("binds", "operations", "passwords")
-AUDITED = {"nsslapd-auditlog-logging-enabled": "on", "nsslapd-auditfaillog-logging-enabled": "on"}
-RETRO_CHANGELOG = "cn=Retro Changelog Plugin,cn=plugins,cn=config"
 
 
 def binds(trial: Trial) -> Sequence[Check]:
@@ -66,6 +65,6 @@ def _write_all_down(server: ValidatedServer) -> None:
     """Every log and the changelog, which many sites have on, see the passwords change."""
     with server.manager() as directory:
         directory.modify("cn=config", AUDITED, optional=True)
-        directory.modify(RETRO_CHANGELOG, {"nsslapd-pluginEnabled": "on"}, optional=True)
+        directory.modify(*CHANGELOG, optional=True)
     server.stop()
     server.start()
