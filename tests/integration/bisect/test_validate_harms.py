@@ -29,6 +29,8 @@ STEPS = [
     for step in (*BUILDS, *INSTALLS, *WORKS, LATENCY, *SAFE)
     if step.name not in {"reproducible", "downgrade", "removal", "distribution-tests"}
 ]
+# On a machine with much other work a difference in time may stay open: that is no answer to ship.
+NOT_TO_BE_SHIPPED = {Status.FAILED, Status.INCONCLUSIVE}
 CHECKS = Callable[[str], Mapping[str, Check]]
 
 
@@ -71,7 +73,7 @@ def checks(engine, tmp_path_factory) -> CHECKS:
 )
 def test_a_harmful_change_is_not_shipped(checks: CHECKS, package: str, harm: Harm) -> None:
     assert harm.caught_by is not None
-    assert checks(package)[harm.caught_by].status is Status.FAILED
+    assert checks(package)[harm.caught_by].status in NOT_TO_BE_SHIPPED
 
 
 def test_a_password_in_the_log_is_named_with_its_place_and_not_shown(checks: CHECKS) -> None:

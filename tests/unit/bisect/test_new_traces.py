@@ -124,6 +124,8 @@ def test_a_server_keeps_hashes_and_keys_in_their_places(place, kind, there) -> N
 
 
 def test_what_the_script_gave_is_read_and_a_cut_end_is_refused() -> None:
+    [(path, _, _)] = files_in(io.BytesIO(b"0 4 0\n/a\x1b["))
+    assert "\x1b" not in path  # a server chooses its files' names
     whole = b"3 2 3\n/aabc" + b"0 2 9\n/b"
     assert list(files_in(io.BytesIO(whole))) == [("/a", b"abc", 3), ("/b", b"", 9)]
     for end in range(1, len(whole)):

@@ -26,6 +26,7 @@ from dsbisect.validate.trial import Trial
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
 from dsharness.model import Value
+from dsharness.plain_text import plain
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, INSTANCE
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "written-files"
@@ -95,7 +96,7 @@ def observe(
         traces = _traces(written, secrets, replies)
     moments = (since, f"{server.began_at:.3f}")  # in its own folders, packages' scripts count too
     readable = server.box.execute("sh", "-c", READABLE, "sh", *moments, user=NOBODY).stdout
-    paths = tuple(sorted({*readable.splitlines()}))[:MOST_READABLE]
+    paths = tuple(sorted({*plain(readable).splitlines()}))[:MOST_READABLE]
     traces = traces.model_copy(update={"readable": paths})
     server.trial.keep(_file(name), traces.model_dump_json(indent=1) + "\n")
     return traces
@@ -124,7 +125,7 @@ def _traces(written: Path, secrets: Sequence[Secret], replies: Sequence[Answer])
             if path.startswith(LOGS) and name in logs and rotated != "rotationinfo":
                 logs[name] += data
     finds += finds_in(replied(replies), secrets)
-    texts = {name: data.decode(errors="replace") for name, data in logs.items()}
+    texts = {name: plain(data.decode(errors="replace")) for name, data in logs.items()}
     return Traces(
         finds=tuple(finds), cut=tuple(cut), files=files, secrets=len(secrets),
         messages=messages(texts["errors"]), answers=answers(texts["access"]),
@@ -141,7 +142,7 @@ def files_in(stream: BinaryIO) -> Iterator[tuple[str, bytes, int]]:
         path, data = stream.read(length), stream.read(size)
         if len(path) != length or len(data) != size:
             raise InstanceError("what the server wrote cannot be read: it ends too early")
-        yield path.decode(errors="replace"), data, whole
+        yield plain(path.decode(errors="replace")), data, whole
 
 
 def belongs(find: Find) -> bool:
@@ -160,7 +161,7 @@ def replied(replies: Sequence[Answer]) -> dict[str, bytes]:
             told = json.loads(answer.found) if answer.ok else {}
         except ValueError:
             continue
-        found |= {place: text.encode("latin-1", "replace") for place, text in told.items()}
+        found |= {plain(place): text.encode("latin-1", "replace") for place, text in told.items()}
     return found
 
 
