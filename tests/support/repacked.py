@@ -51,7 +51,7 @@ CHANGES = {
     # As a script that repairs owners and modes could do it.
     "opens-keys": """
         [ "$package" = 389-ds-base ] || return 0
-        sed -i '2i chmod -R o+rX /etc/dirsrv' DEBIAN/postinst""",
+        echo 'chmod -R o+rX /etc/dirsrv' >>DEBIAN/postinst""",
     "setuid": """
         [ "$package" = 389-ds-base ] || return 0
         mkdir -p usr/libexec

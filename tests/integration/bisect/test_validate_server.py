@@ -110,7 +110,7 @@ def test_keys_that_the_package_opens_to_everyone_are_seen(trials: TRIALS) -> Non
     assert worst(upgrade.values()) is Status.PASSED
     readable = ran(trial, SAFE, "traces")["new-readable"]
     assert readable.status is Status.FAILED
-    assert "/etc/dirsrv/slapd-lab/" in readable.found
+    assert "/etc/dirsrv/slapd-lab/pin.txt" in readable.details
 
 
 def test_a_weaker_default_is_told_in_numbers_and_at_the_next_bind(trials: TRIALS) -> None:

@@ -16,6 +16,7 @@ from dsbisect.validate.secret_search import (
     SecretKind,
     finds_in,
     new_finds,
+    without_secrets,
 )
 
 WORD = b'Old-{x}-"Pa55\\w ord+/'
@@ -75,6 +76,15 @@ def test_the_line_is_named_and_the_value_never() -> None:
     assert str(find) == "errors, line 3: the password of uid=a, as it is"
     assert WORD.decode() not in find.model_dump_json()
     assert WORD.decode() not in repr(SECRET)
+
+
+@given(VALUES, st.binary(max_size=20))
+def test_what_is_shown_of_a_log_has_no_secret(value: bytes, before: bytes) -> None:
+    secret = Secret(name="s", kind=SecretKind.PASSWORD, value=value)
+    for written in (value, base64.b64encode(before + value), value.hex().encode()):
+        shown = without_secrets(b"do_bind - " + written + b" end", [secret])
+        assert shown.startswith(b"do_bind - ")
+        assert written not in shown
 
 
 def test_two_lines_are_not_one_value() -> None:

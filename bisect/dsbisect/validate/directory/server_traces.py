@@ -20,7 +20,13 @@ from dsbisect.validate.directory.population import SchemeUser, password_of
 from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import dump_of, passwords_in
 from dsbisect.validate.ldap_client import WORDS
-from dsbisect.validate.secret_search import Find, Secret, SecretKind, finds_in
+from dsbisect.validate.secret_search import (
+    Find,
+    Secret,
+    SecretKind,
+    finds_in,
+    without_secrets,
+)
 from dsbisect.validate.server_logs import answers, messages
 from dsbisect.validate.trial import Trial
 from dsharness.containers.lab_folders import scratch_folder
@@ -125,6 +131,7 @@ def _traces(written: Path, secrets: Sequence[Secret], replies: Sequence[Answer])
             if path.startswith(LOGS) and name in logs and rotated != "rotationinfo":
                 logs[name] += data
     finds += finds_in(replied(replies), secrets)
+    logs["errors"] = without_secrets(logs["errors"], secrets)  # its words stand in the report
     texts = {name: plain(data.decode(errors="replace")) for name, data in logs.items()}
     return Traces(
         finds=tuple(finds), cut=tuple(cut), files=files, secrets=len(secrets),
