@@ -16,6 +16,8 @@ from dsbisect.validate.kept_steps import step_key
 from dsbisect.validate.step import Step
 from dsbisect.validate.step_run import run_steps
 from dsbisect.validate.trial import Trial
+from dsbisect.validate.validate_request import ValidateRequest
+from dsbisect.validate.validation import steps_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.errors import (
     BuildError,
@@ -221,3 +223,14 @@ def test_the_time_left_shrinks_with_each_step(trial):
     names = ["a", "b", "c"]
     run_steps(trial, [step_of(Gate.WORKS, Status.PASSED, name=n) for n in names], told)
     assert told.left == sorted(told.left, reverse=True)
+
+
+def test_what_looks_at_all_others_comes_after_them_and_the_second_build_last(trial):
+    request = ValidateRequest(
+        matrix=trial.matrix, row=trial.row, spec=None,
+        workloads=trial.workloads, settings=trial.settings,
+    )  # fmt: skip
+    steps = steps_of(request)
+    assert [step.name for step in steps][-2:] == ["traces", "reproducible"]
+    assert [step.name for step in steps if step.ahead] == ["reproducible"]
+    assert {step.gate for step in steps} == {*Gate}
