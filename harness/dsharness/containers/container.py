@@ -43,6 +43,7 @@ for each in /proc/[0-9]*; do
 done
 """
 EXEC_LIMIT_S = 300.0
+PAUSE_TRIES = 4  # runc says "unable to freeze" while many processes begin and end
 PROCESSES = 4096
 TAIL_BYTES = 1 << 18
 TAIL_LIMIT_S = 60.0
@@ -136,7 +137,8 @@ class Container:
         self.engine.must("exec", "--detach", self.name, *command, log=self.log)
 
     def pause(self) -> bool:
-        return self.engine.podman("pause", self.name).ok
+        """Whether all that runs inside stands still; processes that are just made may escape."""
+        return any(self.engine.podman("pause", self.name).ok for _ in range(PAUSE_TRIES))
 
     def resume(self) -> None:
         self.engine.podman("unpause", self.name, cleanup=True)
