@@ -48,6 +48,10 @@ CHANGES = {
         [ "$package" = 389-ds-base-libs ] || return 0
         find . -name 'libslapd.so.*' -type f -exec \\
             sed -i s/PBKDF2-SHA512/PBKDF2_SHA256/g {} +""",
+    # As a script that repairs owners and modes could do it.
+    "opens-keys": """
+        [ "$package" = 389-ds-base ] || return 0
+        echo 'chmod -R o+rX /etc/dirsrv' >>DEBIAN/postinst""",
     "setuid": """
         [ "$package" = 389-ds-base ] || return 0
         mkdir -p usr/libexec

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from shipped import MATRIX
 from watchers import RecordingWatcher
 
-from dsbisect.validate.check import Check
+from dsbisect.validate.check import Check, Gate
 from dsbisect.validate.trial import Trial
 from dsharness.containers.engine import Engine
 from dsharness.model import Build, DriverName, Image, Provenance
@@ -31,6 +32,8 @@ class Told:
     began_: list[str] = field(default_factory=list)
     recalled_: list[str] = field(default_factory=list)
     left: list[float] = field(default_factory=list)
+    skipped_: list[tuple[list[Gate], str]] = field(default_factory=list)
+    known_: list[tuple[list[str], str]] = field(default_factory=list)
 
     def began(self, title: str, left_s: float) -> None:
         self.began_.append(title)
@@ -40,6 +43,12 @@ class Told:
 
     def recalled(self, title: str) -> None:
         self.recalled_.append(title)
+
+    def skipped(self, gates: Sequence[Gate], why: str) -> None:
+        self.skipped_.append((list(gates), why))
+
+    def known(self, checks: Sequence[Check], title: str) -> None:
+        self.known_.append(([check.name for check in checks], title))
 
 
 class MadeTrial(Trial):

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from rich.markup import escape
 
 from dsbisect.cli.progress_terminal import Watch, sample_line, spell_left
-from dsbisect.validate.check import Check, Status
+from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.validation_page import HEADLINES
+from dsbisect.validate.validation_result import answer_of
 from dsharness.model import Sample
 
 COLOURS = {
@@ -31,6 +33,14 @@ class ValidationWatch(Watch):
     def found(self, check: Check) -> None:
         status = f"[{COLOURS[check.status]}]{check.status}[/]"
         self._say(f"  {check.gate} {escape(check.name)}: {status}: {escape(check.found)}")
+
+    def skipped(self, gates: Sequence[Gate], why: str) -> None:
+        status = f"[{COLOURS[Status.NOT_RUN]}]{Status.NOT_RUN}[/]"
+        self._say(f"  {', '.join(gates)}: {status}: {escape(why)}")
+
+    def known(self, checks: Sequence[Check], title: str) -> None:
+        headline = HEADLINES[answer_of(checks)]
+        self._say(f"[bold]{headline}[/], as far as is known; still open: {escape(title)}")
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
         del rows, questions

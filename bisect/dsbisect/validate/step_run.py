@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.kept_steps import KeptStep, keep, recall
 from dsbisect.validate.step import Step
@@ -14,6 +15,7 @@ from dsbuilds.failure_reason import UnbuildableError
 from dsharness.errors import BuildError, CandidateError, EditError
 
 BUILD_S = 600.0  # from nothing, on two cores
+PACKAGE = "package"
 
 
 class StepListener(Protocol):
@@ -25,24 +27,40 @@ class StepListener(Protocol):
 
     def recalled(self, title: str) -> None: ...
 
+    def skipped(self, gates: Sequence[Gate], why: str) -> None:
+        """Nothing of these gates was run."""
+        ...
+
+    def known(self, checks: Sequence[Check], title: str) -> None:
+        """All is known but what the last step, of that title, finds."""
+        ...
+
 
 def run_steps(trial: Trial, steps: Sequence[Step], listener: StepListener) -> tuple[Check, ...]:
     """Every check; where one stops the rest, the gates after it say that they were not run."""
     checks: list[Check] = []
-    for check in _run(trial, steps, listener):
-        listener.found(check)
-        checks.append(check)
-    for check in _missing(checks):
-        listener.found(check)
-        checks.append(check)
-    return tuple(checks)
+    later = {step.name: step.ahead for step in steps if step.ahead is not None}
+    trial.ahead = Ahead(lambda name: later[name](trial))
+    try:
+        for check in _run(trial, steps, listener, checks):
+            listener.found(check)
+            checks.append(check)
+    finally:
+        trial.ahead.close()
+    missing = _missing(checks)
+    if missing:
+        listener.skipped([check.gate for check in missing], missing[0].found)
+    return (*checks, *missing)
 
 
 def _missing(checks: Sequence[Check]) -> tuple[Check, ...]:
     """A check for each gate that has none: why it was not run."""
     begun = {check.gate for check in checks}
     stopped = next((check for check in checks if check.stops), None)
-    why = f"not run: {stopped.found}" if stopped else "it has no step for such packages"
+    why = "it has no step for such packages"
+    if stopped is not None:
+        built = (stopped.gate, stopped.name) != (Gate.BUILDS, PACKAGE)
+        why = f"{stopped.gate} {stopped.name} failed" if built else "the package did not build"
     return tuple(
         Check(gate=gate, name="gate", status=Status.NOT_RUN, found=why)
         for gate in Gate
@@ -50,21 +68,26 @@ def _missing(checks: Sequence[Check]) -> tuple[Check, ...]:
     )
 
 
-def _run(trial: Trial, steps: Sequence[Step], listener: StepListener) -> Iterator[Check]:
+def _run(
+    trial: Trial, steps: Sequence[Step], listener: StepListener, checks: Sequence[Check]
+) -> Iterator[Check]:
     left = _TimeLeft([BUILD_S, *(step.seconds for step in steps)])
     listener.began("building the packages", left.seconds)
     try:
         trial.build  # noqa: B018 - made now: what is kept of the steps is named by it
     except (EditError, BuildError) as error:
-        yield _of_error(Gate.BUILDS, "package", error)
+        yield _of_error(Gate.BUILDS, PACKAGE, error)
         return
     left.done(BUILD_S)
+    _begin_ahead(trial, steps)
     for step in steps:
         kept = recall(step, trial)
         if kept is not None:
             left.skipped(step.seconds)
             listener.recalled(step.title)
         else:
+            if step.ahead is not None and step is steps[-1]:
+                listener.known(checks, step.title)
             listener.began(step.title, left.seconds)
             kept = _ran(step, trial)
             left.done(step.seconds)
@@ -73,7 +96,16 @@ def _run(trial: Trial, steps: Sequence[Step], listener: StepListener) -> Iterato
             return
 
 
+def _begin_ahead(trial: Trial, steps: Sequence[Step]) -> None:
+    """Not what is known from before."""
+    if trial.ahead is not None:
+        later = (step for step in steps if step.ahead is not None)
+        trial.ahead.want([step.name for step in later if recall(step, trial) is None])
+
+
 def _ran(step: Step, trial: Trial) -> KeptStep:
+    if step.ahead is not None and trial.ahead is not None:
+        trial.ahead.make_room(step.name)
     try:
         checks = tuple(step.run(trial))
     except CandidateError as error:
@@ -95,7 +127,7 @@ def _of_error(gate: Gate, name: str, error: CandidateError) -> Check:
         advice=_advice(error),
         details=tuple(error.message.splitlines()[1:]),
         evidence=(str(error.log),) if error.log else (),
-        stops=gate is Gate.BUILDS and name == "package",
+        stops=gate is Gate.BUILDS and name == PACKAGE,
     )
 
 

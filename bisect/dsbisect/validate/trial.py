@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.watcher import SamplesListener
 from dsbisect.validate.given_packages import given_build
 from dsbuilds.built_row import LIMIT_S, BuiltRowMaker
@@ -46,6 +48,11 @@ class Trial:
     store: Store
     watcher: SamplesListener
     progress: Progress
+    ahead: Ahead | None = None  # what is built while cores are idle
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """Nothing else is done while the block measures."""
+        return self.ahead.quiet() if self.ahead is not None else nullcontext()
 
     @property
     def at(self) -> Workshop:

@@ -24,7 +24,8 @@ from dsharness.paths import cache_home
 from dsharness.products.row_facts import packages_of
 from dsresults.store import Store
 
-LAST = "reproducible"  # a whole build, for a finding that rarely decides
+# A look at what all others left behind, and a whole build, for a finding that rarely decides.
+LAST = ("traces", "reproducible")
 
 
 class ValidationListener(StepListener, SamplesListener, Protocol):
@@ -42,7 +43,7 @@ def steps_of(request: ValidateRequest) -> tuple[Step, ...]:
         *safe_gate.STEPS,
         *performs_gate.steps(request.workloads),
     )
-    return tuple(sorted(steps, key=lambda step: step.name == LAST))
+    return tuple(sorted(steps, key=lambda step: LAST.index(step.name) if step.name in LAST else -1))
 
 
 def validate(

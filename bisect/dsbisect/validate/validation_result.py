@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from pydantic import Field, computed_field
@@ -16,6 +17,15 @@ class Answer(StrEnum):
     SHIP = "ship"
     DO_NOT_SHIP = "do not ship"
     INCONCLUSIVE = "inconclusive"
+
+
+def answer_of(checks: Sequence[Check]) -> Answer:
+    """A gate of which nothing was run leaves the answer open: lack of data is no pass."""
+    if any(check.status is Status.FAILED for check in checks):
+        return Answer.DO_NOT_SHIP
+    gates = [worst(check for check in checks if check.gate is gate) for gate in Gate]
+    open_ = any(check.status is Status.INCONCLUSIVE for check in checks)
+    return Answer.INCONCLUSIVE if open_ or Status.NOT_RUN in gates else Answer.SHIP
 
 
 class PackageFile(Value):
@@ -47,12 +57,7 @@ class Validation(Value):
     @computed_field  # type: ignore[prop-decorator]  # programs that read the JSON need it
     @property
     def answer(self) -> Answer:
-        """A gate of which nothing was run leaves the answer open: lack of data is no pass."""
-        if any(check.status is Status.FAILED for check in self.checks):
-            return Answer.DO_NOT_SHIP
-        gates = [worst(self.of(gate)) for gate in Gate]
-        open_ = any(check.status is Status.INCONCLUSIVE for check in self.checks)
-        return Answer.INCONCLUSIVE if open_ or Status.NOT_RUN in gates else Answer.SHIP
+        return answer_of(self.checks)
 
     def of(self, gate: Gate) -> tuple[Check, ...]:
         return tuple(check for check in self.checks if check.gate is gate)

@@ -43,6 +43,7 @@ for each in /proc/[0-9]*; do
 done
 """
 EXEC_LIMIT_S = 300.0
+PAUSE_TRIES = 4  # runc says "unable to freeze" while many processes begin and end
 PROCESSES = 4096
 TAIL_BYTES = 1 << 18
 TAIL_LIMIT_S = 60.0
@@ -98,17 +99,19 @@ class Container:
         keep_bytes: int | None = None,
         behind: tuple[str, ...] = (),
         heard: Callable[[str], None] | None = None,
+        into: Path | None = None,
     ) -> Completed:
         """Run a command inside; a failing command is the caller's to judge.
 
         ``keep_bytes`` bounds what is kept of a command that may say anything. ``behind`` are the
-        words of a program of this machine that starts it. ``heard`` gets each line as it comes.
+        words of a program of this machine that starts it. ``heard`` gets each line as it comes,
+        ``into`` all of standard output unchanged.
         """
         flags = [*(["--user", user] if user else []), *(["--interactive"] if stdin else [])]
         return self.engine.podman(
             "exec", *flags, self.name, *command,
             stdin=stdin, deadline=Deadline.after(limit_s), log=self.log, keep_bytes=keep_bytes,
-            behind=behind, heard=heard,
+            behind=behind, heard=heard, into=into,
         )  # fmt: skip
 
     def must(self, *command: str, what: str, stdin: str | None = None) -> str:
@@ -134,7 +137,8 @@ class Container:
         self.engine.must("exec", "--detach", self.name, *command, log=self.log)
 
     def pause(self) -> bool:
-        return self.engine.podman("pause", self.name).ok
+        """Whether all that runs inside stands still; processes that are just made may escape."""
+        return any(self.engine.podman("pause", self.name).ok for _ in range(PAUSE_TRIES))
 
     def resume(self) -> None:
         self.engine.podman("unpause", self.name, cleanup=True)

@@ -53,11 +53,12 @@ class Engine:
         keep_bytes: int | None = None,
         behind: tuple[str, ...] = (),
         heard: Callable[[str], None] | None = None,
+        into: Path | None = None,
     ) -> Completed:
         """Run podman, ``behind`` another program's words if there are some."""
         return self._call(
             "podman", args, deadline, stdin, log,
-            cleanup=cleanup, keep_bytes=keep_bytes, behind=behind, heard=heard,
+            cleanup=cleanup, keep_bytes=keep_bytes, behind=behind, heard=heard, into=into,
         )  # fmt: skip
 
     def buildah(
@@ -105,6 +106,7 @@ class Engine:
         keep_bytes: int | None,
         behind: tuple[str, ...] = (),
         heard: Callable[[str], None] | None = None,
+        into: Path | None = None,
     ) -> Completed:
         places = self._disks() if program == "buildah" and args[0] == "build" else ()
         with least_room(places) as room:
@@ -118,6 +120,7 @@ class Engine:
                 cleanup=cleanup,
                 keep_bytes=keep_bytes,
                 heard=heard,
+                into=into,
             )
         # If the clean-up also finds the disk full, keep the first error.
         if (

@@ -12,6 +12,7 @@ from watchers import RecordingWatcher
 
 from dsbisect.validate.check import Check, Status, worst
 from dsbisect.validate.installs_gate import STEPS as INSTALLS
+from dsbisect.validate.performs_gate.latency_step import STEP as LATENCY
 from dsbisect.validate.safe_gate import STEPS as SAFE
 from dsbisect.validate.step import Step
 from dsbisect.validate.stock_packages import stock_packages
@@ -33,7 +34,7 @@ def trials(engine, tmp_path_factory) -> TRIALS:
         return Trial(
             engine=engine, matrix=MATRIX, row=ROW,
             patched_row=ROW.model_copy(update={"id": f"test-{change}"}), packages=packages,
-            workloads=(), settings=MATRIX.settings[0], margin_pct=3.0, max_pairs=1,
+            workloads=(), settings=MATRIX.settings[0], margin_pct=3.0, max_pairs=24,
             accept_weaker=False, folder=(folder := tmp_path_factory.mktemp(change)),
             store=Store.open(folder / "store.db"), watcher=RecordingWatcher(), progress=print,
         )  # fmt: skip
@@ -59,7 +60,7 @@ def ran(trial: Trial, steps: Sequence[Step], name: str) -> dict[str, Check]:
 
 @pytest.mark.parametrize(
     ("steps", "name"),
-    [(steps, step.name) for steps in (INSTALLS, WORKS, SAFE) for step in steps],
+    [(steps, step.name) for steps in (INSTALLS, WORKS, (LATENCY,), SAFE) for step in steps],
 )
 def test_a_rebuild_without_a_change_passes_everything(
     trials: TRIALS, steps: Sequence[Step], name: str
@@ -101,6 +102,15 @@ def test_what_a_package_adds_to_a_system_is_listed(trials: TRIALS) -> None:
     removal = ran(trial, INSTALLS, "removal")["removal"]
     assert removal.status is Status.WARNED
     assert "/var/lib/left-by-dsbisect" in removal.found
+
+
+def test_keys_that_the_package_opens_to_everyone_are_seen(trials: TRIALS) -> None:
+    trial = trials("opens-keys")
+    upgrade = ran(trial, INSTALLS, "upgrade")
+    assert worst(upgrade.values()) is Status.PASSED
+    readable = ran(trial, SAFE, "traces")["new-readable"]
+    assert readable.status is Status.FAILED
+    assert "/etc/dirsrv/slapd-lab/pin.txt" in readable.details
 
 
 def test_a_weaker_default_is_told_in_numbers_and_at_the_next_bind(trials: TRIALS) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.validate.builds_gate.changelog_entry import newest_entry, unnamed
-from dsbisect.validate.builds_gate.made_packages import changelog_check, version_check
+from dsbisect.validate.builds_gate.made_packages import (
+    changelog_check,
+    newest_entry,
+    unnamed,
+    version_check,
+)
 from dsbisect.validate.builds_gate.trial_packages import Package
 from dsbisect.validate.check import Status
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dsbisect.validate.client_answers import answers_in
 from dsbisect.validate.directory.validated_server import CLIENT
+from dsbisect.validate.ldap_client.__main__ import SUITES
 from dsbisect.validate.ldap_client.binds import _encoded
-from dsbisect.validate.ldap_client.suites import SUITES
 
 JOB = {
     "port": 1, "secure_port": 1, "ca_file": "/nowhere", "suffix": "dc=lab",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.validate.builds_gate.lint import lint_check
-from dsbisect.validate.builds_gate.lint_findings import findings, new_findings
+from dsbisect.validate.builds_gate.lint import findings, lint_check, new_findings
 from dsbisect.validate.check import Status
 
 LINTIAN = """\

@@ -8,7 +8,9 @@ import pytest
 from worlds import sample_of, with_metric
 
 from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
+from dsbisect.cli.validate_progress import ValidationWatch
 from dsbisect.search.question import Measure, Outlook, Question, Share
+from dsbisect.validate.check import Check, Gate, Status
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS
 from dsharness.model import Boundary, Campaign
@@ -223,3 +225,19 @@ def test_on_a_terminal_a_stage_is_shown_as_it_is_now_until_something_else_is_don
         watch.preparing("a", "keeping the golden state")
         watch.failed("b", "unbuildable")
         assert len(watch._shown().renderables) == 1
+
+
+def test_gates_that_were_not_run_and_an_answer_before_its_last_step_are_one_line_each(clock, said):
+    passed = [
+        Check(gate=gate, name="one", status=Status.PASSED, found="it was seen") for gate in Gate
+    ]
+    failed = passed[0].model_copy(update={"status": Status.FAILED})
+    with ValidationWatch() as watch:
+        watch.skipped([Gate.INSTALLS, Gate.SAFE], "the package did not build")
+        watch.known(passed, "building it again")
+        watch.known([*passed, failed], "building it again")
+    assert [line.strip() for line in said() if line.strip()] == [
+        "installs, safe: not run: the package did not build",
+        "Ship it, as far as is known; still open: building it again",
+        "Do not ship it, as far as is known; still open: building it again",
+    ]

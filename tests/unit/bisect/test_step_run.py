@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from dsbisect.validate.kept_steps import step_key
 from dsbisect.validate.step import Step
 from dsbisect.validate.step_run import run_steps
 from dsbisect.validate.trial import Trial
+from dsbisect.validate.validate_request import ValidateRequest
+from dsbisect.validate.validation import steps_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.errors import (
     BuildError,
@@ -22,6 +26,7 @@ from dsharness.errors import (
     EditError,
     InstanceError,
 )
+from dsharness.process.brake import nap
 
 
 @pytest.fixture
@@ -120,13 +125,16 @@ def test_a_full_disk_ends_it_and_is_no_finding(trial):
 
 def test_what_cannot_be_built_leaves_the_other_gates_not_run(trial):
     trial.error = UnbuildableError("unbuildable: main.c:1: error: ?", log=Path("/a/log"))
-    checks = run_steps(trial, [step_of(Gate.WORKS, Status.PASSED)], Told())
+    told = Told()
+    checks = run_steps(trial, [step_of(Gate.WORKS, Status.PASSED)], told)
     assert checks[0].status is Status.FAILED
     assert checks[0].evidence == ("/a/log",)
     assert {check.gate: check.status for check in checks[1:]} == dict.fromkeys(
         [gate for gate in Gate if gate is not Gate.BUILDS], Status.NOT_RUN
     )
-    assert all("main.c:1" in check.found for check in checks)
+    others = [gate for gate in Gate if gate is not Gate.BUILDS]
+    assert told.skipped_ == [(others, "the package did not build")]  # said once, and the cause once
+    assert [check.found for check in checks if "main.c:1" in check.found] == [checks[0].found]
 
 
 def test_a_build_that_was_killed_is_no_failure_of_the_patch(trial):
@@ -143,7 +151,71 @@ def test_a_check_that_stops_leaves_the_rest_not_run(trial):
 
     stopping = Step(gate=Gate.INSTALLS, name="upgrade", title="t", seconds=1.0, run=run)
     checks = run_steps(trial, [stopping, step_of(Gate.WORKS, Status.PASSED)], Told())
-    assert [check.status for check in checks if check.gate is Gate.WORKS] == [Status.NOT_RUN]
+    [works] = [check for check in checks if check.gate is Gate.WORKS]
+    assert (works.status, works.found) == (Status.NOT_RUN, "installs upgrade failed")
+
+
+def test_what_takes_long_is_begun_before_and_waited_for_last(trial):
+    """The answer that does not need it is told first."""
+    begun, go_on, order = threading.Event(), threading.Event(), []
+
+    def ahead(_: Trial) -> None:
+        begun.set()
+        assert go_on.wait(10)
+        order.append("built")
+
+    def slow(_: Trial) -> Sequence[Check]:
+        assert begun.wait(10)
+        order.append("looked")
+        return [Check(gate=Gate.WORKS, name="slow", status=Status.PASSED, found="f")]
+
+    def last(_: Trial) -> Sequence[Check]:
+        go_on.set()
+        while "built" not in order:
+            time.sleep(0.01)
+        return [Check(gate=Gate.BUILDS, name="again", status=Status.PASSED, found="f")]
+
+    told, common = Told(), {"title": "doing it again", "seconds": 1.0}
+    steps = [
+        Step(gate=Gate.WORKS, name="slow", run=slow, **common),
+        Step(gate=Gate.BUILDS, name="again", run=last, ahead=ahead, **common),
+    ]
+    checks = run_steps(trial, steps, told)
+    assert [check.name for check in checks][:2] == ["slow", "again"]
+    assert order == ["looked", "built"]
+    assert told.known_ == [(["slow"], "doing it again")]
+
+    again = Told()
+    assert run_steps(trial, steps, again) == checks  # recalled: nothing is begun, nothing open
+    assert (again.known_, order) == ([], ["looked", "built"])
+
+
+def test_what_is_measured_is_measured_alone(trial):
+    """While a sample is taken, nothing is built ahead."""
+    running = []
+
+    def ahead(_: Trial) -> None:
+        for _ in range(20):
+            nap(0.01)
+            running.append(time.monotonic())
+
+    def measure(trial: Trial) -> Sequence[Check]:
+        with trial.quiet():
+            before = len(running)
+            time.sleep(0.1)
+            quiet = len(running) == before
+        status = Status.PASSED if quiet else Status.FAILED
+        return [Check(gate=Gate.WORKS, name="m", status=status, found="f")]
+
+    def last(_: Trial) -> Sequence[Check]:
+        return [Check(gate=Gate.BUILDS, name="b", status=Status.PASSED, found=str(len(running)))]
+
+    common = {"title": "t", "seconds": 1.0}
+    steps = [
+        Step(gate=Gate.WORKS, name="m", run=measure, **common),
+        Step(gate=Gate.BUILDS, name="b", run=last, ahead=ahead, **common),
+    ]
+    assert run_steps(trial, steps, Told())[0].status is Status.PASSED
 
 
 def test_the_time_left_shrinks_with_each_step(trial):
@@ -151,3 +223,14 @@ def test_the_time_left_shrinks_with_each_step(trial):
     names = ["a", "b", "c"]
     run_steps(trial, [step_of(Gate.WORKS, Status.PASSED, name=n) for n in names], told)
     assert told.left == sorted(told.left, reverse=True)
+
+
+def test_what_looks_at_all_others_comes_after_them_and_the_second_build_last(trial):
+    request = ValidateRequest(
+        matrix=trial.matrix, row=trial.row, spec=None,
+        workloads=trial.workloads, settings=trial.settings,
+    )  # fmt: skip
+    steps = steps_of(request)
+    assert [step.name for step in steps][-2:] == ["traces", "reproducible"]
+    assert [step.name for step in steps if step.ahead] == ["reproducible"]
+    assert {step.gate for step in steps} == {*Gate}

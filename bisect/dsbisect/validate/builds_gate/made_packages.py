@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from dsbisect.validate.builds_gate.changelog_entry import newest_entry, unnamed
 from dsbisect.validate.builds_gate.trial_packages import (
     Package,
     packages_in,
@@ -110,3 +110,21 @@ def version_check(server: Package, stock: str, *, newer: bool) -> Check:
         "no system would take it as an update.",
         advice="Raise the version in the changelog (deb) or the release in the spec (RPM).",
     )
+
+
+DEB_END = re.compile(r"^ -- ", re.MULTILINE)
+RPM_NEXT = re.compile(r"^\* ", re.MULTILINE)
+
+
+def newest_entry(changelog: str) -> tuple[str, ...]:
+    """The lines of the first entry, of Debian's kind or of RPM's; () where there is none."""
+    text = changelog.lstrip()
+    following = RPM_NEXT.search(text, 2) if text.startswith("* ") else DEB_END.search(text)
+    entry = text[: following.start()] if following else text
+    return tuple(line.rstrip() for line in entry.splitlines() if line.strip())
+
+
+def unnamed(entry: Iterable[str], patches: Iterable[str]) -> tuple[str, ...]:
+    """The patches that the entry does not name."""
+    said = "\n".join(entry)
+    return tuple(name for name in patches if name not in said)

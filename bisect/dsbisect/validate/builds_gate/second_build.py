@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from dsbisect.validate.builds_gate.package_differences import (
-    Difference,
-    changed_lines,
-    difference_of,
-    differing,
-)
 from dsbisect.validate.builds_gate.trial_packages import packages_in
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
 from dsbisect.validate.package_index import kind_of
@@ -37,24 +33,29 @@ def checks(trial: Trial) -> tuple[Check, ...]:
     """Both builds byte for byte; not where there is nothing to build a second time."""
     if trial.packages:
         return (_not_run("The packages were given: there is no source to build them from."),)
-    ordered = trial.maker.package_order()
-    if ordered is None:
-        return (_not_run("Only packages built by the deb and rpm drivers are built twice."),)
-    driver, order = ordered
-    first = trial.build
-    again = driver.by(LIBEXEC / f"rebuild-{kind_of(trial.row.family)}")
     try:
-        second = build_packages(
-            again, trial.at, replace(order, clean=True), progress=trial.progress
-        )
+        second = built_again(trial)
     except UnbuildableError as error:
         if not error.lasting:
             raise
         return (failed_check(error),)
+    if second is None:
+        return (_not_run("Only packages built by the deb and rpm drivers are built twice."),)
+    first = trial.build
     names = differing(_digests(first), _digests(second))
     if not names:
         return (same_check(first, second),)
     return (different_check(trial, second, names),)
+
+
+def built_again(trial: Trial) -> Build | None:
+    """The second build: found, waited for, or made now; None where no driver makes one."""
+    ordered = None if trial.packages else trial.maker.package_order()
+    if ordered is None:
+        return None
+    driver, order = ordered
+    again = driver.by(LIBEXEC / f"rebuild-{kind_of(trial.row.family)}")
+    return build_packages(again, trial.at, replace(order, clean=True), progress=trial.progress)
 
 
 def _not_run(why: str) -> Check:
@@ -150,3 +151,39 @@ def _figures(second: Build, differ: int) -> dict[str, Figure]:
 def _digests(build: Build) -> dict[str, str]:
     folder = repository_of(build)
     return {each.file: file_sha256(folder / each.file) for each in packages_in(folder)}
+
+
+# What follows from other differences: checksums of the files, and the sizes of all.
+DERIVED = ("./DEBIAN/control", "./DEBIAN/md5sums")
+CHANGED = re.compile(r"^[│ ]*[-+](?!-- |\+\+ )")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One package of two builds."""
+
+    package: str
+    files: tuple[str, ...] = ()  # that differ
+    with_path: tuple[str, ...] = ()  # that hold the place where they were built
+    report: str = ""  # diffoscope's
+
+
+def differing(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str, ...]:
+    """File names of packages whose hash differs, or that only one of the builds made."""
+    return tuple(name for name in sorted({*first, *second}) if first.get(name) != second.get(name))
+
+
+def difference_of(package: str, said: Mapping[str, str]) -> Difference:
+    """What the script left of one package."""
+    files = tuple(said.get(f"{package}.files", "").split())
+    return Difference(
+        package=package,
+        files=tuple(file for file in files if file not in DERIVED) or files,
+        with_path=tuple(said.get(f"{package}.paths", "").splitlines()),
+        report=said.get(f"{package}.txt", ""),
+    )
+
+
+def changed_lines(report: str) -> tuple[str, ...]:
+    """The lines of the report that one side has and the other has not."""
+    return tuple(line.strip() for line in report.splitlines() if CHANGED.match(line))

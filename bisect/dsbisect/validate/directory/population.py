@@ -120,8 +120,13 @@ def _set_scheme(directory: Directory, scheme: str) -> bool:
     return bool(directory.connection.modify("cn=config", change))
 
 
+def password_of(name: str) -> str:
+    """Of each user that binds: the lab also looks for it in what the server writes."""
+    return f"Old-{name}-Pa55word"
+
+
 def _added(directory: Directory, name: str, scheme: str) -> SchemeUser:
-    dn, password = f"uid={name},{directory.site.people}", f"Old-{name}-Pa55word"
+    dn, password = f"uid={name},{directory.site.people}", password_of(name)
     attributes = {
         "objectClass": ["top", "person", "organizationalPerson", "inetOrgPerson"],
         "uid": [name], "cn": [name], "sn": [name], "userPassword": [password],

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dsharness.model import SystemName
 from dsharness.systems.ldap.dirsrv import INSTANCE, PID_FILE, PREPARE
 
-__all__ = ["INSTANCE", "PID_FILE", "PREPARE", "START", "STORED_AGAIN", "SYSTEM", "WANTED"]
+__all__ = [
+    "AS_STORED", "AUDITED", "CHANGELOG", "INSTANCE", "OWN_FOLDERS", "PID_FILE", "PREPARE", "START",
+    "STORED_AGAIN", "SYSTEM", "WANTED",
+]  # fmt: skip
+
+# Settings of a step: passwords stay as they are stored, else the first bind makes them expensive;
+# every log that may see a password is written, and so is the changelog that clients can read.
+AS_STORED = {"nsslapd-enable-upgrade-hash": "off"}
+AUDITED = {"nsslapd-auditlog-logging-enabled": "on", "nsslapd-auditfaillog-logging-enabled": "on"}
+CHANGELOG = ("cn=Retro Changelog Plugin,cn=plugins,cn=config", {"nsslapd-pluginEnabled": "on"})
+OWN_FOLDERS = ("/etc/dirsrv/", "/var/lib/dirsrv/", "/var/log/dirsrv/")  # closed to others
 
 SYSTEM = SystemName.DIRSRV  # whose packages can be validated
 WANTED = "stock packages of 389-ds that could be upgraded"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -88,6 +89,7 @@ class ValidatedServer:
     system: TlsServer
     box: Container
     shared: Path
+    began_at: float  # of the epoch: what was written before is the image's
 
     @property
     def site(self) -> Site:
@@ -211,6 +213,7 @@ def validated_server(
             made, network=network, volumes=(*made.volumes, *volumes),
             capabilities=tuple(sorted({*made.capabilities, *capabilities})),
         )  # fmt: skip
+        began_at = time.time()
         box = stack.enter_context(
             running(
                 trial.engine,
@@ -221,4 +224,4 @@ def validated_server(
                 log=logs_home() / "validate" / f"{trial.patched_row.id}-{purpose}.log",
             )
         )
-        yield ValidatedServer(trial=trial, system=driver, box=box, shared=shared)
+        yield ValidatedServer(trial=trial, system=driver, box=box, shared=shared, began_at=began_at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from dsbisect.validate.directory.population import (
     client_users,
 )
 from dsbisect.validate.directory.product_advice import START
+from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import differences, dump_of, passwords_in
 from dsbisect.validate.guess_cost import alike
@@ -24,7 +26,7 @@ from dsbisect.validate.installs_gate.package_change import (
     patched_names,
     stock_names,
 )
-from dsbisect.validate.server_fault import judged
+from dsbisect.validate.step import judged
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.user_binds import binding_checks
 from dsbuilds.drivers.package_build import repository_of
@@ -53,9 +55,10 @@ def _upgraded(trial: Trial, before: Populated) -> Sequence[Check]:
     with changeable_server(
         trial, before.reference, repository_of(trial.build), purpose="upgrade"
     ) as server:
-        checks = list(_Upgrade(trial=trial, before=before, server=server).checks())
+        upgrade = _Upgrade(trial=trial, before=before, server=server)
+        checks = list(upgrade.checks())
         if not any(check.stops for check in checks):
-            server.stop()
+            observe(server, "upgrade-patched", before.population.users, since_s=upgrade.started_at)
             server.forget_scheme()
             key = upgraded_key(trial, before)
             labels = labels_of(KIND, row=trial.patched_row.id, key=key)
@@ -72,11 +75,12 @@ def upgraded_reference(trial: Trial, before: Populated) -> str:
     return f"{REPOSITORY}/{KIND}:{upgraded_key(trial, before)}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class _Upgrade:
     trial: Trial
     before: Populated
     server: ValidatedServer
+    started_at: float = 0.0  # of the epoch: what was written before came with the packages
 
     def checks(self) -> Iterator[Check]:
         upgraded = self._upgraded()
@@ -117,6 +121,7 @@ class _Upgrade:
 
     def _started(self) -> Check:
         self.trial.progress("starting the upgraded server")
+        self.started_at = time.time()
         try:
             self.server.start()
         except InstanceError as error:

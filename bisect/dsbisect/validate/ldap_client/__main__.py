@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import sys
 
-from .attempt import report
+from .attempt import Attempt, report
+from .binds import BINDS, TLS
 from .job import read_job
-from .suites import SUITES
+from .operations import OPERATIONS
+from .passwords import PASSWORDS
+from .replies import REPLIES
+from .writes import WRITES
+
+SUITES: dict[str, dict[str, Attempt]] = {
+    "binds": BINDS, "tls": TLS, "operations": OPERATIONS, "passwords": PASSWORDS,
+    "replies": REPLIES, "writes": WRITES,
+}  # fmt: skip
 
 
 def main(suite: str, job_file: str) -> None:

@@ -12,6 +12,8 @@ from .job import Job, described
 
 CLASSES = ["top", "person", "organizationalPerson", "inetOrgPerson"]
 PAGE = 7
+# Controls: an OID that nobody uses, and one that is for searches alone.
+UNKNOWN, SORT = "1.3.6.1.4.1.99999.1", "1.2.840.113556.1.4.473"
 # Filter -> how many of the people that the lab adds it finds, of 30.
 FILTERS = {
     "(uid=person007)": 1,
@@ -95,12 +97,34 @@ def refusals(job: Job) -> str:
         _refused(connection, "noSuchObject", "deleting an entry that does not exist")
         connection.add(f"uid=broken,{job.people}", CLASSES, {"uid": "broken", "cn": "a"})
         _refused(connection, "objectClassViolation", "adding a person without a surname")
+        connection.delete(job.people)
+        _refused(connection, "notAllowedOnNonLeaf", "deleting an entry with others below it")
+        connection.modify(dn, {"uid": [(ldap3.MODIFY_DELETE, ["person001"])]})
+        _refused(connection, "notAllowedOnRDN", "deleting the value that an entry is named by")
+        connection.compare(dn, "noSuchAttribute", "a")
+        _refused(connection, "noSuchAttribute", "comparing an attribute that is not there")
     with job.bound(user) as connection:
         connection.modify(dn, {"sn": [(ldap3.MODIFY_REPLACE, ["taken"])]})
         _refused(connection, "insufficientAccessRights", "changing another user's entry")
         connection.delete(dn)
         _refused(connection, "insufficientAccessRights", "deleting another user's entry")
-    return "5 requests that break a rule or lack the right were refused"
+    return "8 requests that break a rule or lack the right were refused"
+
+
+def unknown_control(job: Job) -> str:
+    """A critical control that the server does not know, or not for that request, is refused."""
+    dn, refused = f"uid=person002,{job.people}", "unavailableCriticalExtension"
+    with job.bound(job.manager) as connection:
+        for critical, wanted in ((True, refused), (False, "success")):
+            controls = [(UNKNOWN, critical, None)]
+            connection.search(dn, "(objectClass=*)", ldap3.BASE, controls=controls)
+            found = connection.result["description"]
+            expect(found == wanted, f"an unknown control, critical: {critical}, got {found}")
+        change = {"description": [(ldap3.MODIFY_REPLACE, ["number 2"])]}
+        connection.modify(dn, change, controls=[(SORT, True, None)])
+        found = connection.result["description"]
+        expect(found == refused, f"a change with a critical control for searches got {found}")
+    return "an unknown control is refused if it is critical, and ignored if it is not"
 
 
 def _search(
@@ -140,5 +164,5 @@ def _refused(connection: Any, wanted: str, what: str) -> None:
 
 OPERATIONS: dict[str, Attempt] = {
     "search-filters": filters, "search-paging": paging, "search-attributes": attributes,
-    "entry-life": entry_life, "refusals": refusals,
+    "entry-life": entry_life, "refusals": refusals, "unknown-control": unknown_control,
 }  # fmt: skip

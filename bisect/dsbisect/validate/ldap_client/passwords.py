@@ -10,6 +10,7 @@ from typing import Any
 
 import ldap3
 
+from . import BY_MODIFY, BY_REQUEST, EARLIER, FIRST, LONG, LONG_ENOUGH
 from .attempt import Attempt, UnexpectedError, expect
 from .job import Job, User, described
 
@@ -27,7 +28,7 @@ LOCKOUT = {
 def change_by_modify(job: Job) -> str:
     """A user replaces the own password."""
     with _someone(job, "modify") as user:
-        new = replace(user, password="Changed-by-modify-71")
+        new = replace(user, password=BY_MODIFY)
         expect(_change(job, user, new.password) == "success", "the user may not change it")
         return _changed(job, user, new)
 
@@ -35,7 +36,7 @@ def change_by_modify(job: Job) -> str:
 def change_by_extended_operation(job: Job) -> str:
     """The same by the password modify request, which proves the old password."""
     with _someone(job, "extended") as user:
-        new = replace(user, password="Changed-by-request-72")
+        new = replace(user, password=BY_REQUEST)
         with _encrypted(job, user) as connection:
             connection.extend.standard.modify_password(user.dn, "not the old one", new.password)
             result = connection.result["description"]
@@ -50,14 +51,14 @@ def minimum_length(job: Job) -> str:
     with _policy(job, LENGTH), _someone(job, "length") as user:
         short = _change(job, user, "Kw7-zQ")
         expect(short == "constraintViolation", f"6 of 12 characters got {short}")
-        long = _change(job, user, "Kw7-zQ-9Rt-xB4-mN")
+        long = _change(job, user, LONG_ENOUGH)
         expect(long == "success", f"17 characters got {long}")
     return "with a minimum of 12 characters, 6 were refused and 17 accepted"
 
 
 def history(job: Job) -> str:
     """An earlier password is refused as long as it is remembered."""
-    first, second, third = "Kw7-zQ-first-31", "Kw7-zQ-second-32", "Kw7-zQ-third-33"
+    first, second, third = EARLIER
     with _policy(job, HISTORY), _someone(job, "history") as user:
         now = user
         for password in (first, second):
@@ -88,6 +89,37 @@ def lockout(job: Job) -> str:
     )
 
 
+def whole_password(job: Job) -> str:
+    """Every character of a long password counts: without the last ones it is refused."""
+    with _someone(job, "long") as user:
+        result = _change(job, user, LONG)
+        expect(result == "success", f"{len(LONG)} characters got {result}")
+        expect(job.result_of_bind(replace(user, password=LONG)) == "success", "it does not bind")
+        for kept in (len(LONG) - 1, 72, 64):
+            result = job.result_of_bind(replace(user, password=LONG[:kept]))
+            expect(result != "success", f"the first {kept} characters of it were ACCEPTED")
+        result = job.result_of_bind(replace(user, password=f"{LONG}-more"))
+        expect(result != "success", "the password with something after it was ACCEPTED")
+    return f"all of {len(LONG)} characters are needed, and nothing may follow"
+
+
+def salts(job: Job) -> str:
+    """The same password is stored differently for each user, or one guess would try them all."""
+    with (
+        _someone(job, "salt-a") as one,
+        _someone(job, "salt-b") as two,
+        job.bound(job.manager) as connection,
+    ):
+        values = [_stored(connection, user.dn) for user in (one, two)]
+    expect(values[0] != values[1], "two users with the same password have the same stored value")
+    return "two users with the same password have different stored values"
+
+
+def _stored(connection: Any, dn: str) -> bytes:
+    connection.search(dn, "(objectClass=*)", ldap3.BASE, attributes=["userPassword"])
+    return bytes(connection.response[0]["raw_attributes"]["userPassword"][0])
+
+
 def _changed(job: Job, old: User, new: User) -> str:
     expect(job.result_of_bind(new) == "success", "the new password is refused")
     expect(job.result_of_bind(old) == "invalidCredentials", "the old password still binds")
@@ -115,14 +147,16 @@ def _encrypted(job: Job, user: User) -> Iterator[Any]:
 
 @contextmanager
 def _someone(job: Job, name: str) -> Iterator[User]:
-    user = User(dn=f"uid=changes-{name},{job.people}", password="First-Kw7-zQ-word-30")
+    user = User(dn=f"uid=changes-{name},{job.people}", password=FIRST)
     with job.bound(job.manager) as connection:
         attributes = {"uid": f"changes-{name}", "cn": "a", "sn": "b", "userPassword": user.password}
         if not connection.add(user.dn, CLASSES, attributes):
             raise UnexpectedError(f"no user could be added: {described(connection.result)}")
-    yield user
-    with job.bound(job.manager) as connection:
-        connection.delete(user.dn)
+    try:
+        yield user
+    finally:
+        with job.bound(job.manager) as connection:
+            connection.delete(user.dn)
 
 
 @contextmanager
@@ -150,4 +184,5 @@ PASSWORDS: dict[str, Attempt] = {
     "password-by-modify": change_by_modify,
     "password-by-extended-operation": change_by_extended_operation,
     "policy-minimum-length": minimum_length, "policy-history": history, "policy-lockout": lockout,
+    "password-whole": whole_password, "password-salts": salts,
 }  # fmt: skip

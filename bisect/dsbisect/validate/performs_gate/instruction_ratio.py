@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dsbisect.validate.performs_gate.margin import change_text
 from dsbisect.validate.performs_gate.paired_samples import opened_lab, sampled_pairs
-from dsbisect.validate.performs_gate.speed_words import change_text
 from dsbisect.validate.trial import Trial
 from dsharness.measure.metrics import INSTRUCTIONS
 from dsharness.model import Workload

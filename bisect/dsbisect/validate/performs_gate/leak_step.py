@@ -10,8 +10,7 @@ import math
 from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.performs_gate.margin import Comparison
-from dsbisect.validate.performs_gate.pair_values import Pairs
+from dsbisect.validate.performs_gate.margin import Comparison, Pairs
 from dsbisect.validate.performs_gate.paired_samples import GIVE_MORE, opened_lab, sampled_pairs
 from dsbisect.validate.step import Step
 from dsbisect.validate.trial import Trial

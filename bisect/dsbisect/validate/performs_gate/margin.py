@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dsbisect.validate.performs_gate.median_interval import Interval
+from dsbisect.validate.performs_gate.median_interval import Interval, median_interval
+from dsharness.measure.metrics import Metric
+from dsharness.model import Sample
+from dsresults.number_text import significant
 
 LEVEL = 0.95  # of each interval, at every look
 
@@ -33,3 +39,57 @@ class Comparison:
     @property
     def decided(self) -> bool:
         return self.word != "undecided"
+
+
+def change_text(interval: tuple[float, float]) -> str:
+    """An interval of per cent: "1.2 to 3.4 % slower", "2.1 times slower to 2.2 times slower"."""
+    low, high = interval
+    if math.isinf(low) or math.isinf(high):
+        return "not yet known"
+    if low > 0 or high < 0:
+        near, far = sorted((abs(low), abs(high)))
+        word = "slower" if low > 0 else "faster"
+        if far >= 100 and low > 0:
+            return f"{_times(low)} to {_times(high)} times as slow"
+        if word == "faster" and far >= 50:
+            return f"{_times_faster(high)} to {_times_faster(low)} times as fast"
+        return f"{significant(near)} to {significant(far)} % {word}"
+    return f"{significant(-low)} % faster to {significant(high)} % slower"
+
+
+def verdict_text(comparison: Comparison) -> str:
+    margin = f"{comparison.margin:g} %"
+    return {
+        "worse": f"slower by more than {margin}",
+        "better": f"faster by more than {margin}",
+        "same": f"the same within {margin}",
+        "not worse": f"not slower by {margin} or more",
+        "undecided": f"not decided at a margin of {margin}",
+    }[comparison.word]
+
+
+def _times(pct: float) -> str:
+    return significant(1 + pct / 100)
+
+
+def _times_faster(pct: float) -> str:
+    return significant(1 / (1 + pct / 100))
+
+
+Pairs = Sequence[tuple[Sample, Sample]]  # (patched, stock)
+
+
+def slower_pct(metric: Metric, pairs: Pairs) -> tuple[float, ...]:
+    """By how many per cent the patched side of each pair is slower; below 0 is faster."""
+    both = ((metric.slowness(one), metric.slowness(other)) for one, other in pairs)
+    return tuple(100 * (one / other - 1) for one, other in both if one and other)
+
+
+def compared(values: Sequence[float], margin: float) -> Comparison:
+    return Comparison(interval=median_interval(values, LEVEL), margin=margin)
+
+
+def middle(samples: Sequence[Sample], metric: Metric) -> float:
+    """The median of what was measured; not a number where nothing was."""
+    known = [value for each in samples if (value := each.value(metric.name)) is not None]
+    return statistics.median(known) if known else math.nan

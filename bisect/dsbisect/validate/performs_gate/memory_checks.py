@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.performs_gate.pair_values import Pairs, middle
+from dsbisect.validate.performs_gate.margin import Pairs, middle
 from dsharness.measure.metrics import FAULTS, MEMORY, MEMORY_AT_REST, Metric
 from dsharness.model import Workload
 from dsresults.number_text import significant

@@ -67,10 +67,11 @@ def sampled_pairs(
         for each in sides:
             lab.ready(each)
         order = sides if turn % 2 == 0 else sides[::-1]
-        for sample in lab.samples(order, workload, campaign_id=campaign.id, turn=turn):
-            trial.store.add_sample(sample)
-            trial.watcher.sampled(sample)
-            samples.append(sample)
+        with trial.quiet():
+            for sample in lab.samples(order, workload, campaign_id=campaign.id, turn=turn):
+                trial.store.add_sample(sample)
+                trial.watcher.sampled(sample)
+                samples.append(sample)
         turn += 1
 
 

@@ -7,16 +7,22 @@ from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.performs_gate.instruction_ratio import InstructionRatio, instruction_ratio
-from dsbisect.validate.performs_gate.margin import Comparison
+from dsbisect.validate.performs_gate.margin import (
+    Comparison,
+    Pairs,
+    change_text,
+    compared,
+    middle,
+    slower_pct,
+    verdict_text,
+)
 from dsbisect.validate.performs_gate.memory_checks import memory_checks
-from dsbisect.validate.performs_gate.pair_values import Pairs, compared, middle, slower_pct
 from dsbisect.validate.performs_gate.paired_samples import (
     GIVE_MORE,
     SampledPairs,
     opened_lab,
     sampled_pairs,
 )
-from dsbisect.validate.performs_gate.speed_words import change_text, verdict_text
 from dsbisect.validate.step import Step
 from dsbisect.validate.trial import Trial
 from dsharness.measure.metrics import COST, CPU, RATE

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dsbisect.validate.check import Gate
-from dsbisect.validate.safe_gate import existing_passwords, new_inventory, password_strength
-from dsbisect.validate.server_fault import judged
-from dsbisect.validate.step import Step
+from dsbisect.validate.safe_gate import (
+    existing_passwords,
+    new_inventory,
+    new_traces,
+    password_strength,
+)
+from dsbisect.validate.step import Step, judged
 
 STEPS: tuple[Step, ...] = (
     Step(
@@ -22,5 +26,10 @@ STEPS: tuple[Step, ...] = (
         gate=Gate.SAFE, name="inventory", seconds=30,
         run=judged(Gate.SAFE, "inventory", new_inventory.run),
         title="listing ports, privileged files and libraries, stock and patched",
+    ),
+    Step(
+        gate=Gate.SAFE, name="traces", seconds=90,
+        run=judged(Gate.SAFE, "traces", new_traces.run),
+        title="searching what the servers wrote and told for secrets, stock and patched",
     ),
 )  # fmt: skip

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dsbisect.validate.check import Gate
-from dsbisect.validate.server_fault import judged
-from dsbisect.validate.step import Run, Step
+from dsbisect.validate.step import Run, Step, judged
 from dsbisect.validate.works_gate import distribution_tests, recovery, replication, suites
 
 

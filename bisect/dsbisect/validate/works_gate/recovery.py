@@ -11,6 +11,7 @@ from dsbisect.validate.check import Check, Gate, Status, last_lines
 from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.directory.population import Population
 from dsbisect.validate.directory.product_advice import INSTANCE
+from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.directory_dump import differences, dump_of
 from dsbisect.validate.trial import Trial
@@ -30,7 +31,9 @@ def run(trial: Trial) -> Sequence[Check]:
     """Both on one server, one after the other."""
     made = populated(trial, trial.patched)
     with validated_server(trial, made.reference, purpose="recovery") as server:
-        return list(_checks(server, made.population))
+        checks = list(_checks(server, made.population))
+        observe(server, "recovery-patched", made.population.users)
+        return checks
 
 
 def _checks(server: ValidatedServer, population: Population) -> Iterator[Check]:

@@ -11,12 +11,14 @@ import ldap3
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.directory.population import SchemeUser, add_scheme_users
+from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import (
     PartnerServer,
     ValidatedServer,
     validated_server,
 )
 from dsbisect.validate.directory_dump import differences, dump_of
+from dsbisect.validate.ldap_client import REPLICATION
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.user_binds import right_check, wrong, wrong_check
 from dsharness.errors import DeadlineError, InstanceError
@@ -25,7 +27,6 @@ from dsharness.systems.ldap.directory import Directory
 
 NAME = "replication"
 MANAGER = "cn=replication manager,cn=config"
-PASSWORD = "Replication-Kw7-31"  # noqa: S105 - reaches no network but loopback
 CROSSING_LIMIT_S = 60.0
 DONE = "Error (0)"  # how the server begins a good status
 ADVICE = (
@@ -47,11 +48,17 @@ def run(trial: Trial) -> Sequence[Check]:
         stock.move_ports()
         pair = _Pair(patched=patched, stock=stock)
         try:
-            return list(pair.checks(ours.population.users))
+            return list(_observed(pair, ours.population.users))
         except (DeadlineError, InstanceError) as error:
             words = "\n".join(f"{side.error_lines()}\n" for side in (patched, stock))
             log = trial.keep("replication-errors.txt", words)
             return [_check(Status.FAILED, f"replication does not work: {error.message}", (log,))]
+
+
+def _observed(pair: _Pair, users: Sequence[SchemeUser]) -> Iterator[Check]:
+    yield from pair.checks(users)
+    observe(pair.patched, "replication-patched", users)
+    observe(pair.stock, "replication-stock", users)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +138,7 @@ def enable(directory: Directory, number: int) -> None:
     """Make the server a supplier of its suffix, with an account for the other one."""
     account = {
         "objectClass": ["top", "inetUser", "netscapeServer"], "cn": ["replication manager"],
-        "uid": ["replication manager"], "userPassword": [PASSWORD],
+        "uid": ["replication manager"], "userPassword": [REPLICATION],
     }  # fmt: skip
     directory.add(MANAGER, account)
     replica = {
@@ -148,7 +155,7 @@ def agree(directory: Directory, port: int, *, begin: bool = False) -> None:
         "objectClass": ["top", "nsds5ReplicationAgreement"], "cn": ["other"],
         "nsDS5ReplicaHost": ["127.0.0.1"], "nsDS5ReplicaPort": [str(port)],
         "nsDS5ReplicaRoot": [directory.site.suffix], "nsDS5ReplicaBindDN": [MANAGER],
-        "nsDS5ReplicaCredentials": [PASSWORD], "nsDS5ReplicaBindMethod": ["SIMPLE"],
+        "nsDS5ReplicaCredentials": [REPLICATION], "nsDS5ReplicaBindMethod": ["SIMPLE"],
         "nsDS5ReplicaTransportInfo": ["LDAP"],
     }  # fmt: skip
     dn = _agreement(directory)

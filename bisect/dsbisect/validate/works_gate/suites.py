@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate
-from dsbisect.validate.client_answers import checks_of
+from dsbisect.validate.client_answers import Answer, checks_of
 from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.directory.population import client_users
-from dsbisect.validate.directory.validated_server import validated_server
+from dsbisect.validate.directory.product_advice import AUDITED, CHANGELOG
+from dsbisect.validate.directory.server_traces import Traces, observe
+from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.trial import Trial
+from dsharness.model import Image
 
 OTHERWISE = (
     "The same request works on stock. The log of this step has the client's and the server's words."
@@ -22,6 +25,9 @@ ADVICE = {
     "starttls": "Clients that encrypt lose the server: look at NSS and the instance's certificate.",
     "ldaps": "Clients that encrypt lose the server: look at NSS and the instance's certificate.",
 }
+
+
+NAMES = ("binds", "operations", "passwords")
 
 
 def binds(trial: Trial) -> Sequence[Check]:
@@ -37,10 +43,28 @@ def passwords(trial: Trial) -> Sequence[Check]:
 
 
 def _suite(trial: Trial, name: str) -> Sequence[Check]:
-    made = populated(trial, trial.patched)
+    answers, _ = answered(trial, trial.patched, name)
+    return checks_of(answers, Gate.WORKS, ADVICE, OTHERWISE)
+
+
+def answered(trial: Trial, image: Image, name: str) -> tuple[tuple[Answer, ...], Traces]:
+    """What a suite's client says of an image's server, and what that server left behind."""
+    made, side = populated(trial, image), "patched" if image is trial.patched else "stock"
     with validated_server(trial, made.reference, purpose=name) as server:
         server.start()
-        trial.progress(f"running the client's suite {name}")
-        answers = server.asked(name, {"users": client_users(made.population.users)})
-        server.stop()
-    return checks_of(answers, Gate.WORKS, ADVICE, OTHERWISE)
+        if name == "passwords":
+            _write_all_down(server)
+        trial.progress(f"running the client's suite {name} on the {side} server")
+        users = {"users": client_users(made.population.users)}
+        answers = server.asked(name, users)
+        replies = server.asked("replies", users) if name == "passwords" else ()
+        return answers, observe(server, f"{name}-{side}", made.population.users, replies)
+
+
+def _write_all_down(server: ValidatedServer) -> None:
+    """Every log and the changelog, which many sites have on, see the passwords change."""
+    with server.manager() as directory:
+        directory.modify("cn=config", AUDITED, optional=True)
+        directory.modify(*CHANGELOG, optional=True)
+    server.stop()
+    server.start()

@@ -1,0 +1,86 @@
+"""Patches of 389-ds that a reviewer could miss, built, and what catches each of them, for real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from benches import MATRIX
+from harms import LOUD, QUIET, Harm, harmful
+from watchers import RecordingWatcher
+
+from dsbisect.validate.builds_gate import STEPS as BUILDS
+from dsbisect.validate.check import Check, Status
+from dsbisect.validate.installs_gate import STEPS as INSTALLS
+from dsbisect.validate.performs_gate.latency_step import STEP as LATENCY
+from dsbisect.validate.safe_gate import STEPS as SAFE
+from dsbisect.validate.trial import Trial
+from dsbisect.validate.works_gate import STEPS as WORKS
+from dsharness.model import BuildSpec, DriverName
+from dsharness.systems.ldap.dirsrv import Dirsrv
+from dsresults.store import Store
+
+pytestmark = pytest.mark.whole
+
+ROW = MATRIX.row("debian-13")
+# The second build takes as long as the first, and is looked at elsewhere.
+STEPS = [
+    step
+    for step in (*BUILDS, *INSTALLS, *WORKS, LATENCY, *SAFE)
+    if step.name not in {"reproducible", "downgrade", "removal", "distribution-tests"}
+]
+# On a machine with much other work a difference in time may stay open: that is no answer to ship.
+NOT_TO_BE_SHIPPED = {Status.FAILED, Status.INCONCLUSIVE}
+CHECKS = Callable[[str], Mapping[str, Check]]
+
+
+@pytest.fixture(scope="module")
+def checks(engine, tmp_path_factory) -> CHECKS:
+    """Of a package with all harms of a list, by name; made when they are first asked for."""
+    made: dict[str, dict[str, Check]] = {}
+
+    def of(name: str, harms: Sequence[Harm]) -> dict[str, Check]:
+        folder: Path = tmp_path_factory.mktemp(name)
+        patch = folder / f"{name}.patch"
+        spec = BuildSpec(driver=DriverName.DEB, onto=ROW.id, patches=(str(patch),))
+        row = ROW.model_copy(update={"id": f"debian-13-{name}", "build": spec, "published": None})
+        with Store.open(folder / "store.db") as store:
+            trial = Trial(
+                engine=engine, matrix=MATRIX, row=ROW, patched_row=row, workloads=(),
+                settings=MATRIX.settings[0], margin_pct=2.0, max_pairs=40, accept_weaker=True,
+                folder=folder / "validation", store=store, watcher=RecordingWatcher(),
+                progress=print,
+            )  # fmt: skip
+            patch.write_text(harmful(trial.maker.source_tree(), patch.name, harms).text)
+            return {check.name: check for step in STEPS for check in step.run(trial)}
+
+    def found(name: str) -> dict[str, Check]:
+        if name not in made:
+            made[name] = of(name, {"loud": LOUD, "quiet": QUIET}[name])
+        return made[name]
+
+    return found
+
+
+@pytest.mark.parametrize(
+    ("package", "harm"),
+    [
+        pytest.param(package, harm, id=harm.name)
+        for package, harms in (("loud", LOUD), ("quiet", QUIET))
+        for harm in harms
+        if harm.caught_by not in {None, "reproducible"}
+    ],
+)
+def test_a_harmful_change_is_not_shipped(checks: CHECKS, package: str, harm: Harm) -> None:
+    assert harm.caught_by is not None
+    assert checks(package)[harm.caught_by].status in NOT_TO_BE_SHIPPED
+
+
+def test_a_password_in_the_log_is_named_with_its_place_and_not_shown(checks: CHECKS) -> None:
+    check = checks("loud")["secrets"]
+    assert check.status is Status.FAILED
+    assert "/var/log/dirsrv/slapd-lab/errors" in check.found
+    for word in ("Pa55word", Dirsrv.site.manager_password):
+        assert not [one for one in checks("loud").values() if word in one.model_dump_json()]
+    assert checks("loud")["error-log"].status is Status.WARNED
