@@ -34,7 +34,7 @@ test-all: develop ## the same with every test there is: before a change of many 
 check: lint types unit ## what takes seconds: run it before each commit
 
 .PHONY: quick
-quick: develop ## after a change: rules, types by a daemon, the unit tests that import what changed
+quick: develop ## after a change: rules, types by a daemon, the unit tests nearest to what changed
 	@$(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
 	@$(BIN)/dmypy run
 	@tests=$$($(BIN)/python tests/support/touched.py); \

@@ -1,4 +1,4 @@
-"""As a program: the unit tests that import what was changed since the main branch."""
+"""As a program: the unit tests that are nearest to what was changed since the main branch."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import ast
 import functools
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("harness", "images", "builds", "results", "bisect")
+MOST = 12  # tests for one changed file: `make unit` runs all
 
 
 def changed() -> list[Path]:
@@ -21,17 +22,55 @@ def changed() -> list[Path]:
 
 
 def touched(files: Iterable[Path], root: Path = ROOT) -> list[str]:
-    """The unit tests that are among these files, or import one of them, also by way of support."""
-    names = {name for path in files for name in _names(path, root)}
-    support = {path.stem: _imports(path) for path in (root / "tests/support").glob("*.py")}
-    while more := {name for name, known in support.items() if name not in names and known & names}:
-        names |= more
-    tests = (root / "tests/unit").rglob("test_*.py")
-    return sorted(
-        str(path.relative_to(root))
-        for path in tests
-        if path.relative_to(root) in files or _imports(path) & names
-    )
+    """The unit tests that are among these files, or are nearest to one of them.
+
+    Nearest are those that import it, also by way of support; where none does, those that import
+    what imports it, and so on. Of many, the ones that import least: they are about it.
+    """
+    files = tuple(files)
+    tests = {path: _imports(path) for path in (root / "tests/unit").rglob("test_*.py")}
+    found = {path for path in tests if path.relative_to(root) in files}
+    for file in files:
+        near = sorted(_nearest(file, tests, root), key=lambda path: (len(tests[path]), path))
+        found.update(near[:MOST])
+    return sorted(str(path.relative_to(root)) for path in found)
+
+
+def _nearest(file: Path, tests: Mapping[Path, set[str]], root: Path) -> set[Path]:
+    names, importers = set(_names(file, root)), _modules(root)
+    while names:
+        near = {path for path, known in tests.items() if known & names}
+        if near:
+            return near
+        wider = names | {name for name, known in importers.items() if known & names}
+        if wider == names:
+            return _of_package(max(names), tests)
+        names = wider
+    return set()
+
+
+def _of_package(name: str, tests: Mapping[Path, set[str]]) -> set[Path]:
+    """Tests of its package, or the one around it: commands and scripts are loaded by their name."""
+    while name := name.rpartition(".")[0]:
+        inside = (name, f"{name}.")
+        near = {
+            path for path, known in tests.items()
+            if any(each == inside[0] or each.startswith(inside[1]) for each in known)
+        }  # fmt: skip
+        if near:
+            return near
+    return set()
+
+
+@functools.cache
+def _modules(root: Path) -> Mapping[str, set[str]]:
+    """What each module of the product and of the tests' support imports."""
+    found = {path.stem: _imports(path) for path in (root / "tests/support").glob("*.py")}
+    for source in SOURCES:
+        for path in (root / source).rglob("*.py"):
+            for name in _names(path.relative_to(root), root):
+                found[name] = found.get(name, set()) | _imports(path)
+    return found
 
 
 def _names(path: Path, root: Path) -> Iterator[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from touched import touched
+from touched import MOST, SOURCES, touched
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,16 @@ def test_what_imports_a_changed_file_is_touched(changed, tests, others):
     found = {Path(name).stem for name in touched([Path(changed)])}
     assert tests <= found
     assert not others & found
+
+
+def test_every_module_has_tests_that_are_near() -> None:
+    root = Path(__file__).parents[3]
+    modules = [
+        path.relative_to(root)
+        for source in SOURCES
+        for path in sorted((root / source).rglob("*.py"))
+        if path.stem not in {"__init__", "__main__"}
+    ]
+    chosen = {path: touched([path]) for path in modules}
+    assert [str(path) for path, tests in chosen.items() if not tests] == []
+    assert max(map(len, chosen.values())) <= MOST
