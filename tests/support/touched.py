@@ -52,10 +52,9 @@ def _nearest(file: Path, tests: Mapping[Path, set[str]], root: Path) -> set[Path
 def _of_package(name: str, tests: Mapping[Path, set[str]]) -> set[Path]:
     """Tests of its package, or the one around it: commands and scripts are loaded by their name."""
     while name := name.rpartition(".")[0]:
-        inside = (name, f"{name}.")
         near = {
             path for path, known in tests.items()
-            if any(each == inside[0] or each.startswith(inside[1]) for each in known)
+            if any(f"{each}.".startswith(f"{name}.") for each in known)
         }  # fmt: skip
         if near:
             return near
