@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from worlds import sample_of, with_metric
 
@@ -157,6 +157,7 @@ def test_the_witness_is_the_rate_where_the_cost_decides():
     runs=st.integers(1, 5),
     factor=st.floats(1e-3, 1e3),
 )
+@example(costs={1: 2.0, 2: 1.5}, ends=(2.0, 0.5), runs=5, factor=1.0)  # all of one gap moves
 def test_mass_is_one_and_a_factor_on_all_values_changes_nothing(costs, ends, runs, factor):
     whole = {0: ends[0], **costs, 63: ends[1]}
     found = posterior(history(whole, runs))

@@ -277,7 +277,7 @@ def _part_between(
     for side, gaps in ((levels[0], at), (levels[1], at - 1)):
         chance = (side[:, gaps] * odd).sum((0, 2))
         between = (middles[at] > low[gaps]) & (middles[at] < high[gaps])
-        moved = one[gaps] * chance * between
+        moved = one[gaps] * np.minimum(chance, 1.0) * between
         one[gaps] -= moved
         two[at - 1, at] += moved
 
