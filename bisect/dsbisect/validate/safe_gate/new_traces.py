@@ -140,8 +140,8 @@ def answers_check(both: Sequence[tuple[Traces, Traces]]) -> Check:
         found = f"{more} searches that stock does by an index read every entry"
     return Check(
         gate=Gate.SAFE, name="answers", status=status, found=found,
-        advice="see whether the other result is meant" if new and not slow else
-        "look at what no longer uses the index" if slow else "",
+        advice="look at what no longer uses the index" if more else
+        "see whether the other result is meant" if new else "",
         details=tuple(f"{kind}: {count}" for kind, count in new.items())[:SHOWN],
     )  # fmt: skip
 
