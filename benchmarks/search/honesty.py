@@ -96,7 +96,7 @@ def honesty_report(plays: Plays, command: str, worlds: int) -> str:
     body = [
         [world, method, *_row(found)] for (world, method), found in _by_world(plays).items()
     ]  # fmt: skip
-    goals = [[each.what, each.wanted, each.measured, _word(each)] for each in honesty(plays)]
+    goals = [[each.what, each.wanted, each.measured, each.verdict] for each in honesty(plays)]
     return (
         head
         + rows(TABLE, body)
@@ -157,7 +157,3 @@ def _row(plays: Sequence[Play]) -> list[str]:
 def _share(held: Sequence[bool | None]) -> str:
     found = coverage(held)
     return "-" if found is None else f"{found[1]:.3f} ± {found[2]:.3f} of {found[0]}"
-
-
-def _word(target: Target) -> str:
-    return "met" if target.met else "not met"

@@ -46,7 +46,7 @@ class Way(Protocol):
         turn: int,
     ) -> Iterator[Sample]:
         """A sample of each, in this order."""
-        ...  # fmt: skip
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,6 @@ class Counted:
         self, benches: Sequence[Bench], workload: Workload, measuring: Measuring,
         *, campaign_id: str, turn: int,
     ) -> Iterator[Sample]:  # fmt: skip
-
         def count(at: Bench) -> Sample:
             return take_count(at, workload, campaign_id=campaign_id, turn=turn)
 

@@ -114,8 +114,9 @@ def run(trial: Trial) -> Sequence[Check]:
         for _ in range(trial.max_pairs):
             with measuring_alone(trial.progress), trial.quiet():
                 pairs.append(pair_of(one, other))
-            enough = all(each.known for each in differences(pairs).values())
-            if enough and len(pairs) >= LEAST_PAIRS:
+            if len(pairs) < LEAST_PAIRS:
+                continue
+            if all(each.known for each in differences(pairs).values()):
                 break
     return list(latency_checks(pairs))
 
