@@ -87,7 +87,10 @@ def test_new_severe_messages_fail_and_more_lines_warn(messages, status) -> None:
 )
 def test_other_answers_warn_and_an_index_that_is_not_used_fails(answers, status) -> None:
     stock = of(answers=QUIET.answers | {"search err=0 notes=U": 2})
-    assert answers_check([(of(answers=answers), stock)]).status is status
+    found = answers_check([(of(answers=answers), stock)])
+    assert found.status is status
+    assert bool(found.advice) is (status is not Status.PASSED)
+    assert ("index" in found.advice) is (status is Status.FAILED)
 
 
 @pytest.mark.parametrize(
