@@ -15,6 +15,7 @@ NOTES = re.compile(r"\bnotes=(\S+)")
 SEVERE = frozenset({"EMERG", "ALERT", "CRIT", "ERR"})
 # Quoted words, DNs, and whatever has a digit in it.
 VARYING = re.compile(r"""\"[^\"]*\"|'[^']*'|\([^()]*\)|\S*=\S*|\S*\d\S*""")
+INFORMATION = frozenset({"INFO", "DEBUG"})
 NO_LEVEL = "a line without a level"
 UNINDEXED = frozenset("AU")  # notes of a search that used no index
 OPERATIONS = {
@@ -44,6 +45,11 @@ def _kind(line: str) -> str:
 
 def severe(kind: str) -> bool:
     return kind.partition(":")[0] in SEVERE
+
+
+def information(kind: str) -> bool:
+    """Whether the server only says what it does."""
+    return kind.partition(":")[0] in INFORMATION
 
 
 def answers(log: str) -> dict[str, int]:

@@ -76,6 +76,25 @@ def test_new_severe_messages_fail_and_more_lines_warn(messages, status) -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "servers", "status"),
+    [
+        ("INFO: daemon - waiting for a thread", 1, Status.PASSED),
+        ("INFO: daemon - waiting for a thread", 2, Status.WARNED),
+        ("WARN: daemon - waiting for a thread", 1, Status.WARNED),
+        ("ERR: daemon - waiting for a thread", 1, Status.FAILED),
+    ],
+)
+def test_information_that_one_of_several_servers_gives_warns_of_nothing(
+    message: str, servers: int, status: Status
+) -> None:
+    loud = of(messages={**QUIET.messages, message: 1})
+    check = messages_check([(loud if at < servers else QUIET, QUIET) for at in range(3)])
+    assert check.status is status
+    assert check.details == (f"{message} ({servers} lines)",)
+    assert ("from one server only" in check.found) is (status is Status.PASSED)
+
+
+@pytest.mark.parametrize(
     ("answers", "status"),
     [
         ({"bind err=0": 7}, Status.PASSED),
