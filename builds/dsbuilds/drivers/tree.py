@@ -185,10 +185,11 @@ class _Making:
             engine=self.engine, deadline=Deadline.after(order.limits.time_s), log=self.log
         )
         cache = None if order.clean else compiler_cache(order.toolset.key)
+        settings = (*order.needs.settings, *(("PLAIN=yes",) if order.whole else ()))
         return confined_run(
             at, order.toolset.reference, order.script,
             _configure_key(order), str(len(available_cpus())),
-            *order.needs.settings, *order.variant, "--", *order.needs.flags,
+            *settings, *order.variant, "--", *order.needs.flags,
             build=build, source=source, cache=cache, volumes=tuple(volumes), limits=order.limits,
             heard=StageLines(progress=progress, stage=BuildStage(totals=self._totals())),
         )  # fmt: skip
