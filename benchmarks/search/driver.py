@@ -11,7 +11,7 @@ from typing import assert_never
 
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
-from dsbisect.search.question import Answer, History, Measure, Question, Search
+from dsbisect.search.question import Answer, Enough, History, Measure, Question, Search
 from dsbisect.search.simulation import walk
 from dsharness.model import Boundary
 
@@ -32,7 +32,7 @@ class Timed:
     search: Search
     step_s: list[float]
 
-    def next_step(self, question: Question, history: History) -> Measure | Answer:
+    def next_step(self, question: Question, history: History) -> Measure | Answer | Enough:
         before = time.perf_counter()
         step = self.search.next_step(question, history)
         self.step_s.append(time.perf_counter() - before)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dsbisect.lab.watcher import SamplesListener
+from dsbisect.lab.watcher import Watcher
 from dsbisect.search.question import Measure, Question
 from dsharness.model import Boundary, Campaign, Sample
 
 
 @dataclass
-class RecordingWatcher(SamplesListener):
+class RecordingWatcher(Watcher):
     """Everything a lab or a search may say, in order."""
 
     records: list[tuple[object, ...]] = field(default_factory=list)
@@ -49,6 +49,3 @@ class RecordingWatcher(SamplesListener):
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self._record("begin", rows, questions)
-
-    def expect(self, samples: int) -> None:
-        self._record("expect", samples)

@@ -100,11 +100,6 @@ class Watch:
     def note(self, text: str) -> None:
         self._say(escape(text))
 
-    def expect(self, samples: int) -> None:
-        """This many samples are taken, without a search."""
-        self._begun, self._expected = 1, samples
-        self._measuring_since = time.monotonic()
-
     def step(self, question: Question, step: Measure) -> None:
         if not self._measuring_since:
             self._measuring_since = time.monotonic()
@@ -114,7 +109,8 @@ class Watch:
             self._say(f"workload [bold]{question.workload_id}[/] on {_line_of(question.line)}")
         self._expected = self._taken + len(step.candidates) + step.remaining
         self._outlook = step.outlook
-        self._say(f"turn {step.turn}: {escape(step.why)}")
+        if step.why:
+            self._say(f"turn {step.turn}: {escape(step.why)}")
         if step.outlook and not self._console.is_terminal:
             self._say(f"  {escape(in_words(step.outlook))}")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from dsbisect.commits.commit_candidates import SourceSupply
@@ -21,7 +20,7 @@ from dsbisect.commits.commits_request import (
 )
 from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
-from dsbisect.commits.layout_samples import LayoutRuns, without_search
+from dsbisect.commits.layout_samples import by_build, to_see
 from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import (
     Case,
@@ -31,7 +30,7 @@ from dsbisect.commits.proof import (
     judged,
     prove,
 )
-from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
+from dsbisect.lab.campaign_loop import answered_before, marked, run_campaign, unfinished
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
 from dsbisect.lab.repeated_failure import refuse_equal_ends, remedies_of
@@ -218,14 +217,7 @@ class CommitsStudy:
     def _boundary(self, line: tuple[str, ...]) -> Boundary:
         for candidate in line:
             self._add(candidate)
-        question = Question(
-            series_id=self.scope.name,
-            line=line,
-            workload_id=self.ask.workload.id,
-            settings_id=self.ask.settings.id,
-            metric=self.ask.metric,
-        )
-        search = self._search(line)
+        question, search = self._question(line), self._search(line)
         campaign = self._stands(question, search) or run_campaign(
             question, self.ask.workload, search=search, lab=self.laboratory,
             store=self.store, listener=self.watcher, kind="commits",
@@ -236,6 +228,15 @@ class CommitsStudy:
         if campaign.boundary is None:
             raise AssertionError("a finished campaign has an answer")
         return campaign.boundary
+
+    def _question(self, line: tuple[str, ...]) -> Question:
+        return Question(
+            series_id=self.scope.name,
+            line=line,
+            workload_id=self.ask.workload.id,
+            settings_id=self.ask.settings.id,
+            metric=self.ask.metric,
+        )
 
     def _stands(self, question: Question, search: Search) -> Campaign | None:
         """The answers that the interrupted run already had."""
@@ -314,16 +315,13 @@ class CommitsStudy:
     def _executed(self, boundary: Boundary) -> ExecutedCode | None:
         if not self.ask.proof or boundary.after is None or boundary.before is None:
             return None
-        with self._without_search((boundary.before, boundary.after)):
+        line = (boundary.before, boundary.after)
+        with marked(self.store, self._question(line), self.laboratory.setup):
             return executed_code(
                 boundary.before, boundary.after,
                 supply=self.supply, lab=self.laboratory, workload=self.ask.workload,
                 progress=self.watcher.preparing,
             )  # fmt: skip
-
-    def _without_search(self, line: tuple[str, ...]) -> AbstractContextManager[Campaign]:
-        setup = self.laboratory.setup
-        return without_search(self.store, self.ask, self.scope.name, line, setup)
 
     def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:
         if not self.ask.proof or boundary.after is None or boundary.before is None:
@@ -376,17 +374,17 @@ class CommitsStudy:
 
         def measure(before: tuple[str, ...], after: tuple[str, ...]) -> PooledStep:
             names = (*before, *after)
-            with self._without_search(names) as campaign:
-                runs = LayoutRuns(
-                    ask=self.ask, campaign=campaign, lab=self.laboratory, store=self.store,
-                    watcher=self.watcher,
+            try:
+                campaign = run_campaign(
+                    self._question(names), self.ask.workload,
+                    search=to_see(abs(step), names, metric),
+                    lab=self.laboratory, store=self.store, listener=self.watcher, kind="measure",
                 )  # fmt: skip
-                try:
-                    groups = runs.to_see(abs(step), names)
-                finally:
-                    for name in names:
-                        self.laboratory.retire(name)
-            first, second = ([groups[name] for name in side] for side in (before, after))
+            finally:
+                for name in names:
+                    self.laboratory.retire(name)
+            samples = self.store.samples(campaign_id=campaign.id)
+            first, second = (by_build(samples, side, metric) for side in (before, after))
             return pooled_step(first, second, self.options.level)
 
         return SeveralBuilds(number=BUILDS, step=step, metric=metric, measure=measure)

@@ -1,10 +1,11 @@
-"""A search in the lab: measure what it asks for, store at once, continue where it was stopped."""
+"""A campaign in the lab: measure what is asked for, store at once, go on where it was stopped."""
 
 from __future__ import annotations
 
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
@@ -13,14 +14,15 @@ from dsbisect.lab.repeated_failure import FailureRow
 from dsbisect.lab.search_claim import Claim, claimed
 from dsbisect.lab.watcher import Listener
 from dsbisect.search.question import History, Measure, Question, Search
+from dsbisect.search.rounds import Rounds
 from dsbisect.search.search_loop import Turn, run_search
-from dsbisect.search.search_record import choice_of, record_of, search_of
+from dsbisect.search.search_record import choice_of, inputs_of, search_of
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.model import Campaign, Sample, Setup, Workload
 from dsresults.store import Store
 
-Kind = Literal["rows", "commits"]
+Kind = Literal["rows", "commits", "measure", "validate"]
 
 MOST_DISTURBED = 20  # runs in a row
 
@@ -62,7 +64,7 @@ def run_campaign(
     listener: Listener,
     kind: Kind = "rows",
 ) -> Campaign:
-    """Search until the answer; an interrupted campaign of the same question continues.
+    """Go on until the answer, or until it is enough; an interrupted campaign continues.
 
     BusyError when another process has the same question in the same environment.
     """
@@ -86,7 +88,8 @@ def _run(
     campaign, samples = _open_campaign(question, workload, search, lab, store, kind)
     if samples:
         listener.resumed(campaign, len(samples))
-        search = search_of(campaign)  # with the same costs, so that a replay decides the same
+        if not isinstance(search, Rounds):
+            search = search_of(campaign)  # with the same costs, so that a replay decides the same
     history = History.of_samples(samples, lab.unmeasurable)
     known = history.unmeasurable.items() if kind == "commits" else ()
     source = _Measured(
@@ -98,11 +101,13 @@ def _run(
         listener=listener,
         claim=claim,
         failures=FailureRow.after(known),
+        needs_all=isinstance(search, Rounds),
         tried=set(history.samples),
         latest=deque(samples, maxlen=MOST_DISTURBED),
     )
     end = run_search(question, search, source, history)
-    assert end.boundary is not None  # noqa: S101 - a lab can always measure more
+    if end.boundary is None:  # a lab can always measure more, so this is enough
+        return campaign
     finished_at = _now()
     claim.check()
     store.finish_campaign(campaign.id, end.boundary, finished_at)
@@ -123,6 +128,7 @@ class _Measured:
     claim: Claim
     failures: FailureRow
     tried: set[str]
+    needs_all: bool  # nothing can be said without each candidate
     latest: deque[Sample]
 
     def turn(self, step: Measure) -> Turn:
@@ -144,6 +150,8 @@ class _Measured:
             try:
                 self.lab.ready(candidate)
             except CandidateError as error:
+                if self.needs_all:
+                    raise
                 self.listener.unmeasurable(candidate, str(error))
                 self.failures.failed(candidate, error)
                 return {candidate: str(error)}
@@ -169,6 +177,29 @@ class _Measured:
                 hint="stop what disturbs this machine, then give the same command: it continues "
                 "from here",
             )
+
+
+@contextmanager
+def marked(store: Store, question: Question, setup: Setup) -> Iterator[None]:
+    """A part of a run that takes no samples: a run that is stopped in it is seen by the next one.
+
+    Its campaign is then left unfinished.
+    """
+    campaign = Campaign(
+        id=str(uuid.uuid4()),
+        kind="measure",
+        series_id=question.series_id,
+        line=question.line,
+        workload_id=question.workload_id,
+        settings_id=question.settings_id,
+        metric=question.metric,
+        started_at=_now(),
+        fingerprint=content_key(setup.model_dump(mode="json")),
+    )
+    store.add_campaign(campaign)
+    yield
+    done = question.boundary(found=False, direction="unknown", summary="no samples were taken")
+    store.finish_campaign(campaign.id, done, _now())
 
 
 def unfinished(
@@ -253,7 +284,7 @@ def _fingerprint(question: Question, workload: Workload, search: Search, lab: Sa
         workload.model_dump(mode="json"),
         identities,
         lab.setup.model_dump(mode="json"),
-        *record_of(search).inputs,
+        *inputs_of(search),
     ]
     return content_key(inputs)
 

@@ -37,9 +37,3 @@ class Watcher(Listener, Preparation, Protocol):
     def preparing(self, row: str, what: str) -> None: ...
 
     def begin(self, rows: Sequence[str], questions: int) -> None: ...
-
-
-class SamplesListener(Watcher, Protocol):
-    """A watcher that also receives how many samples are taken without a search."""
-
-    def expect(self, samples: int) -> None: ...

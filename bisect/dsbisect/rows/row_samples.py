@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.lab.candidates import RowSupply
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import open_lab
-from dsbisect.lab.watcher import SamplesListener
+from dsbisect.lab.watcher import Watcher
+from dsbisect.search.question import Question
+from dsbisect.search.rounds import Rounds
 from dsharness.containers.engine import Engine
-from dsharness.content_key import content_key
-from dsharness.model import Campaign, Matrix, Sample, Settings, Workload
+from dsharness.model import Matrix, Sample, Settings, Workload
 from dsresults.store import Store
 
 
@@ -30,9 +30,9 @@ class SamplesRequest:
 
 
 def measure_row(
-    request: SamplesRequest, engine: Engine, store: Store, listener: SamplesListener
+    request: SamplesRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> list[Sample]:
-    """Prepare the row and measure it; each sample is stored at once."""
+    """Prepare the row and measure it; what was interrupted continues."""
     plan = LabPlan.on(
         engine,
         matrix=request.matrix,
@@ -44,29 +44,21 @@ def measure_row(
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     taken: list[Sample] = []
     with open_lab(
-        plan, supply, [request.row], engine=engine, store=store, watcher=listener
-    ) as laboratory:
+        plan, supply, [request.row],
+        engine=engine, store=store, watcher=watcher, questions=len(request.workloads),
+    ) as laboratory:  # fmt: skip
         if request.row in laboratory.failures:
             raise laboratory.failures[request.row]
-        listener.expect(len(request.workloads) * request.samples)
         for workload in request.workloads:
-            campaign = Campaign(
-                id=str(uuid.uuid4()),
-                kind="measure",
+            question = Question(
                 series_id=request.row,
+                line=(request.row,),
                 workload_id=workload.id,
                 settings_id=request.settings.id,
-                started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-                fingerprint=content_key(laboratory.setup.model_dump(mode="json")),
             )
-            store.add_campaign(campaign)
-            laboratory.ready(request.row)
-            for turn in range(request.samples):
-                runs = laboratory.samples(
-                    [request.row], workload, campaign_id=campaign.id, turn=turn
-                )
-                for sample in runs:
-                    store.add_sample(sample)
-                    taken.append(sample)
-                    listener.sampled(sample)
+            campaign = run_campaign(
+                question, workload, search=Rounds.of(request.samples),
+                lab=laboratory, store=store, listener=watcher, kind="measure",
+            )  # fmt: skip
+            taken += store.samples(campaign_id=campaign.id)
     return taken

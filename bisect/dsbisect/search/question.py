@@ -83,6 +83,11 @@ class History:
         reasons = {name: self.why_not(name) for name in asked}
         return {name: why for name, why in reasons.items() if why is not None}
 
+    @property
+    def turns(self) -> int:
+        """How many were taken: the number of the next one."""
+        return 1 + max((s.turn for group in self.samples.values() for s in group), default=-1)
+
     def after(self, samples: Iterable[Sample], unmeasurable: Mapping[str, str]) -> History:
         """With these as well.
 
@@ -142,7 +147,12 @@ class Answer:
     boundary: Boundary
 
 
+@dataclass(frozen=True, kw_only=True)
+class Enough:
+    """Nothing more is wanted now; the campaign stays open, so that more may be asked of it."""
+
+
 class Search(Protocol):
     """A way to search: a value, so that equal ones decide the same."""
 
-    def next_step(self, question: Question, history: History) -> Measure | Answer: ...
+    def next_step(self, question: Question, history: History) -> Measure | Answer | Enough: ...

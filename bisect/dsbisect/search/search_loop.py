@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dsbisect.search.question import Answer, History, Measure, Question, Search
+from dsbisect.search.question import Answer, Enough, History, Measure, Question, Search
 from dsharness.model import Boundary, Sample
 
 
@@ -31,7 +31,10 @@ class TurnSource(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchEnd:
-    """Where a loop ended: with an answer, or before a step that could not be taken."""
+    """Where a loop ended: with an answer, or before a step that could not be taken.
+
+    With neither, nothing more was wanted.
+    """
 
     history: History
     boundary: Boundary | None = None
@@ -46,6 +49,8 @@ def run_search(
         step = search.next_step(question, history)
         if isinstance(step, Answer):
             return SearchEnd(history=history, boundary=step.boundary)
+        if isinstance(step, Enough):
+            return SearchEnd(history=history)
         turn = source.turn(step)
         if turn is None:
             return SearchEnd(history=history, wanted=step)

@@ -11,6 +11,7 @@ from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.step_cost import Budget, Costs
 from dsbisect.search.question import Search
+from dsbisect.search.rounds import Rounds
 from dsharness.errors import StoreError
 from dsharness.model import Campaign, SearchChoice, Value
 
@@ -46,7 +47,14 @@ class BayesRecord(Value):
 
 def choice_of(search: Search) -> SearchChoice:
     """A search as a campaign keeps it."""
+    if isinstance(search, Rounds):
+        return SearchChoice()
     return SearchChoice(name=STATISTICAL, options=record_of(search).model_dump(mode="json"))
+
+
+def inputs_of(search: Search) -> tuple[JsonValue, ...]:
+    """What of a search must be the same for old samples to count."""
+    return () if isinstance(search, Rounds) else record_of(search).inputs
 
 
 def record_of(search: Search) -> BayesRecord:

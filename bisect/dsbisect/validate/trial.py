@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from dsbisect.lab.builds_ahead import Ahead
-from dsbisect.lab.watcher import SamplesListener
+from dsbisect.lab.watcher import Watcher
 from dsbisect.validate.given_packages import given_build
 from dsbuilds.built_row import LIMIT_S, BuiltRowMaker
 from dsbuilds.drivers.package_build import repository_of
@@ -46,7 +46,7 @@ class Trial:
     accept_weaker: bool
     folder: Path  # for evidence
     store: Store
-    watcher: SamplesListener
+    watcher: Watcher
     progress: Progress
     ahead: Ahead | None = None  # what is built while cores are idle
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from dsbisect.lab.watcher import SamplesListener
+from dsbisect.lab.watcher import Watcher
 from dsbisect.validate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
 from dsbisect.validate.step import Step
 from dsbisect.validate.step_run import StepListener, run_steps
@@ -28,7 +28,7 @@ from dsresults.store import Store
 LAST = ("traces", "reproducible")
 
 
-class ValidationListener(StepListener, SamplesListener, Protocol):
+class ValidationListener(StepListener, Watcher, Protocol):
     """Receives what steps and labs do."""
 
     def note(self, text: str) -> None: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ from dsbisect.cli import root
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commits_request import Ask
 from dsbisect.commits.commits_study import CommitsStudy, _interrupted
-from dsbisect.commits.layout_samples import LayoutRuns, without_search
+from dsbisect.commits.layout_samples import by_build, to_see
 from dsbisect.commits.proof import (
     Case,
     SeveralBuilds,
@@ -29,8 +29,10 @@ from dsbisect.commits.proof import (
     pooled,
     prove,
 )
+from dsbisect.lab.campaign_loop import marked, run_campaign
 from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
 from dsbisect.search.forecast import LEAST_REHEARSALS
+from dsbisect.search.question import Question
 from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
@@ -54,8 +56,23 @@ class ToyLab:
     noise: float
     asked: list[tuple[str, ...]] = field(default_factory=list)
 
+    @property
+    def identities(self) -> Mapping[str, str]:
+        return {name: name for name in NAMES}
+
+    @property
+    def unmeasurable(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def setup(self) -> Setup:
+        return SETUP
+
     def ready(self, candidate: str) -> None:
         assert candidate in NAMES
+
+    def ahead(self, candidates: Sequence[str]) -> None:
+        assert not candidates
 
     def samples(
         self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
@@ -78,12 +95,18 @@ ASK = Ask(
 SETUP = Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
 
 
+def question_of(line: tuple[str, ...]) -> Question:
+    return Question(
+        series_id="series", line=line, workload_id=ASK.workload.id, settings_id=ASK.settings.id
+    )
+
+
 def test_a_run_that_is_stopped_outside_a_search_is_found_interrupted(tmp_path: Path) -> None:
     with Store.open(f"sqlite:///{tmp_path}/results.db") as store:
-        with without_search(store, ASK, "series", ("a", "b"), SETUP):
+        with marked(store, question_of(("a", "b")), SETUP):
             pass
         assert _interrupted("series", ASK, store) is None
-        with pytest.raises(KeyboardInterrupt), without_search(store, ASK, "series", ("a",), SETUP):
+        with pytest.raises(KeyboardInterrupt), marked(store, question_of(("a",)), SETUP):
             raise KeyboardInterrupt
         stopped = _interrupted("series", ASK, store)
     assert stopped is not None
@@ -99,14 +122,20 @@ def test_the_noise_says_how_many_runs_of_each(
 ) -> None:
     lab = ToyLab(noise=noise)
     with Store.open(f"sqlite:///{tmp_path}/results.db") as store:
-        with without_search(store, ASK, "series", NAMES, SETUP) as campaign:
-            measured = LayoutRuns(
-                ask=ASK, campaign=campaign, lab=lab, store=store, watcher=RecordingWatcher()
-            )
-            groups = measured.to_see(step, NAMES)
+        campaign = run_campaign(
+            question_of(NAMES), ASK.workload, search=to_see(step, NAMES, ASK.metric), lab=lab,
+            store=store, listener=RecordingWatcher(), kind="measure",
+        )  # fmt: skip
         kept = store.samples(campaign_id=campaign.id)
+    assert campaign.boundary is not None
+    assert not campaign.boundary.found
     assert len(lab.asked) == wanted
-    assert [len(groups[name]) for name in NAMES] == [wanted - 1, wanted, wanted, wanted]
+    assert [len(group) for group in by_build(kept, NAMES, ASK.metric)] == [
+        wanted - 1,
+        wanted,
+        wanted,
+        wanted,
+    ]
     assert len(kept) == len(NAMES) * wanted
     assert lab.asked[1] == (*NAMES[1:], NAMES[0])  # none is always first
 

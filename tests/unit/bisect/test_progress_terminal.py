@@ -9,7 +9,8 @@ from worlds import sample_of, with_metric
 
 from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
 from dsbisect.cli.validate_progress import ValidationWatch
-from dsbisect.search.question import Measure, Outlook, Question, Share
+from dsbisect.search.question import History, Measure, Outlook, Question, Share
+from dsbisect.search.rounds import Rounds
 from dsbisect.validate.check import Check, Gate, Status
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS
@@ -57,6 +58,9 @@ def said(capfd):
         return [re.sub(r"^ *\d+ s ", "", line) for line in captured.err.splitlines()]
 
     return read
+
+
+ALONE = Question(series_id="a", line=("a",), workload_id="few", settings_id="default")
 
 
 def step(remaining, turn=0):
@@ -150,11 +154,15 @@ def test_what_was_answered_before_takes_no_time(watch, clock, said):
 
 def test_samples_without_a_search_are_counted_too(watch, clock, said):
     watch.begin(["a"], 1)
-    watch.expect(2)
+    rounds = Rounds.of(2)
+    history = History()
     for turn in range(2):
+        watch.step(ALONE, rounds.next_step(ALONE, history))
         clock.now += 3
-        watch.sampled(sample_of("a", 1.0, turn))
+        history = history.after([sample_of("a", 1.0, turn)], {})
+        watch.sampled(history.of("a")[-1])
     assert said()[1:] == [
+        "workload few on a",
         "  a: 1000/s, 1 ms CPU each (1 of about 2, about 3 s left)",
         "  a: 1000/s, 1 ms CPU each (2 of about 2, almost done)",
     ]
@@ -162,7 +170,7 @@ def test_samples_without_a_search_are_counted_too(watch, clock, said):
 
 def test_a_count_of_instructions_is_told_without_a_rate(watch, said):
     watch.begin(["a"], 1)
-    watch.expect(1)
+    watch.step(ALONE, Rounds.of(1).next_step(ALONE, History()))
     counted = sample_of("a", 1.0, 0).model_copy(update={"metrics": {}})
     watch.sampled(with_metric(counted, INSTRUCTIONS, 91_183_088.0))
     assert said()[-1].startswith("  a: 91,183,088 instructions each")
@@ -170,12 +178,12 @@ def test_a_count_of_instructions_is_told_without_a_rate(watch, said):
 
 def test_trouble_is_told_with_its_reason(watch, clock, said):
     watch.begin(["a"], 1)
-    watch.expect(2)
+    watch.step(ALONE, Rounds.of(2).next_step(ALONE, History()))
     clock.now += 3
     watch.sampled(sample_of("a", 1.0, 0, invalid=("error [49] twice", "no CPU time")))
     watch.sampled(with_metric(sample_of("a", 1.0, 1), CPU, None))
     watch.unmeasurable("b", "no such version [/x]")
-    lines = said()[1:]
+    lines = said()[2:]
     assert lines[0].startswith("  a: not usable: error [49] twice; no CPU time (1 of about 2, ")
     assert lines[1].startswith("  a: 1000/s (2 of about 2, ")
     assert lines[2] == "b cannot be measured: no such version [/x]"

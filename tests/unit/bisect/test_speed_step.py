@@ -38,6 +38,7 @@ class TwoServers:
     taken: int = 0
     failures: Mapping[str, CandidateError] = field(default_factory=dict)
     identities: Mapping[str, str] = field(default_factory=dict)
+    unmeasurable: Mapping[str, str] = field(default_factory=dict)
     stop_after: int = 10_000
 
     @property
@@ -45,6 +46,8 @@ class TwoServers:
         return Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
 
     def ready(self, candidate: str) -> None: ...
+
+    def ahead(self, candidates: Sequence[str]) -> None: ...
 
     def samples(
         self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int

@@ -116,8 +116,7 @@ def _turn(
     shown: Outlook | None = None,
 ) -> Measure:
     """A B, then B A when the two meet again: what drifts within a turn cancels over both."""
-    turns = (sample.turn for group in history.samples.values() for sample in group)
-    number = 1 + max(turns, default=-1)
+    number = history.turns
     met = sorted(set.intersection(*({s.turn for s in history.of(name)} for name in names)))
     pair = tuple(sorted(names, key=line.index.__getitem__))
     order = pair if (min([*met, number]) + len(met)) % 2 == 0 else pair[::-1]

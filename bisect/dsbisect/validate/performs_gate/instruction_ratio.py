@@ -49,7 +49,7 @@ class InstructionRatio:
 def instruction_ratio(trial: Trial, workload: Workload) -> InstructionRatio | None:
     """None where a server could not be counted: that is no reason to refuse it."""
     with opened_lab(trial, metric=INSTRUCTIONS.name) as lab:
-        found = sampled_pairs(trial, lab, workload, bool, most=1)
+        found = sampled_pairs(trial, lab, workload, bool, most=1, metric=INSTRUCTIONS.name)
     both = [
         (one.value(INSTRUCTIONS.name), two.value(INSTRUCTIONS.name)) for one, two in found.pairs
     ]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Literal
 
+from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
+from dsbisect.search.question import History, Question
+from dsbisect.search.rounds import Rounds
 from dsbisect.validate.performs_gate.two_sides import TwoSides
 from dsbisect.validate.trial import Trial
-from dsharness.content_key import content_key
-from dsharness.model import DECIDER, Campaign, Sample, Workload
+from dsharness.model import DECIDER, Sample, Workload
 from dsresults.compare.paired_ratios import pairs
 
-KIND: Literal["validate"] = "validate"
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
 GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"
 
@@ -51,28 +49,36 @@ def opened_lab(trial: Trial, metric: str = DECIDER) -> AbstractContextManager[La
 
 
 def sampled_pairs(
-    trial: Trial, lab: Laboratory, workload: Workload, enough: Callable[[Pairs], bool], most: int
+    trial: Trial,
+    lab: Laboratory,
+    workload: Workload,
+    enough: Callable[[Pairs], bool],
+    most: int,
+    metric: str = DECIDER,
 ) -> SampledPairs:
     """Samples of an earlier run of the same question count."""
     for failure in lab.failures.values():
         raise failure
     sides = (trial.row.id, trial.patched_row.id)
-    campaign = _campaign(trial, lab, workload)
-    samples = trial.store.samples(campaign_id=campaign.id)
-    turn = 1 + max((sample.turn for sample in samples), default=-1)
-    while True:
-        state = _state(samples, *sides)
-        if state.refused or len(state.pairs) >= most or enough(state.pairs):
-            return state
-        for each in sides:
-            lab.ready(each)
-        order = sides if turn % 2 == 0 else sides[::-1]
-        with trial.quiet():
-            for sample in lab.samples(order, workload, campaign_id=campaign.id, turn=turn):
-                trial.store.add_sample(sample)
-                trial.watcher.sampled(sample)
-                samples.append(sample)
-        turn += 1
+
+    def missing(history: History) -> int:
+        state = _state([*history.of(sides[0]), *history.of(sides[1])], *sides)
+        left = max(0, most - len(state.pairs))
+        return 0 if state.refused or enough(state.pairs) else left
+
+    question = Question(
+        series_id=trial.patched_row.id,
+        line=sides,
+        workload_id=workload.id,
+        settings_id=trial.settings.id,
+        metric=metric,
+    )
+    with trial.quiet():
+        campaign = run_campaign(
+            question, workload, search=Rounds(missing=missing, open_end=True),
+            lab=lab, store=trial.store, listener=trial.watcher, kind="validate",
+        )  # fmt: skip
+    return _state(trial.store.samples(campaign_id=campaign.id), *sides)
 
 
 def _state(samples: Sequence[Sample], stock: str, patched: str) -> SampledPairs:
@@ -89,34 +95,3 @@ def _state(samples: Sequence[Sample], stock: str, patched: str) -> SampledPairs:
                 pairs=known.pairs, samples=known.samples, refused=side, disturbed=disturbed
             )
     return known
-
-
-def _campaign(trial: Trial, lab: Laboratory, workload: Workload) -> Campaign:
-    """The one that was begun with these packages on this machine, or a new one."""
-    asked = [
-        workload.model_dump(mode="json"),
-        dict(lab.identities),
-        lab.setup.model_dump(mode="json"),
-    ]
-    fingerprint = content_key(asked)
-    found = trial.store.unfinished_campaign(
-        kind=KIND,
-        series_id=trial.patched_row.id,
-        workload_id=workload.id,
-        settings_id=trial.settings.id,
-        fingerprint=fingerprint,
-    )
-    if found is not None:
-        return found
-    campaign = Campaign(
-        id=str(uuid.uuid4()),
-        kind=KIND,
-        series_id=trial.patched_row.id,
-        line=(trial.row.id, trial.patched_row.id),
-        workload_id=workload.id,
-        settings_id=trial.settings.id,
-        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        fingerprint=fingerprint,
-    )
-    trial.store.add_campaign(campaign)
-    return campaign

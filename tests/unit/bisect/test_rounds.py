@@ -1,0 +1,69 @@
+"""Turns without a search: whose turn it is, when it is enough, and how a campaign goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from measured import WorldBenches
+from watchers import RecordingWatcher
+from worlds import World, sample_of
+
+from dsbisect.lab.campaign_loop import run_campaign
+from dsbisect.search.question import Answer, History, Measure, Question
+from dsbisect.search.rounds import Rounds
+from dsharness.errors import InstanceError
+from dsharness.model import Campaign, LdcltWorkload
+from dsresults.store import Store
+
+WORKLOAD = LdcltWorkload(id="w", title="binds")
+PAIR = Question(series_id="s", line=("a", "b"), workload_id="w", settings_id="default")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "results.db") as opened:
+        yield opened
+
+
+def run(store: Store, rounds: Rounds, benches: WorldBenches) -> Campaign:
+    return run_campaign(
+        PAIR, WORKLOAD, search=rounds, lab=benches, store=store, listener=RecordingWatcher(),
+        kind="measure",
+    )  # fmt: skip
+
+
+@given(candidates=st.integers(1, 5), turns=st.integers(0, 12))
+def test_each_is_as_often_first_as_the_others(candidates: int, turns: int) -> None:
+    line = tuple(f"c{number}" for number in range(candidates))
+    question = Question(series_id="s", line=line, workload_id="w", settings_id="default")
+    history, first = History(), dict.fromkeys(line, 0)
+    while isinstance(step := Rounds.of(turns).next_step(question, history), Measure):
+        assert sorted(step.candidates) == sorted(line)
+        assert step.remaining == (turns - step.turn - 1) * candidates
+        first[step.candidates[0]] += 1
+        history = history.after([sample_of(name, 1.0, step.turn) for name in line], {})
+    assert isinstance(step, Answer)
+    assert not step.boundary.found
+    assert history.turns == turns
+    assert max(first.values()) - min(first.values()) <= 1
+
+
+def test_what_has_no_end_goes_on_with_its_samples(store: Store) -> None:
+    def until(number: int) -> Rounds:
+        return Rounds(missing=Rounds.of(number).missing, open_end=True)
+
+    first = run(store, until(2), WorldBenches(World({"a": 1, "b": 2})))
+    again = run(store, until(3), WorldBenches(World({"a": 1, "b": 2})))
+    assert (first.id, first.boundary) == (again.id, None)
+    taken = [(each.turn, each.candidate_id) for each in store.samples(campaign_id=first.id)]
+    assert sorted(taken) == [(turn, name) for turn in range(3) for name in "ab"]
+
+
+def test_nothing_is_said_without_each_candidate(store: Store) -> None:
+    with pytest.raises(InstanceError, match="b did not become ready"):
+        run(store, Rounds.of(2), WorldBenches(World({"a": 1, "b": 2}), refuses={"b"}))
+    assert store.samples() == []
