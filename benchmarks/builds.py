@@ -132,7 +132,7 @@ def judge_clean(samples: int) -> None:
     from dsbisect.lab.lab_plan import LabPlan  # noqa: PLC0415
     from dsbisect.lab.laboratory import Laboratory  # noqa: PLC0415
     from dsharness.matrix import find_workload  # noqa: PLC0415
-    from dsharness.model import Settings  # noqa: PLC0415
+    from dsharness.model import Settings, Turn  # noqa: PLC0415
 
     matrix = load_matrix(Path("..") / "matrix.yaml")
     engine = detect()
@@ -148,7 +148,9 @@ def judge_clean(samples: int) -> None:
         taken = [
             sample
             for turn in range(samples)
-            for sample in laboratory.samples(["here"], workload, campaign_id="bench", turn=turn)
+            for sample in laboratory.take(
+                Turn(campaign_id="bench", number=turn, candidates=("here",), workload=workload)
+            )
         ]
     costs = sorted(s.value("cpu") for s in taken if s.value("cpu"))
     sys.exit(1 if costs[len(costs) // 2] > 15_000 else 0)

@@ -18,7 +18,7 @@ from dsharness.measure.duet import duet_seats, take_duet
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import LOAD_FOLDER, PROCEDURE, Bench, bench, take_sample, write_files
-from dsharness.model import Matrix, Procedure, Sample, Settings, Workload
+from dsharness.model import Matrix, Procedure, Sample, Settings, Turn, Workload
 from dsharness.systems import Seed
 
 SECONDS = 2  # of a run in the old way, after one that is not counted
@@ -111,12 +111,12 @@ def _alternating(pair: tuple[Bench, Bench], run: Callable[[Bench, int], Figures]
 def _duet(
     pair: tuple[Bench, Bench], seats: tuple[CpuPlan, CpuPlan], workload: Workload, turn: int
 ) -> Pair:
-    first, second = take_duet(pair, seats, workload, campaign_id="bench", turn=turn)
+    first, second = take_duet(pair, seats, _turn(workload, turn))
     return _told(first), _told(second)
 
 
 def _counted(at: Bench, workload: Workload, turn: int) -> Figures:
-    return _told(take_sample(at, workload, campaign_id="bench", turn=turn))
+    return _told(take_sample(at, _turn(workload, turn)))
 
 
 def _timed(at: Bench, workload: Workload, turn: int) -> Figures:
@@ -170,3 +170,7 @@ def _spread(name: str, way: Way, pairs: int) -> Spread:
 def _cv(values: Sequence[float]) -> float:
     """In per cent, on the log scale."""
     return 100 * statistics.stdev(math.log(value) for value in values)
+
+
+def _turn(workload: Workload, number: int) -> Turn:
+    return Turn(campaign_id="bench", number=number, candidates=(), workload=workload)

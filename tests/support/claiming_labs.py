@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from forks import Fork, forked
+from measured import own
 from store_values import sample
 from watchers import RecordingWatcher
 from worlds import World
@@ -29,7 +29,7 @@ from dsharness.model import (
     Procedure,
     Sample,
     Setup,
-    Workload,
+    Turn,
 )
 from dsresults.store import Store
 
@@ -52,14 +52,10 @@ class Benches:
     def ready(self, candidate: str) -> None:
         """Everything is, here."""
 
-    def samples(
-        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
-    ) -> Iterator[Sample]:
-        del workload
-        for candidate in candidates:
+    def take(self, turn: Turn) -> Iterator[Sample]:
+        for candidate in turn.candidates:
             time.sleep(self.each_s)
-            taken = WORLD.sample(candidate, turn)
-            yield taken.model_copy(update={"id": str(uuid.uuid4()), "campaign_id": campaign_id})
+            yield own(WORLD.sample(candidate, turn.number), turn)
 
 
 @dataclass

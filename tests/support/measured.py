@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,7 +9,17 @@ from worlds import World
 
 from dsharness.errors import InstanceError
 from dsharness.measure.sample import PROCEDURE
-from dsharness.model import Machine, Procedure, Sample, Setup, Workload
+from dsharness.model import Machine, Procedure, Sample, Setup, Turn
+
+
+def own(sample: Sample, turn: Turn) -> Sample:
+    """The sample as this turn's own."""
+    identity = {
+        "id": turn.sample_id(sample.candidate_id),
+        "campaign_id": turn.campaign_id,
+        "attempt": turn.attempt,
+    }
+    return sample.model_copy(update=identity)
 
 
 @dataclass
@@ -36,13 +45,9 @@ class WorldBenches:
         if candidate in self.refuses:
             raise InstanceError(f"{candidate} did not become ready")
 
-    def samples(
-        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
-    ) -> Iterable[Sample]:
-        del workload
-        for candidate in candidates:
+    def take(self, turn: Turn) -> Iterable[Sample]:
+        for candidate in turn.candidates:
             if self.taken >= self.stop_after:
                 raise KeyboardInterrupt
             self.taken += 1
-            identity = {"id": str(uuid.uuid4()), "campaign_id": campaign_id}
-            yield self.world.sample(candidate, turn).model_copy(update=identity)
+            yield own(self.world.sample(candidate, turn.number), turn)

@@ -26,8 +26,8 @@ from dsharness.model import (
     Procedure,
     Sample,
     Setup,
+    Turn,
     UserOrder,
-    Workload,
 )
 from dsharness.products import notable_versions
 from dsharness.systems.ldap.stored_password import StoredPassword
@@ -237,14 +237,12 @@ class Benches:
     def ready(self, candidate: str) -> None:
         """It always is."""
 
-    def samples(
-        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
-    ) -> Iterator[Sample]:
-        for candidate in candidates:
+    def take(self, turn: Turn) -> Iterator[Sample]:
+        for candidate in turn.candidates:
             at = self.begin + timedelta(seconds=6 * self.taken)
             self.taken += 1
-            sample = sample_of(candidate, self.rows[candidate], workload.id, turn, at)
-            yield sample.model_copy(update={"campaign_id": campaign_id})
+            sample = sample_of(candidate, self.rows[candidate], turn.workload.id, turn.number, at)
+            yield sample.model_copy(update={"campaign_id": turn.campaign_id})
 
 
 SEARCHED: dict[str, tuple[Campaign, list[Sample]]] = {}

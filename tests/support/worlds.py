@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.question import History, Measure, Question, Search
-from dsbisect.search.search_loop import Turn, run_search
+from dsbisect.search.search_loop import TurnEnd, run_search
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric
 from dsharness.model import DECIDER, Boundary, Sample
 
@@ -82,7 +82,7 @@ class World:
             raise AssertionError("the search did not end")
         return boundary
 
-    def turn(self, step: Measure) -> Turn | None:
+    def turn(self, step: Measure) -> TurnEnd | None:
         """What a ``TurnSource`` is asked."""
         self.most -= 1
         if self.most < 0:
@@ -92,9 +92,9 @@ class World:
         for row in step.candidates:
             if row in self.broken:
                 self.taken += taken
-                return Turn(
+                return TurnEnd(
                     samples=tuple(taken), unmeasurable={row: "its image could not be built"}
                 )
             taken.append(self.sample(row, step.turn))
         self.taken += taken
-        return Turn(samples=tuple(taken))
+        return TurnEnd(samples=tuple(taken))

@@ -131,7 +131,7 @@ def import_(
         _print_json(done)
     else:
         typer.echo(
-            "new: {images} images, {campaigns} campaigns, {samples} samples; "
+            "new: {images} images, {campaigns} campaigns, {turns} turns, {samples} samples; "
             "already there: {known}".format(**done)
         )
 

@@ -23,7 +23,7 @@ from dsbuilds.history.changed_code import (
 from dsbuilds.history.relevant_files import facts_of
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import DsbisectError, InstanceError, StoppedError
-from dsharness.model import Workload
+from dsharness.model import Turn, Workload
 from dsharness.plain_text import plain
 from dsresults.commits_result import ExecutedCode, FunctionRuns
 
@@ -90,8 +90,9 @@ class _Counting:
         self.progress(self.name, what)
 
     def _load(self) -> int:
-        taken = self.lab.samples([self.name], self.workload, campaign_id="executed", turn=0)
-        (sample,) = taken
+        (sample,) = self.lab.take(
+            Turn(campaign_id="executed", number=0, candidates=(self.name,), workload=self.workload)
+        )
         if not sample.valid:
             raise InstanceError(f"under the load: {'; '.join(sample.invalid)}")
         return sample.operations

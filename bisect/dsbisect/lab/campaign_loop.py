@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from dsbisect.lab.search_claim import Claim, claimed
 from dsbisect.lab.watcher import Listener
 from dsbisect.search.question import History, Measure, Question, Search
 from dsbisect.search.rounds import Rounds
-from dsbisect.search.search_loop import Turn, run_search
+from dsbisect.search.search_loop import TurnEnd, run_search
 from dsbisect.search.search_record import choice_of, inputs_of, search_of
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError
-from dsharness.model import Campaign, Sample, Setup, Workload
+from dsharness.model import Campaign, Sample, Setup, Turn, TurnState, Workload
 from dsresults.store import Store
 
 Kind = Literal["rows", "commits", "measure", "validate"]
@@ -43,10 +43,8 @@ class SampleSource(Protocol):
         """Its server runs; CandidateError when it cannot."""
         ...
 
-    def samples(
-        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
-    ) -> Iterable[Sample]:
-        """One run of each of these; they are ready."""
+    def take(self, turn: Turn) -> Iterable[Sample]:
+        """One run of each of its candidates; they are ready."""
         ...
 
     def ahead(self, candidates: Sequence[str]) -> None:
@@ -92,10 +90,18 @@ def _run(
             search = search_of(campaign)  # with the same costs, so that a replay decides the same
     history = History.of_samples(samples, lab.unmeasurable)
     known = history.unmeasurable.items() if kind == "commits" else ()
+    setup = lab.setup
     source = _Measured(
         question=question,
-        workload=workload,
-        campaign_id=campaign.id,
+        plan=Turn(
+            campaign_id=campaign.id,
+            number=0,
+            candidates=(),
+            workload=workload,
+            way=setup.procedure.way,
+            machine=setup.machine.id,
+        ),
+        attempts=Counter(turn.number for turn in store.turns(campaign.id)),
         lab=lab,
         store=store,
         listener=listener,
@@ -120,8 +126,8 @@ class _Measured:
     """A ``TurnSource``: the lab. What it takes is stored at once."""
 
     question: Question
-    workload: Workload
-    campaign_id: str
+    plan: Turn  # what all have in common
+    attempts: Counter[int]  # so far, by the turn's number
     lab: SampleSource
     store: Store
     listener: Listener
@@ -131,18 +137,32 @@ class _Measured:
     needs_all: bool  # nothing can be said without each candidate
     latest: deque[Sample]
 
-    def turn(self, step: Measure) -> Turn:
+    def turn(self, step: Measure) -> TurnEnd:
         self.listener.step(self.question, step)
         self.lab.ahead(step.likely)
+        turn = self._planned(step)
+        self.store.put_turn(turn)
         refused = self._refused(step)
         if refused is not None:
-            return Turn(unmeasurable=refused)
+            self.store.put_turn(turn.ended(TurnState.FAILED, refused))
+            return TurnEnd(unmeasurable=refused)
         if not self.tried.issuperset(step.candidates):
             self.tried.update(step.candidates)
             self.failures.worked()
-        taken = tuple(self._samples(step))
+        taken = tuple(self._samples(turn))
+        self.store.put_turn(turn.ended(TurnState.DONE))
         self._refuse_endless_disturbance()
-        return Turn(samples=taken)
+        return TurnEnd(samples=taken)
+
+    def _planned(self, step: Measure) -> Turn:
+        self.attempts[step.turn] += 1
+        return self.plan.model_copy(
+            update={
+                "number": step.turn,
+                "attempt": self.attempts[step.turn],
+                "candidates": step.candidates,
+            }
+        )
 
     def _refused(self, step: Measure) -> dict[str, str] | None:
         """The first candidate that cannot be served, and why."""
@@ -157,10 +177,8 @@ class _Measured:
                 return {candidate: str(error)}
         return None
 
-    def _samples(self, step: Measure) -> Iterator[Sample]:
-        for sample in self.lab.samples(
-            step.candidates, self.workload, campaign_id=self.campaign_id, turn=step.turn
-        ):
+    def _samples(self, turn: Turn) -> Iterator[Sample]:
+        for sample in self.lab.take(turn):
             self.claim.check()
             self.store.add_sample(sample)
             self.latest.append(sample)
@@ -254,6 +272,7 @@ def _open_campaign(
 ) -> tuple[Campaign, list[Sample]]:
     known = unfinished(question, workload, search, lab, store, kind)
     if known is not None:
+        store.give_up_turns(known.id)
         return known, store.samples(campaign_id=known.id)
     campaign = Campaign(
         id=str(uuid.uuid4()),

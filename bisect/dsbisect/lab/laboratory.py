@@ -26,7 +26,7 @@ from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.instruction_count import Valgrind
 from dsharness.measure.sample import PROCEDURE, Bench, bench
-from dsharness.model import Image, Machine, Procedure, Sample, Setup, Workload
+from dsharness.model import Image, Machine, Procedure, Sample, Setup, Turn
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import Deadline
 from dsharness.process.stop_request import check_request
@@ -152,18 +152,13 @@ class Laboratory:
         """A candidate's server runs; CandidateError when it cannot."""
         self._bench(candidate)
 
-    def samples(
-        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
-    ) -> Iterator[Sample]:
+    def take(self, turn: Turn) -> Iterator[Sample]:
         """One run of each. A server that died gets a new one."""
         check_request()
         way = self._plan.way
-        benches = [self._bench(candidate) for candidate in candidates]
-        taken = way.take(
-            benches, workload, self._counting if way.counts else self._measuring,
-            campaign_id=campaign_id, turn=turn,
-        )  # fmt: skip
-        for candidate, at, sample in zip(candidates, benches, taken, strict=True):
+        benches = [self._bench(candidate) for candidate in turn.candidates]
+        taken = way.take(turn, benches, self._counting if way.counts else self._measuring)
+        for candidate, at, sample in zip(turn.candidates, benches, taken, strict=True):
             self._look_after(candidate, at, sample)
             yield sample
 

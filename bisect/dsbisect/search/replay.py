@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dsbisect.search.question import History, Measure, Question, Search
-from dsbisect.search.search_loop import Turn, run_search
+from dsbisect.search.search_loop import TurnEnd, run_search
 from dsharness.model import Boundary, Campaign, Sample
 
 
@@ -64,7 +64,7 @@ class _Log:
     broken: Mapping[str, str]  # what turned out not to be measurable
     steps: list[tuple[Measure, tuple[Sample, ...]]] = field(default_factory=list)
 
-    def turn(self, step: Measure) -> Turn | None:
+    def turn(self, step: Measure) -> TurnEnd | None:
         here = [self.stored.get((step.turn, candidate)) for candidate in step.candidates]
         taken = tuple(sample for sample in here if sample is not None)
         refused = self._refused(step)
@@ -76,7 +76,9 @@ class _Log:
             # unless it was interrupted within this turn, and went on with the next
             return None
         self.steps.append((step, taken))
-        return Turn(samples=taken, unmeasurable={refused: self.broken[refused]} if refused else {})
+        return TurnEnd(
+            samples=taken, unmeasurable={refused: self.broken[refused]} if refused else {}
+        )
 
     @property
     def _latest(self) -> int:

@@ -14,7 +14,7 @@ from dsharness.model import Boundary, Sample
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class TurnEnd:
     """What came of one step."""
 
     samples: tuple[Sample, ...] = ()
@@ -24,7 +24,7 @@ class Turn:
 class TurnSource(Protocol):
     """Where the samples of a turn come from."""
 
-    def turn(self, step: Measure) -> Turn | None:
+    def turn(self, step: Measure) -> TurnEnd | None:
         """None where there is nothing more to come."""
         ...
 

@@ -11,7 +11,7 @@ from itertools import count
 import numpy as np
 
 from dsbisect.search.question import History, Measure, Question, Search
-from dsbisect.search.search_loop import Turn, run_search
+from dsbisect.search.search_loop import TurnEnd, run_search
 from dsharness.model import Boundary, Machine, Measurement, Sample
 
 WORKLOAD = "rehearsed"
@@ -96,14 +96,14 @@ class _MadeUp:
     run: Simulated
     serial: Iterator[int] = field(default_factory=count)
 
-    def turn(self, step: Measure) -> Turn:
+    def turn(self, step: Measure) -> TurnEnd:
         taken: list[Sample] = []
         for name in step.candidates:
             run = self.run(name, step.turn)
             if run is None:
-                return Turn(samples=tuple(taken), unmeasurable={name: "does not build"})
+                return TurnEnd(samples=tuple(taken), unmeasurable={name: "does not build"})
             taken.append(_sample(name, run, step.turn, next(self.serial)))
-        return Turn(samples=tuple(taken))
+        return TurnEnd(samples=tuple(taken))
 
 
 def _measured(log: float) -> Measurement:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dsharness.loads.run_size import run_size
 from dsharness.machine.host import CpuPlan
 from dsharness.measure.sample import Bench, Run, run_load, sample_of, warm_up, write_files
-from dsharness.model import Sample, Workload
+from dsharness.model import Sample, Turn
 
 HALVES = 2
 
@@ -33,21 +33,22 @@ def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
 def take_duet(
     pair: tuple[Bench, Bench],
     seats: Seats,
-    workload: Workload,
-    *,
-    campaign_id: str,
-    turn: int,
+    turn: Turn,
 ) -> tuple[Sample, Sample]:
-    """A sample of each; a failure of one does not affect the other."""
+    """A sample of each; a failure of one does not affect the other.
+
+    The first of the turn sits on the first seat first.
+    """
+    workload = turn.workload
     runs: tuple[list[Run], list[Run]] = ([], [])
     with ThreadPoolExecutor(max_workers=len(pair), thread_name_prefix="duet") as pool:
         for at, seat in zip(pair, seats, strict=True):
-            write_files(at, workload, turn)
+            write_files(at, workload, turn.number)
             sit(at, seat)
         list(pool.map(lambda at: warm_up(at, workload), pair))
         sizes = [run_size(workload, at.pace.get(workload.id), 1 / HALVES) for at in pair]
         for half in range(HALVES):
-            order = seats if (turn + half) % 2 == 0 else seats[::-1]
+            order = seats if half % 2 == 0 else seats[::-1]
             for at, seat in zip(pair, order, strict=True):
                 sit(at, seat)
             played = pool.map(
@@ -56,8 +57,7 @@ def take_duet(
             for mine, run in zip(runs, played, strict=True):
                 mine.append(run)
     first, second = (
-        sample_of(at, workload, own, campaign_id=campaign_id, turn=turn, duet=True)
-        for at, own in zip(pair, runs, strict=True)
+        sample_of(at, turn, own, duet=True) for at, own in zip(pair, runs, strict=True)
     )
     return first, second
 

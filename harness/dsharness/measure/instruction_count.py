@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from dsharness.errors import CandidateError, InstanceError, WorkloadError
 from dsharness.loads import Operations
 from dsharness.measure.metrics import INSTRUCTIONS
 from dsharness.measure.sample import Bench, execute_load, write_files
-from dsharness.model import Measurement, Sample, Workload
+from dsharness.model import Measurement, Sample, Turn, Workload
 
 TOOLS = "/run/dsbisect-tools"  # an image with valgrind, mounted
 PIPES = "/tmp/vgdb-pipe"  # noqa: S108 - inside the container
@@ -70,7 +69,7 @@ class Valgrind:
         return replace(options, memory=None, extra=(*options.extra, "--mount", mount))
 
 
-def take_count(at: Bench, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
+def take_count(at: Bench, turn: Turn) -> Sample:
     """A sample with this one metric, of a server that runs under ``Valgrind``.
 
     The difference of two runs, one twice as long: what a run costs apart from its operations
@@ -78,8 +77,8 @@ def take_count(at: Bench, workload: Workload, *, campaign_id: str, turn: int) ->
     operations are the server's own and count nothing. Valgrind runs one thread at a time, so one
     connection asks.
     """
-    alone = workload.model_copy(update={"threads": 1})
-    write_files(at, alone, turn)
+    alone = turn.workload.model_copy(update={"threads": 1})
+    write_files(at, alone, turn.number)
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
     invalid: tuple[str, ...] = ()
     metrics: dict[str, Measurement] = {}
@@ -91,13 +90,14 @@ def take_count(at: Bench, workload: Workload, *, campaign_id: str, turn: int) ->
         invalid = (error.message.splitlines()[0],)
     golden = at.instance.golden
     return Sample(
-        id=str(uuid.uuid4()),
-        campaign_id=campaign_id,
+        id=turn.sample_id(golden.image.candidate_id),
+        campaign_id=turn.campaign_id,
         candidate_id=golden.image.candidate_id,
         settings_id=golden.seed.settings.id,
-        workload_id=workload.id,
+        workload_id=turn.workload.id,
         image_key=golden.image.key,
-        turn=turn,
+        turn=turn.number,
+        attempt=turn.attempt,
         started_at=started_at,
         duration_s=0.0,
         operations=operations,
@@ -108,7 +108,7 @@ def take_count(at: Bench, workload: Workload, *, campaign_id: str, turn: int) ->
         errors=len(invalid),
         per_second=(),
         invalid=invalid,
-        workload=workload,
+        workload=turn.workload,
         bench=at.facts,
         log=str(at.instance.container.log),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,7 +37,16 @@ from dsharness.measure.metrics import (
     RATE,
     Metric,
 )
-from dsharness.model import BenchFacts, Image, Machine, Measurement, Procedure, Sample, Workload
+from dsharness.model import (
+    BenchFacts,
+    Image,
+    Machine,
+    Measurement,
+    Procedure,
+    Sample,
+    Turn,
+    Workload,
+)
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.products import notable_versions
@@ -146,14 +154,13 @@ class Run:
         return self.report.active_s or float(len(self.report.per_second))
 
 
-def take_sample(at: Bench, workload: Workload, *, campaign_id: str, turn: int) -> Sample:
+def take_sample(at: Bench, turn: Turn) -> Sample:
     """Run the load once. Never raises for a run that went wrong: the sample says why."""
-    write_files(at, workload, turn)
+    workload = turn.workload
+    write_files(at, workload, turn.number)
     warm_up(at, workload)
     size = run_size(workload, at.pace.get(workload.id))
-    return sample_of(
-        at, workload, [run_load(at, workload, size, at.cpus)], campaign_id=campaign_id, turn=turn
-    )
+    return sample_of(at, turn, [run_load(at, workload, size, at.cpus)])
 
 
 def write_files(at: Bench, workload: Workload, turn: int) -> None:
@@ -227,15 +234,7 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
     )
 
 
-def sample_of(
-    at: Bench,
-    workload: Workload,
-    runs: Sequence[Run],
-    *,
-    campaign_id: str,
-    turn: int,
-    duet: bool = False,
-) -> Sample:
+def sample_of(at: Bench, turn: Turn, runs: Sequence[Run], *, duet: bool = False) -> Sample:
     """One sample from the runs that belong together; each CPU's own speed is taken out first."""
     operations = sum(run.report.total or 0 for run in runs)
     active_s = sum(run.active_s for run in runs)
@@ -243,13 +242,14 @@ def sample_of(
     alive = all(run.evidence.server_alive for run in runs)
     golden, look = at.instance.golden, runs[-1].look
     return Sample(
-        id=str(uuid.uuid4()),
-        campaign_id=campaign_id,
+        id=turn.sample_id(golden.image.candidate_id),
+        campaign_id=turn.campaign_id,
         candidate_id=golden.image.candidate_id,
         settings_id=golden.seed.settings.id,
-        workload_id=workload.id,
+        workload_id=turn.workload.id,
         image_key=golden.image.key,
-        turn=turn,
+        turn=turn.number,
+        attempt=turn.attempt,
         started_at=runs[0].started_at,
         duration_s=active_s,
         operations=operations,
@@ -267,7 +267,7 @@ def sample_of(
         invalid=_once(why for run in runs for why in objections(run.evidence)),
         disturbed=_excuses(runs),
         facts=look.facts if look else {},
-        workload=workload,
+        workload=turn.workload,
         bench=at.facts,
         log=str(at.load.log if alive else at.instance.container.log),
     )

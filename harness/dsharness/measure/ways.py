@@ -17,7 +17,7 @@ from dsharness.measure.duet import Seats, duet_seats, sit, take_duet
 from dsharness.measure.instruction_count import take_count
 from dsharness.measure.metrics import INSTRUCTIONS
 from dsharness.measure.sample import Bench, take_sample
-from dsharness.model import Sample, WayName, Workload
+from dsharness.model import Sample, Turn, WayName
 
 AT_ONCE = 2  # servers that are counted at the same time
 
@@ -36,16 +36,8 @@ class Way(Protocol):
         """Where a server and its load begin."""
         ...
 
-    def take(
-        self,
-        benches: Sequence[Bench],
-        workload: Workload,
-        measuring: Measuring,
-        *,
-        campaign_id: str,
-        turn: int,
-    ) -> Iterator[Sample]:
-        """A sample of each, in this order."""
+    def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
+        """A sample of each, in the turn's order."""
         ...
 
 
@@ -58,13 +50,10 @@ class InTurn:
     counts: ClassVar[bool] = False
     cpus: CpuPlan
 
-    def take(
-        self, benches: Sequence[Bench], workload: Workload, measuring: Measuring,
-        *, campaign_id: str, turn: int,
-    ) -> Iterator[Sample]:  # fmt: skip
+    def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         for at in benches:
             with measuring():
-                sample = take_sample(at, workload, campaign_id=campaign_id, turn=turn)
+                sample = take_sample(at, turn)
             yield sample
 
 
@@ -81,21 +70,15 @@ class Duet:
     def cpus(self) -> CpuPlan:
         return self.seats[0]
 
-    def take(
-        self, benches: Sequence[Bench], workload: Workload, measuring: Measuring,
-        *, campaign_id: str, turn: int,
-    ) -> Iterator[Sample]:  # fmt: skip
+    def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         if len(benches) != len(self.seats):
             for at in benches:
                 sit(at, at.cpus)  # where an earlier duet may have moved it from
-            alone = InTurn(cpus=self.cpus)
-            yield from alone.take(benches, workload, measuring, campaign_id=campaign_id, turn=turn)
+            yield from InTurn(cpus=self.cpus).take(turn, benches, measuring)
             return
         first, second = benches
         with measuring():
-            taken = take_duet(
-                (first, second), self.seats, workload, campaign_id=campaign_id, turn=turn
-            )
+            taken = take_duet((first, second), self.seats, turn)
         yield from taken
 
 
@@ -108,12 +91,9 @@ class Counted:
     counts: ClassVar[bool] = True
     cpus: CpuPlan
 
-    def take(
-        self, benches: Sequence[Bench], workload: Workload, measuring: Measuring,
-        *, campaign_id: str, turn: int,
-    ) -> Iterator[Sample]:  # fmt: skip
+    def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         def count(at: Bench) -> Sample:
-            return take_count(at, workload, campaign_id=campaign_id, turn=turn)
+            return take_count(at, turn)
 
         with (
             measuring(),

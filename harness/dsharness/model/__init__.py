@@ -68,6 +68,7 @@ from dsharness.model.rows import (
     Series,
     SystemName,
 )
+from dsharness.model.turn import Turn, TurnState
 from dsharness.model.value import (
     Identifier,
     Shown,
@@ -138,6 +139,8 @@ __all__ = [
     "Toolchain",
     "Tools",
     "Transport",
+    "Turn",
+    "TurnState",
     "UserOrder",
     "Value",
     "Verdict",

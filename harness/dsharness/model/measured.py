@@ -90,6 +90,7 @@ class Sample(Value):
     workload_id: str
     image_key: str
     turn: int = Field(description="candidates of one turn were measured next to each other")
+    attempt: int = Field(default=1, description="at that turn")
     started_at: str = Field(description="UTC, ISO 8601")
     duration_s: float = Field(description="how long the load was at work")
     operations: int

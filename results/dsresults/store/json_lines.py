@@ -11,11 +11,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from sqlalchemy import Connection, Table, select
 
 from dsharness.errors import StoreError
-from dsharness.model import Campaign, Image, Sample, Value
+from dsharness.model import Campaign, Image, Sample, Turn, Value
 from dsresults.store.database import Database
-from dsresults.store.records import put_campaign, put_image, put_sample
+from dsresults.store.records import put_campaign, put_image, put_sample, put_turn
 from dsresults.store.row_encoding import decode, explain
-from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES
+from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES, TURNS
 
 FORMAT = 1
 BATCH = 500
@@ -39,15 +39,23 @@ class CampaignRecord(Value):
     value: Campaign
 
 
+class TurnRecord(Value):
+    record: Literal["turn"] = "turn"
+    value: Turn
+
+
 class SampleRecord(Value):
     record: Literal["sample"] = "sample"
     value: Sample
 
 
 Record = Annotated[
-    Header | ImageRecord | CampaignRecord | SampleRecord, Field(discriminator="record")
+    Header | ImageRecord | CampaignRecord | TurnRecord | SampleRecord,
+    Field(discriminator="record"),
 ]
-RECORD: TypeAdapter[Header | ImageRecord | CampaignRecord | SampleRecord] = TypeAdapter(Record)
+RECORD: TypeAdapter[Header | ImageRecord | CampaignRecord | TurnRecord | SampleRecord] = (
+    TypeAdapter(Record)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +64,7 @@ class Imported:
 
     images: int = 0
     campaigns: int = 0
+    turns: int = 0
     samples: int = 0
     known: int = 0
 
@@ -68,6 +77,7 @@ def write_lines(database: Database, stream: TextIO) -> int:
         for table, order in (
             (IMAGES, IMAGES.c.added_us),
             (CAMPAIGNS, CAMPAIGNS.c.started_us),
+            (TURNS, TURNS.c.campaign_id),
             (SAMPLES, SAMPLES.c.started_us),
         ):
             found = connection.execution_options(yield_per=BATCH).execute(
@@ -132,6 +142,9 @@ def _put(database: Database, connection: Connection, record: Record, done: Impor
         case CampaignRecord():
             new = put_campaign(database, connection, record.value)
             counted = replace(done, campaigns=done.campaigns + 1)
+        case TurnRecord():
+            new = put_turn(database, connection, record.value)
+            counted = replace(done, turns=done.turns + 1)
         case SampleRecord():
             new = put_sample(database, connection, record.value)
             counted = replace(done, samples=done.samples + 1)
@@ -164,6 +177,8 @@ def _record(table: Table, row: dict[str, object]) -> Record:
         return ImageRecord(added_at=str(row["added_at"]), value=decode(Image, row))
     if table is CAMPAIGNS:
         return CampaignRecord(value=decode(Campaign, row))
+    if table is TURNS:
+        return TurnRecord(value=decode(Turn, row))
     return SampleRecord(value=decode(Sample, row))
 
 

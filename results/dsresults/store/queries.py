@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Table, func, select
+from sqlalchemy import ColumnElement, Table, and_, exists, func, select
 
-from dsharness.model import Campaign, Image, Sample, Value
+from dsharness.model import Campaign, Image, Sample, Turn, TurnState, Value
 from dsresults.store.database import Database
 from dsresults.store.row_encoding import decode
-from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES
+from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES, TURNS
 
 V = TypeVar("V", bound=Value)
 
 
 def find_samples(database: Database, given: Mapping[str, str | None]) -> list[Sample]:
-    return _find(database, Sample, SAMPLES, given, order="started_us")
+    return _find(database, Sample, SAMPLES, given, ~_given_up(), order="started_us")
+
+
+def find_turns(database: Database, campaign_id: str) -> list[Turn]:
+    given = {"campaign_id": campaign_id}
+    found = _find(database, Turn, TURNS, given, order="number")
+    return sorted(found, key=lambda turn: (turn.number, turn.attempt))
 
 
 def find_images(database: Database, given: Mapping[str, str | None]) -> list[Image]:
@@ -34,9 +40,25 @@ def find_campaigns(
 
 
 def count_samples(database: Database) -> dict[str, int]:
-    query = select(SAMPLES.c.campaign_id, func.count()).group_by(SAMPLES.c.campaign_id)
+    query = (
+        select(SAMPLES.c.campaign_id, func.count())
+        .where(~_given_up())
+        .group_by(SAMPLES.c.campaign_id)
+    )
     with database.reading() as connection:
         return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _given_up() -> ColumnElement[bool]:
+    """Whether a sample is of an attempt that was interrupted."""
+    return exists().where(
+        and_(
+            TURNS.c.campaign_id == SAMPLES.c.campaign_id,
+            TURNS.c.number == SAMPLES.c.turn,
+            TURNS.c.attempt == SAMPLES.c.attempt,
+            TURNS.c.state == TurnState.GIVEN_UP.value,
+        )
+    )
 
 
 def _find(

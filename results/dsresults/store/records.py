@@ -6,10 +6,10 @@ from sqlalchemy import Connection, Table, select, update
 
 from dsharness.content_key import content_key
 from dsharness.errors import StoreError
-from dsharness.model import Boundary, Campaign, Image, Sample
+from dsharness.model import Boundary, Campaign, Image, Sample, Turn, TurnState
 from dsresults.store.database import Database
 from dsresults.store.row_encoding import RowValues, encode, microseconds
-from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES
+from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES, TURNS
 
 ANSWER = ("finished_at", "finished_us", "boundary")
 
@@ -17,6 +17,31 @@ ANSWER = ("finished_at", "finished_us", "boundary")
 def put_sample(database: Database, connection: Connection, sample: Sample) -> bool:
     """False if the same sample exists already."""
     return _put(database, connection, SAMPLES, encode(sample, SAMPLES))
+
+
+def put_turn(database: Database, connection: Connection, turn: Turn) -> bool:
+    """False if it exists already; one that was planned may have ended since."""
+    row = encode(turn, TURNS, id=turn.id)
+    if database.insert_new(connection, TURNS, row):
+        return True
+    if _there(connection, TURNS, turn.id) != row and not _end_turn(connection, row):
+        there = _there(connection, TURNS, turn.id)
+        if TurnState(row["state"]) is not TurnState.PLANNED:
+            raise _conflict(TURNS, row, there)
+    return False
+
+
+def _end_turn(connection: Connection, row: RowValues) -> bool:
+    """False unless it is planned and nothing more."""
+    planned = (TURNS.c.id == row["id"], TURNS.c.state == TurnState.PLANNED)
+    return connection.execute(update(TURNS).where(*planned).values(row)).rowcount == 1
+
+
+def give_up_turns(connection: Connection, campaign_id: str) -> int:
+    """Those of a campaign that were begun and have not ended; how many."""
+    open_turns = (TURNS.c.campaign_id == campaign_id, TURNS.c.state == TurnState.PLANNED)
+    given_up = update(TURNS).where(*open_turns).values(state=TurnState.GIVEN_UP.value)
+    return connection.execute(given_up).rowcount
 
 
 def put_image(database: Database, connection: Connection, image: Image, *, added_at: str) -> bool:

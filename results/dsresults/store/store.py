@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
-from dsharness.model import Boundary, Campaign, Image, Sample
+from dsharness.model import Boundary, Campaign, Image, Sample, Turn
 from dsresults.store.claims import Holder, beat, release, take
 from dsresults.store.database import LOCK_WAIT_S, Database
 from dsresults.store.json_lines import Imported, read_lines, write_lines
@@ -18,8 +18,16 @@ from dsresults.store.queries import (
     find_campaigns,
     find_images,
     find_samples,
+    find_turns,
 )
-from dsresults.store.records import answer_campaign, put_campaign, put_image, put_sample
+from dsresults.store.records import (
+    answer_campaign,
+    give_up_turns,
+    put_campaign,
+    put_image,
+    put_sample,
+    put_turn,
+)
 from dsresults.store.schema import prepare
 
 
@@ -99,6 +107,20 @@ class Store:
         with self._database.writing() as connection:
             return put_sample(self._database, connection, sample)
 
+    def put_turn(self, turn: Turn) -> bool:
+        """Keep a turn, or how a planned one ended; False if it exists already."""
+        with self._database.writing() as connection:
+            return put_turn(self._database, connection, turn)
+
+    def give_up_turns(self, campaign_id: str) -> int:
+        """Give up what was begun and has not ended; its samples no longer count."""
+        with self._database.writing() as connection:
+            return give_up_turns(connection, campaign_id)
+
+    def turns(self, campaign_id: str) -> list[Turn]:
+        """A campaign's turns with all their attempts, in order."""
+        return find_turns(self._database, campaign_id)
+
     def add_image(self, image: Image) -> bool:
         """Keep an image's manifest; an earlier one of the same key is kept too."""
         now = datetime.now(UTC).isoformat()
@@ -114,7 +136,7 @@ class Store:
         settings_id: str | None = None,
         image_key: str | None = None,
     ) -> list[Sample]:
-        """The samples that match everything given, in time order."""
+        """The samples that match everything given, in time order; what was given up is left out."""
         given = {
             "campaign_id": campaign_id,
             "candidate_id": candidate_id,

@@ -43,6 +43,7 @@ SAMPLES = Table(
     Column("started_us", BigInteger, nullable=False),
     Column("duration_s", Double, nullable=False),
     Column("turn", BigInteger, nullable=False),
+    Column("attempt", BigInteger, nullable=False, server_default="1"),
     Column("operations", BigInteger, nullable=False),
     Column("errors", BigInteger, nullable=False),
     Column("calibrator_us", Double),
@@ -51,6 +52,19 @@ SAMPLES = Table(
     Column("rest", JSON, nullable=False),
     Index("samples_by_campaign", "campaign_id", "started_us"),
     Index("samples_by_row", "candidate_id", "workload_id", "settings_id"),
+)
+
+# Samples of a turn that was given up stay, and are not counted.
+TURNS = Table(
+    "turns",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("campaign_id", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("attempt", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("rest", JSON, nullable=False),
+    Index("turns_by_campaign", "campaign_id", "number", "attempt"),
 )
 
 # One image key can have several manifests: an unpinned package moves on between two builds.

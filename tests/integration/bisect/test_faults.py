@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from benches import DEFAULT, MATRIX, USERS, cpus_of, golden_of, image_of
 from small_disk import small_disk
+from turns import turn_of
 
 from dsbisect.lab.candidates import RowSupply
 from dsbisect.lab.lab_plan import LabPlan
@@ -96,12 +97,12 @@ def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Eng
     with Laboratory(engine, plan, RowSupply(engine=engine, matrix=MATRIX), print) as laboratory:
         laboratory.prepare([ROW], GoodPreparation())
         assert laboratory.failures == {}
-        (first,) = laboratory.samples([ROW], REPEAT, campaign_id="test", turn=0)
+        (first,) = laboratory.take(turn_of(REPEAT, 0, ROW))
         assert first.valid, first.invalid
         at, _ = laboratory._benches[ROW]
         victim, pid = at.instance.container, slapd_pid(at)
         with when_loaded(at, lambda: os.kill(pid, signal.SIGKILL)):
-            (dead,) = laboratory.samples([ROW], LOAD, campaign_id="test", turn=1)
+            (dead,) = laboratory.take(turn_of(LOAD, 1, ROW))
         assert "the server died during the load" in dead.invalid
         assert dead.disturbed == ("the server was ended from outside",), "it did not crash"
         assert dead.value("cpu") is None  # nothing that could be taken for a figure
@@ -110,7 +111,7 @@ def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Eng
         assert "slapd started" in log.read_text(encoding="utf-8")
         assert victim.state().id == ""
 
-        (after,) = laboratory.samples([ROW], REPEAT, campaign_id="test", turn=2)
+        (after,) = laboratory.take(turn_of(REPEAT, 2, ROW))
         assert after.valid, after.invalid
         assert after.operations > 0
         again, _ = laboratory._benches[ROW]

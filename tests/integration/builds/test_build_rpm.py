@@ -9,6 +9,7 @@ from benches import MATRIX, benched
 from changes import misfit, other_scheme
 from rpm_row import ROW, VERSION, debian_order, kept_srpm, rpm_system, workshop
 from rpm_world import missing_tools
+from turns import turn_of
 
 from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_packages
 from dsbuilds.drivers.package_image import installed
@@ -98,7 +99,7 @@ def test_built_installed_by_dnf_served_and_measured(engine, at, image, patched):
     assert golden.facts["password-scheme"] == patched.promise.scheme
     workload = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})
     with benched(engine, golden) as bench:
-        sample = take_sample(bench, workload, campaign_id="test", turn=0)
+        sample = take_sample(bench, turn_of(workload))
     assert sample.operations > 0
     assert sample.facts == golden.facts
 

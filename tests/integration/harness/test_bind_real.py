@@ -13,6 +13,7 @@ import pytest
 from benches import benched, golden_of, image_of
 from lab import ROOT, dsbisect
 from matrices import edited
+from turns import turn_of
 
 from dsharness.containers.container import Container
 from dsharness.containers.engine import Engine
@@ -48,7 +49,7 @@ def test_every_version_is_made_confined_measured_and_read_back(engine: Engine, r
         look(at.instance.container)
         for transport in Transport:
             before = at.instance.system.look(at.instance.endpoint).operations
-            sample = take_sample(at, load(transport), campaign_id="test", turn=0)
+            sample = take_sample(at, turn_of(load(transport)))
             after = at.instance.system.look(at.instance.endpoint).operations
             assert sample.valid, sample.invalid  # the gate has compared both counts
             assert sample.facts == golden.facts
@@ -82,7 +83,7 @@ def at(engine: Engine) -> Iterator[Bench]:
 
 
 def test_names_that_are_not_in_the_zone_make_a_run_invalid(at: Bench) -> None:
-    sample = take_sample(at, load(names=NAMES + 30), campaign_id="test", turn=0)
+    sample = take_sample(at, turn_of(load(names=NAMES + 30)))
     assert any("the load met error NXDOMAIN" in why for why in sample.invalid)
     assert not sample.disturbed, "nothing outside explains it"
 
@@ -93,17 +94,17 @@ def test_a_zone_that_changed_makes_a_run_invalid(at: Bench) -> None:
     raise_serial = f"sed -i '2s/ root [0-9]* / root 4294967295 /' {FOLDER}/{ZONE}.zone"
     box.must("sh", "-c", f"{more} && {raise_serial} && {CONTROL} reload {ZONE}", what="change it")
     time.sleep(1)
-    sample = take_sample(at, load(), campaign_id="test", turn=0)
+    sample = take_sample(at, turn_of(load()))
     assert f"zone-nodes is {NAMES + 2}, not {NAMES + 1}" in sample.invalid
     assert any("zone-serial is 4294967295" in why for why in sample.invalid)
 
 
 def test_a_server_that_dies_under_load_is_told_and_never_slow(at: Bench) -> None:
-    take_sample(at, load(), campaign_id="test", turn=0)  # its pace is known from here on
+    take_sample(at, turn_of(load()))  # its pace is known from here on
     box = at.instance.container
     end = threading.Timer(1, lambda: box.execute("sh", "-c", "kill -ABRT $(pidof named)"))
     end.start()
-    sample = take_sample(at, load(duration_s=2, most_s=1), campaign_id="test", turn=1)
+    sample = take_sample(at, turn_of(load(duration_s=2, most_s=1), 1))
     end.join()
     assert "the server died during the load" in sample.invalid
     assert any("lost query" in why for why in sample.invalid)

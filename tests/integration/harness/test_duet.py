@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from benches import benched, golden_of
+from turns import turn_of
 
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import available_cpus
@@ -46,7 +47,7 @@ def cpus_of(at: Bench) -> list[str]:
 
 
 def test_both_make_all_their_operations_and_are_told_as_one_pair(pair, seats):
-    taken = take_duet(pair, seats, LOAD, campaign_id="test", turn=0)
+    taken = take_duet(pair, seats, turn_of(LOAD))
     assert [sample.candidate_id for sample in taken] == list(ROWS)
     for sample in taken:
         assert sample.valid, sample.invalid
@@ -83,7 +84,7 @@ def test_what_happens_to_one_does_not_touch_the_other(pair, seats):
 
     thread = threading.Thread(target=pause)
     thread.start()
-    taken = take_duet(pair, seats, LOAD, campaign_id="test", turn=1)
+    taken = take_duet(pair, seats, turn_of(LOAD, 1))
     thread.join()
     assert [sample.invalid for sample in taken] == [(), ()]
     assert taken[0].duration_s > 1.4

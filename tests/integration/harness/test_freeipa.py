@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from benches import connected, image_of
+from turns import turn_of
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
@@ -74,7 +75,7 @@ def test_what_was_installed_is_measured_alone(engine: Engine, plain: Image, stan
                 machine_now(engine, cpus),
                 Procedure(version=PROCEDURE),
             ) as at:
-                sample = take_sample(at, workload, campaign_id="c", turn=0)
+                sample = take_sample(at, turn_of(workload, campaign_id="c"))
     finally:
         untag(engine, golden.reference)
     assert "which takes 5 to 10 minutes" in told[0]

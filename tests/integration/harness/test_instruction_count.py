@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from benches import MATRIX, golden_of, image_of
+from turns import turn_of
 
 from dsbuilds.toolchains.check_tools import check_tools
 from dsharness.containers.engine import Engine
@@ -38,7 +39,7 @@ def counting(engine: Engine, scheme: str) -> Iterator[Bench]:
 @pytest.mark.parametrize(("scheme", "stray"), [("PBKDF2-SHA512", 0.01), ("SSHA512", 0.03)])
 def test_two_counts_are_the_same(engine: Engine, scheme: str, stray: float) -> None:
     with counting(engine, scheme) as at:
-        samples = [take_count(at, LOAD, campaign_id="c", turn=turn) for turn in range(2)]
+        samples = [take_count(at, turn_of(LOAD, turn, campaign_id="c")) for turn in range(2)]
     assert [sample.invalid for sample in samples] == [(), ()]
     first, second = (sample.value("instructions") or 0 for sample in samples)
     assert first == pytest.approx(second, rel=stray)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from benches import connected
+from turns import turn_of
 
 from dsharness.containers.container import running
 from dsharness.containers.engine import Engine
@@ -76,7 +77,7 @@ def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
 
 def sampled(at: Bench, workload: LdcltWorkload):
     """A usable sample, however busy the machine is."""
-    sample = take_sample(at, workload, campaign_id="test", turn=0)
+    sample = take_sample(at, turn_of(workload))
     assert sample.valid, sample.invalid
     return sample
 
@@ -179,7 +180,7 @@ def test_a_server_that_dies_is_inconclusive_with_its_log(engine: Engine) -> None
     with benched(engine, golden_of(engine, "debian-12")) as at:
         pid = slapd_pid(at)
         thread = while_loaded(at, lambda: os.kill(pid, signal.SIGKILL))
-        sample = take_sample(at, RANDOM, campaign_id="test", turn=0)
+        sample = take_sample(at, turn_of(RANDOM))
         thread.join()
         assert not at.instance.alive
     assert any("the server died" in reason for reason in sample.invalid)
@@ -200,7 +201,7 @@ def test_a_server_that_stands_still_for_a_while_makes_all_operations_all_the_sam
         pace = sampled(at, RANDOM)  # warmed up: the next load is the one that is counted
         thread = while_loaded(at, hang)
         long = RANDOM.model_copy(update={"duration_s": 5})
-        sample = take_sample(at, long, campaign_id="test", turn=0)
+        sample = take_sample(at, turn_of(long))
         thread.join()
         assert sample.valid, sample.invalid
         assert sample.duration_s > 2.5, "the rate sees it, the CPU time of an operation does not"
@@ -216,7 +217,7 @@ def test_a_load_that_cannot_bind_is_inconclusive(
         ldclt, "users_file", lambda *given: right(*given).replace("dsbisect-user", "wrong")
     )
     with benched(engine, golden_of(engine, "debian-12")) as at:
-        sample = take_sample(at, RANDOM, campaign_id="test", turn=0)
+        sample = take_sample(at, turn_of(RANDOM))
     assert any("49" in reason for reason in sample.invalid)
     assert sample.errors
 

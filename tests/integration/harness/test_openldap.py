@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from benches import MATRIX, benched, connected, golden_of, served
 from lab import ROOT, dsbisect
+from turns import turn_of
 
 from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
@@ -56,7 +57,7 @@ def test_a_release_is_made_measured_and_read_back(
     with benched(engine, golden) as at:
         look(at.instance)
         before = at.instance.system.look(at.instance.endpoint).operations
-        sample = take_sample(at, ONE, campaign_id="test", turn=0)
+        sample = take_sample(at, turn_of(ONE))
         after = at.instance.system.look(at.instance.endpoint).operations
     assert sample.valid, sample.invalid  # the gate has compared both counts
     assert sample.facts == golden.facts

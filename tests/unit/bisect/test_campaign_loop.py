@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+
 import pytest
 from measured import WorldBenches as Benches
 from watchers import RecordingWatcher
@@ -15,7 +17,7 @@ from dsharness.errors import (
     SystematicError,
     UnreachableError,
 )
-from dsharness.model import LdcltWorkload
+from dsharness.model import LdcltWorkload, TurnState
 from dsresults.store import Store
 
 WORKLOAD = LdcltWorkload(id="w", title="binds")
@@ -40,14 +42,14 @@ WORLD = World({"a": 1, "b": 1, "c": 20})
 
 def test_every_sample_is_stored_before_the_next_is_taken(store):
     benches = Benches(WORLD)
-    original = benches.samples
+    original = benches.take
 
-    def counting(*args, **kwargs):
-        for sample in original(*args, **kwargs):
+    def counting(turn):
+        for sample in original(turn):
             assert len(store.samples()) == benches.taken - 1
             yield sample
 
-    benches.samples = counting
+    benches.take = counting
     campaign = run(store, benches)
     assert campaign.boundary.after == "c"
     assert store.campaign(campaign.id).boundary == campaign.boundary
@@ -64,9 +66,34 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
     with Store.open(f"{store}.whole.db") as other:
         run(other, whole)
     assert campaign.boundary.after == "c"
-    assert [name for name, *_ in watcher.records].count("resumed") == (1 if stop_after else 0)
+    assert [name for name, *_ in watcher.records].count("resumed") == (1 if stop_after > 1 else 0)
     assert rest.taken <= whole.taken - stop_after + 1  # at most the half-measured turn again
     assert len(store.campaigns()) == 1
+
+
+def test_an_interrupted_turn_is_taken_again_and_only_that_counts(store):
+    with pytest.raises(KeyboardInterrupt):
+        run(store, Benches(WORLD, stop_after=1))
+    (campaign,) = store.campaigns()
+    assert [turn.state for turn in store.turns(campaign.id)] == [TurnState.PLANNED]
+    run(store, Benches(WORLD))
+    given_up, again, *_ = store.turns(campaign.id)
+    assert (given_up.number, again.number) == (0, 0)
+    assert (given_up.state, given_up.attempt) == (TurnState.GIVEN_UP, 1)
+    assert (again.state, again.attempt) == (TurnState.DONE, 2)
+    counted = [each.id for each in store.samples(campaign_id=campaign.id) if each.turn == 0]
+    assert sorted(counted) == sorted(map(again.sample_id, again.candidates))
+    assert store.sample_counts()[campaign.id] == len(store.samples())
+    lost = given_up.sample_id(given_up.candidates[0])
+    out = io.StringIO()
+    store.export_jsonl(out)
+    assert lost in out.getvalue()  # nothing is deleted
+
+
+def test_a_turn_without_a_server_says_why(store):
+    campaign = run(store, Benches(WORLD, refuses={"b"}))
+    failed = [turn for turn in store.turns(campaign.id) if turn.state is TurnState.FAILED]
+    assert [turn.refused for turn in failed] == [{"b": "b did not become ready"}]
 
 
 def test_another_machine_does_not_resume(store):
@@ -87,15 +114,15 @@ def test_a_server_that_does_not_start_is_unmeasurable_not_slow(store):
 
 def test_a_full_disk_ends_the_campaign_and_the_next_run_resumes(store):
     benches = Benches(WORLD)
-    original = benches.samples
+    original = benches.take
 
-    def full(*args, **kwargs):
-        for sample in original(*args, **kwargs):
+    def full(turn):
+        for sample in original(turn):
             if benches.taken > 3:
                 raise DiskFullError("no space left")
             yield sample
 
-    benches.samples = full
+    benches.take = full
     with pytest.raises(DiskFullError):
         run(store, benches)
     assert len(store.samples()) == 3
@@ -151,8 +178,8 @@ class Disturbed(Benches):
 
     left = 0
 
-    def samples(self, *args, **kwargs):
-        for sample in super().samples(*args, **kwargs):
+    def take(self, turn):
+        for sample in super().take(turn):
             self.left -= 1
             spoilt = {"invalid": ("the load did not finish",), "disturbed": ("paused for 9 s",)}
             yield sample.model_copy(update=spoilt if self.left >= 0 else {})

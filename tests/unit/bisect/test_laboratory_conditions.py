@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from shipped import MATRIX
+from turns import turn_of
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.lab.lab_plan import LabPlan
@@ -91,6 +92,6 @@ def test_asked_to_stop_it_takes_no_sample() -> None:
     keep_request()
     try:
         with pytest.raises(KeyboardInterrupt):
-            next(lab().samples(("a",), MATRIX.workloads[0], campaign_id="c", turn=0))
+            next(lab().take(turn_of(MATRIX.workloads[0], 0, "a")))
     finally:
         forget_request()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from era_trees import era_tree
 from lab import ROOT
+from measured import own
 from typer.testing import CliRunner
 from watchers import RecordingWatcher
 from worlds import sample_of
@@ -38,7 +39,7 @@ from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode, InconclusiveError, InstanceError
 from dsharness.matrix import load_matrix
-from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Workload
+from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Turn
 from dsresults.store import Store
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
@@ -74,18 +75,13 @@ class ToyLab:
     def ahead(self, candidates: Sequence[str]) -> None:
         assert not candidates
 
-    def samples(
-        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
-    ) -> Iterator[Sample]:
-        del workload
-        self.asked.append(tuple(candidates))
-        for name in candidates:
-            cost = math.exp(self.noise * (-1) ** turn)
-            failed = name == NAMES[0] and turn == 1
-            yield sample_of(
-                name, cost, turn, id=f"{name}/{turn}", campaign_id=campaign_id,
-                invalid=("refused",) if failed else (),
-            )  # fmt: skip
+    def take(self, turn: Turn) -> Iterator[Sample]:
+        self.asked.append(turn.candidates)
+        for name in turn.candidates:
+            cost = math.exp(self.noise * (-1) ** turn.number)
+            failed = name == NAMES[0] and turn.number == 1
+            invalid = ("refused",) if failed else ()
+            yield own(sample_of(name, cost, turn.number, invalid=invalid), turn)
 
 
 ASK = Ask(

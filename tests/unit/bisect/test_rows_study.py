@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import uuid
-
 import pytest
+from measured import own
 from shipped import MATRIX
 from watchers import RecordingWatcher
 from worlds import World
@@ -77,13 +76,12 @@ class Laboratory:
     def ready(self, candidate):
         pass
 
-    def samples(self, candidates, workload, *, campaign_id, turn):
-        for row in candidates:
+    def take(self, turn):
+        for row in turn.candidates:
             if type(self).taken >= self.stop_after:
                 raise KeyboardInterrupt
             type(self).taken += 1
-            identity = {"id": str(uuid.uuid4()), "campaign_id": campaign_id}
-            yield self.world.sample(row, turn).model_copy(update=identity)
+            yield own(self.world.sample(row, turn.number), turn)
 
 
 @pytest.fixture

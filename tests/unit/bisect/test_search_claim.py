@@ -111,7 +111,7 @@ def beats(store: Store) -> int:
 
 def test_an_interrupted_search_lets_go(place: Path) -> None:
     class Stopped(Benches):
-        def samples(self, *_args, **_more):
+        def take(self, turn):
             raise KeyboardInterrupt
 
     with Store.open(place) as store:
@@ -131,8 +131,8 @@ class Rebuilt(Benches):
     image = "first"
     left = 5
 
-    def samples(self, *args, **more):
-        for taken in super().samples(*args, **more):
+    def take(self, turn):
+        for taken in super().take(turn):
             if self.left == 0:
                 raise KeyboardInterrupt
             self.left -= 1

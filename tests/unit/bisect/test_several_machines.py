@@ -16,7 +16,7 @@ from dsbisect.search.bayes.evidence import evidence
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.track import track
 from dsbisect.search.question import History, Measure, Question
-from dsbisect.search.search_loop import Turn
+from dsbisect.search.search_loop import TurnEnd
 from dsharness.measure.metrics import COST, RATE
 from dsharness.model import Machine, Sample
 
@@ -34,7 +34,7 @@ class TwoMachines(World):
     machine: str = "one"
     by_machine: dict[str, list[str]] = field(default_factory=dict)
 
-    def turn(self, step: Measure) -> Turn | None:
+    def turn(self, step: Measure) -> TurnEnd | None:
         chance = random.Random(f"{self.seed}/{step.turn}/machine")
         places = [NAMES.index(name) for name in step.candidates]
         second_side = sum(places) / len(places) >= len(NAMES) / 2

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from measured import own
 from trials import MadeTrial, trial_in
 from worlds import sample_of, with_metric
 
@@ -19,7 +20,7 @@ from dsbisect.validate.performs_gate.instruction_ratio import InstructionRatio
 from dsbisect.validate.performs_gate.margin import Comparison, change_text, verdict_text
 from dsharness.errors import CandidateError
 from dsharness.measure.metrics import GROWTH, MEMORY, RATE
-from dsharness.model import Machine, Procedure, Sample, Setup, Workload
+from dsharness.model import Machine, Procedure, Sample, Setup, Turn, Workload
 
 STOCK, PATCHED = "debian-13", "debian-13-patched"
 
@@ -49,16 +50,14 @@ class TwoServers:
 
     def ahead(self, candidates: Sequence[str]) -> None: ...
 
-    def samples(
-        self, candidates: Sequence[str], workload: Workload, *, campaign_id: str, turn: int
-    ) -> Iterator[Sample]:
-        for each in candidates:
+    def take(self, turn: Turn) -> Iterator[Sample]:
+        for each in turn.candidates:
             if self.taken >= self.stop_after:
                 raise KeyboardInterrupt
             self.taken += 1
-            yield self._sample(each, workload, campaign_id, turn)
+            yield own(self._sample(each, turn.workload, turn.number), turn)
 
-    def _sample(self, name: str, workload: Workload, campaign_id: str, turn: int) -> Sample:
+    def _sample(self, name: str, workload: Workload, turn: int) -> Sample:
         rng = random.Random(f"{name}/{turn}")
         patched = name == PATCHED
         cost = (self.slower if patched else 1.0) * rng.lognormvariate(0, self.noise)
@@ -68,7 +67,7 @@ class TwoServers:
         bad = ("it refused 3 binds",) if name == self.failing else ()
         sample = sample_of(
             name, cost, turn,
-            id=f"{campaign_id}/{name}/{turn}", campaign_id=campaign_id, workload_id=workload.id,
+            workload_id=workload.id,
             operations=self.operations,
             invalid=bad, disturbed=("it was paused",) if bad and self.disturbed else (),
         )  # fmt: skip

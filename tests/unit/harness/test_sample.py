@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from turns import turn_of
 
 from dsharness.containers.container import State
 from dsharness.errors import InstanceError
@@ -153,7 +154,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def test_a_good_run_becomes_a_valid_sample(world: World) -> None:
-    sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=3)
+    sample = take_sample(world.bench, turn_of(WORKLOAD, 3, campaign_id="c"))
     assert sample.valid
     assert sample.operations == TOTAL, "as many as take the time that a run should last"
     assert sample.value("rate") == pytest.approx(RATE)
@@ -170,14 +171,14 @@ def test_a_good_run_becomes_a_valid_sample(world: World) -> None:
 
 def test_our_own_looks_are_not_the_load_s_binds(world: World) -> None:
     for turn in range(3):
-        sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=turn)
+        sample = take_sample(world.bench, turn_of(WORKLOAD, turn, campaign_id="c"))
         assert sample.valid
 
 
 def test_each_turn_writes_its_own_users(world: World) -> None:
     seen = []
     for turn in (0, 1, 0):
-        take_sample(world.bench, WORKLOAD, campaign_id="c", turn=turn)
+        take_sample(world.bench, turn_of(WORKLOAD, turn, campaign_id="c"))
         seen.append(world.users)
     assert seen[0] == seen[2] == ldclt.users_file(WORKLOAD, SITE, 0)
     assert seen[0] != seen[1]
@@ -194,30 +195,30 @@ def test_only_the_first_run_of_a_server_is_warmed_up(world: World) -> None:
     world.execute = listening  # type: ignore[method-assign]
     bench = world.bench
     for turn in range(2):
-        take_sample(bench, WORKLOAD, campaign_id="c", turn=turn)
+        take_sample(bench, turn_of(WORKLOAD, turn, campaign_id="c"))
     assert ["-T" in argv for argv in told] == [False, True, True]
 
 
 def test_a_pause_is_no_fault_of_the_candidate(world: World) -> None:
     world.frozen_s = 0.3
-    whole = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=0)
+    whole = take_sample(world.bench, turn_of(WORKLOAD, campaign_id="c"))
     assert whole.valid, "it went on, and all operations were made"
     world.said = lambda done: ""  # type: ignore[method-assign]
-    cut = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=1)
+    cut = take_sample(world.bench, turn_of(WORKLOAD, 1, campaign_id="c"))
     assert not cut.valid
     assert any("paused" in why for why in cut.disturbed)
 
 
 def test_a_server_that_was_killed_did_not_crash(world: World) -> None:
     world.dies = world.killed = True
-    sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=0)
+    sample = take_sample(world.bench, turn_of(WORKLOAD, campaign_id="c"))
     assert "the server died during the load" in sample.invalid
     assert sample.disturbed == ("the server was ended from outside",)
 
 
 def test_a_server_that_dies_leaves_an_invalid_sample_with_its_log(world: World) -> None:
     world.dies = True
-    sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=0)
+    sample = take_sample(world.bench, turn_of(WORKLOAD, campaign_id="c"))
     assert "the server died during the load" in sample.invalid
     assert "the load did not finish" in sample.invalid
     assert sample.disturbed == ()
@@ -229,7 +230,7 @@ def test_a_server_that_dies_leaves_an_invalid_sample_with_its_log(world: World) 
 
 def test_another_scheme_than_the_golden_one_s_is_seen(world: World) -> None:
     world.stored = StoredPassword(scheme="SSHA512")
-    sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=0)
+    sample = take_sample(world.bench, turn_of(WORKLOAD, campaign_id="c"))
     assert "users are stored as SSHA512, not PBKDF2-SHA512 with 10000 rounds" in sample.invalid
 
 
@@ -242,13 +243,13 @@ def test_a_count_that_differs_from_the_load_s_is_seen(world: World) -> None:
         return done
 
     world.execute = half  # type: ignore[method-assign]
-    sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=0)
+    sample = take_sample(world.bench, turn_of(WORKLOAD, campaign_id="c"))
     assert any(f"the server counted {TOTAL - 100} operations" in why for why in sample.invalid)
 
 
 def test_a_load_that_says_nothing_is_no_zero(world: World) -> None:
     world.said = lambda done: ""  # type: ignore[method-assign]
-    sample = take_sample(world.bench, WORKLOAD, campaign_id="c", turn=0)
+    sample = take_sample(world.bench, turn_of(WORKLOAD, campaign_id="c"))
     assert not sample.valid
     assert sample.value("rate") is None
     assert sample.value("cpu") is None, "unknown, not cheap"
@@ -258,7 +259,7 @@ def test_a_cgroup_that_went_away_is_unknown(world: World) -> None:
     bench = world.bench
     (world.cgroup / "cpu.stat").unlink()
     world.use = lambda cpu_us: None  # type: ignore[method-assign]
-    sample = take_sample(bench, WORKLOAD, campaign_id="c", turn=0)
+    sample = take_sample(bench, turn_of(WORKLOAD, campaign_id="c"))
     assert "the server's CPU time could not be read" in sample.invalid
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from turns import turn_of
 
 from dsharness.machine.host import CpuPlan
 from dsharness.measure import ways
@@ -52,12 +53,13 @@ def test_a_turn_gives_a_sample_of_each_in_their_order(
     monkeypatch: pytest.MonkeyPatch, way: Way, candidates: str, done: list[str]
 ) -> None:
     said: list[str] = []
+    turn = turn_of(LOAD, 3, *candidates)
 
     def noted(word: str) -> Any:
-        def take(at: Any, *_: object, **facts: object) -> Any:
+        def take(at: Any, *rest: object) -> Any:
             names = "".join(each.name for each in at) if isinstance(at, tuple) else at.name
             said.append(f"{word} {names}")
-            assert word == "sit" or facts == {"campaign_id": "c", "turn": 3}
+            assert word == "sit" or turn in rest
             return tuple(names) if isinstance(at, tuple) else names
 
         return take
@@ -74,6 +76,6 @@ def test_a_turn_gives_a_sample_of_each_in_their_order(
         said.append("end")
 
     benches: list[Any] = [SimpleNamespace(name=name, cpus=PLACE) for name in candidates]
-    taken = list(way.take(benches, LOAD, measuring, campaign_id="c", turn=3))
+    taken = list(way.take(turn, benches, measuring))
     assert taken == list(candidates)
     assert said == done
