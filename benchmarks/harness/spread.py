@@ -14,10 +14,10 @@ from dsharness.containers.engine import Engine
 from dsharness.loads import LOADS, Seconds
 from dsharness.machine.calibrator import Calibrator
 from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cpus
-from dsharness.measure.duet import duet_seats, take_duet
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import LOAD_FOLDER, PROCEDURE, Bench, bench, take_sample, write_files
+from dsharness.measure.ways import duet_seats, take_duet
 from dsharness.model import Matrix, Procedure, Sample, Settings, Turn, Workload
 from dsharness.systems import Seed
 

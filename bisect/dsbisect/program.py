@@ -10,13 +10,114 @@ decides the status of the three: a library may end its process with any.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import io
 import os
+import signal
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from dsbisect.answering_child import answer_of_child
-from dsbisect.standard_streams import fill_gaps, flush, leave, patient
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class _Patient(io.FileIO):
+    """A file descriptor; what cannot be written to it is dropped."""
+
+    forgiven: type[OSError] = OSError
+
+    def write(self, data, /) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001 - a buffer
+        size = memoryview(data).nbytes
+        with contextlib.suppress(self.forgiven):
+            return super().write(data) or size
+        return size
+
+
+class _Unread(_Patient):
+    """The same, only if there is no reader any more: a full disk stays an error."""
+
+    forgiven = BrokenPipeError
+
+
+def fill_gaps() -> None:
+    """Open those of 0, 1 and 2 that the caller closed, or a database would get such a number."""
+    with contextlib.suppress(OSError):
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(descriptor)
+
+
+def patient(stream: TextIO | None, descriptor: int, *, full: bool = True) -> TextIO:
+    """A stream that continues when its reader has gone or, if ``full``, its disk is full."""
+    raw = (_Patient if full else _Unread)(descriptor, "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=getattr(stream, "encoding", None) or "utf-8",
+        errors=getattr(stream, "errors", None) or "backslashreplace",
+        line_buffering=descriptor == 2 or raw.isatty(),
+    )
+
+
+def flush(streams: Sequence[TextIO | None]) -> None:
+    """Write out what is buffered, as far as it is accepted."""
+    for stream in streams:
+        with contextlib.suppress(Exception):
+            if stream is not None:
+                stream.flush()
+
+
+def leave(code: int) -> None:
+    """End at once with this exit code: Python's own end would turn a full stream into 120."""
+    flush((sys.stdout, sys.stderr))
+    os._exit(code)
+
+
+PR_SET_PDEATHSIG = 1
+SI_KERNEL = 0x80
+STOPS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+
+
+def answer_of_child(work: Callable[[], int]) -> int | None:
+    """What ``work`` answers in a process of its own; None when that ended without an answer.
+
+    What the parent is sent to stop, the child is sent; a parent that is killed takes it along.
+    """
+    reading, writing = os.pipe()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS | {signal.SIGCHLD})
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        try:
+            os.close(reading)
+            _end_with(parent)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.write(writing, str(work()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    _wait(child)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with os.fdopen(reading, encoding="ascii") as said:
+        answer = said.read()
+    return int(answer) if answer.isdecimal() else None
+
+
+def _wait(child: int) -> None:
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        heard = signal.sigwaitinfo(STOPS | {signal.SIGCHLD})
+        # The kernel sends a Ctrl-C to both; what somebody else sends reaches only the parent.
+        if heard.si_signo != signal.SIGCHLD and heard.si_code != SI_KERNEL:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, heard.si_signo)
+
+
+def _end_with(parent: int) -> None:
+    with contextlib.suppress(OSError, AttributeError, MemoryError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
 
 GOOD, BAD, SKIP, INTERRUPTED = 0, 1, 125, 130
 # No other part of the program ends with these: an ordinary 0 or 1 is not a verdict.

@@ -19,7 +19,7 @@ from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
 from dsharness.errors import ImageError, MatrixError
 from dsharness.model import Bootstrap
-from dsharness.model.words import Url, checked
+from dsharness.model.value import Url, checked
 from dsharness.process.command import Completed, run
 from dsimages.build_failure import fault
 from dsimages.buildah import Workshop, labels_of

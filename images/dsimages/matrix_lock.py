@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from dsharness.content_key import content_key
 from dsharness.errors import MatrixError
 from dsharness.model import Row, Value
-from dsharness.model.words import ImageDigest, PackageName, PackageVersion
+from dsharness.model.value import ImageDigest, PackageName, PackageVersion
 from dsharness.paths import config_home
 from dsharness.process.command import atomic_write
 from dsharness.process.deadline import Deadline

@@ -18,7 +18,7 @@ from dsharness.credentials import without_credentials
 from dsharness.errors import DsbisectError, ExitCode
 from dsharness.paths import logs_home
 from dsharness.process.command import owners_alone
-from dsharness.process.stop_request import forget_request, keep_request
+from dsharness.process.deadline import forget_request, keep_request
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

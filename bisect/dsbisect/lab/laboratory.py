@@ -28,8 +28,7 @@ from dsharness.measure.instruction_count import Valgrind
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.model import Image, Machine, Procedure, Sample, Setup, Turn
 from dsharness.process.command import stop_all
-from dsharness.process.deadline import Deadline
-from dsharness.process.stop_request import check_request
+from dsharness.process.deadline import Deadline, check_request
 from dsimages.buildah import remove_leftovers
 from dsresults.store import Store
 

@@ -23,7 +23,7 @@ from dsharness.containers.ownership import reap
 from dsharness.errors import BuildError
 from dsharness.model import Matrix, Toolchain
 from dsharness.process.command import stop_all
-from dsharness.process.stop_request import check_request
+from dsharness.process.deadline import check_request
 from dsharness.products import product_of_source, version_of_source
 from dsharness.products.known_changes import numbers
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -16,17 +19,131 @@ from dsbisect.validate.attestation import (
     described,
     signed,
 )
-from dsbisect.validate.check import Status
-from dsbisect.validate.junit_file import junit_text
+from dsbisect.validate.check import Check, Gate, Status, worst
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.validation import package_files
-from dsbisect.validate.validation_page import page_text
+from dsbisect.validate.validation_page import HEADLINES, QUESTIONS, page_text
 from dsbisect.validate.validation_result import Answer, Validation
-from dsbisect.validate.validation_summary import summary_text
 from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError, UsageError
 from dsharness.guarded_files import given_file
 from dsharness.process.command import atomic_write, writing
+from dsresults.number_text import capital
+
+MOST_REASONS = 12
+MARKS = "\\`*[]<>"  # of Markdown and of HTML, inside a line
+# The words of a comparison that an answer is asked for first.
+SPEED, SECURITY = ("speed-",), ("new-passwords", "existing-passwords")
+
+
+def summary_text(validation: Validation) -> str:
+    """Answer, reasons, speed, security, the gates, the versions, and the command."""
+    return "\n".join(_lines(validation)) + "\n"
+
+
+def _lines(v: Validation) -> Iterator[str]:
+    yield f"# {_plain(HEADLINES[v.answer])}: {_plain(v.change)} on {_plain(v.row)}"
+    yield ""
+    yield f"{_plain(v.stock)} became {_plain(v.patched)}."
+    place = f" on {_plain(v.machine)}" if v.machine else ""
+    yield f"{_count(len(v.checks), 'check')} in {v.seconds:.0f} s{place}; begun {v.started_at}."
+    yield from _section(_reasons_title(v), v.reasons[:MOST_REASONS], say_status=True)
+    left = len(v.reasons) - MOST_REASONS
+    if left > 0:
+        yield f"- … and {left} more in the report"
+    yield from _section("Speed", _named(v, Gate.PERFORMS, SPEED))
+    yield from _section("Security", _named(v, Gate.SAFE, SECURITY))
+    yield from (
+        "",
+        "## The gates",
+        "",
+        "| gate | question | result | checks |",
+        "|---|---|---|---|",
+    )
+    for gate in Gate:
+        checks = v.of(gate)
+        yield f"| {gate} | {QUESTIONS[gate]} | {worst(checks)} | {_counted(checks)} |"
+    yield from ("", "## Again", "", "```", v.command.replace("```", ""), "```")
+
+
+def _reasons_title(v: Validation) -> str:
+    return "Worth reading" if v.answer is Answer.SHIP else "Why"
+
+
+def _section(title: str, checks: Iterable[Check], *, say_status: bool = False) -> Iterator[str]:
+    known = list(checks)
+    if not known:
+        return
+    yield from ("", f"## {title}", "")
+    for check in known:
+        status = f"{check.status}: " if say_status else ""
+        yield f"- {status}{check.gate} {_plain(check.name)}: {_plain(check.found)}"
+        if say_status and check.advice:
+            yield f"  Next: {_plain(capital(check.advice))}"
+
+
+def _named(v: Validation, gate: Gate, prefixes: tuple[str, ...]) -> list[Check]:
+    return [check for check in v.of(gate) if check.name.startswith(prefixes)]
+
+
+def _counted(checks: Iterable[Check]) -> str:
+    counts = Counter(check.status for check in checks)
+    return ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _plain(text: str) -> str:
+    """On one line, and no character of it means anything to Markdown."""
+    line = " ".join(text.split())
+    return "".join(f"\\{letter}" if letter in MARKS else letter for letter in line)
+
+
+ELEMENTS = {
+    Status.FAILED: "failure",
+    Status.INCONCLUSIVE: "error",
+    Status.NOT_RUN: "skipped",
+}
+
+
+def junit_text(validation: Validation) -> str:
+    """One suite for each gate; a warning passes, and is told in its output."""
+    root = ET.Element("testsuites", _counts(validation.checks) | {"name": "dsbisect validate"})
+    for gate in Gate:
+        checks = validation.of(gate)
+        suite = ET.SubElement(root, "testsuite", _counts(checks) | {"name": gate.value})
+        for check in checks:
+            _add_case(suite, check)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _add_case(suite: ET.Element, check: Check) -> None:
+    case = ET.SubElement(suite, "testcase", name=check.name, classname=f"validate.{check.gate}")
+    element = ELEMENTS.get(check.status)
+    text = "\n".join((check.found, *([check.advice] if check.advice else []), *check.details))
+    if element is None:
+        ET.SubElement(case, "system-out").text = _clean(text)
+    else:
+        ET.SubElement(case, element, message=_clean(check.found)).text = _clean(text)
+
+
+def _counts(checks: tuple[Check, ...]) -> dict[str, str]:
+    statuses = [check.status for check in checks]
+    return {
+        "tests": str(len(statuses)),
+        "failures": str(statuses.count(Status.FAILED)),
+        "errors": str(statuses.count(Status.INCONCLUSIVE)),
+        "skipped": str(statuses.count(Status.NOT_RUN)),
+    }
+
+
+def _clean(text: str) -> str:
+    """Without what XML cannot hold."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
+
 
 JSON, PAGE, SUMMARY = "report.json", "report.html", "summary.md"
 JUNIT, ATTESTATION = "junit.xml", "attestation.json"

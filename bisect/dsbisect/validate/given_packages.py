@@ -6,7 +6,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dsbisect.validate.package_index import SCRIPT, add_index, kind_of
+from dsbisect.validate.tool_output import SCRIPT, add_index, kind_of
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers.package_build import PACKAGES, index_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from platform import machine
 
-from dsbisect.validate.package_index import add_index, kind_of
+from dsbisect.validate.tool_output import add_index, kind_of
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import index_of, repository_of
 from dsbuilds.drivers.package_image import exact_words
-from dsbuilds.sources.source_cache import shelved
+from dsbuilds.sources.download import shelved
 from dsharness.containers.container import Options, running
 from dsharness.content_key import content_key
 from dsharness.errors import PackageError

@@ -11,6 +11,7 @@ from pathlib import Path
 from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.watcher import Watcher
 from dsbisect.validate.given_packages import given_build
+from dsbisect.validate.tool_output import PackageTools
 from dsbuilds.built_row import LIMIT_S, BuiltRowMaker
 from dsbuilds.drivers.package_build import repository_of
 from dsbuilds.drivers.package_image import installed
@@ -69,6 +70,11 @@ class Trial:
     def tools(self) -> ToolchainImage:
         """What looks at packages and servers: lintian, abidiff, ldap3 and more."""
         return check_tools(self.engine, self.matrix, progress=self.progress)
+
+    @property
+    def package_tools(self) -> PackageTools:
+        """The same for this row's kind of packages."""
+        return PackageTools(at=self.at, image=self.tools.reference, family=self.row.family)
 
     @cached_property
     def made(self) -> tuple[Build, Image]:

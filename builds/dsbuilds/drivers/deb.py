@@ -12,8 +12,8 @@ from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, Progress
 from dsbuilds.drivers.package_toolchain import dependencies_shop
 from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.script import confined_run, work_folder
+from dsbuilds.sources.download import recorded
 from dsbuilds.sources.source_archive import archived
-from dsbuilds.sources.source_cache import recorded
 from dsbuilds.sources.source_tree import Tree, imported
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import SourceError

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from dsbuilds.drivers.package_build import PackageOrder, Progress
 from dsbuilds.drivers.rpm import RpmDriver
+from dsbuilds.sources.download import shelved
 from dsbuilds.sources.source_archive import EPOCH, add_to
-from dsbuilds.sources.source_cache import shelved
 from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO

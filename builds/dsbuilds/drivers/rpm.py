@@ -15,7 +15,7 @@ from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.build_output import copy_output, plain_file
 from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sandbox.untrusted_files import entries
-from dsbuilds.sources.source_cache import recorded
+from dsbuilds.sources.download import recorded
 from dsbuilds.sources.source_tree import Tree, imported
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import SourceError

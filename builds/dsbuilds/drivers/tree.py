@@ -13,7 +13,7 @@ from pathlib import Path
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.drivers.build_stage import BuildStage, StageLines, Totals, totals_of
-from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.failure_reason import Source, UnbuildableError, may_be_stale
 from dsbuilds.history.relevant_files import facts_of, readable, server_key
 from dsbuilds.sandbox.build_output import content_of, copy_output
 from dsbuilds.sandbox.sandbox import Limits
@@ -22,7 +22,6 @@ from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
 from dsbuilds.sandbox.untrusted_files import removed
 from dsbuilds.sources.source_archive import Times, archived
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.stale_build import Source, may_be_stale
 from dsbuilds.toolchains.crate_lock import SOURCES
 from dsbuilds.toolchains.crates import crates_for
 from dsbuilds.toolchains.needs import Needs

@@ -2,21 +2,117 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from dsbuilds.drivers.runtime_libraries import runtime_for
-from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from pydantic import TypeAdapter
+
+from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, installer
+from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Build, Family, Image
+from dsharness.model.value import PackageName, PackageVersion, checked
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsharness.products import product
 from dsimages import manifest
 from dsimages.buildah import Recipe, Workshop, build, labels_of
+from dsimages.containerfile import LIBEXEC
 from dsimages.image_catalog import Progress
 from dsimages.keyed_image import keyed_image
+
+SCRIPTS = Path(__file__).parents[1] / "libexec"
+INSIDE = "/usr/libexec/dsbisect-build"
+TREE = "/opt"
+LIBRARIES_LIMIT_S = 600.0
+NAME, VERSION = TypeAdapter[str](PackageName), TypeAdapter[str](PackageVersion)
+
+Owners = Mapping[str, tuple[str, str]]  # library -> package and version
+
+
+def runtime_for(
+    engine: Engine, install: Path, toolset: ToolchainImage, progress: Progress
+) -> Image:
+    """The toolchain's own runtime image, with the packages whose libraries a build needs."""
+    log = logs_home() / "builds" / f"libraries-{toolset.id}.log"
+    missing = _missing(engine, toolset.runtime.reference, install, log)
+    if not missing:
+        return toolset.runtime
+    owners = _owners(engine, toolset, missing, log)
+    _refuse(missing - owners.keys(), toolset, log)
+    image = _extended(engine, toolset, dict(sorted(set(owners.values()))), progress)
+    _refuse(_missing(engine, image.reference, install, log), toolset, log)
+    return image
+
+
+def _missing(engine: Engine, image: str, install: Path, log: Path) -> set[str]:
+    """Libraries that an install tree needs and an image lacks."""
+    return set(_ask(engine, image, "missing-libraries", TREE, tree=install, log=log).split())
+
+
+def _owners(engine: Engine, toolset: ToolchainImage, libraries: set[str], log: Path) -> Owners:
+    """Which packages brought the libraries that the tree was linked with."""
+    output = _ask(engine, toolset.reference, "owners-of-libraries", *sorted(libraries), log=log)
+    lines = [line.split("\t") for line in output.splitlines()]
+    return {line[0]: (line[1], line[2]) for line in lines if len(line) == 3}
+
+
+def _ask(
+    engine: Engine, image: str, script: str, *args: str, tree: Path | None = None, log: Path
+) -> str:
+    volumes = [(SCRIPTS / script, f"{INSIDE}/{script}", "ro")]
+    volumes += [(tree / TREE.lstrip("/"), TREE, "ro")] if tree else []
+    options = Options(volumes=tuple(volumes), extra=("--read-only",))
+    with running(
+        engine, image, "sleep", "infinity", purpose="libraries", log=log, options=options
+    ) as box:
+        return box.must(f"{INSIDE}/{script}", *args, what="list a build's libraries")
+
+
+def _refuse(missing: set[str], toolset: ToolchainImage, log: Path) -> None:
+    if missing:
+        error = UnbuildableError(
+            f"unbuildable: its server needs {', '.join(sorted(missing))}, which neither "
+            f"{toolset.runtime.candidate_id} nor a package of the toolchain {toolset.id} has",
+            hint="add the package to the toolchain in the matrix",
+            log=log,
+        )
+        error.lasting = False
+        raise error
+
+
+def _extended(
+    engine: Engine, toolset: ToolchainImage, packages: Mapping[str, str], progress: Progress
+) -> Image:
+    """The runtime image with further packages, in the versions that were linked with."""
+    key = content_key([toolset.runtime.key, dict(packages)])
+    log = logs_home() / "toolchains" / f"{toolset.id}-runtime-{key}.log"
+    at = Workshop(engine=engine, deadline=Deadline.after(LIBRARIES_LIMIT_S), log=log)
+
+    def make(reference: str) -> None:
+        progress(f"installing {', '.join(packages)}, which the build needs to run")
+        words = [
+            f"{checked(NAME, name, 'packages of libraries')}"
+            f"=={checked(VERSION, version, f'the version of {name}')}"
+            for name, version in packages.items()
+        ]
+        command = json.dumps([f"{LIBEXEC}/{installer(toolset.family)}", *words])
+        recipe = Recipe(
+            text=f"ARG BASE\nFROM ${{BASE}}\nRUN {command}\n",
+            base=toolset.runtime.reference,
+            reference=reference,
+            labels=labels_of("toolchain", row=toolset.runtime.candidate_id, key=key),
+            what=f"what builds of the toolchain {toolset.id} need to run",
+        )
+        build(at, recipe)
+
+    reference = keyed_image(at, "toolchain", key, make)
+    held = manifest.packages_of(engine, reference, toolset.runtime.candidate_id, log)
+    return toolset.runtime.model_copy(update={"reference": reference, "key": key, "packages": held})
+
 
 REVISION = 2
 LIMIT_S = 600.0

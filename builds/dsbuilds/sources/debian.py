@@ -11,7 +11,7 @@ from debian.deb822 import Deb822
 from debian.debian_support import Version
 
 from dsbuilds.failure_reason import cause_of
-from dsbuilds.sources.source_cache import shelved
+from dsbuilds.sources.download import shelved
 from dsbuilds.sources.source_package import SourcePackage
 from dsharness.containers.container import Container, Options, running
 from dsharness.content_key import content_key

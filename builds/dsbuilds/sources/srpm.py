@@ -9,8 +9,7 @@ from dsbuilds.failure_reason import cause_of
 from dsbuilds.sandbox.build_output import content_of, copy_output, plain_file
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, work_folder
-from dsbuilds.sources.download import file_of
-from dsbuilds.sources.source_cache import shelved
+from dsbuilds.sources.download import file_of, shelved
 from dsbuilds.sources.source_package import SourcePackage
 from dsharness.content_key import file_sha256
 from dsharness.errors import BuildError, SourceError

@@ -10,7 +10,7 @@ from pathlib import Path
 from dsbuilds.toolchains.traits import Crates, Eras, Files
 from dsharness.errors import BuildError
 from dsharness.products import build_needs_file, product_of_source, why_no_source
-from dsharness.yaml_files.checked_file import read_checked
+from dsharness.yaml_files.shape import read_checked
 
 HINT = "correct the file; its head says what each key means"
 

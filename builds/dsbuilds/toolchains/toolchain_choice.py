@@ -9,11 +9,19 @@ from typing import TypeVar
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.needs import Needs, needs_of
-from dsbuilds.toolchains.seen_toolchains import preferred
 from dsbuilds.toolchains.traits import Files
 from dsharness.errors import BuildError, MatrixError
 from dsharness.model import OWN, Toolchain
+from dsharness.products import seen_of_source
 from dsharness.yaml_files.problems import suggestion
+
+
+def preferred(product: str, files: Files, toolchains: Sequence[Toolchain]) -> tuple[Toolchain, ...]:
+    """Those that were seen to fail with trees of this version come last."""
+    seen = seen_of_source(product, files)
+    if seen is None:
+        return tuple(toolchains)
+    return tuple(seen.ordered(toolchains, lambda each: each.id))
 
 
 @dataclass(frozen=True, kw_only=True)

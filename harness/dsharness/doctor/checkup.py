@@ -17,8 +17,6 @@ from dsharness.doctor import (
     engine_checks,
     fail,
     machine_checks,
-    port_checks,
-    program_checks,
     rootless_checks,
     warn,
 )
@@ -79,7 +77,7 @@ def _detect(*, fresh: bool) -> Engine:
 def missing(found: list[Check]) -> bool:
     """Whether the engine's own programs are not there to be asked."""
     return any(
-        check.level is Level.FAIL and check.name in program_checks.KNOWN_TO_WORK for check in found
+        check.level is Level.FAIL and check.name in machine_checks.KNOWN_TO_WORK for check in found
     )
 
 
@@ -91,10 +89,10 @@ def soften(check: Check) -> Check:
 
 
 def _programs() -> Iterator[Check]:
-    for program in program_checks.KNOWN_TO_WORK:
-        yield program_checks.check_program(program, program_checks.read_version(program))
-    yield program_checks.check_mmdebstrap(installed=shutil.which("mmdebstrap") is not None)
-    yield program_checks.check_git(installed=shutil.which("git") is not None)
+    for program in machine_checks.KNOWN_TO_WORK:
+        yield machine_checks.check_program(program, machine_checks.read_version(program))
+    yield machine_checks.check_mmdebstrap(installed=shutil.which("mmdebstrap") is not None)
+    yield machine_checks.check_git(installed=shutil.which("git") is not None)
 
 
 def _engine(engine: Engine, progress: Progress) -> Iterator[Check]:
@@ -106,8 +104,8 @@ def _engine(engine: Engine, progress: Progress) -> Iterator[Check]:
     yield engine_checks.check_memory_limit(engine)
     progress("a container's CPU time")
     yield engine_checks.check_metering(engine, _metering(engine))
-    yield port_checks.check_ports(
-        port_checks.parse_ports(read_inside(engine.configuration, *port_checks.FILES))
+    yield machine_checks.check_ports(
+        machine_checks.parse_ports(read_inside(engine.configuration, *machine_checks.FILES))
     )
     driver, folder = _storage(engine)
     yield engine_checks.check_storage(driver, folder)

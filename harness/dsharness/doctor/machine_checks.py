@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from dsharness.doctor.check import Check, fail, ok, warn
 from dsharness.errors import ExitCode
 from dsharness.machine.host import available_cpus, read_ticks
+from dsharness.process.command import PACKAGES_WITH, run
+from dsharness.process.deadline import Deadline
 
 GB = 10**9
 DISK_WARN = 10 * GB
@@ -132,3 +136,102 @@ def check_ulimits(open_files: int) -> Check:
 
 def read_load() -> float:
     return os.getloadavg()[0]
+
+
+TIME_WAIT_S = 60
+COMFORTABLE_PER_S = 4000  # above what ldclt reached with the cheapest scheme on two CPUs
+FILES = ("/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/ipv4/tcp_tw_reuse")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """Of the network namespace that server and load share, not of the host's."""
+
+    first: int
+    last: int
+    reuse: int  # 0 never, 1 always, 2 over loopback only
+
+    @property
+    def ceiling_per_s(self) -> float | None:
+        """Most connections a second between two addresses; None when ports are reused."""
+        return None if self.reuse else (self.last - self.first + 1) / TIME_WAIT_S
+
+
+def parse_ports(text: str) -> Ports | None:
+    """The contents of FILES one after the other; None when they are not what they should be."""
+    numbers = text.split()
+    if len(numbers) != 3 or not all(number.isdigit() for number in numbers):
+        return None
+    first, last, reuse = map(int, numbers)
+    return Ports(first=first, last=last, reuse=reuse)
+
+
+def check_ports(ports: Ports | None) -> Check:
+    name = "ports"
+    if ports is None:
+        return warn(
+            name,
+            "the range of local ports cannot be read",
+            "a bind rate that stops at some hundreds a second may then be the ports' limit",
+        )
+    seen = f"{ports.last - ports.first + 1} local ports ({ports.first}-{ports.last})"
+    ceiling = ports.ceiling_per_s
+    if ceiling is None:
+        return ok(name, f"{seen}, reused over loopback: they set no bound on binds a second")
+    limit = f"{seen}, not reused for {TIME_WAIT_S} s: at most {ceiling:.0f} binds a second"
+    if ceiling >= COMFORTABLE_PER_S:
+        return ok(name, limit)
+    return warn(
+        name,
+        limit,
+        "a container does not take over the host's sysctl: `[containers]` with `default_sysctls = "
+        '["net.ipv4.tcp_tw_reuse=1"]` in your containers.conf, then `dsbisect doctor --fresh`',
+    )
+
+
+# The oldest versions the lab was seen to work with.
+KNOWN_TO_WORK = {"podman": (4, 3), "buildah": (1, 28)}
+_VERSION_LIMIT_S = 20.0
+
+
+def read_version(program: str) -> str | None:
+    """The first line of ``--version``; None if the program is missing."""
+    if shutil.which(program) is None:
+        return None
+    done = run([program, "--version"], deadline=Deadline.after(_VERSION_LIMIT_S))
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0] if lines else ""
+
+
+def check_program(program: str, version: str | None) -> Check:
+    """Podman or buildah: needed, and from KNOWN_TO_WORK on."""
+    if version is None:
+        return fail(program, "not installed", how_to_install(program), ExitCode.TOOL_MISSING)
+    found = re.search(r"(\d+)\.(\d+)\S*", version)
+    least = ".".join(map(str, KNOWN_TO_WORK[program]))
+    if found is None:
+        return warn(
+            program, f"says no version: {version!r}", f"`{program} --version` should answer"
+        )
+    if (int(found[1]), int(found[2])) < KNOWN_TO_WORK[program]:
+        return warn(program, found[0], f"older than {least}, the oldest known to work: update it")
+    return ok(program, found[0])
+
+
+def check_mmdebstrap(*, installed: bool) -> Check:
+    """Without it no Debian base can be made, and the default rows are Debian's."""
+    if installed:
+        return ok("mmdebstrap", "installed")
+    fix = how_to_install("mmdebstrap")
+    return fail("mmdebstrap", "not installed", fix, ExitCode.TOOL_MISSING)
+
+
+def check_git(*, installed: bool) -> Check:
+    if installed:
+        return ok("git", "installed")
+    return warn("git", "not installed; needed to build from source", how_to_install("git"))
+
+
+def how_to_install(program: str) -> str:
+    package = PACKAGES_WITH.get(program, program)
+    return f"`make setup` installs it, or: apt-get install {package} / dnf install {package}"

@@ -5,6 +5,7 @@ A driver is a class that satisfies ``Load``, listed in ``dsharness.loads.LOADS``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
@@ -78,3 +79,17 @@ class Load(Protocol):
     def objections(self, report: LoadReport) -> Iterator[str]:
         """Objections that only this tool's report can show, beyond errors and counts."""
         ...
+
+
+_LINE = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
+
+
+def children_s(text: str) -> list[float]:
+    """User and system seconds of the shell's finished children, for each time it was asked.
+
+    Each answer has two lines: the shell's own time, then its children's.
+    """
+    return [
+        60 * (float(user_min) + float(system_min)) + float(user_s) + float(system_s)
+        for user_min, user_s, system_min, system_s in _LINE.findall(text)[1::2]
+    ]

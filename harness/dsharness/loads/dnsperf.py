@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.contract import Extent, LoadReport, Operations
-from dsharness.loads.shell_times import children_s
+from dsharness.loads.contract import Extent, LoadReport, Operations, children_s
 from dsharness.model import DnsperfWorkload, Workload
 from dsharness.systems.contract import Endpoint
 from dsharness.systems.dns_zone import DnsEndpoint

@@ -15,10 +15,98 @@ import pydantic
 from pydantic import TypeAdapter
 
 from dsharness.matrix.pin_conflicts import row_contradictions
-from dsharness.matrix.series_order import order_findings
-from dsharness.matrix.workload_conflicts import workload_contradictions
-from dsharness.model import Defaults, Profile, Row, Series, Toolchain, Tools, Value, Workload
+from dsharness.matrix.series_graph import count_chains, find_cycle, graph_of
+from dsharness.model import (
+    Defaults,
+    DnsperfWorkload,
+    LdcltWorkload,
+    Profile,
+    Row,
+    Series,
+    Toolchain,
+    Tools,
+    UserOrder,
+    Value,
+    Workload,
+)
 from dsharness.yaml_files.problems import KeyPath, Problem, suggestion
+
+MAX_CHAINS = 1000  # each is searched on its own; the DAG of all releases has about fifteen
+
+
+def order_findings(at: KeyPath, series: Series) -> Iterator[Problem]:
+    """What keeps one from searching along a series."""
+    if series.rows and series.parents:
+        yield Problem(
+            path=at,
+            value=series.id,
+            allowed="both `rows` and `parents`; give `rows` for a line or `parents` for branches",
+        )
+    repeated = [row for row in dict.fromkeys(series.rows) if series.rows.count(row) > 1]
+    if repeated:
+        yield Problem(
+            path=(*at, "rows"),
+            value=", ".join(repeated),
+            allowed="more than once in one series; each row once",
+        )
+        return
+    graph = graph_of(series)
+    if len(graph) < 2:
+        yield Problem(
+            path=at,
+            value=series.id,
+            allowed=f"a series of {len(graph)} rows has nothing to search; at least 2 are needed",
+        )
+    cycle = find_cycle(graph)
+    if cycle is not None:
+        yield Problem(
+            path=(*at, "parents"),
+            value=" -> ".join(cycle),
+            allowed="a cycle; an order needs each row to come before its descendants only",
+        )
+    elif count_chains(graph) > MAX_CHAINS:
+        yield Problem(
+            path=(*at, "parents"),
+            value=series.id,
+            allowed=f"{count_chains(graph)} lines from root to leaf; at most {MAX_CHAINS}",
+        )
+
+
+def workload_contradictions(index: int, load: Workload) -> Iterator[Problem]:
+    """A load that cannot be applied as it says."""
+    match load:
+        case LdcltWorkload():
+            yield from _users(index, load)
+        case DnsperfWorkload():
+            yield from _sockets(index, load)
+
+
+def _sockets(index: int, load: DnsperfWorkload) -> Iterator[Problem]:
+    """Dnsperf shares the queries that wait out among its sockets: each needs one."""
+    if load.outstanding < load.clients:
+        yield Problem(
+            path=("workloads", index, "outstanding"),
+            value=str(load.outstanding),
+            allowed=f"at least the {load.clients} sockets that queries are sent from (`clients`)",
+        )
+
+
+def _users(index: int, load: LdcltWorkload) -> Iterator[Problem]:
+    """A load that binds as users it does not have, or walks over one user at random."""
+    at = ("workloads", index, "distinct_users")
+    if load.distinct_users > load.users:
+        yield Problem(
+            path=at,
+            value=str(load.distinct_users),
+            allowed=f"at most the {load.users} users that are seeded (`users`)",
+        )
+    if load.order is UserOrder.REPEAT and load.distinct_users > 1:
+        yield Problem(
+            path=at,
+            value=str(load.distinct_users),
+            allowed="1 with `order: repeat`, which binds one user again and again",
+        )
+
 
 V = TypeVar("V", bound=Value)
 SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains", "profiles")

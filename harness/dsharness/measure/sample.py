@@ -18,10 +18,9 @@ from dsharness.errors import InstanceError
 from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
 from dsharness.loads.run_size import run_size
 from dsharness.machine.calibrator import Calibrator
-from dsharness.machine.cgroups import frozen_file, is_frozen
+from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen, process_tree
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
 from dsharness.machine.host import Clocks, CpuPlan, read_ticks
-from dsharness.machine.process_tree import ProcessTree, process_tree
 from dsharness.measure.gate import Conditions, RunEvidence, disturbances, load_bound, objections
 from dsharness.measure.instance import Instance
 from dsharness.measure.metrics import (

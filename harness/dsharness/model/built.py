@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dsharness.model.value import Identifier, Shown, Value, Version
-from dsharness.model.words import PackageName
+from dsharness.model.value import Identifier, PackageName, Shown, Value, Version
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dsharness.model.built import BuildSpec
-from dsharness.model.value import Identifier, Value, Version
-from dsharness.model.words import (
+from dsharness.model.value import (
     AptSource,
+    Identifier,
     ImageDigest,
     ImageName,
     ModuleStream,
@@ -18,6 +18,8 @@ from dsharness.model.words import (
     PackageName,
     Suite,
     Url,
+    Value,
+    Version,
 )
 
 

@@ -19,7 +19,7 @@ class TurnState(StrEnum):
 
     PLANNED = "planned"
     DONE = "done"
-    FAILED = "failed"  # a candidate cannot be served, or what is wrong is nobody's
+    FAILED = "failed"  # a candidate cannot be served
     GIVEN_UP = "given up"  # it was interrupted, and is taken again as the next attempt
 
 

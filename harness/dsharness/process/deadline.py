@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,3 +51,20 @@ def wait_until(
                 hint="see the log; try again when the machine is less busy",
             )
         nap(min(pause_s, deadline.left_s))
+
+
+_asked = threading.Event()
+
+
+def keep_request() -> None:
+    _asked.set()
+
+
+def forget_request() -> None:
+    _asked.clear()
+
+
+def check_request() -> None:
+    """KeyboardInterrupt if the lab was asked to stop, and still works."""
+    if _asked.is_set():
+        raise KeyboardInterrupt

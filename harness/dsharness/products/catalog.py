@@ -12,8 +12,8 @@ from dsharness.model import Image, Row, Value
 from dsharness.products.known_changes import KnownChanges
 from dsharness.products.product import Product, SourceFacts, first_of
 from dsharness.products.seen_builds import SeenBuilds, SeenSpan
-from dsharness.yaml_files.checked_file import read_checked
 from dsharness.yaml_files.problems import suggestion
+from dsharness.yaml_files.shape import read_checked
 
 V = TypeVar("V", bound=Value)
 FOLDER = Path(__file__).parent

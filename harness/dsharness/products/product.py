@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, PositiveFloat
 
 from dsharness.model import Identifier, Value
-from dsharness.model.words import PackageName
+from dsharness.model.value import PackageName
 
 SERVER = "server"  # the kind of every file that no pattern says to be something else
 

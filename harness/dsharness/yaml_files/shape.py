@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
 
 import pydantic
 from pydantic_core import ErrorDetails
 
 from dsharness.model import Value
 from dsharness.yaml_files.model_keys import allowed_keys, variants
-from dsharness.yaml_files.problems import KeyPath, KeyPlace, Problem, suggestion
+from dsharness.yaml_files.problems import FileProblemsError, KeyPath, KeyPlace, Problem, suggestion
+from dsharness.yaml_files.yaml_source import read_document
 
 
 def shape_findings(
@@ -97,3 +100,18 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
         case _:
             allowed = detail["msg"].replace("Input should", "should").replace("String", "text")
     return allowed
+
+
+V = TypeVar("V", bound=Value)
+
+
+def read_checked(path: Path, model: type[V], *, hint: str = "correct the file") -> V:
+    """One value; FileProblemsError has file and line of each thing that is wrong."""
+    document = read_document(path)
+    problems: list[Problem] = [
+        *document.findings,
+        *shape_findings(model, document.data, document.places),
+    ]
+    if problems:
+        raise FileProblemsError(path, problems, document.places, hint=hint)
+    return model.model_validate_json(json.dumps(document.data), strict=True)

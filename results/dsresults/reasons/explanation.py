@@ -3,16 +3,202 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
-from dsharness.measure.metrics import COST, CPU
-from dsresults.compare.comparison_table import ComparisonTable
-from dsresults.reasons.caveats import changed_images, published, witnesses
-from dsresults.reasons.cost_steps import places
-from dsresults.reasons.libraries import library_changes
-from dsresults.reasons.load_dependence import disagreement
-from dsresults.reasons.password_cache import reuse
+from dsharness.measure.metrics import COST, CPU, find_metric
+from dsharness.model import NO_DIFFERENCE, Outcome
+from dsharness.products import known_changes as changes_of
+from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
+from dsresults.number_text import percent, significant, times
+from dsresults.reasons.cost_steps import StepPlace, places
+from dsresults.reasons.password_cache import avoids_hashing, reuse
 from dsresults.reasons.reason import Confidence, Reason
 from dsresults.reasons.stored_schemes import known_changes, stored_change
+
+TOO_FAR_APART = 1.5
+
+
+def witnesses(comparison: ComparisonTable) -> Iterator[Reason]:
+    """Candidates whose rate fell by another factor than their CPU time rose."""
+    for column in comparison.columns:
+        reference = column.of(column.reference) if column.reference else None
+        if reference is None:
+            continue
+        for observed in column.observed:
+            if observed.cost_ratio and observed.slowness_ratio:
+                yield from _compare(column, observed, reference)
+
+
+def _compare(column: Column, observed: Observed, reference: Observed) -> Iterator[Reason]:
+    cost, slowness = observed.cost_ratio, observed.slowness_ratio
+    if cost is None or slowness is None or not cost.interval or not slowness.interval:
+        return
+    apart = slowness.value / cost.value
+    overlap = cost.interval[0] <= slowness.interval[1] and slowness.interval[0] <= cost.interval[1]
+    if overlap or 1 / TOO_FAR_APART < apart < TOO_FAR_APART:
+        return
+    begin = (
+        f"With {column.workload_id}, {observed.candidate} takes {times(cost.value)} the CPU time "
+        f"of {reference.candidate}, and {times(slowness.value)} as long per operation. "
+    )
+    idle = observed if apart > 1 else reference
+    why = (
+        f"{idle.candidate} waits instead of computing: locks or queues, in the server or in the "
+        "load, are suspected there."
+    )
+    yield Reason(
+        topic="CPU time and rate disagree",
+        text=begin + why,
+        confidence=Confidence.POSSIBLE,
+        evidence=tuple(_busy(column, one) for one in (reference, observed)),
+    )
+
+
+def _busy(column: Column, observed: Observed) -> str:
+    text = f"{observed.candidate}: server busy on {significant(observed.busy_cpus or 0)} CPUs"
+    if column.server_cpus:
+        text += f" of {column.server_cpus}"
+    if observed.client_cpu_us_per_op and observed.server_cpu_us_per_op:
+        share = 100 * observed.client_cpu_us_per_op / observed.server_cpu_us_per_op
+        text += f", the load took {percent(share)} of the server's CPU time"
+    return text
+
+
+def published(comparison: ComparisonTable) -> Iterator[Reason]:
+    """Candidates whose published verdict is the opposite of the measured one."""
+    for candidate in comparison.candidates:
+        if candidate.published is None:
+            continue
+        verdict = Outcome(candidate.published.verdict)
+        against = [
+            column.workload_id
+            for column in comparison.columns
+            if (one := column.of(candidate.id))
+            and one.outcome not in {verdict, Outcome.INCONCLUSIVE}
+        ]
+        if against:
+            yield Reason(
+                topic="Not as published",
+                text=f"{candidate.id} is published as {verdict.value} and was measured as the "
+                f"opposite with {', '.join(against)}.",
+                confidence=Confidence.MEASURED,
+                evidence=tuple(
+                    filter(None, (candidate.published_source, candidate.published.note))
+                ),
+            )
+
+
+def changed_images(comparison: ComparisonTable) -> Iterator[Reason]:
+    """Candidates that were measured with more than one image."""
+    for candidate in comparison.candidates:
+        if len(candidate.images) > 1:
+            yield Reason(
+                topic="More than one image",
+                text=f"{candidate.id} was measured with {len(candidate.images)} different images; "
+                "its figures mix them.",
+                confidence=Confidence.MEASURED,
+                evidence=tuple(f"image {key}" for key in candidate.images),
+            )
+
+
+CLEARLY = 1.25
+
+
+def disagreement(comparison: ComparisonTable) -> Iterator[Reason]:
+    """A verdict belongs to its workload: two workloads have different answers."""
+    answered = [column for column in comparison.columns if _answer(column)]
+    if len({_answer(column) for column in answered}) < 2:
+        return
+    places = "; ".join(f"{column.workload_id}: {_answer(column)}" for column in answered)
+    text = f"The answer depends on the load ({places}). Each verdict belongs to its workload."
+    cheap = [
+        f"{candidate} with {column.workload_id}"
+        for column in answered
+        for candidate in comparison.line
+        if avoids_hashing(comparison, column, candidate)
+    ]
+    if cheap:
+        text += f" They differ where earlier results are reused: {', '.join(cheap)}."
+    yield Reason(
+        topic="The workloads disagree",
+        text=text,
+        confidence=Confidence.MEASURED,
+        evidence=tuple(_opposites(comparison, answered)),
+    )
+
+
+def _answer(column: Column) -> str:
+    found = column.boundary
+    if found is None or found.direction == "unknown":
+        return ""
+    if not found.found:
+        return NO_DIFFERENCE
+    word = find_metric(found.metric).words.said(found.direction)
+    return f"{word} between {found.before} and {found.after}"
+
+
+def _opposites(comparison: ComparisonTable, columns: list[Column]) -> Iterator[str]:
+    """Neighbours that one load finds slower and another one faster."""
+    for before, after in pairwise(comparison.line):
+        ratios = [(column.workload_id, _ratio(column, before, after)) for column in columns]
+        known = [(name, ratio) for name, ratio in ratios if ratio is not None]
+        moved = any(not 1 / CLEARLY < ratio < CLEARLY for _, ratio in known)
+        if len(known) > 1 and moved:
+            each = ", ".join(f"{name} costs {_spell(ratio)}" for name, ratio in known)
+            yield f"from {before} to {after}: {each}"
+
+
+def _ratio(column: Column, before: str, after: str) -> float | None:
+    one, other = column.of(before), column.of(after)
+    if one is None or other is None or one.cost_ratio is None or other.cost_ratio is None:
+        return None
+    return other.cost_ratio.value / one.cost_ratio.value
+
+
+def _spell(ratio: float) -> str:
+    if 1 / CLEARLY < ratio < CLEARLY:
+        return "about the same"
+    return f"{times(ratio)} as much" if ratio > 1 else f"{times(1 / ratio)} less"
+
+
+def library_changes(place: StepPlace) -> Iterator[Reason]:
+    """At a boundary: what else differs, and how seriously to take it."""
+    if not place.boundary_of:
+        return
+    old = place.comparison.candidate(place.before).versions
+    new = place.comparison.candidate(place.after).versions
+    differ = [noun for noun in old if noun in new and old[noun] != new[noun]]
+    libraries = [noun for noun in differ if noun != place.product]
+    text = _text(place, libraries, server=bool(differ))
+    if text:
+        yield Reason(
+            topic=place.name,
+            text=text,
+            confidence=Confidence.POSSIBLE,
+            evidence=tuple(f"{noun}: {old[noun]} to {new[noun]}" for noun in differ),
+        )
+
+
+def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
+    names = ", ".join(libraries)
+    if place.stored is not None and place.stored[0] != place.stored[1]:
+        also = f"In addition to the stored password, {names} changed; this run cannot tell which "
+        return f"{also}of them is the cause." if libraries else ""
+    begin = _of_passwords(place)
+    if libraries:
+        return f"{begin}The cause may be what changed: {names}, or {place.product_title} itself."
+    if server:
+        return f"{begin}No library changed: look in {place.product_title} itself."
+    return f"{begin}No recorded version differs: compare the images' full manifests."
+
+
+def _of_passwords(place: StepPlace) -> str:
+    """Nothing for a product that stores none."""
+    if place.stored:
+        return "The stored password is the same on both sides. "
+    stores = place.product is not None and changes_of(place.product).hashing
+    return "The stored passwords could not be read back. " if stores else ""
+
 
 BY_CPU_TIME = {COST.name, CPU.name}
 

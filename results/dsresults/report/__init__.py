@@ -2,8 +2,7 @@
 
 from dsresults.report.html_page import render_html
 from dsresults.report.report_data import ReportData
-from dsresults.report.report_files import default_folder, write_report
-from dsresults.report.report_source import report_data
+from dsresults.report.report_source import default_folder, report_data, write_report
 from dsresults.report.terminal_text import render_text
 
 __all__ = [

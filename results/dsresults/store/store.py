@@ -13,15 +13,13 @@ from dsresults.store.claims import Holder, beat, release, take
 from dsresults.store.database import LOCK_WAIT_S, Database
 from dsresults.store.json_lines import Imported, read_lines, write_lines
 from dsresults.store.location import locate, ready_file
-from dsresults.store.queries import (
+from dsresults.store.records import (
+    answer_campaign,
     count_samples,
     find_campaigns,
     find_images,
     find_samples,
     find_turns,
-)
-from dsresults.store.records import (
-    answer_campaign,
     give_up_turns,
     put_campaign,
     put_image,

@@ -15,7 +15,7 @@ from small_pasts import LACKS, MAKEFILE, begin, matrix_with
 
 from dsharness.errors import ExitCode
 from dsharness.products.seen_builds import SeenBuilds, SeenSpan
-from dsharness.yaml_files.checked_file import read_checked
+from dsharness.yaml_files.shape import read_checked
 
 # Whichever source is tried first, the other one is not yet ready when the first one's line is read.
 LACKS_LATE = LACKS.replace("AC_MSG_ERROR", "sleep 15\nAC_MSG_ERROR")

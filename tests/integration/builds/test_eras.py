@@ -9,9 +9,8 @@ import pytest
 from benches import MATRIX
 from era_trees import era_tree
 
-from dsbuilds.drivers.runtime_libraries import runtime_for
 from dsbuilds.drivers.tree import TreeOrder, build_tree
-from dsbuilds.drivers.tree_image import layered
+from dsbuilds.drivers.tree_image import layered, runtime_for
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_choice import Way, first_that_works, ways_of

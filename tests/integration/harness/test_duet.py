@@ -14,8 +14,8 @@ from turns import turn_of
 
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import available_cpus
-from dsharness.measure.duet import Seats, duet_seats, sit, take_duet
 from dsharness.measure.sample import Bench
+from dsharness.measure.ways import Seats, duet_seats, sit, take_duet
 from dsharness.model import LdcltWorkload
 
 pytestmark = pytest.mark.whole

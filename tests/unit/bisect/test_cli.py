@@ -22,7 +22,7 @@ from dsbisect.cli import root
 from dsbisect.cli.exits import STOPPING, Group, run
 from dsharness import errors
 from dsharness.errors import DsbisectError, ExitCode
-from dsharness.process.stop_request import check_request, forget_request
+from dsharness.process.deadline import check_request, forget_request
 
 ROW = {
     "family": "apt",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from worlds import sample_of
 
-from dsbisect.search.bayes.disturbance import widened
 from dsbisect.search.bayes.evidence import Evidence, evidence
+from dsbisect.search.bayes.machine_speed import widened
 from dsbisect.search.bayes.track import track
 from dsbisect.search.question import History
 from dsharness.measure.metrics import COST

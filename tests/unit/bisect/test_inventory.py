@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dsbisect.validate.check import Status
-from dsbisect.validate.safe_gate.inventory import Inventory, inventory_in
-from dsbisect.validate.safe_gate.new_inventory import LOOKS, inventory_checks
+from dsbisect.validate.safe_gate.new_inventory import (
+    LOOKS,
+    Inventory,
+    inventory_checks,
+    inventory_in,
+)
 
 TEXT = """== ports
   sl  local_address rem_address   st tx_queue

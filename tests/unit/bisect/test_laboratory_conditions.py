@@ -19,7 +19,7 @@ from dsharness.machine import host
 from dsharness.machine.host import CpuPlan, machine_id, place_id
 from dsharness.measure.ways import Duet, InTurn
 from dsharness.model import Image, Settings
-from dsharness.process.stop_request import forget_request, keep_request
+from dsharness.process.deadline import forget_request, keep_request
 
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.validate.builds_gate.abi import interface_checks, needed_check
-from dsbisect.validate.builds_gate.library_interfaces import (
+from dsbisect.validate.builds_gate.abi import (
     Change,
     change_of,
     gone,
+    interface_checks,
     linked_by_others,
     needed_changes,
+    needed_check,
     programs,
 )
 from dsbisect.validate.check import Status

@@ -10,9 +10,9 @@ from scipy.stats import t as student
 from worlds import sample_of
 
 from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe
-from dsbisect.search.bayes.disturbance import GROWTHS, NOISES, PRIOR, TAIL, widened
 from dsbisect.search.bayes.evidence import Evidence, evidence
 from dsbisect.search.bayes.lattice import noise_estimate, noises_around
+from dsbisect.search.bayes.machine_speed import GROWTHS, NOISES, PRIOR, TAIL, widened
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.question import History, Question
 from dsharness.measure.metrics import COST

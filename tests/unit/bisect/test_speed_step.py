@@ -16,8 +16,8 @@ from worlds import sample_of, with_metric
 
 from dsbisect.validate.check import Check, Status
 from dsbisect.validate.performs_gate import leak_step, speed_step
-from dsbisect.validate.performs_gate.instruction_ratio import InstructionRatio
 from dsbisect.validate.performs_gate.margin import Comparison, change_text, verdict_text
+from dsbisect.validate.performs_gate.speed_step import InstructionRatio
 from dsharness.errors import CandidateError
 from dsharness.measure.metrics import GROWTH, MEMORY, RATE
 from dsharness.model import Machine, Procedure, Sample, Setup, Turn, Workload

@@ -24,7 +24,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def imported(place: Path) -> Path:
-    assert run("import", str(EXPORT)) == "new: 1 images, 2 campaigns, 0 turns, 2 samples; already there: 0\n"
+    assert (
+        run("import", str(EXPORT))
+        == "new: 1 images, 2 campaigns, 0 turns, 2 samples; already there: 0\n"
+    )
     return place
 
 

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from signing_key import make_key
 from trials import MadeTrial, trial_in
 
-from dsbisect.validate.answer_files import statement_of, write_answer
+from dsbisect.validate.answer_files import junit_text, statement_of, summary_text, write_answer
 from dsbisect.validate.attestation import ASKED, private_key, verified
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.junit_file import junit_text
 from dsbisect.validate.validation_page import page_text
 from dsbisect.validate.validation_result import Answer, PackageFile, Validation
-from dsbisect.validate.validation_summary import summary_text
 from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError
 

@@ -8,7 +8,7 @@ import pytest
 from histories import MAIN_C, Past
 
 from dsbuilds.git import Git
-from dsbuilds.history.backports import equivalents
+from dsbuilds.history.culprit import equivalents
 from dsbuilds.history.repository import Repository
 
 LINES = "".join(f"line {number}\n" for number in range(20))

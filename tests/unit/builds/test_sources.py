@@ -16,8 +16,7 @@ from dsbuilds.build_request import source_named
 from dsbuilds.drivers.repository_rpm import archive_name, rendered, spec_source, version_of
 from dsbuilds.sources import tarball
 from dsbuilds.sources.debian import fitting
-from dsbuilds.sources.download import download, file_of
-from dsbuilds.sources.source_cache import recorded, shelved
+from dsbuilds.sources.download import download, file_of, recorded, shelved
 from dsbuilds.sources.source_tree import imported
 from dsbuilds.sources.srpm import described as described_srpm
 from dsbuilds.sources.srpm import location_of

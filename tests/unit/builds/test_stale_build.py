@@ -9,7 +9,7 @@ from era_trees import era_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbuilds.stale_build import Source, may_be_stale
+from dsbuilds.failure_reason import Source, may_be_stale
 from dsharness.errors import BuildError
 
 MAKE = "dsbisect-stage\tlay\ndsbisect-stage\tmake\n"

@@ -15,10 +15,18 @@ from hypothesis import strategies as st
 
 from dsbisect.cli.clean import document, spell_bytes
 from dsharness.cache_folder import PARTS, TAG, _in_use, cache_alone, use_cache
-from dsharness.containers.cleanup import CleanupScope, Kind, Leftover, clean_up, survey
+from dsharness.containers.cleanup import (
+    CleanupScope,
+    Kind,
+    Layers,
+    Leftover,
+    clean_up,
+    lab_image,
+    own_bytes,
+    survey,
+)
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import folder_bytes, refuse_precious, remove_path
-from dsharness.containers.leftover_images import Layers, lab_image, own_bytes
 from dsharness.containers.ownership import OWNER, owner_tag
 from dsharness.errors import UsageError
 

@@ -19,13 +19,11 @@ from dsharness.doctor import (
     fail,
     machine_checks,
     ok,
-    port_checks,
-    program_checks,
     rootless_checks,
     warn,
 )
 from dsharness.doctor.checkup import Diagnosis, missing, soften
-from dsharness.doctor.port_checks import Ports
+from dsharness.doctor.machine_checks import Ports
 from dsharness.doctor.rootless_checks import Account
 from dsharness.errors import DiskFullError, EngineError, ExitCode
 
@@ -63,18 +61,18 @@ def account(**changes: Any) -> Account:
     ],
 )
 def test_program(program: str, version: str | None, level: Level, seen: str) -> None:
-    check = program_checks.check_program(program, version)
+    check = machine_checks.check_program(program, version)
     assert (check.name, check.level) == (program, level)
     assert seen in check.seen
 
 
 def test_a_missing_program_ends_doctor_with_its_own_code() -> None:
-    assert program_checks.check_program("podman", None).code is ExitCode.TOOL_MISSING
-    assert program_checks.check_mmdebstrap(installed=False).code is ExitCode.TOOL_MISSING
-    assert program_checks.check_mmdebstrap(installed=True).level is Level.OK
-    assert program_checks.check_git(installed=False).level is Level.WARN
-    assert program_checks.check_git(installed=True).level is Level.OK
-    assert "install rpm" in program_checks.how_to_install("rpmbuild")
+    assert machine_checks.check_program("podman", None).code is ExitCode.TOOL_MISSING
+    assert machine_checks.check_mmdebstrap(installed=False).code is ExitCode.TOOL_MISSING
+    assert machine_checks.check_mmdebstrap(installed=True).level is Level.OK
+    assert machine_checks.check_git(installed=False).level is Level.WARN
+    assert machine_checks.check_git(installed=True).level is Level.OK
+    assert "install rpm" in machine_checks.how_to_install("rpmbuild")
 
 
 def test_containers_say_which_plan_and_why_once() -> None:
@@ -261,7 +259,7 @@ def test_machine(check: Check, level: Level) -> None:
     ],
 )
 def test_ports_are_read(text: str, expected: Ports | None) -> None:
-    assert port_checks.parse_ports(text) == expected
+    assert machine_checks.parse_ports(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -275,7 +273,7 @@ def test_ports_are_read(text: str, expected: Ports | None) -> None:
     ],
 )
 def test_ports(facts: Ports | None, level: Level, seen: str) -> None:
-    check = port_checks.check_ports(facts)
+    check = machine_checks.check_ports(facts)
     assert check.level is level
     assert seen in check.seen
 
@@ -298,7 +296,7 @@ def test_exit_code(checks: tuple[Check, ...], code: ExitCode) -> None:
 def test_only_the_engines_programs_keep_doctor_from_asking_the_engine() -> None:
     gone = fail("mmdebstrap", "x", "y", ExitCode.TOOL_MISSING)
     assert not missing([ok("podman", "4.3"), ok("buildah", "1.28"), gone])
-    assert missing([ok("podman", "4.3"), program_checks.check_program("buildah", None)])
+    assert missing([ok("podman", "4.3"), machine_checks.check_program("buildah", None)])
 
 
 def test_without_podman_the_machine_is_looked_at_all_the_same(
@@ -327,7 +325,7 @@ def test_an_engine_that_raises_becomes_a_finding(
         raise error
 
     monkeypatch.setattr(checkup, "detect", broken)
-    monkeypatch.setattr(program_checks, "read_version", lambda name: f"{name} version 9.9.9")
+    monkeypatch.setattr(machine_checks, "read_version", lambda name: f"{name} version 9.9.9")
     monkeypatch.setattr(machine_checks, "read_steal", lambda: 0.0)
     monkeypatch.setattr(checkup.shutil, "which", lambda name: name)
     diagnosis = checkup.examine(fresh=False, progress=lambda _: None)

@@ -20,7 +20,7 @@ from dsharness.matrix import (
     find_workload,
     load_matrix,
 )
-from dsharness.yaml_files import yaml_nodes
+from dsharness.yaml_files import yaml_source
 from dsharness.yaml_files.problems import FileProblemsError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -258,7 +258,7 @@ def test_bombs_are_refused_at_once(tmp_path, text, said):
 
 
 def test_a_file_of_too_many_values_is_read_no_further(tmp_path, monkeypatch):
-    monkeypatch.setattr(yaml_nodes, "MAX_NODES", 1_000)
+    monkeypatch.setattr(yaml_source, "MAX_NODES", 1_000)
     message = refused(tmp_path, "a:\n" + "- []\n" * 50_000)
     assert "more than 1000 values" in message
     assert int(message.split("matrix.yaml:")[1].split(":")[0]) < 1_010

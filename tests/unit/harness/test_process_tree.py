@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.machine.process_tree import ProcessTree, process_tree
+from dsharness.machine.cgroups import ProcessTree, process_tree
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")

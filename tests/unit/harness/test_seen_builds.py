@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shipped import MATRIX
 
-from dsbuilds.toolchains import seen_toolchains
-from dsbuilds.toolchains.seen_toolchains import preferred
+from dsbuilds.toolchains.toolchain_choice import preferred, seen_of_source
 from dsharness.products import catalog, product, product_ids, version_of_source
 from dsharness.products.seen_builds import Seen, SeenBuilds, SeenSpan, seen_builds_of, yaml_of
-from dsharness.yaml_files.checked_file import read_checked
+from dsharness.yaml_files.shape import read_checked
 
 BRANCH = product("389-ds").releases.branch_of
 NEW, OLD = "debian-13", "debian-12"
@@ -126,7 +125,7 @@ def test_the_toolchain_that_failed_comes_last(
     named = {each.id: each for each in MATRIX.toolchains}
     given_order = [named[name] for name in (NEW, "debian-11", OLD)]
     assert [each.id for each in preferred("389-ds", files, given_order)] == order
-    assert seen_toolchains.seen_of_source("389-ds", {}.get) is None
+    assert seen_of_source("389-ds", {}.get) is None
 
 
 def test_the_version_that_a_tree_says() -> None:

@@ -6,7 +6,7 @@ import pytest
 from reported import without_difference
 
 from dsharness.errors import DiskFullError, UsageError
-from dsresults.report import ReportData, default_folder, report_files, write_report
+from dsresults.report import ReportData, default_folder, report_source, write_report
 
 
 def test_writes_the_page_and_the_data(tmp_path):
@@ -22,7 +22,7 @@ def test_a_report_that_cannot_be_drawn_leaves_nothing(tmp_path, monkeypatch):
     def fail(_data):
         raise RuntimeError("no")
 
-    monkeypatch.setattr(report_files, "render_html", fail)
+    monkeypatch.setattr(report_source, "render_html", fail)
     with pytest.raises(RuntimeError):
         write_report(tmp_path / "out", without_difference())
     assert not (tmp_path / "out").exists()
@@ -38,7 +38,7 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
     def full(_path, _text):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report_files, "atomic_write", full)
+    monkeypatch.setattr(report_source, "atomic_write", full)
     with pytest.raises(DiskFullError):
         write_report(tmp_path, without_difference())
 

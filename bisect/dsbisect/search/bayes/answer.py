@@ -10,6 +10,7 @@ from dsbisect.search.bayes.answer_figures import (
     builds_differ,
     ends_apart,
     odd_ones,
+    ramp_range,
     steps,
     unsteady,
     verdicts,
@@ -18,7 +19,6 @@ from dsbisect.search.bayes.answer_figures import (
 )
 from dsbisect.search.bayes.belief import Beliefs, Certainty, fewest
 from dsbisect.search.bayes.effect_size import effects
-from dsbisect.search.bayes.ramp_range import ramp_range
 from dsbisect.search.bayes.rate_witness import CLEAR, Difference, Word, difference
 from dsbisect.search.question import Question
 from dsharness.measure.metrics import Metric

@@ -9,11 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsbisect.search.bayes.answer_figures import builds_differ, odd_ones, strays, witnessed
+from dsbisect.search.bayes.answer_figures import (
+    builds_differ,
+    odd_ones,
+    ramp_range,
+    strays,
+    witnessed,
+)
 from dsbisect.search.bayes.belief import Beliefs, Certainty
 from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.next_run import most_builds, shared
-from dsbisect.search.bayes.ramp_range import ramp_range
 
 SMALL = math.log(1.25)  # steps that several builds may differ by
 CLEAR = 8.0  # times noise and scatter: then they may not

@@ -16,7 +16,6 @@ from functools import cached_property
 
 import numpy as np
 
-from dsbisect.search.bayes.disturbance import widened
 from dsbisect.search.bayes.evidence import Evidence
 from dsbisect.search.bayes.lattice import (
     Lattice,
@@ -27,7 +26,7 @@ from dsbisect.search.bayes.lattice import (
 )
 from dsbisect.search.bayes.likelihood import UNLIKELY, Likelihood, log_likelihood
 from dsbisect.search.bayes.machine_offsets import shifts
-from dsbisect.search.bayes.machine_speed import without_speed
+from dsbisect.search.bayes.machine_speed import widened, without_speed
 from dsbisect.search.bayes.noise_shapes import Ways, unimodal
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.bayes.ramps import fit, summary

@@ -13,13 +13,11 @@ from dsbisect.validate.builds_gate.trial_packages import (
     packages_in,
 )
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.package_index import kind_of
-from dsbisect.validate.script_output import LIBEXEC
 from dsbisect.validate.stock_packages import stock_packages
-from dsbisect.validate.tool_output import tool_output
+from dsbisect.validate.tool_output import LIBEXEC, kind_of
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import repository_of
-from dsbuilds.sources.source_cache import shelved
+from dsbuilds.sources.download import shelved
 from dsharness.content_key import content_key
 from dsharness.errors import PackageError, RefusedError
 
@@ -112,7 +110,7 @@ def _stock_said(trial: Trial, stock: Path) -> str:
 
 
 def _said(trial: Trial, folder: Path, files: list[str]) -> str:
-    said = tool_output(trial, SCRIPT, *files, folders={"/packages": folder})
+    said = trial.package_tools.texts(SCRIPT, *files, folders={"/packages": folder})
     return said.get(FINDINGS, "")
 
 

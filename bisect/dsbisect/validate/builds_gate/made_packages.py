@@ -11,7 +11,6 @@ from dsbisect.validate.builds_gate.trial_packages import (
     server_of,
 )
 from dsbisect.validate.check import Check, Figure, Gate, Status
-from dsbisect.validate.tool_output import tool_output
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import repository_of
 from dsharness.model import Build
@@ -25,8 +24,8 @@ def checks(trial: Trial) -> tuple[Check, ...]:
     """What was built (now, or before with the same inputs), its changelog, its version."""
     build, server = trial.build, server_of(trial)
     installed = trial.stock.packages.get(server.name, "")
-    said = tool_output(
-        trial, "describe-package", server.file, server.version, installed or "0",
+    said = trial.package_tools.texts(
+        "describe-package", server.file, server.version, installed or "0",
         folders={"/packages": repository_of(build)}, limit_s=LIMIT_S,
     )  # fmt: skip
     patches = [patch.name for patch in build.provenance.patches]

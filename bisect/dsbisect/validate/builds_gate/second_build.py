@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 
 from dsbisect.validate.builds_gate.trial_packages import packages_in
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
-from dsbisect.validate.package_index import kind_of
-from dsbisect.validate.script_output import LIBEXEC
-from dsbisect.validate.tool_output import tool_output
+from dsbisect.validate.tool_output import LIBEXEC, kind_of
 from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import build_packages, repository_of
 from dsbuilds.failure_reason import UnbuildableError
@@ -122,8 +120,8 @@ def _differences(trial: Trial, second: Build, names: tuple[str, ...]) -> tuple[D
     if both:
         folders = {"/first": repository_of(trial.build), "/second": repository_of(second)}
         try:
-            said = tool_output(
-                trial, "show-differences", f"{DIFFOSCOPE_S:.0f}", *both,
+            said = trial.package_tools.texts(
+                "show-differences", f"{DIFFOSCOPE_S:.0f}", *both,
                 folders=folders,
             )  # fmt: skip
         except (DeadlineError, PackageError) as error:

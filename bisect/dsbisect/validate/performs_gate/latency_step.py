@@ -20,8 +20,7 @@ from dsbisect.validate.directory.product_advice import AS_STORED, PID_FILE
 from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.performs_gate import single_client
-from dsbisect.validate.performs_gate.margin import LEVEL, change_text
-from dsbisect.validate.performs_gate.median_interval import Interval, median_interval
+from dsbisect.validate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
 from dsbisect.validate.performs_gate.paired_samples import GIVE_MORE
 from dsbisect.validate.step import Step, judged
 from dsbisect.validate.trial import Trial

@@ -8,10 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dsbisect.validate.performs_gate.median_interval import Interval, median_interval
 from dsharness.measure.metrics import Metric
 from dsharness.model import Sample
 from dsresults.number_text import significant
+
+Interval = tuple[float, float]
+EVERYTHING: Interval = (-math.inf, math.inf)
+
+
+def median_interval(values: Sequence[float], level: float) -> Interval:
+    """``EVERYTHING`` while there are too few values."""
+    ordered, count = sorted(values), len(values)
+    fewest = next((k for k in range(count // 2 + 1) if _wealth(k, count) < 1 / (1 - level)), 0)
+    return (ordered[fewest - 1], ordered[count - fewest]) if fewest else EVERYTHING
+
+
+def _wealth(above: int, count: int) -> float:
+    """What the bets have made of 1."""
+    return 2.0**count / ((count + 1) * math.comb(count, above))
+
 
 LEVEL = 0.95  # of each interval, at every look
 

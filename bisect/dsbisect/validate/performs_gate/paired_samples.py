@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from dsbisect.lab.campaign_loop import run_campaign
+from dsbisect.lab.candidates import Progress
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
 from dsbisect.search.question import History, Question
 from dsbisect.search.rounds import Rounds
-from dsbisect.validate.performs_gate.two_sides import TwoSides
 from dsbisect.validate.trial import Trial
-from dsharness.model import DECIDER, Sample, Workload
+from dsbuilds.built_row import check_promise
+from dsharness.measure.golden_state import Golden
+from dsharness.model import DECIDER, Image, Sample, SystemName, Workload
 from dsresults.compare.paired_ratios import pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSides:
+    """A ``Supply``: both images exist already."""
+
+    trial: Trial
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def runtimes(self) -> Mapping[str, str]:
+        return {}
+
+    def uneven(self) -> tuple[str, ...]:
+        return ()
+
+    def image(self, candidate: str, progress: Progress) -> Image:
+        del progress
+        return self.trial.stock if candidate == self.trial.row.id else self.trial.patched
+
+    def ahead(self, candidate: str) -> None:
+        """Nothing takes long."""
+
+    def system(self, candidate: str) -> SystemName:
+        del candidate
+        return self.trial.row.system
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        del candidate
+        check_promise(golden)
+
 
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
 GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"

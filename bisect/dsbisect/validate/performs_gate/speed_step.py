@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.performs_gate.instruction_ratio import InstructionRatio, instruction_ratio
 from dsbisect.validate.performs_gate.margin import (
     Comparison,
     Pairs,
@@ -16,7 +16,6 @@ from dsbisect.validate.performs_gate.margin import (
     slower_pct,
     verdict_text,
 )
-from dsbisect.validate.performs_gate.memory_checks import memory_checks
 from dsbisect.validate.performs_gate.paired_samples import (
     GIVE_MORE,
     SampledPairs,
@@ -25,9 +24,102 @@ from dsbisect.validate.performs_gate.paired_samples import (
 )
 from dsbisect.validate.step import Step
 from dsbisect.validate.trial import Trial
-from dsharness.measure.metrics import COST, CPU, RATE
+from dsharness.measure.metrics import (
+    COST,
+    CPU,
+    FAULTS,
+    INSTRUCTIONS,
+    MEMORY,
+    MEMORY_AT_REST,
+    RATE,
+    Metric,
+)
 from dsharness.model import Sample, Workload
-from dsresults.number_text import milliseconds
+from dsresults.number_text import milliseconds, significant, whole
+
+# How far a ratio of two counts strays, with a margin: 0.3 % for PBKDF2, where almost all
+# instructions are the hash's; more where an operation is short (docs/validate.md).
+STRAY_PCT = 0.5
+FEW_INSTRUCTIONS = 10_000_000  # of an operation
+FEW_STRAY_PCT = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstructionRatio:
+    """Counts of both sides."""
+
+    stock: float
+    patched: float
+
+    @property
+    def slower_pct(self) -> float:
+        return 100 * (self.patched / self.stock - 1)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        stray = STRAY_PCT if min(self.stock, self.patched) > FEW_INSTRUCTIONS else FEW_STRAY_PCT
+        return (self.slower_pct - stray, self.slower_pct + stray)
+
+    @property
+    def text(self) -> str:
+        return f"{change_text(self.interval)} by instructions"
+
+    @property
+    def figures(self) -> dict[str, str | int | float]:
+        return {
+            "instructions of an operation, stock": whole(self.stock),
+            "instructions of an operation, patched": whole(self.patched),
+        }
+
+
+def instruction_ratio(trial: Trial, workload: Workload) -> InstructionRatio | None:
+    """None where a server could not be counted: that is no reason to refuse it."""
+    with opened_lab(trial, metric=INSTRUCTIONS.name) as lab:
+        found = sampled_pairs(trial, lab, workload, bool, most=1, metric=INSTRUCTIONS.name)
+    both = [
+        (one.value(INSTRUCTIONS.name), two.value(INSTRUCTIONS.name)) for one, two in found.pairs
+    ]
+    counts = [InstructionRatio(patched=one, stock=two) for one, two in both if one and two]
+    return counts[0] if counts else None
+
+
+MORE_RESIDENT = 0.1  # of stock's
+MORE_FAULTS = 1.0  # an operation
+
+
+def memory_checks(workload: Workload, pairs: Pairs) -> list[Check]:
+    """What is resident, and page faults; nothing where neither could be read."""
+    figures = {
+        metric: [middle([pair[side] for pair in pairs], metric) for side in (0, 1)]
+        for metric in (MEMORY_AT_REST, MEMORY, FAULTS)
+    }
+    larger = [
+        f"{metric.title} {significant(patched)} {metric.unit} instead of {significant(stock)}"
+        for metric, (patched, stock) in figures.items()
+        if _larger(metric, patched, stock)
+    ]
+    if all(math.isnan(patched) for patched, _ in figures.values()):
+        return []
+    check = Check(
+        gate=Gate.PERFORMS,
+        name=f"memory-{workload.id}",
+        status=Status.WARNED if larger else Status.PASSED,
+        found=f"{workload.title}: "
+        + ("; ".join(larger) if larger else "memory and page faults are as with stock"),
+        advice="see whether that is meant" if larger else "",
+        figures={
+            f"{metric.label}, {side}": f"{significant(value)} {metric.unit}"
+            for metric, both in figures.items()
+            for side, value in zip(("patched", "stock"), both, strict=True)
+        },
+    )
+    return [check]
+
+
+def _larger(metric: Metric, patched: float, stock: float) -> bool:
+    least = MORE_FAULTS if metric is FAULTS else MORE_RESIDENT * stock
+    return patched - stock > least
+
 
 FIRST_LOOK = 12  # pairs, before instructions are counted
 SECONDS = 200.0
