@@ -13,8 +13,7 @@ from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import World
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search.bayes.prior import Belief, Costs
 from dsbisect.search_options import SearchOptions
 
 # One setting for all cells. A build costs less than three runs: a neighbour's build is mostly

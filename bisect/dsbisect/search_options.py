@@ -74,8 +74,11 @@ class SearchOptions:
         # `--help` must not import numpy and scipy.
         from dsbisect.search.bayes.bayes_search import Bayes  # noqa: PLC0415
         from dsbisect.search.bayes.belief import Certainty  # noqa: PLC0415
-        from dsbisect.search.bayes.prior import Belief  # noqa: PLC0415
-        from dsbisect.search.bayes.step_cost import Budget, Costs  # noqa: PLC0415
+        from dsbisect.search.bayes.prior import (  # noqa: PLC0415
+            Belief,
+            Budget,
+            Costs,
+        )
 
         return Bayes(
             certainty=Certainty(

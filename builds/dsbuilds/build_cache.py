@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
+from dsbuilds.sandbox.untrusted_files import temporary_folder, temporary_name
 from dsharness.containers.lab_folders import private
 from dsharness.model import Build
 from dsharness.paths import cache_home

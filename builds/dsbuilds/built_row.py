@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 
 from dsbuilds.build_request import patch_folder
 from dsbuilds.drivers.deb import DebDriver
-from dsbuilds.drivers.mock import build_mock
-from dsbuilds.drivers.mock_config import fedora_chroot
 from dsbuilds.drivers.package_build import PackageDriver, PackageOrder, build_packages
 from dsbuilds.drivers.package_image import installed
 from dsbuilds.drivers.repository_rpm import repository_order
@@ -81,14 +79,10 @@ class BuiltRowMaker:
     def make(self) -> tuple[Build, Image]:
         """The build and the image that serves it, found or made now."""
         driver = PACKAGE_DRIVERS.get(self.spec.driver)
-        if driver is not None:
-            return self._packages(driver)
-        if self.spec.driver is DriverName.TREE:
-            return self._tree()
-        return self._mock()
+        return self._tree() if driver is None else self._packages(driver)
 
     def package_order(self) -> tuple[PackageDriver, PackageOrder] | None:
-        """What packages are made by and of, in a container; None for other drivers."""
+        """What packages are made by and of, in a container; None for a tree."""
         driver = PACKAGE_DRIVERS.get(self.spec.driver)
         return None if driver is None else self._order(driver, self.at)
 
@@ -110,19 +104,6 @@ class BuiltRowMaker:
         at = self.at
         driver, order = self._order(driver, at)
         made = build_packages(driver, at, order, progress=self.progress)
-        return made, installed(at, self.base, made, self.row, progress=self.progress)
-
-    def _mock(self) -> tuple[Build, Image]:
-        """Mock knows the row's system by its release and repositories."""
-        at = self.at
-        repositories = getattr(self.row.packages, "repositories", {})
-        chroot = fedora_chroot(self.row.os.version, repositories)
-        order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
-        if self.spec.edits or self.spec.patches:
-            driver = RpmDriver()
-            toolset = driver.toolset(at, order, progress=self.progress)
-            order = self._patched(order, driver.source_tree(at, order, toolset))
-        made = build_mock(at, order, chroot, progress=self.progress)
         return made, installed(at, self.base, made, self.row, progress=self.progress)
 
     def _patched(self, order: PackageOrder, tree: Tree) -> PackageOrder:

@@ -3,17 +3,195 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from dataclasses import dataclass
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from dsharness.containers.container import Options, running
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
-from dsharness.errors import ImageError, PackageError
+from dsharness.errors import ImageError, MatrixError, PackageError
 from dsharness.model import Base, Bootstrap, Registry
-from dsimages.bootstrap import bootstrapped
+from dsharness.model.value import Url, checked
+from dsharness.process.command import Completed, run
 from dsimages.build_failure import fault
 from dsimages.buildah import Recipe, Workshop, build, exists, labels_of
 from dsimages.keyed_image import keyed_image
+
+FORMAT = 1  # raise when the way of making a base changes what is in it
+
+INCLUDE = {
+    "mmdebstrap": ("ca-certificates",),
+    "dnf": ("system-release", "bash", "coreutils", "rpm", "dnf", "ca-certificates"),
+}
+TOOLS = Bootstrap(tool="mmdebstrap", suite="trixie", include=("ca-certificates", "dnf"))
+# What an ordinary package's scripts and the owners of its files take.
+CAPABILITIES = (
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SETGID", "SETUID", "SYS_CHROOT",
+)  # fmt: skip
+ROOT, HOME, OUT, LOCAL = "/base", "/base/.dsbisect-home", "/out", "/repositories"
+TARBALL = "base.tar"
+# Scripts have no network here anyway, and rpm has no right to take it from them once more.
+# The database lies where releases since Fedora 36 look for it; older ones follow the link.
+PREPARE = f"""
+set -e
+mkdir -p {ROOT}/usr/lib/sysimage/rpm {ROOT}/var/lib {HOME}
+ln -s ../../usr/lib/sysimage/rpm {ROOT}/var/lib/rpm
+cat >{HOME}/.rpmmacros <<'END'
+%_dbpath /usr/lib/sysimage/rpm
+%__transaction_unshare %{{nil}}
+END
+"""
+URL = TypeAdapter[str](Url)
+KEYS = Path("/usr/share/distribution-gpg-keys")  # from the package of that name
+
+
+def mirror_of(base: Bootstrap) -> str | None:
+    """DSBISECT_MIRROR_<SUITE>, then the row's own, then None: the tool's default."""
+    suite = base.suite.upper().replace("-", "_").replace(".", "_")
+    mirror = os.environ.get(f"DSBISECT_MIRROR_{suite}") or base.mirror
+    return None if mirror is None else checked(URL, mirror, f"DSBISECT_MIRROR_{suite}")
+
+
+def included(base: Bootstrap) -> tuple[str, ...]:
+    return base.include or INCLUDE[base.tool]
+
+
+def bootstrap_key(base: Bootstrap) -> str:
+    """Changes with every input of the bootstrap, but not as a suite moves: see docs/images.md."""
+    inputs = [FORMAT, base.tool, base.suite, mirror_of(base), included(base), base.repositories]
+    trust = ["fetched first", base.unsigned, base.keys] if base.tool == "dnf" else []
+    return content_key([*inputs, *trust])
+
+
+def bootstrapped(workshop: Workshop, base: Bootstrap) -> str:
+    """The image of a base: found, or made now."""
+    key = bootstrap_key(base)
+
+    def make(reference: str) -> None:
+        _bootstrap(workshop, base, reference, labels_of("base", key=key))
+
+    return keyed_image(workshop, "bootstrap", key, make)
+
+
+def _bootstrap(
+    workshop: Workshop, base: Bootstrap, reference: str, labels: Mapping[str, str]
+) -> None:
+    what = f"bootstrap {base.suite}"
+    with scratch_folder("bootstrap") as folder:
+        tarball = Path(folder) / TARBALL
+        if base.tool == "dnf":
+            _in_container(workshop, base, Path(folder), what)
+        else:
+            argv, environment = mmdebstrap(base, tarball), workshop.engine.environment
+            _must(
+                run(argv, deadline=workshop.deadline, log=workshop.log, env=environment),
+                what,
+                workshop,
+            )
+        # What ran in the container may have left anything there.
+        if not stat.S_ISREG(tarball.lstat().st_mode):
+            raise ImageError(f"{what}: {TARBALL} is not an ordinary file", log=workshop.log)
+        changes = [f"--change=LABEL {name}={value}" for name, value in labels.items()]
+        done = workshop.engine.podman(
+            "import", "--quiet", *changes, str(tarball), reference,
+            deadline=workshop.deadline, log=workshop.log,
+        )  # fmt: skip
+        _must(done, what, workshop)
+
+
+def mmdebstrap(base: Bootstrap, tarball: Path) -> list[str]:
+    """The command that makes a base of debs; pure but for the mirror's variable."""
+    mirror = mirror_of(base)
+    return [
+        "mmdebstrap", "--variant=minbase", f"--include={','.join(included(base))}",
+        # As in install-apt: frozen archives are signed, but their signatures expire.
+        '--aptopt=Acquire::Check-Valid-Until "false"', '--aptopt=Acquire::Retries "3"',
+        base.suite, str(tarball), *([mirror] if mirror else []),
+    ]  # fmt: skip
+
+
+def _in_container(workshop: Workshop, base: Bootstrap, folder: Path, what: str) -> None:
+    """Leave the base's files as a tarball in ``folder``: fetched, then installed offline."""
+    seen = ((KEYS, str(KEYS), "ro"),) if KEYS.is_dir() else ()
+    fetching = Options(
+        network="host",
+        capabilities=CAPABILITIES,
+        volumes=((folder, OUT, "rw"), *local_folders(base), *seen),
+    )
+    installing = replace(fetching, network="none")
+    fetch, install = dnf_commands(base, release_keys(base))
+    tools = bootstrapped(replace(workshop, fresh=False), TOOLS)
+    for options, argvs in ((fetching, fetch), (installing, install)):
+        with running(
+            workshop.engine, tools, "sleep", "infinity",
+            purpose="bootstrap", log=workshop.log, options=options,
+        ) as box:  # fmt: skip
+            for argv in argvs:
+                _must(box.execute(*argv, limit_s=workshop.deadline.left_s), what, workshop)
+
+
+def local_folders(base: Bootstrap) -> tuple[tuple[Path, str, str], ...]:
+    """Repositories in a folder of this machine, and where the container sees them."""
+    return tuple(
+        (Path(url.removeprefix("file://")), f"{LOCAL}/{name}", "ro")
+        for name, url in base.repositories.items()
+        if url.startswith("file://")
+    )
+
+
+def release_keys(base: Bootstrap) -> tuple[str, ...]:
+    """URLs of the keys that must have signed; empty where the row does without."""
+    if base.unsigned:
+        return ()
+    known = sorted(KEYS.glob(f"*/RPM-GPG-KEY-*{base.suite}-primary"))
+    keys = base.keys or tuple(path.as_uri() for path in known)
+    if not keys:
+        raise MatrixError(
+            f"base.keys: no key is known that signs the packages of {base.suite}",
+            hint="name it (`keys: [https://…]`), install distribution-gpg-keys, or say "
+            "`unsigned: true` when the packages carry no signature and you accept that",
+        )
+    return keys
+
+
+def dnf_commands(base: Bootstrap, keys: tuple[str, ...]) -> tuple[list[list[str]], list[list[str]]]:
+    """What fetches, and what then leaves the tarball offline, as argument lists; pure."""
+    prepare = ["sh", "-c", PREPARE]
+    # rpm reads its macros there: some distributions' rpm keeps its database elsewhere.
+    dnf = ["env", f"HOME={HOME}", *_dnf(base, keys)]
+    packages = ["install", *included(base)]
+    return [prepare, [*dnf, "--downloadonly", *packages]], [
+        prepare,
+        [*dnf, "--cacheonly", *packages],
+        ["rm", "-rf", HOME],
+        ["tar", "-C", ROOT, "--numeric-owner", "-cf", f"{OUT}/{TARBALL}", "."],
+    ]
+
+
+def _dnf(base: Bootstrap, keys: tuple[str, ...]) -> list[str]:
+    argv = ["dnf", "-y", "--installroot", ROOT]
+    argv += [f"--releasever={base.suite}"]
+    argv += ["--setopt=install_weak_deps=False", "--setopt=tsflags=nodocs", "--setopt=retries=3"]
+    argv += [f"--setopt=cachedir={OUT}/cache", "--setopt=keepcache=1"]
+    argv += [f"--setopt=reposdir={ROOT}/etc/yum.repos.d"]
+    for name, url in base.repositories.items():
+        seen = f"file://{LOCAL}/{name}" if url.startswith("file://") else url
+        argv += [f"--repofrompath={name},{seen}", f"--repo={name}"]
+        argv += [f"--setopt={name}.gpgcheck={int(bool(keys))}"]
+        argv += [f"--setopt={name}.gpgkey={' '.join(keys)}"] if keys else []
+    return argv
+
+
+def _must(done: Completed, what: str, workshop: Workshop) -> None:
+    if not done.ok:
+        raise fault(done, what, workshop.log)
+
 
 LIBEXEC = Path(__file__).parent / "libexec"
 NAME = "Containerfile.base"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from dsharness.errors import EngineError
 from dsharness.process.command import Completed
 from dsharness.systems import side_process
-from dsharness.systems.ldap import aldpro, ipa_directory
+from dsharness.systems.ldap import freeipa, ipa_directory
 
 _DSE = "dn: cn=config\nnsslapd-ldapifilepath: /run/slapd-LAB-TEST.socket\nnsslapd-port: 389\n"
 
@@ -77,7 +77,7 @@ class Host:
             case ("cat", "/run/ipa/exit_code"):
                 self._first_start()
                 return self._in_folder(command)
-            case ("sh", "-s", password) if stdin == aldpro.INSTALL:
+            case ("sh", "-s", password) if stdin == freeipa.ALD_INSTALL:
                 assert self.looks < 0, "the installer was started before systemd"
                 self.password = password
                 self.installed()

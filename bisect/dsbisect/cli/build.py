@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dsharness.model import Build, BuildSpec, Matrix, Row, Settings, Workload
 
 # A test compares these with the real drivers and edits; importing those would take half a second.
-Driver = Literal["tree", "deb", "rpm", "mock"]
+Driver = Literal["tree", "deb", "rpm"]
 EDIT_HELP = (
     "Change the source by a named edit: "
     "default-scheme=PBKDF2_SHA256, rust-rounds=10000, c-rounds=2048"

@@ -83,7 +83,7 @@ def plan(  # noqa: PLR0913 - each is an option
     from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
     from dsbisect.commits.commits_request import Ask
     from dsbisect.commits.layout_samples import scatter_of_builds
-    from dsbisect.rows.row_samples import SamplesRequest, measure_row
+    from dsbisect.rows.rows_study import SamplesRequest, measure_row
     from dsbisect.search.bayes.bayes_search import Bayes
     from dsbisect.search.forecast import (
         Noise,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dsbisect.validate.attestation import Predicate
     from dsbisect.validate.validation_result import Validation
 
-PackageDriver = Literal["deb", "rpm", "mock"]
+PackageDriver = Literal["deb", "rpm"]
 
 
 def validate(  # noqa: PLR0913 - each is an option

@@ -15,7 +15,7 @@ from dsbisect.lab.candidates import RowSupply, Supply
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.spent_time import SpentTime
 from dsbisect.lab.watcher import Preparation, Watcher
-from dsbuilds.toolchains.check_tools import check_tools
+from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
 from dsharness.content_key import content_key

@@ -18,9 +18,10 @@ from dsbisect.lab.watcher import Watcher
 from dsbisect.rows.rows_request import Request
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.question import Question, Search
+from dsbisect.search.rounds import Rounds
 from dsbisect.search_options import SearchOptions
 from dsharness.containers.engine import Engine
-from dsharness.model import Campaign, Image, Sample, Workload
+from dsharness.model import Campaign, Image, Matrix, Sample, Settings, Workload
 from dsresults.store import Store
 
 # Rows come from different compilers and libraries, and there is one build of each: what is below a
@@ -124,3 +125,51 @@ def _search(options: SearchOptions, workload: Workload, answered: Sequence[Campa
         and campaign.workload_id == workload.id
     }
     return options.search(workload, survey_up_to=SURVEY, belief=ROWS, prior=suspects)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplesRequest:
+    """What to measure, and how often."""
+
+    matrix: Matrix
+    row: str
+    workloads: tuple[Workload, ...]
+    settings: Settings
+    samples: int
+    relock: bool = False
+    keep: bool = False
+
+
+def measure_row(
+    request: SamplesRequest, engine: Engine, store: Store, watcher: Watcher
+) -> list[Sample]:
+    """Prepare the row and measure it; what was interrupted continues."""
+    plan = LabPlan.on(
+        engine,
+        matrix=request.matrix,
+        settings=request.settings,
+        workloads=request.workloads,
+        duet=False,
+        keep=request.keep,
+    )
+    supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
+    taken: list[Sample] = []
+    with open_lab(
+        plan, supply, [request.row],
+        engine=engine, store=store, watcher=watcher, questions=len(request.workloads),
+    ) as laboratory:  # fmt: skip
+        if request.row in laboratory.failures:
+            raise laboratory.failures[request.row]
+        for workload in request.workloads:
+            question = Question(
+                series_id=request.row,
+                line=(request.row,),
+                workload_id=workload.id,
+                settings_id=request.settings.id,
+            )
+            campaign = run_campaign(
+                question, workload, search=Rounds.of(request.samples),
+                lab=laboratory, store=store, listener=watcher, kind="measure",
+            )  # fmt: skip
+            taken += store.samples(campaign_id=campaign.id)
+    return taken

@@ -16,8 +16,7 @@ from pydantic import Field
 from scipy.special import chdtri
 
 from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search.bayes.prior import Belief, Costs
 from dsbisect.search.bayes.track import Floats
 from dsbisect.search.build_scatter import BuildScatter
 from dsbisect.search.question import Search

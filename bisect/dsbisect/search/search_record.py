@@ -8,8 +8,7 @@ from pydantic import JsonValue, ValidationError
 
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.step_cost import Budget, Costs
+from dsbisect.search.bayes.prior import Belief, Budget, Costs
 from dsbisect.search.question import Search
 from dsbisect.search.rounds import Rounds
 from dsharness.errors import StoreError

@@ -15,8 +15,7 @@ from dsbisect.validate.tool_output import PackageTools
 from dsbuilds.built_row import LIMIT_S, BuiltRowMaker
 from dsbuilds.drivers.package_build import repository_of
 from dsbuilds.drivers.package_image import installed
-from dsbuilds.toolchains.check_tools import check_tools
-from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, check_tools
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key, file_sha256
 from dsharness.machine.host import machine_id

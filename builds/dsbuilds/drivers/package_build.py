@@ -170,7 +170,7 @@ def provenance_of(
         toolchain=toolchain,
         tools=tools,
         flags=flags,
-        clean=order.clean or driver is DriverName.MOCK,  # which makes a chroot for each
+        clean=order.clean,
         seconds=round(seconds, 1),
         built_at=datetime.now(UTC).isoformat(timespec="seconds"),
         log=str(log),

@@ -18,8 +18,7 @@ from dsbuilds.history.relevant_files import facts_of, readable, server_key
 from dsbuilds.sandbox.build_output import content_of, copy_output
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, unbuildable
-from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
-from dsbuilds.sandbox.untrusted_files import removed
+from dsbuilds.sandbox.untrusted_files import removed, temporary_folder, temporary_name
 from dsbuilds.sources.source_archive import Times, archived
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import SOURCES

@@ -17,8 +17,7 @@ from dsbuilds.failure_reason import (
     stage_of,
 )
 from dsbuilds.sandbox.sandbox import Limits, bounded, confined
-from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
-from dsbuilds.sandbox.untrusted_files import removed
+from dsbuilds.sandbox.untrusted_files import removed, temporary_folder, temporary_name
 from dsharness.errors import DeadlineError
 from dsharness.plain_text import plain
 from dsharness.process.command import disk_full, says_disk_full

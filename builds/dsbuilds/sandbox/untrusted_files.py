@@ -7,20 +7,25 @@ as what it is.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.containers.engine import last_line
+from dsharness.containers.lab_folders import YOUNG_S, locked_folder
 from dsharness.errors import EngineError
 from dsharness.guarded_files import opened, regular_file
-from dsharness.process.command import run
+from dsharness.process.command import run, writing
 
 MOST_BYTES = 4 << 30
 MOST_ENTRIES = 300_000
@@ -123,3 +128,29 @@ def removed(folder: Path) -> None:
 
 def _raised(error: OSError) -> None:
     raise UnbuildableError(f"it left a folder that cannot be read: {error.filename}") from error
+
+
+def temporary_name(parent: Path, kind: str) -> Path:
+    return parent / f"{kind}-{secrets.token_hex(6)}"
+
+
+@contextmanager
+def temporary_folder(folder: Path) -> Iterator[Path]:
+    """Make it, and remove it at the end; ``folder`` has a ``temporary_name``."""
+    _remove_left(folder.parent, folder.name.rpartition("-")[0])
+    with writing(folder):
+        folder.mkdir(parents=True)
+    with locked_folder(folder):
+        try:
+            yield folder
+        finally:
+            removed(folder)
+
+
+def _remove_left(parent: Path, kind: str) -> None:
+    """All that no process holds any more; the kernel releases a lock however its process ends."""
+    for folder in parent.glob(f"{kind}-*"):
+        with contextlib.suppress(OSError):  # another process may be removing it
+            if time.time() - folder.stat().st_mtime > YOUNG_S:
+                with locked_folder(folder):
+                    removed(folder)

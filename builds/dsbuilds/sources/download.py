@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
+from dsbuilds.sandbox.untrusted_files import temporary_folder, temporary_name
 from dsbuilds.sources.source_tree import Tree, own_repository
 from dsharness.containers.lab_folders import private
 from dsharness.content_key import content_key, file_sha256

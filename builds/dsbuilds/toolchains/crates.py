@@ -11,7 +11,7 @@ from pathlib import Path
 from dsbuilds.build_cache import builds_home
 from dsbuilds.failure_reason import UnbuildableError, unfetched
 from dsbuilds.sandbox.sandbox import GIB, Limits, bounded, confined
-from dsbuilds.sandbox.temporary_folder import temporary_folder, temporary_name
+from dsbuilds.sandbox.untrusted_files import temporary_folder, temporary_name
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import (
     SOURCES,

@@ -10,6 +10,7 @@ from dsbuilds.toolchains.crate_lock import CRATES_IO
 from dsbuilds.toolchains.toolchain_choice import named
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
+from dsharness.errors import MatrixError
 from dsharness.model import Family, Image, Matrix, Toolchain
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
@@ -103,3 +104,16 @@ def render(toolchain: Toolchain, family: Family) -> str:
     """The Containerfile: the row's image and the toolchain's packages."""
     command = json.dumps([f"{LIBEXEC}/{installer(family)}", *toolchain.packages])
     return f"ARG BASE\nFROM ${{BASE}}\nRUN {command}\n"
+
+
+def check_tools(
+    engine: Engine, matrix: Matrix, *, progress: Callable[[str], None]
+) -> ToolchainImage:
+    """Found, or made now; MatrixError if the matrix names none."""
+    name = matrix.tools.checks
+    if name is None:
+        raise MatrixError(
+            "the matrix names no toolchain that looks at packages and servers",
+            hint="name one as `tools: checks:`; docs/matrix.md",
+        )
+    return toolset_of(engine, matrix, named(name, matrix.toolchains), progress=progress)

@@ -5,6 +5,7 @@ A driver is a class that satisfies ``Load``, listed in ``dsharness.loads.LOADS``
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -93,3 +94,18 @@ def children_s(text: str) -> list[float]:
         60 * (float(user_min) + float(system_min)) + float(user_s) + float(system_s)
         for user_min, user_s, system_min, system_s in _LINE.findall(text)[1::2]
     ]
+
+
+SLOWER = 4.0  # times slower than expected: a machine may be that busy, and the run still ends
+
+
+def run_size(workload: Workload, rate_per_s: float | None, share: float = 1.0) -> Operations:
+    """As many as take ``duration_s``, or ``operations`` unless that takes longer than ``most_s``.
+
+    ``share`` is the part of a run to make: a half, when two halves make one.
+    """
+    rate = rate_per_s or workload.threads / workload.most_s
+    wanted = max(rate * workload.duration_s, min(workload.operations, rate * workload.most_s))
+    per_thread = max(1, math.ceil(share * wanted / workload.threads))
+    expected_s = per_thread * workload.threads / rate
+    return Operations(per_thread=per_thread, limit_s=SLOWER * expected_s + workload.most_s)

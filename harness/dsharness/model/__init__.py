@@ -28,6 +28,8 @@ from dsharness.model.campaign import (
     CostStep,
     Outcome,
     SearchChoice,
+    Turn,
+    TurnState,
     Verdict,
 )
 from dsharness.model.matrix import (
@@ -68,7 +70,6 @@ from dsharness.model.rows import (
     Series,
     SystemName,
 )
-from dsharness.model.turn import Turn, TurnState
 from dsharness.model.value import (
     Identifier,
     Shown,

@@ -19,7 +19,6 @@ class DriverName(StrEnum):
     TREE = "tree"  # an install tree laid over a row's image
     DEB = "deb"  # dpkg-buildpackage
     RPM = "rpm"  # rpmbuild
-    MOCK = "mock"  # rpmbuild in mock's chroot
 
 
 class GitSource(Value):

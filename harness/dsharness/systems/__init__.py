@@ -5,9 +5,8 @@ from __future__ import annotations
 from dsharness.model import SystemName
 from dsharness.systems.bind import Bind
 from dsharness.systems.contract import Endpoint, Look, Seed, System
-from dsharness.systems.ldap.aldpro import AldPro
 from dsharness.systems.ldap.dirsrv import Dirsrv
-from dsharness.systems.ldap.freeipa import FreeIpa
+from dsharness.systems.ldap.freeipa import AldPro, FreeIpa
 from dsharness.systems.ldap.install_tree import TreeServer
 from dsharness.systems.ldap.openldap import OpenLdap
 

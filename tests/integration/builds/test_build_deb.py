@@ -16,7 +16,7 @@ from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_package
 from dsbuilds.drivers.package_image import installed
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, work_folder
-from dsbuilds.sandbox.temporary_folder import temporary_name
+from dsbuilds.sandbox.untrusted_files import temporary_name
 from dsbuilds.sources.debian import distribution_source
 from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.sources.source_tree import Tree

@@ -9,7 +9,7 @@ import pytest
 from benches import MATRIX, golden_of, image_of
 from turns import turn_of
 
-from dsbuilds.toolchains.check_tools import check_tools
+from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import available_cpus, machine_now, plan_cpus
 from dsharness.measure.instance import serve

@@ -14,7 +14,7 @@ from dsbisect.search.bayes.answer import second_step
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty, Lines, believe
 from dsbisect.search.bayes.next_run import canary_due
-from dsbisect.search.bayes.step_cost import Budget, Costs
+from dsbisect.search.bayes.prior import Budget, Costs
 from dsbisect.search.question import Answer, History, Question
 from dsbisect.search.search_record import choice_of, record_of, search_of
 from dsharness.errors import StoreError

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dsbisect.validate.builds_gate.made_packages import (
+    Package,
     changelog_check,
     newest_entry,
     unnamed,
     version_check,
 )
-from dsbisect.validate.builds_gate.trial_packages import Package
 from dsbisect.validate.check import Status
 
 DEB = """\

@@ -12,7 +12,7 @@ import pytest
 from dsbisect.cli import build
 from dsbisect.cli.root import COMMANDS
 from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.bayes.step_cost import Budget
+from dsbisect.search.bayes.prior import Budget
 from dsbisect.search_options import SearchOptions
 from dsbuilds.edits.known_edits import EDITS
 from dsharness.model import DriverName

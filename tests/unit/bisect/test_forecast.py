@@ -8,7 +8,7 @@ import pytest
 from worlds import World, sample_of
 
 from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search.bayes.prior import Costs
 from dsbisect.search.forecast import (
     Noise,
     Wanted,

@@ -9,7 +9,7 @@ from worlds import TEN_RUNS, World
 
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.step_cost import Costs
+from dsbisect.search.bayes.prior import Costs
 from dsbisect.search.question import Question
 from dsbisect.search.replay import replay
 from dsbisect.search.search_record import search_of

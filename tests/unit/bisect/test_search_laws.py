@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from dsbisect.search.bayes.bayes_search import OTHERS, Bayes
 from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.step_cost import Budget
+from dsbisect.search.bayes.prior import Belief, Budget
 from dsbisect.search.simulation import SimulatedRun, walk
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import UsageError

@@ -12,8 +12,16 @@ from goldens import assert_golden
 from rows import KOJI, row_of
 
 from dsbuilds.drivers.package_build import PackageOrder
-from dsbuilds.drivers.rpm import REQUIRES, defines, lay_out_sources, needs_spec
-from dsbuilds.drivers.spec_file import FULL_VERSION, with_changelog, with_patches, with_release
+from dsbuilds.drivers.rpm import (
+    FULL_VERSION,
+    REQUIRES,
+    defines,
+    lay_out_sources,
+    needs_spec,
+    with_changelog,
+    with_patches,
+    with_release,
+)
 from dsbuilds.edits.contract import Patch
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sources.srpm import described, take_in

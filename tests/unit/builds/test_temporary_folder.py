@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dsbuilds.sandbox.temporary_folder import YOUNG_S, temporary_folder, temporary_name
+from dsbuilds.sandbox.untrusted_files import YOUNG_S, temporary_folder, temporary_name
 
 HOLD = """
 import sys
 from pathlib import Path
-from dsbuilds.sandbox.temporary_folder import temporary_folder
+from dsbuilds.sandbox.untrusted_files import temporary_folder
 with temporary_folder(Path(sys.argv[1])) as folder:
     (folder / "deep" / "deeper").mkdir(parents=True)
     print("made", flush=True)

@@ -16,10 +16,9 @@ from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import golden_key
 from dsharness.model import Image, Settings, SystemName
 from dsharness.systems import SYSTEMS, Seed, side_process
-from dsharness.systems.ldap import aldpro, dirsrv, ipa_directory, ns_slapd
-from dsharness.systems.ldap.aldpro import AldPro
+from dsharness.systems.ldap import dirsrv, ipa_directory, ns_slapd
 from dsharness.systems.ldap.directory import Site
-from dsharness.systems.ldap.freeipa import FreeIpa
+from dsharness.systems.ldap.freeipa import ALD_INSTALL, AldPro, FreeIpa
 from dsharness.systems.ldap.ns_slapd import NsSlapd
 from dsharness.systems.ldap.openldap import OpenLdap
 
@@ -33,7 +32,7 @@ SCRIPTS = {
     "stop": side_process.STOP,
     "boot": ipa_directory.BOOT,
     "serve": ipa_directory.SERVE,
-    "ald pro": aldpro.INSTALL,
+    "ald pro": ALD_INSTALL,
 }
 
 
@@ -186,7 +185,7 @@ def test_ald_pro_s_installer_is_told_where_it_is(tmp_path: Path) -> None:
     told, resolver = tmp_path / "told", tmp_path / "resolv.conf"
     (tools / "aldpro-server-install").write_text(f'#!/bin/sh\nprintf "%s " "$@" > {told}\n')
     (tools / "aldpro-server-install").chmod(0o755)
-    script = aldpro.INSTALL.replace("/etc/resolv.conf", str(resolver))
+    script = ALD_INSTALL.replace("/etc/resolv.conf", str(resolver))
     subprocess.run(
         ["sh", "-s", "secret word"], input=script, text=True, check=True,
         env={"PATH": f"{tools}:/usr/bin:/bin"},

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from dsharness.errors import MatrixError
 from dsharness.model import Bootstrap
-from dsimages.bootstrap import (
+from dsimages.base_image import (
     bootstrap_key,
     dnf_commands,
     local_folders,
@@ -55,7 +55,7 @@ def test_a_folder_of_this_machine_is_seen_where_it_is_mounted():
 
 
 def test_without_a_key_the_packages_must_be_said_to_be_unsigned(monkeypatch, tmp_path):
-    monkeypatch.setattr("dsimages.bootstrap.KEYS", tmp_path)
+    monkeypatch.setattr("dsimages.base_image.KEYS", tmp_path)
     with pytest.raises(MatrixError, match="no key is known") as caught:
         release_keys(FEDORA)
     assert "unsigned: true" in caught.value.hint

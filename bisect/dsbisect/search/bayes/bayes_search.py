@@ -22,8 +22,7 @@ from dsbisect.search.bayes.next_run import (
     choose,
     lost_in_builds,
 )
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.step_cost import Budget, Costs
+from dsbisect.search.bayes.prior import Belief, Budget, Costs
 from dsbisect.search.bayes.track import Track
 from dsbisect.search.question import Answer, History, Measure, Outlook, Question
 

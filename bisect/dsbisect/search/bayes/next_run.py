@@ -11,7 +11,7 @@ import numpy as np
 from dsbisect.search.bayes.belief import Beliefs
 from dsbisect.search.bayes.gap_split import Split, split
 from dsbisect.search.bayes.information_gain import BATCHES, bits
-from dsbisect.search.bayes.step_cost import Budget, Costs
+from dsbisect.search.bayes.prior import Budget, Costs
 from dsbisect.search.bayes.track import Floats
 
 MANY = 4  # runs of one candidate: then those of another come between them

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsbisect.validate.builds_gate.lint import no_stock_check
-from dsbisect.validate.builds_gate.trial_packages import also_in_stock
+from dsbisect.validate.builds_gate.made_packages import also_in_stock
 from dsbisect.validate.check import Check, Gate, Status, listed
 from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.trial import Trial

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsbisect.validate.builds_gate.trial_packages import (
+from dsbisect.validate.builds_gate.made_packages import (
     also_in_stock,
     packages_in,
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dsbisect.validate.builds_gate.trial_packages import packages_in
+from dsbisect.validate.builds_gate.made_packages import packages_in
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
 from dsbisect.validate.tool_output import LIBEXEC, kind_of
 from dsbisect.validate.trial import Trial

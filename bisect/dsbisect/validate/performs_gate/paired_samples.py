@@ -16,7 +16,7 @@ from dsbisect.validate.trial import Trial
 from dsbuilds.built_row import check_promise
 from dsharness.measure.golden_state import Golden
 from dsharness.model import DECIDER, Image, Sample, SystemName, Workload
-from dsresults.compare.paired_ratios import pairs
+from dsresults.compare.campaign_column import pairs
 
 
 @dataclass(frozen=True, kw_only=True)
