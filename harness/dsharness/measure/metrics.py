@@ -1,8 +1,11 @@
-"""What samples are compared by. One metric decides a search; another may be its second measure."""
+"""What samples are compared by, and how it follows from what was read. Core pure logic, no I/O.
+
+One metric decides a search; another may be its second measure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from dsharness.errors import UsageError
@@ -41,11 +44,42 @@ class Words:
 SPEED = Words(worse="{} slower", better="{} faster")
 
 
+MIB = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readings:
+    """What was read of one sample, over all its runs; None where something could not be read."""
+
+    operations: int
+    active_s: float
+    unit_us: float | None  # CPU time of the calibrator's fixed piece of work
+    server_us: float | None  # CPU time
+    client_us: float | None
+    latency_us: float | None  # of all operations together
+    instructions: float | None
+    at_rest_bytes: float | None  # the server before its first load
+    resident_bytes: float | None  # and after this one
+    gained_bytes: float | None  # meanwhile
+    faults: float | None
+
+    def each(self, amount: float | None) -> float | None:
+        """That of one operation."""
+        return amount / self.operations if amount is not None and self.operations else None
+
+    @property
+    def cost(self) -> float | None:
+        """CPU time of an operation, in units of the calibrator: a slow machine costs both."""
+        each = self.each(self.server_us)
+        return each / self.unit_us if each is not None and self.unit_us else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """A named measure with its unit and direction."""
 
     name: str
+    value: Callable[[Readings], float | None]
     label: str  # in a sentence: "by CPU time"
     heading: str  # of a column of its values
     title: str
@@ -83,6 +117,7 @@ class Metric:
 
 COST = Metric(
     name=DECIDER,
+    value=lambda read: read.cost,
     label="CPU time",
     heading="cost",
     title="server CPU per operation, in units of the calibrator",
@@ -91,6 +126,7 @@ COST = Metric(
 )
 RATE = Metric(
     name="rate",
+    value=lambda read: read.operations / read.active_s if read.active_s else None,
     label="the rate",
     heading="rate",
     title="operations a second",
@@ -103,6 +139,7 @@ RATE = Metric(
 )
 LATENCY = Metric(
     name="latency",
+    value=lambda read: read.each(read.latency_us),
     label="latency",
     heading="latency",
     title="mean time of one operation",
@@ -112,6 +149,7 @@ LATENCY = Metric(
 )
 CPU = Metric(
     name="cpu",
+    value=lambda read: read.each(read.server_us),
     label="CPU time",
     heading="CPU/op",
     title="server CPU per operation",
@@ -120,6 +158,7 @@ CPU = Metric(
 )
 CLIENT_CPU = Metric(
     name="client-cpu",
+    value=lambda read: read.each(read.client_us),
     label="CPU time of the load",
     heading="load CPU/op",
     title="CPU of the load per operation",
@@ -129,6 +168,7 @@ CLIENT_CPU = Metric(
 
 MEMORY = Metric(
     name="memory",
+    value=lambda read: read.resident_bytes / MIB if read.resident_bytes else None,
     label="memory",
     heading="memory",
     title="resident memory of the server after the load",
@@ -137,6 +177,7 @@ MEMORY = Metric(
 )
 MEMORY_AT_REST = Metric(
     name="memory-at-rest",
+    value=lambda read: read.at_rest_bytes / MIB if read.at_rest_bytes else None,
     label="memory at rest",
     heading="memory at rest",
     title="resident memory of the server before its first load",
@@ -145,6 +186,7 @@ MEMORY_AT_REST = Metric(
 )
 GROWTH = Metric(
     name="growth",
+    value=lambda read: read.each(read.gained_bytes),
     label="growth of memory",
     heading="growth/op",
     title="resident memory that the server gained per operation",
@@ -154,6 +196,7 @@ GROWTH = Metric(
 )
 FAULTS = Metric(
     name="faults",
+    value=lambda read: read.each(read.faults),
     label="page faults",
     heading="faults/op",
     title="page faults of the server per operation, none of which read a disk",
@@ -163,6 +206,7 @@ FAULTS = Metric(
 )
 INSTRUCTIONS = Metric(
     name="instructions",
+    value=lambda read: read.each(read.instructions),
     label="instructions",
     heading="instructions/op",
     title="instructions of the server per operation, outside the kernel",
@@ -174,6 +218,14 @@ _ALL = (
     COST, RATE, LATENCY, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, GROWTH, FAULTS, INSTRUCTIONS,
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+
+
+def measured(read: Readings) -> dict[str, Measurement]:
+    """Every metric by its name; what could not be read is absent."""
+    values = {metric: metric.value(read) for metric in _ALL}
+    return {
+        metric.name: metric.measured(value) for metric, value in values.items() if value is not None
+    }
 
 
 def find_metric(name: str) -> Metric:

@@ -23,24 +23,11 @@ from dsharness.machine.hardware_counter import counting, host_counts, parse_coun
 from dsharness.machine.host import Clocks, CpuPlan, read_ticks
 from dsharness.measure.gate import Conditions, RunEvidence, disturbances, load_bound, objections
 from dsharness.measure.instance import Instance
-from dsharness.measure.metrics import (
-    CLIENT_CPU,
-    COST,
-    CPU,
-    FAULTS,
-    GROWTH,
-    INSTRUCTIONS,
-    LATENCY,
-    MEMORY,
-    MEMORY_AT_REST,
-    RATE,
-    Metric,
-)
+from dsharness.measure.metrics import Readings, measured
 from dsharness.model import (
     BenchFacts,
     Image,
     Machine,
-    Measurement,
     Procedure,
     Sample,
     Turn,
@@ -53,7 +40,6 @@ from dsharness.systems.contract import Look
 from dsharness.systems.readiness import shared_folder
 
 LOAD_FOLDER = "/load"
-MIB = 2**20
 PROCEDURE = 4  # samples of another way of measuring are not mixed with these
 
 Known = TypeVar("Known")
@@ -235,9 +221,7 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
 
 def sample_of(at: Bench, turn: Turn, runs: Sequence[Run], *, duet: bool = False) -> Sample:
     """One sample from the runs that belong together; each CPU's own speed is taken out first."""
-    operations = sum(run.report.total or 0 for run in runs)
-    active_s = sum(run.active_s for run in runs)
-    client_us = _total(run.report.client_cpu_us for run in runs)
+    read = _readings(at, runs)
     alive = all(run.evidence.server_alive for run in runs)
     golden, look = at.instance.golden, runs[-1].look
     return Sample(
@@ -250,18 +234,18 @@ def sample_of(at: Bench, turn: Turn, runs: Sequence[Run], *, duet: bool = False)
         turn=turn.number,
         attempt=turn.attempt,
         started_at=runs[0].started_at,
-        duration_s=active_s,
-        operations=operations,
-        metrics=_metrics(at, runs, operations, active_s),
+        duration_s=read.active_s,
+        operations=read.operations,
+        metrics=measured(read),
         machine=at.machine,
-        calibrator_us=_calibrator_us(runs),
+        calibrator_us=read.unit_us,
         steal_pct=max(run.steal_pct for run in runs),
         gap_s=max(run.evidence.conditions.gap_s for run in runs),
         errors=sum(sum(run.report.errors.values()) for run in runs),
         per_second=tuple(
             rate for run in runs for rate in run.report.per_second[: int(run.active_s)]
         ),
-        load_bound=load_bound(client_us, active_s, runs[0].load_cpus),
+        load_bound=load_bound(read.client_us, read.active_s, runs[0].load_cpus),
         duet=duet,
         invalid=_once(why for run in runs for why in objections(run.evidence)),
         disturbed=_excuses(runs),
@@ -272,48 +256,26 @@ def sample_of(at: Bench, turn: Turn, runs: Sequence[Run], *, duet: bool = False)
     )
 
 
-def _metrics(
-    at: Bench, runs: Sequence[Run], operations: int, active_s: float
-) -> dict[str, Measurement]:
-    """What could not be read is absent."""
-    cpu_us = _per(_total(run.evidence.server_cpu_us for run in runs), operations)
-    unit_us = _calibrator_us(runs)
-    values: dict[Metric, float | None] = {
-        COST: cpu_us / unit_us if cpu_us is not None and unit_us else None,
-        RATE: operations / active_s if active_s else None,
-        LATENCY: _mean_latency_us(runs, operations),
-        CPU: cpu_us,
-        CLIENT_CPU: _per(_total(run.report.client_cpu_us for run in runs), operations),
-        INSTRUCTIONS: _per(_total(run.instructions for run in runs), operations),
-        MEMORY_AT_REST: at.at_rest.resident_bytes / MIB if at.at_rest else None,
-        **_memory(runs, operations),
-    }
-    return {
-        metric.name: metric.measured(value) for metric, value in values.items() if value is not None
-    }
-
-
-def _memory(runs: Sequence[Run], operations: int) -> dict[Metric, float | None]:
-    pairs = [(run.before, run.after) for run in runs]
-    known = [(before, after) for before, after in pairs if before and after]
-    if len(known) < len(pairs):
-        return {}
-    gained = sum(after.resident_bytes - before.resident_bytes for before, after in known)
-    return {
-        MEMORY: known[-1][1].resident_bytes / MIB,
-        GROWTH: _per(gained, operations),
-        FAULTS: _per(sum(after.faults - before.faults for before, after in known), operations),
-    }
-
-
-def _mean_latency_us(runs: Sequence[Run], operations: int) -> float | None:
-    spent = (
-        run.report.latency_us * run.report.total
-        if run.report.latency_us is not None and run.report.total
-        else None
-        for run in runs
+def _readings(at: Bench, runs: Sequence[Run]) -> Readings:
+    trees = [(run.before, run.after) for run in runs]
+    known = [(before, after) for before, after in trees if before and after]
+    whole = len(known) == len(trees)
+    waited = [(run.report.latency_us, run.report.total) for run in runs]
+    return Readings(
+        operations=sum(run.report.total or 0 for run in runs),
+        active_s=sum(run.active_s for run in runs),
+        unit_us=_calibrator_us(runs),
+        server_us=_total(run.evidence.server_cpu_us for run in runs),
+        client_us=_total(run.report.client_cpu_us for run in runs),
+        latency_us=_total(
+            each * count if each is not None and count else None for each, count in waited
+        ),
+        instructions=_total(run.instructions for run in runs),
+        at_rest_bytes=at.at_rest.resident_bytes if at.at_rest else None,
+        resident_bytes=known[-1][1].resident_bytes if whole else None,
+        gained_bytes=sum(b.resident_bytes - a.resident_bytes for a, b in known) if whole else None,
+        faults=sum(after.faults - before.faults for before, after in known) if whole else None,
     )
-    return _per(_total(spent), operations)
 
 
 def _excuses(runs: Sequence[Run]) -> tuple[str, ...]:
@@ -397,7 +359,3 @@ def _once(texts: Iterable[str]) -> tuple[str, ...]:
 
 def _difference(later: Number | None, earlier: Number | None) -> Number | None:
     return None if later is None or earlier is None else later - earlier
-
-
-def _per(amount: float | None, operations: int) -> float | None:
-    return amount / operations if amount is not None and operations else None
