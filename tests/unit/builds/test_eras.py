@@ -148,11 +148,18 @@ class TestNeeds:
         assert needs.databases == databases
         assert ("DATABASE=mdb" in needs.settings) is ("'mdb'" in known.get(LIB389, ""))
 
-    def test_headers_that_fedora_lays_elsewhere(self):
-        place = "ldap/servers/plugins/sync/sync_persist.c"
-        asked = "HEADERS=nspr4:/usr/include/nspr"
-        assert asked in needs_of(files(**{place: "#include <nspr4/prlog.h>\n"})).settings
-        assert asked not in needs_of(files(**{place: "#include <prlog.h>\n"})).settings
+    @pytest.mark.parametrize(
+        ("place", "header", "own", "setting"),
+        [
+            ("ldap/servers/plugins/sync/sync_persist.c", "nspr4/prlog.h", "prlog.h",
+             "HEADERS=nspr4:/usr/include/nspr"),
+            ("ldap/servers/slapd/dyncerts.c", "nss3/pk11pub.h", "pk11pub.h",
+             "HEADERS=nss3:/usr/include/nss"),
+        ],
+    )  # fmt: skip
+    def test_headers_that_fedora_lays_elsewhere(self, place, header, own, setting):
+        assert setting in needs_of(files(**{place: f"#include <{header}>\n"})).settings
+        assert setting not in needs_of(files(**{place: f"#include <{own}>\n"})).settings
 
     def test_without_rust_openssl_is_nobodys_need(self):
         assert needs_of(files(makefile=ADDED)).settings == ()
