@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from pathlib import Path
 
-from dsharness.credentials import without_credentials
-from dsharness.plain_text import plain
+from dsharness.plain_text import plain, without_credentials
 
 MESSAGE_CHARACTERS = 8000  # the output of a build or server can have any size
 

@@ -1,8 +1,4 @@
-"""The border for untrusted text: of builds, servers, commits. Core pure logic.
-
-What a compiler, a server or a commit says ends up in messages, reports and terminals. There it is
-text and nothing else: it moves no cursor, rings no bell and reads from left to right.
-"""
+"""Text that is safe to show: no control characters, no credentials."""
 
 from __future__ import annotations
 
@@ -38,3 +34,44 @@ def plain_bytes(block: bytes) -> bytes:
 def _shown(found: re.Match[str]) -> str:
     number = ord(found[0])
     return f"\\x{number:02x}" if number <= 0xFF else f"\\u{number:04x}"
+
+
+HIDDEN = ":***"  # as databases are shown
+# A name alone is a token where the scheme is http; with ssh it is an account such as git.
+USER = re.compile(
+    # No scheme is longer: without a limit, each letter of a long text would be tried as its begin.
+    r"\b(?P<scheme>[a-z][a-z0-9+.-]{0,40}://)(?P<user>[^\s/@:'\"]*)(?P<secret>:[^\s/'\"]*)?@",
+    re.IGNORECASE,
+)
+PARAMETER = re.compile(
+    r"(?P<name>[?&;](?:[a-z0-9_-]*(?:token|password|passwd|secret|signature|credentials?|key|auth)"
+    r"|pass|pwd|sig)=)[^\s&;#'\"]+",
+    re.IGNORECASE,
+)
+WORD = re.compile(r"[^\s'\"]+")
+
+
+def without_credentials(text: str) -> str:
+    """The text, with every URL in it as anyone may see it."""
+    if "://" not in text:
+        return text
+    text = PARAMETER.sub(r"\g<name>…", USER.sub(_public, text))
+    return WORD.sub(_without_fragment, text) if "#" in text else text
+
+
+def _without_fragment(found: re.Match[str]) -> str:
+    """No server is ever sent what follows the # of an address: it is only of use as a secret."""
+    scheme, separator, rest = found[0].partition("://")
+    address, mark, fragment = rest.partition("#")
+    if not fragment or not scheme.lower().endswith(("http", "https")):
+        return found[0]
+    end = fragment[len(fragment.rstrip(").,;:")) :]
+    return f"{scheme}{separator}{address}{mark}…{end}"
+
+
+def _public(found: re.Match[str]) -> str:
+    scheme, user = found["scheme"], found["user"]
+    if found["secret"] == HIDDEN:
+        return found[0]
+    named = "http" not in scheme.lower() and user
+    return f"{scheme}{user}@" if named else scheme

@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dsharness.credentials import without_credentials
 from dsharness.errors import DsbisectError, ExitCode
 from dsharness.paths import logs_home
+from dsharness.plain_text import without_credentials
 from dsharness.process.command import owners_alone
 from dsharness.process.deadline import forget_request, keep_request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 
-from dsharness.credentials import without_credentials
+from dsharness.plain_text import without_credentials
 
 
 def given_command() -> str:

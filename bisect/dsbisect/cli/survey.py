@@ -183,9 +183,9 @@ def survey(  # noqa: PLR0913 - each is an option
     from dsbisect.survey.source_survey import Survey, run_survey
     from dsbisect.survey.survey_table import document_of, markdown_of, summary_of, table_of
     from dsharness.containers.engine_probe import detect
-    from dsharness.credentials import without_credentials
     from dsharness.machine.host import available_cpus
     from dsharness.matrix import load_matrix
+    from dsharness.plain_text import without_credentials
     from dsharness.process.command import atomic_write
 
     _check(sample, between, seed, jobs, toolchain if every_toolchain else None)

@@ -13,7 +13,7 @@ from dsbisect.lab.laboratory import open_lab
 from dsbisect.lab.watcher import Watcher
 from dsbisect.search.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
 from dsbisect.search.question import History, Question
-from dsbisect.search.rounds import Rounds
+from dsbisect.search.search_loop import Rounds
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.measure.metrics import find_metric

@@ -14,8 +14,7 @@ from dsbisect.lab.repeated_failure import FailureRow
 from dsbisect.lab.search_claim import Claim, claimed
 from dsbisect.lab.watcher import Listener
 from dsbisect.search.question import History, Measure, Question, Search
-from dsbisect.search.rounds import Rounds
-from dsbisect.search.search_loop import TurnEnd, run_search
+from dsbisect.search.search_loop import Rounds, TurnEnd, run_search
 from dsbisect.search.search_record import choice_of, inputs_of, search_of
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError

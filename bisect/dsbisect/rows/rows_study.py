@@ -18,7 +18,7 @@ from dsbisect.lab.watcher import Watcher
 from dsbisect.rows.rows_request import Request
 from dsbisect.search.bayes.prior import Belief
 from dsbisect.search.question import Question, Search
-from dsbisect.search.rounds import Rounds
+from dsbisect.search.search_loop import Rounds
 from dsbisect.search_options import SearchOptions
 from dsharness.containers.engine import Engine
 from dsharness.model import Campaign, Image, Matrix, Sample, Settings, Workload

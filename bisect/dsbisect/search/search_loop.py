@@ -1,11 +1,12 @@
 """The one loop: ask the search, take what it asks for, show it all, ask again. Core pure logic.
 
 Measuring, rehearsing and replaying drive it; they differ in where a turn's samples come from.
+``Rounds`` are turns without a search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -55,3 +56,31 @@ def run_search(
         if turn is None:
             return SearchEnd(history=history, wanted=step)
         history = history.after(turn.samples, turn.unmeasurable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """A ``Search`` that looks for nothing; each turn begins with another candidate."""
+
+    missing: Callable[[History], int]  # so many further turns are wanted
+    open_end: bool = False  # whether more may be asked of its campaign later
+
+    @classmethod
+    def of(cls, number: int) -> Rounds:
+        return cls(missing=lambda history: number - history.turns)
+
+    def next_step(self, question: Question, history: History) -> Measure | Answer | Enough:
+        missing, line, turns = self.missing(history), question.line, history.turns
+        if missing > 0:
+            first = turns % len(line)
+            return Measure(
+                turn=turns,
+                candidates=(*line[first:], *line[:first]),
+                why="",
+                remaining=(missing - 1) * len(line),
+            )
+        if self.open_end:
+            return Enough()
+        each = " of each" if len(line) > 1 else ""
+        summary = f"measured without a search: {turns} runs{each}"
+        return Answer(boundary=question.boundary(found=False, direction="unknown", summary=summary))

@@ -10,7 +10,7 @@ from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief, Budget, Costs
 from dsbisect.search.question import Search
-from dsbisect.search.rounds import Rounds
+from dsbisect.search.search_loop import Rounds
 from dsharness.errors import StoreError
 from dsharness.model import Campaign, SearchChoice, Value
 

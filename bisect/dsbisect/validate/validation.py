@@ -11,8 +11,7 @@ from typing import Protocol
 
 from dsbisect.lab.watcher import Watcher
 from dsbisect.validate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
-from dsbisect.validate.step import Step
-from dsbisect.validate.step_run import StepListener, run_steps
+from dsbisect.validate.step import Step, StepListener, run_steps
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.validate_request import ValidateRequest
 from dsbisect.validate.validation_result import PackageFile, Validation

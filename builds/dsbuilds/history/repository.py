@@ -8,10 +8,9 @@ from dsbuilds.git import Git
 from dsbuilds.history.clone import bring_up_to_date, origin_of
 from dsbuilds.history.revision import Revision, resolved
 from dsbuilds.sources.source_tree import own_repository
-from dsharness.credentials import without_credentials
 from dsharness.errors import SourceError
 from dsharness.paths import cache_home
-from dsharness.plain_text import plain
+from dsharness.plain_text import plain, without_credentials
 from dsharness.process.deadline import Deadline
 from dsharness.products import product_of_source, why_no_source
 from dsimages.file_lock import exclusive

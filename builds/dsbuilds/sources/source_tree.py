@@ -21,9 +21,9 @@ from dsbuilds.git import Git
 from dsbuilds.sandbox.untrusted_files import entries
 from dsharness.containers.engine import last_line
 from dsharness.containers.lab_folders import private, scratch_folder
-from dsharness.credentials import without_credentials
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.paths import cache_home
+from dsharness.plain_text import without_credentials
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline
 from dsimages.file_lock import exclusive

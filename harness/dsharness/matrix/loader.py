@@ -11,9 +11,8 @@ from typing import Protocol, TypeVar
 from dsharness.errors import MatrixError
 from dsharness.matrix.cross_checks import contradiction_findings, draft_of, reference_findings
 from dsharness.model import Matrix, Row, Series, Settings, Workload
-from dsharness.yaml_files.model_keys import Schema, schema_of
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
-from dsharness.yaml_files.shape import shape_findings
+from dsharness.yaml_files.shape import Schema, schema_of, shape_findings
 from dsharness.yaml_files.yaml_source import read_document
 
 NAME = "matrix.yaml"

@@ -6,12 +6,75 @@ the same backports.
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Iterable, Sequence
+from datetime import date
 from itertools import groupby
+from pathlib import Path
+from typing import Annotated
 
-from dsharness.model import Series
+import pydantic
+
+from dsharness.errors import MatrixError
+from dsharness.model import Series, Value
 from dsharness.products import product, release_files
-from dsharness.products.release_table import Release, load_releases
+from dsharness.products.product import ReleaseFacts
+
+Tag = Annotated[str, pydantic.Field(pattern=r"^\d+\.\d+[0-9.-]*$", max_length=64)]
+COLUMNS = ("version", "date", "commit")
+
+
+class Release(Value):
+    """One tag."""
+
+    version: Tag
+    date: date
+    commit: str
+    branch: str
+    shown: str
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(int(number) for number in re.findall(r"\d+", self.version))
+
+
+def load_releases(where: Path, facts: ReleaseFacts) -> tuple[Release, ...]:
+    """Every release of the table, by version; MatrixError with the line that is wrong."""
+    try:
+        with where.open(encoding="utf-8", newline="") as stream:
+            table = csv.DictReader(stream)
+            read = [_release(f"{where}:{table.line_num}", record, facts) for record in table]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise MatrixError(f"{where}: cannot be read: {error}") from error
+    if not read:
+        raise MatrixError(f"{where}: no release; a line for each tag is needed")
+    versions = [release.version for release in read]
+    twice = sorted({version for version in versions if versions.count(version) > 1})
+    if twice:
+        raise MatrixError(f"{where}: more than once: {', '.join(twice)}; one line for each tag")
+    return tuple(sorted(read, key=lambda release: (release.numbers, release.version)))
+
+
+def _release(
+    where: str, record: dict[str | None, str | list[str] | None], facts: ReleaseFacts
+) -> Release:
+    columns = {name: cell for name, cell in record.items() if name and isinstance(cell, str)}
+    if len(columns) < len(record):
+        raise MatrixError(f"{where}: not as many cells as columns")
+    try:
+        shown = facts.text_of(columns)
+        named = {name: columns[name] for name in COLUMNS}
+    except KeyError as error:
+        raise MatrixError(f"{where}: no column {error}") from None
+    try:
+        branch = facts.branch_of(named["version"])
+        return Release.model_validate({**named, "branch": branch, "shown": shown})
+    except pydantic.ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        column = "".join(f"{part}: " for part in wrong["loc"])
+        raise MatrixError(f"{where}: {column}{wrong['msg']}") from error
+
 
 SERIES_ID = "releases"
 

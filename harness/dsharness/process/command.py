@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsharness.credentials import without_credentials
 from dsharness.errors import DiskFullError, StoppedError, ToolMissingError
-from dsharness.plain_text import plain
+from dsharness.plain_text import plain, without_credentials
 from dsharness.process.brake import holdable, own_brake
 from dsharness.process.deadline import Deadline
 from dsharness.process.output import (

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
-from dsharness.credentials import without_credentials
-from dsharness.plain_text import plain_bytes
+from dsharness.plain_text import plain_bytes, without_credentials
 from dsharness.process.deadline import Deadline
 
 BLOCK = 1 << 16

@@ -23,7 +23,7 @@ from rpm_world import missing_tools
 from signing_key import make_key
 
 from dsbisect.validate.check import Gate, Status
-from dsbisect.validate.step_run import KeptStep
+from dsbisect.validate.step import KeptStep
 from dsbisect.validate.validation_result import Answer, Validation
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode

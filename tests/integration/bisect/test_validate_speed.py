@@ -13,7 +13,7 @@ from watchers import RecordingWatcher
 
 from dsbisect.validate.check import Status
 from dsbisect.validate.performs_gate import steps
-from dsbisect.validate.step_run import run_steps
+from dsbisect.validate.step import run_steps
 from dsbisect.validate.trial import Trial
 from dsharness.containers.engine import Engine
 from dsharness.model import BuildSpec, DriverName, LdcltWorkload

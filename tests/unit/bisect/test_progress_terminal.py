@@ -10,7 +10,7 @@ from worlds import sample_of, with_metric
 from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
 from dsbisect.cli.validate_progress import ValidationWatch
 from dsbisect.search.question import History, Measure, Outlook, Question, Share
-from dsbisect.search.rounds import Rounds
+from dsbisect.search.search_loop import Rounds
 from dsbisect.validate.check import Check, Gate, Status
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS

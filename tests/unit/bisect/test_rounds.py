@@ -14,7 +14,7 @@ from worlds import World, sample_of
 
 from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.question import Answer, History, Measure, Question
-from dsbisect.search.rounds import Rounds
+from dsbisect.search.search_loop import Rounds
 from dsharness.errors import InstanceError
 from dsharness.model import Campaign, LdcltWorkload
 from dsresults.store import Store

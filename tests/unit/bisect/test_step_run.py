@@ -12,8 +12,7 @@ from trials import MadeTrial, Told, trial_in
 
 from dsbisect.validate import safe_gate
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.step import Step
-from dsbisect.validate.step_run import run_steps, step_key
+from dsbisect.validate.step import Step, run_steps, step_key
 from dsbisect.validate.trial import Trial
 from dsbisect.validate.validate_request import ValidateRequest
 from dsbisect.validate.validation import steps_of
@@ -69,7 +68,7 @@ def test_a_step_that_depends_on_what_changed_is_run_again(trial, changed, monkey
     if changed == "margin_pct":
         trial.margin_pct = 3.0
     else:
-        monkeypatch.setattr("dsbisect.validate.step_run.code_key", lambda: "other")
+        monkeypatch.setattr("dsbisect.validate.step.code_key", lambda: "other")
     assert run_steps(trial, [step], Told())[0].status is Status.FAILED
 
 

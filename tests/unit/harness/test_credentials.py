@@ -9,9 +9,9 @@ import pytest
 
 from dsbuilds.git import Git
 from dsbuilds.sources.source_tree import Tree
-from dsharness.credentials import without_credentials
 from dsharness.errors import SourceError
 from dsharness.model import DriverName, Provenance
+from dsharness.plain_text import without_credentials
 from dsharness.process.command import append_log, run
 from dsresults.commits_result import CommitFindings
 from dsresults.store import Store

@@ -12,8 +12,13 @@ import pytest
 
 from dsharness.containers import engine_probe
 from dsharness.containers.engine import AS_IT_IS
-from dsharness.containers.engine_configs import EngineConfig, plans
-from dsharness.containers.engine_probe import detect, merge_settings, write_configuration
+from dsharness.containers.engine_probe import (
+    EngineConfig,
+    detect,
+    merge_settings,
+    plans,
+    write_configuration,
+)
 from dsharness.containers.trial_container import allowed_cpus, root_folder
 from dsharness.errors import EngineError, ToolMissingError
 from dsharness.paths import config_home

@@ -16,7 +16,7 @@ from dsharness.matrix.releases import known_releases
 from dsharness.matrix.row_text import row_text, rows_text
 from dsharness.matrix.series_graph import chains
 from dsharness.model import Matrix, Outcome
-from dsharness.yaml_files.model_keys import allowed_keys
+from dsharness.yaml_files.shape import allowed_keys
 
 ROOT = Path(__file__).resolve().parents[3]
 ROWS = {row.id: row for row in MATRIX.rows}

@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 
 from dsharness.errors import MatrixError
-from dsharness.matrix.releases import known_releases, parents_of
+from dsharness.matrix.releases import known_releases, load_releases, parents_of
 from dsharness.matrix.series_graph import chains, find_cycle, graph_of
 from dsharness.products.product import ReleaseFacts
-from dsharness.products.release_table import load_releases
 
 HEADER = "version,date,commit,scheme,rounds\n"
 FACTS = ReleaseFacts(shown=("{scheme}", "{rounds:,} rounds"))

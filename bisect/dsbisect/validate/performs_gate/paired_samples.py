@@ -11,7 +11,7 @@ from dsbisect.lab.candidates import Progress
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
 from dsbisect.search.question import History, Question
-from dsbisect.search.rounds import Rounds
+from dsbisect.search.search_loop import Rounds
 from dsbisect.validate.trial import Trial
 from dsbuilds.built_row import check_promise
 from dsharness.measure.golden_state import Golden
