@@ -10,13 +10,18 @@ from dsbisect.cli.common_options import AsJson, MatrixFile, ReportFolder, StoreP
 from dsharness.errors import StoreError
 
 if TYPE_CHECKING:
-    from dsharness.model import Campaign
+    from dsharness.model import Campaign, Finding
     from dsresults.store import Store
 
 
 def report(
-    campaigns: Annotated[
-        list[str] | None, typer.Argument(help="Campaign ids; default: the latest of each question.")
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID]...",
+            help="Campaigns; one of a search over commits stands for the whole search. "
+            "Default: the latest answer.",
+        ),
     ] = None,
     *,
     matrix: MatrixFile = None,
@@ -28,19 +33,42 @@ def report(
 
     Example: dsbisect report --output /tmp/report
     """
+    from dsbisect.commits.commits_study import CommitsResult
+    from dsbisect.commits.commits_text import answer_text, write_findings
     from dsharness.matrix import load_matrix
     from dsresults.report import default_folder, render_text, report_data, write_report
     from dsresults.store import Store
 
     checked = load_matrix(matrix)
     with Store.open(store, create=False) as opened:
-        chosen = _chosen(opened, campaigns or [])
+        finding = _finding(opened, ids or [])
+        if finding is not None:
+            outcome = CommitsResult.kept(finding, opened)
+            path = write_findings(checked, outcome, output)
+            found = outcome.findings
+            text = found.model_dump_json(indent=2) if as_json else f"{answer_text(found)}\n{path}"
+            typer.echo(text)
+            return
+        chosen = _chosen(opened, ids or [])
         samples = [s for campaign in chosen for s in opened.samples(campaign_id=campaign.id)]
         keys = {sample.image_key for sample in samples}
         images = {key: image for key in keys if (image := opened.image(key)) is not None}
     data = report_data(checked, chosen, samples, images)
     path = write_report(output or default_folder(chosen[0].series_id), data)
     typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
+
+
+def _finding(store: Store, ids: list[str]) -> Finding | None:
+    """What the ids belong to; without any, the newest one if no search of rows ended later."""
+    found = store.findings()
+    if ids:
+        wanted = set(ids)
+        return next(
+            (each for each in reversed(found) if wanted <= {each.id, *each.campaigns}), None
+        )
+    rows = [c.finished_at or "" for c in store.campaigns(finished=True) if c.kind == "rows"]
+    newest = found[-1] if found else None
+    return newest if newest is not None and newest.found_at > max(rows, default="") else None
 
 
 def _chosen(store: Store, ids: list[str]) -> list[Campaign]:

@@ -131,8 +131,8 @@ def import_(
         _print_json(done)
     else:
         typer.echo(
-            "new: {images} images, {campaigns} campaigns, {turns} turns, {samples} samples; "
-            "already there: {known}".format(**done)
+            "new: {images} images, {campaigns} campaigns, {turns} turns, {samples} samples, "
+            "{findings} findings; already there: {known}".format(**done)
         )
 
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commit_range import Range
@@ -42,7 +43,7 @@ from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
-from dsharness.model import Boundary, Campaign, Image, Sample
+from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
 from dsresults.commits_result import (
     CommitFindings,
@@ -65,6 +66,21 @@ class CommitsResult:
     campaigns: tuple[Campaign, ...]
     samples: tuple[Sample, ...]
     images: dict[str, Image]
+
+    @classmethod
+    def kept(cls, finding: Finding, store: Store) -> CommitsResult:
+        """As it was found, from the store."""
+        known = (store.campaign(each) for each in finding.campaigns)
+        campaigns = tuple(each for each in known if each is not None)
+        samples = tuple(s for each in campaigns for s in store.samples(campaign_id=each.id))
+        keys = dict.fromkeys(sample.image_key for sample in samples)
+        found = [image for key in keys if (image := store.image(key)) is not None]
+        return cls(
+            findings=CommitFindings.model_validate(finding.value),
+            campaigns=campaigns,
+            samples=samples,
+            images={image.candidate_id: image for image in found},
+        )
 
 
 def run_commits(
@@ -129,6 +145,14 @@ def run_commits(
             "spent": _time_spent(study, begun, seconds),
         }
     )
+    if study.campaigns:
+        store.add_finding(
+            Finding(
+                found_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                campaigns=tuple(campaign.id for campaign in study.campaigns),
+                value=findings.model_dump(mode="json"),
+            )
+        )
     return CommitsResult(
         findings=findings, campaigns=tuple(study.campaigns), samples=samples, images=images
     )

@@ -1,4 +1,4 @@
-"""What a search was asked and what it answered: verdicts, boundaries, campaigns."""
+"""What was asked, what was done for it, and what was answered: campaigns, turns, findings."""
 
 from __future__ import annotations
 
@@ -158,3 +158,16 @@ class Turn(Value):
 
     def ended(self, state: TurnState, refused: dict[str, str] | None = None) -> Turn:
         return self.model_copy(update={"state": state, "refused": refused or {}})
+
+
+class Finding(Value):
+    """What was found from several campaigns, whole: its report can be written again."""
+
+    kind: Literal["commits"] = "commits"
+    found_at: str = Field(description="UTC, ISO 8601")
+    campaigns: tuple[str, ...] = Field(description="ids")
+    value: dict[str, JsonValue] = Field(description="as that kind writes and reads it")
+
+    @property
+    def id(self) -> str:
+        return str(uuid.uuid5(NAMESPACE, "/".join((self.kind, *self.campaigns))))

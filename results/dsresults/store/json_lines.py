@@ -11,11 +11,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from sqlalchemy import Connection, Table, select
 
 from dsharness.errors import StoreError
-from dsharness.model import Campaign, Image, Sample, Turn, Value
+from dsharness.model import Campaign, Finding, Image, Sample, Turn, Value
 from dsresults.store.database import Database
-from dsresults.store.records import put_campaign, put_image, put_sample, put_turn
+from dsresults.store.records import put_campaign, put_finding, put_image, put_sample, put_turn
 from dsresults.store.row_encoding import decode, explain
-from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES, TURNS
+from dsresults.store.tables import CAMPAIGNS, FINDINGS, IMAGES, SAMPLES, TURNS
 
 FORMAT = 1
 BATCH = 500
@@ -44,18 +44,19 @@ class TurnRecord(Value):
     value: Turn
 
 
+class FindingRecord(Value):
+    record: Literal["finding"] = "finding"
+    value: Finding
+
+
 class SampleRecord(Value):
     record: Literal["sample"] = "sample"
     value: Sample
 
 
-Record = Annotated[
-    Header | ImageRecord | CampaignRecord | TurnRecord | SampleRecord,
-    Field(discriminator="record"),
-]
-RECORD: TypeAdapter[Header | ImageRecord | CampaignRecord | TurnRecord | SampleRecord] = (
-    TypeAdapter(Record)
-)
+AnyRecord = Header | ImageRecord | CampaignRecord | TurnRecord | SampleRecord | FindingRecord
+Record = Annotated[AnyRecord, Field(discriminator="record")]
+RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,7 @@ class Imported:
     campaigns: int = 0
     turns: int = 0
     samples: int = 0
+    findings: int = 0
     known: int = 0
 
 
@@ -79,6 +81,7 @@ def write_lines(database: Database, stream: TextIO) -> int:
             (CAMPAIGNS, CAMPAIGNS.c.started_us),
             (TURNS, TURNS.c.campaign_id),
             (SAMPLES, SAMPLES.c.started_us),
+            (FINDINGS, FINDINGS.c.found_us),
         ):
             found = connection.execution_options(yield_per=BATCH).execute(
                 select(table).order_by(order, table.c.id)
@@ -132,7 +135,7 @@ def read_lines(database: Database, lines: Iterable[str], *, source: str) -> Impo
     return done
 
 
-def _put(database: Database, connection: Connection, record: Record, done: Imported) -> Imported:
+def _put(database: Database, connection: Connection, record: AnyRecord, done: Imported) -> Imported:
     match record:
         case Header():
             return done
@@ -145,13 +148,16 @@ def _put(database: Database, connection: Connection, record: Record, done: Impor
         case TurnRecord():
             new = put_turn(database, connection, record.value)
             counted = replace(done, turns=done.turns + 1)
+        case FindingRecord():
+            new = put_finding(database, connection, record.value)
+            counted = replace(done, findings=done.findings + 1)
         case SampleRecord():
             new = put_sample(database, connection, record.value)
             counted = replace(done, samples=done.samples + 1)
     return counted if new else replace(done, known=done.known + 1)
 
 
-def _parse(line: str, place: str) -> Record:
+def _parse(line: str, place: str) -> AnyRecord:
     try:
         line.encode()  # a surrogate stands for a byte that is no UTF-8
         record = RECORD.validate_python(json.loads(line, parse_constant=_refuse_constant))
@@ -172,17 +178,19 @@ def _parse(line: str, place: str) -> Record:
     return record
 
 
-def _record(table: Table, row: dict[str, object]) -> Record:
+def _record(table: Table, row: dict[str, object]) -> AnyRecord:
     if table is IMAGES:
         return ImageRecord(added_at=str(row["added_at"]), value=decode(Image, row))
     if table is CAMPAIGNS:
         return CampaignRecord(value=decode(Campaign, row))
+    if table is FINDINGS:
+        return FindingRecord(value=decode(Finding, row))
     if table is TURNS:
         return TurnRecord(value=decode(Turn, row))
     return SampleRecord(value=decode(Sample, row))
 
 
-def _write(stream: TextIO, record: Record) -> None:
+def _write(stream: TextIO, record: AnyRecord) -> None:
     stream.write(json.dumps(record.model_dump(mode="json")) + "\n")
 
 

@@ -9,10 +9,10 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, sel
 
 from dsharness.content_key import content_key
 from dsharness.errors import StoreError
-from dsharness.model import Boundary, Campaign, Image, Sample, Turn, TurnState, Value
+from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, TurnState, Value
 from dsresults.store.database import Database
 from dsresults.store.row_encoding import RowValues, decode, encode, microseconds
-from dsresults.store.tables import CAMPAIGNS, IMAGES, SAMPLES, TURNS
+from dsresults.store.tables import CAMPAIGNS, FINDINGS, IMAGES, SAMPLES, TURNS
 
 ANSWER = ("finished_at", "finished_us", "boundary")
 
@@ -45,6 +45,11 @@ def give_up_turns(connection: Connection, campaign_id: str) -> int:
     open_turns = (TURNS.c.campaign_id == campaign_id, TURNS.c.state == TurnState.PLANNED)
     given_up = update(TURNS).where(*open_turns).values(state=TurnState.GIVEN_UP.value)
     return connection.execute(given_up).rowcount
+
+
+def put_finding(database: Database, connection: Connection, finding: Finding) -> bool:
+    """False if it exists already."""
+    return _put(database, connection, FINDINGS, encode(finding, FINDINGS, id=finding.id))
 
 
 def put_image(database: Database, connection: Connection, image: Image, *, added_at: str) -> bool:
@@ -137,6 +142,10 @@ V = TypeVar("V", bound=Value)
 
 def find_samples(database: Database, given: Mapping[str, str | None]) -> list[Sample]:
     return _find(database, Sample, SAMPLES, given, ~_given_up(), order="started_us")
+
+
+def find_findings(database: Database) -> list[Finding]:
+    return _find(database, Finding, FINDINGS, {}, order="found_us")
 
 
 def find_turns(database: Database, campaign_id: str) -> list[Turn]:

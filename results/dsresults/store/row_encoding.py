@@ -19,7 +19,12 @@ RowValues = Mapping[str, Any]  # by column; what a database gives and takes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = 2**63 - 1
-TIMES = {"started_at": "started_us", "finished_at": "finished_us", "added_at": "added_us"}
+TIMES = {
+    "started_at": "started_us",
+    "finished_at": "finished_us",
+    "added_at": "added_us",
+    "found_at": "found_us",
+}
 
 
 def encode(value: Value, table: Table, **further: str) -> RowValues:

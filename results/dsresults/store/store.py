@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
-from dsharness.model import Boundary, Campaign, Image, Sample, Turn
+from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn
 from dsresults.store.claims import Holder, beat, release, take
 from dsresults.store.database import LOCK_WAIT_S, Database
 from dsresults.store.json_lines import Imported, read_lines, write_lines
@@ -17,11 +17,13 @@ from dsresults.store.records import (
     answer_campaign,
     count_samples,
     find_campaigns,
+    find_findings,
     find_images,
     find_samples,
     find_turns,
     give_up_turns,
     put_campaign,
+    put_finding,
     put_image,
     put_sample,
     put_turn,
@@ -118,6 +120,15 @@ class Store:
     def turns(self, campaign_id: str) -> list[Turn]:
         """A campaign's turns with all their attempts, in order."""
         return find_turns(self._database, campaign_id)
+
+    def add_finding(self, finding: Finding) -> bool:
+        """Keep a finding; False if it exists already, StoreError if it differs."""
+        with self._database.writing() as connection:
+            return put_finding(self._database, connection, finding)
+
+    def findings(self) -> list[Finding]:
+        """All of them, in time order."""
+        return find_findings(self._database)
 
     def add_image(self, image: Image) -> bool:
         """Keep an image's manifest; an earlier one of the same key is kept too."""

@@ -67,6 +67,17 @@ TURNS = Table(
     Index("turns_by_campaign", "campaign_id", "number", "attempt"),
 )
 
+# What rests on several campaigns; which they are is in ``rest``.
+FINDINGS = Table(
+    "findings",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("found_at", Text, nullable=False),
+    Column("found_us", BigInteger, nullable=False),
+    Column("rest", JSON, nullable=False),
+)
+
 # One image key can have several manifests: an unpinned package moves on between two builds.
 IMAGES = Table(
     "images",

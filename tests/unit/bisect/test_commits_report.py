@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 from goldens import assert_golden
+from lab import ROOT
 from shipped import MATRIX
+from typer.testing import CliRunner
 from worlds import World
 
+from dsbisect.cli import root
 from dsbisect.commits.commits_study import CommitsResult
 from dsbisect.commits.commits_text import answer_text, write_findings
 from dsbisect.search.bayes.bayes_search import Bayes
 from dsbuilds.history.culprit import Suspect
-from dsharness.model import AppliedPatch, Campaign, DriverName, Image, Provenance
+from dsharness.model import AppliedPatch, Campaign, DriverName, Finding, Image, Provenance
 from dsresults.commits_result import (
     CommitFindings,
     Comparison,
@@ -23,6 +27,7 @@ from dsresults.commits_result import (
     FunctionRuns,
     TimeSpent,
 )
+from dsresults.store import Store
 
 LINE = tuple(f"{number:012x}" for number in range(16))
 HASH = "0123456789abcdef0123456789abcdef01234567"
@@ -237,3 +242,34 @@ def test_what_a_commit_says_never_drives_the_terminal():
     text = answer_text(CASES["found"].findings.model_copy(update={"culprits": (changed,)}))
     assert "\x1b" not in text
     assert "\r" not in text
+
+
+@pytest.mark.parametrize("asked", ["campaign", "latest"])
+def test_a_report_is_written_again_from_the_store(tmp_path, monkeypatch, asked):
+    found = CASES["found"]
+    place = f"sqlite:///{tmp_path}/results.db"
+    campaign = found.campaigns[0]
+    with Store.open(place) as store:
+        store.add_campaign(campaign)
+        for sample in found.samples:
+            store.add_sample(sample.model_copy(update={"campaign_id": campaign.id}))
+        kept = Finding(
+            found_at="2026-11-23T12:00:00+00:00", campaigns=(campaign.id,),
+            value=found.findings.model_dump(mode="json"),
+        )  # fmt: skip
+        assert store.add_finding(kept)
+        assert not store.add_finding(kept)
+        stream = io.StringIO()
+        store.export_jsonl(stream)
+        with Store.open(tmp_path / "copy.db") as copy:
+            assert copy.import_jsonl(io.StringIO(stream.getvalue())).findings == 1
+            assert copy.findings() == [kept]
+    monkeypatch.setenv("DSBISECT_MATRIX", str(ROOT / "matrix.yaml"))
+    ids = [campaign.id] if asked == "campaign" else []
+    output = tmp_path / "report"
+    done = CliRunner().invoke(root.app, ["report", *ids, "--store", place, "--output", str(output)])
+    assert done.exit_code == 0, done.output
+    assert done.output == f"{answer_text(found.findings)}\n{output / 'report.html'}\n"
+    data = json.loads((output / "report.json").read_text(encoding="utf-8"))
+    assert data["commits"] == kept.value
+    assert len(data["samples"]) == len(found.samples)

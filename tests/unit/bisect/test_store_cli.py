@@ -26,7 +26,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def imported(place: Path) -> Path:
     assert (
         run("import", str(EXPORT))
-        == "new: 1 images, 2 campaigns, 0 turns, 2 samples; already there: 0\n"
+        == "new: 1 images, 2 campaigns, 0 turns, 2 samples, 0 findings; already there: 0\n"
     )
     return place
 
@@ -105,7 +105,7 @@ def test_export_and_import_by_pipe_and_by_file(imported: Path) -> None:
     assert json.loads(run("export", str(file), "--json")) == {"file": str(file), "records": 5}
     assert file.read_text("utf-8") == piped
     again = ("import", "-", "--store", str(imported / "copy.db"), "--json")
-    done = {"images": 1, "campaigns": 2, "turns": 0, "samples": 2, "known": 0}
+    done = {"images": 1, "campaigns": 2, "turns": 0, "samples": 2, "findings": 0, "known": 0}
     assert json.loads(run(*again, stdin=piped.encode())) == done
     assert json.loads(run(*again, stdin=piped.encode()))["known"] == 5
 
