@@ -271,7 +271,7 @@ def _open_campaign(
 ) -> tuple[Campaign, list[Sample]]:
     known = unfinished(question, workload, search, lab, store, kind)
     if known is not None:
-        store.give_up_turns(known.id)
+        store.settle_turns(known.id)
         return known, store.samples(campaign_id=known.id)
     campaign = Campaign(
         id=str(uuid.uuid4()),

@@ -43,6 +43,7 @@ REVISION = 2  # raise when a build of the same source comes out differently
 SERVER = "opt/*/sbin"
 SLOT_WAIT_S = 7200.0
 
+PLACES = ("crates", "ccache")  # in the build's folder
 RULES = ("configure.ac", "Makefile.am")  # what a Makefile is made of
 CODE = (".c", ".h", ".cpp", ".rs")
 
@@ -163,6 +164,8 @@ class _Making:
     def _run(self, progress: Progress) -> str | None:
         """Build once; the output if it failed, otherwise None."""
         order, build = self.order, self.slot / "build"
+        for place in PLACES:  # of what is mounted; one that is not could have been left by anybody
+            removed(build / place)
         with writing(build):
             build.mkdir(parents=True, exist_ok=True)
         # Outside what the build can write to, so that nothing it leaves can affect the next one.

@@ -131,7 +131,7 @@ class TurnState(StrEnum):
     PLANNED = "planned"
     DONE = "done"
     FAILED = "failed"  # a candidate cannot be served
-    GIVEN_UP = "given up"  # it was interrupted, and is taken again as the next attempt
+    GIVEN_UP = "given up"  # interrupted before its first sample; it is taken again
 
 
 class Turn(Value):

@@ -40,11 +40,13 @@ def _end_turn(connection: Connection, row: RowValues) -> bool:
     return connection.execute(update(TURNS).where(*planned).values(row)).rowcount == 1
 
 
-def give_up_turns(connection: Connection, campaign_id: str) -> int:
-    """Those of a campaign that were begun and have not ended; how many."""
-    open_turns = (TURNS.c.campaign_id == campaign_id, TURNS.c.state == TurnState.PLANNED)
-    given_up = update(TURNS).where(*open_turns).values(state=TurnState.GIVEN_UP.value)
-    return connection.execute(given_up).rowcount
+def settle_turns(connection: Connection, campaign_id: str) -> None:
+    """End those of a campaign that were begun: what has samples is done, the rest is given up."""
+    begun = (TURNS.c.campaign_id == campaign_id, TURNS.c.state == TurnState.PLANNED)
+    has_samples = exists().where(_of_its_turn())
+    for states in ((has_samples, TurnState.DONE), (~has_samples, TurnState.GIVEN_UP)):
+        ended = update(TURNS).where(*begun, states[0]).values(state=states[1].value)
+        connection.execute(ended)
 
 
 def put_finding(database: Database, connection: Connection, finding: Finding) -> bool:
@@ -180,13 +182,14 @@ def count_samples(database: Database) -> dict[str, int]:
 
 def _given_up() -> ColumnElement[bool]:
     """Whether a sample is of an attempt that was interrupted."""
-    return exists().where(
-        and_(
-            TURNS.c.campaign_id == SAMPLES.c.campaign_id,
-            TURNS.c.number == SAMPLES.c.turn,
-            TURNS.c.attempt == SAMPLES.c.attempt,
-            TURNS.c.state == TurnState.GIVEN_UP.value,
-        )
+    return exists().where(_of_its_turn(), TURNS.c.state == TurnState.GIVEN_UP.value)
+
+
+def _of_its_turn() -> ColumnElement[bool]:
+    return and_(
+        TURNS.c.campaign_id == SAMPLES.c.campaign_id,
+        TURNS.c.number == SAMPLES.c.turn,
+        TURNS.c.attempt == SAMPLES.c.attempt,
     )
 
 

@@ -21,12 +21,12 @@ from dsresults.store.records import (
     find_images,
     find_samples,
     find_turns,
-    give_up_turns,
     put_campaign,
     put_finding,
     put_image,
     put_sample,
     put_turn,
+    settle_turns,
 )
 from dsresults.store.schema import prepare
 
@@ -112,10 +112,10 @@ class Store:
         with self._database.writing() as connection:
             return put_turn(self._database, connection, turn)
 
-    def give_up_turns(self, campaign_id: str) -> int:
-        """Give up what was begun and has not ended; its samples no longer count."""
+    def settle_turns(self, campaign_id: str) -> None:
+        """End the turns that were begun: those without any sample are given up."""
         with self._database.writing() as connection:
-            return give_up_turns(connection, campaign_id)
+            settle_turns(connection, campaign_id)
 
     def turns(self, campaign_id: str) -> list[Turn]:
         """A campaign's turns with all their attempts, in order."""

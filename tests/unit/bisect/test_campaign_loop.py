@@ -4,6 +4,7 @@ import io
 
 import pytest
 from measured import WorldBenches as Benches
+from measured import own
 from watchers import RecordingWatcher
 from worlds import TEN_RUNS, World
 
@@ -17,7 +18,7 @@ from dsharness.errors import (
     SystematicError,
     UnreachableError,
 )
-from dsharness.model import LdcltWorkload, TurnState
+from dsharness.model import LdcltWorkload, Turn, TurnState
 from dsresults.store import Store
 
 WORKLOAD = LdcltWorkload(id="w", title="binds")
@@ -66,28 +67,38 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
     with Store.open(f"{store}.whole.db") as other:
         run(other, whole)
     assert campaign.boundary.after == "c"
-    assert [name for name, *_ in watcher.records].count("resumed") == (1 if stop_after > 1 else 0)
+    assert [name for name, *_ in watcher.records].count("resumed") == (1 if stop_after else 0)
     assert rest.taken <= whole.taken - stop_after + 1  # at most the half-measured turn again
     assert len(store.campaigns()) == 1
 
 
-def test_an_interrupted_turn_is_taken_again_and_only_that_counts(store):
+@pytest.mark.parametrize("samples", [0, 1])
+def test_an_interrupted_turn_is_taken_again_unless_it_has_samples(store, samples):
     with pytest.raises(KeyboardInterrupt):
-        run(store, Benches(WORLD, stop_after=1))
+        run(store, Benches(WORLD, stop_after=samples))
     (campaign,) = store.campaigns()
     assert [turn.state for turn in store.turns(campaign.id)] == [TurnState.PLANNED]
     run(store, Benches(WORLD))
-    given_up, again, *_ = store.turns(campaign.id)
-    assert (given_up.number, again.number) == (0, 0)
-    assert (given_up.state, given_up.attempt) == (TurnState.GIVEN_UP, 1)
-    assert (again.state, again.attempt) == (TurnState.DONE, 2)
-    counted = [each.id for each in store.samples(campaign_id=campaign.id) if each.turn == 0]
-    assert sorted(counted) == sorted(map(again.sample_id, again.candidates))
-    assert store.sample_counts()[campaign.id] == len(store.samples())
-    lost = given_up.sample_id(given_up.candidates[0])
+    first, second, *_ = store.turns(campaign.id)
+    assert first.state is (TurnState.DONE if samples else TurnState.GIVEN_UP)
+    assert (second.number, second.attempt) == ((1, 1) if samples else (0, 2))
+    assert second.state is TurnState.DONE
+    taken = store.samples(campaign_id=campaign.id)
+    assert store.sample_counts()[campaign.id] == len(taken)
+    assert [each.id for each in taken if each.turn == 0 and each.attempt == 1] == (
+        [first.sample_id(first.candidates[0])] if samples else []
+    )
+
+
+def test_samples_of_an_attempt_that_was_given_up_stay_and_do_not_count(store):
+    turn = Turn(campaign_id="c", number=0, candidates=("a",), workload=WORKLOAD)
+    store.put_turn(turn)
+    store.put_turn(turn.ended(TurnState.GIVEN_UP))
+    store.add_sample(own(WORLD.sample("a", 0), turn))  # from a worker that was slower than that
+    assert store.samples(campaign_id="c") == []
     out = io.StringIO()
     store.export_jsonl(out)
-    assert lost in out.getvalue()  # nothing is deleted
+    assert turn.sample_id("a") in out.getvalue()
 
 
 def test_a_turn_without_a_server_says_why(store):
