@@ -90,6 +90,23 @@ def test_nothing_is_built_twice_for_what_no_earlier_build_left(
     assert len(runs) == 2
 
 
+def test_what_an_earlier_build_left_in_the_place_of_a_mount_is_removed(
+    order: Callable[[str], TreeOrder], runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[set[str]] = []
+
+    def run(*_: object, build: Path, **__: object) -> str:
+        seen.append({path.name for path in build.iterdir()})
+        for place in (*driver.PLACES, "source"):
+            (build / place / "planted").mkdir(parents=True, exist_ok=True)
+        return runs.said
+
+    monkeypatch.setattr(driver, "confined_run", run)
+    failed(order("2.3.2"))
+    failed(order("2.2.1"))
+    assert seen[1] == {"source"}
+
+
 def test_flags_of_the_build_and_of_configure_are_told_apart(
     order: Callable[[str], TreeOrder], runs: Runs
 ) -> None:
