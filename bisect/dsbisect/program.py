@@ -3,8 +3,13 @@
 `git bisect run` takes 0 for "good", 1 to 127 for "bad", 125 for "skip", and stops at 128 or more.
 A missing library, a wrong option, a full disk, a closed pipe: none of them is the commit's
 fault, so for `judge` everything that is not a verdict is 125. A measured verdict stays valid,
-even if it cannot be printed. `validate` and `verify` have answers of their own. A parent process
-decides the status of the three: a library may end its process with any.
+even if it cannot be printed. `validate` and `verify` have answers of their own.
+
+A parent process decides the status of the three: a library may end its process with any status,
+and one that finds no memory does with 1, which would be an answer. So a child tells its answer on a
+pipe, and the parent ends with that or with none. Standard streams that are closed or full do not
+keep the program from ending as it should. Nothing of the project is imported until a command runs:
+this must work even if the project is broken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Why a build failed, from the output of the tools. Core pure logic."""
+"""Why a build failed, from the output of the tools. Core pure logic.
+
+Whether a build failed because of what an earlier one left in its folder.
+
+[file truncated: x.o]                            what was left is broken
+[undefined reference to `slapi_ch_free']         the source defines it: an old object or archive
+[undefined reference to `BN_new']                a library's: it would fail from nothing too
+[No rule to make target 'old.h']                 only what was left still asks for it
+"""
 
 from __future__ import annotations
 

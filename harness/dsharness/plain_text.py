@@ -1,4 +1,10 @@
-"""Text that is safe to show: no control characters, no credentials."""
+"""Text that is safe to show: no control characters, no credentials.
+
+The border for addresses that are recorded or shown: without users and secrets.
+
+A repository, a source or a mirror may be named with a user and a password or token in its URL. It
+is fetched by that URL, but shown without them: in messages, logs, builds, the store, the report.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
 """What the lab asks of a tool that applies a load.
 
 A driver is a class that satisfies ``Load``, listed in ``dsharness.loads.LOADS``.
+
+How many operations a run has.
+
+A run counts exactly as many operations as it began, so that no CPU time belongs to an operation
+that was not counted. Their number follows from how fast the server was so far.
 """
 
 from __future__ import annotations

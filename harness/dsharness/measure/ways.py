@@ -1,6 +1,11 @@
 """How a turn is measured: one candidate after the other, two at the same time, or counted.
 
 A way is chosen for a whole laboratory, and samples of two ways are never compared.
+
+A duet: two candidates measured at the same time, each on its own CPUs, which they swap.
+
+What a busy machine does to one of them, it does to the other at the same moment; what is special
+about a CPU affects both in turn. So their ratio is steadier than either cost.
 """
 
 from __future__ import annotations

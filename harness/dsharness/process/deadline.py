@@ -1,4 +1,10 @@
-"""Deadlines as points in time, and waiting for behaviour."""
+"""Deadlines as points in time, and waiting for behaviour.
+
+Whether the lab was asked to stop, for the time after the exception.
+
+A signal's handler raises KeyboardInterrupt in whatever runs just then. Code that ignores every
+error, as some in C does, would lose it: so the request is kept, and asked for between two runs.
+"""
 
 from __future__ import annotations
 

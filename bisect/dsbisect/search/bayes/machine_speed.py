@@ -4,6 +4,12 @@ The log of each cost is the level of its candidate, plus the speed in its turn, 
 speed is a random walk from turn to turn that jumps where a session begins, or it drifts steadily.
 The levels are free, so that a step is not mistaken for a change of speed or the other way round;
 how far the speed walks, jumps and drifts is what makes the values likeliest.
+
+How much less a run on a disturbed machine counts.
+
+Stolen time, an unsteady calibrator and a lab without CPU are covariates: their effect on a cost is
+not known in advance, so it is estimated from the runs themselves. The variance of a run is
+``noise² · (1 + growth · burden²)``, and every plausible growth is weighed.
 """
 
 from __future__ import annotations
