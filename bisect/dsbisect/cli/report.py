@@ -50,9 +50,7 @@ def report(
             typer.echo(text)
             return
         chosen = _chosen(opened, ids or [])
-        samples = [s for campaign in chosen for s in opened.samples(campaign_id=campaign.id)]
-        keys = {sample.image_key for sample in samples}
-        images = {key: image for key in keys if (image := opened.image(key)) is not None}
+        samples, images = opened.measured_in(chosen)
     data = report_data(checked, chosen, samples, images)
     path = write_report(output or default_folder(chosen[0].series_id), data)
     typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")

@@ -15,7 +15,6 @@ from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import open_lab
 from dsbisect.lab.watcher import Watcher
-from dsbisect.search.question import Question
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.history.repository import Repository
@@ -53,13 +52,7 @@ def judge_commit(
         workloads=(ask.workload,),
         metric=ask.metric,
     )
-    question = Question(
-        series_id=f"{repository.name}:judge",
-        line=(good, candidate, bad),
-        workload_id=ask.workload.id,
-        settings_id=ask.settings.id,
-        metric=ask.metric,
-    )
+    question = ask.question(f"{repository.name}:judge", (good, candidate, bad))
     with open_lab(
         plan, supply, question.line, engine=engine, store=store, watcher=watcher, notes=common.notes
     ) as laboratory:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dsbisect.commits.commit_candidates import Patches, Repair
+from dsbisect.search.question import Question
 from dsbuilds.build_request import check_changes
 from dsbuilds.edits.contract import Patch
 from dsbuilds.edits.patch_file import patch_of
@@ -47,6 +48,16 @@ class Ask:
     prior: Mapping[str, float] = field(default_factory=dict)  # the user's own
     flat: bool = False  # every commit equally likely
     keep: bool = False
+
+    def question(self, series_id: str, line: tuple[str, ...]) -> Question:
+        """What is asked of these candidates."""
+        return Question(
+            series_id=series_id,
+            line=line,
+            workload_id=self.workload.id,
+            settings_id=self.settings.id,
+            metric=self.metric,
+        )
 
 
 def check_ask(ask: Ask) -> None:

@@ -72,14 +72,12 @@ class CommitsResult:
         """As it was found, from the store."""
         known = (store.campaign(each) for each in finding.campaigns)
         campaigns = tuple(each for each in known if each is not None)
-        samples = tuple(s for each in campaigns for s in store.samples(campaign_id=each.id))
-        keys = dict.fromkeys(sample.image_key for sample in samples)
-        found = [image for key in keys if (image := store.image(key)) is not None]
+        samples, images = store.measured_in(campaigns)
         return cls(
             findings=CommitFindings.model_validate(finding.value),
             campaigns=campaigns,
-            samples=samples,
-            images={image.candidate_id: image for image in found},
+            samples=tuple(samples),
+            images=images,
         )
 
 
@@ -254,13 +252,7 @@ class CommitsStudy:
         return campaign.boundary
 
     def _question(self, line: tuple[str, ...]) -> Question:
-        return Question(
-            series_id=self.scope.name,
-            line=line,
-            workload_id=self.ask.workload.id,
-            settings_id=self.ask.settings.id,
-            metric=self.ask.metric,
-        )
+        return self.ask.question(self.scope.name, line)
 
     def _stands(self, question: Question, search: Search) -> Campaign | None:
         """The answers that the interrupted run already had."""

@@ -12,7 +12,7 @@ from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import open_lab
 from dsbisect.lab.watcher import Watcher
 from dsbisect.search.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
-from dsbisect.search.question import History, Question
+from dsbisect.search.question import History
 from dsbisect.search.search_loop import Rounds
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
@@ -76,13 +76,7 @@ def scatter_of_builds(
     with open_lab(plan, supply, names, engine=engine, store=store, watcher=watcher) as laboratory:
         for failure in laboratory.failures.values():
             raise failure
-        question = Question(
-            series_id=f"{repository.name}:layouts",
-            line=names,
-            workload_id=ask.workload.id,
-            settings_id=ask.settings.id,
-            metric=ask.metric,
-        )
+        question = ask.question(f"{repository.name}:layouts", names)
         campaign = run_campaign(
             question, ask.workload, search=Rounds.of(runs),
             lab=laboratory, store=store, listener=watcher, kind="measure",

@@ -202,17 +202,7 @@ def marked(store: Store, question: Question, setup: Setup) -> Iterator[None]:
 
     Its campaign is then left unfinished.
     """
-    campaign = Campaign(
-        id=str(uuid.uuid4()),
-        kind="measure",
-        series_id=question.series_id,
-        line=question.line,
-        workload_id=question.workload_id,
-        settings_id=question.settings_id,
-        metric=question.metric,
-        started_at=_now(),
-        fingerprint=content_key(setup.model_dump(mode="json")),
-    )
+    campaign = _campaign(question, "measure", content_key(setup.model_dump(mode="json")))
     store.add_campaign(campaign)
     yield
     done = question.boundary(found=False, direction="unknown", summary="no samples were taken")
@@ -273,21 +263,27 @@ def _open_campaign(
     if known is not None:
         store.settle_turns(known.id)
         return known, store.samples(campaign_id=known.id)
-    campaign = Campaign(
+    new = _campaign(question, kind, _fingerprint(question, workload, search, lab))
+    campaign = new.model_copy(
+        update={"unmeasured": dict(lab.unmeasurable), "search": choice_of(search)}
+    )
+    store.add_campaign(campaign)
+    return campaign, []
+
+
+def _campaign(question: Question, kind: Kind, fingerprint: str) -> Campaign:
+    """A new one that begins now."""
+    return Campaign(
         id=str(uuid.uuid4()),
         kind=kind,
         line=question.line,
-        unmeasured=dict(lab.unmeasurable),
         series_id=question.series_id,
         workload_id=question.workload_id,
         settings_id=question.settings_id,
         metric=question.metric,
         started_at=_now(),
-        fingerprint=_fingerprint(question, workload, search, lab),
-        search=choice_of(search),
+        fingerprint=fingerprint,
     )
-    store.add_campaign(campaign)
-    return campaign, []
 
 
 def _fingerprint(question: Question, workload: Workload, search: Search, lab: SampleSource) -> str:

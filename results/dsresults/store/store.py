@@ -155,6 +155,12 @@ class Store:
         }
         return find_samples(self._database, given)
 
+    def measured_in(self, campaigns: Iterable[Campaign]) -> tuple[list[Sample], dict[str, Image]]:
+        """The samples of these, campaign after campaign, and their images by key."""
+        samples = [each for one in campaigns for each in self.samples(campaign_id=one.id)]
+        keys = dict.fromkeys(sample.image_key for sample in samples)
+        return samples, {key: image for key in keys if (image := self.image(key)) is not None}
+
     def sample(self, sample_id: str) -> Sample | None:
         return next(iter(find_samples(self._database, {"id": sample_id})), None)
 
