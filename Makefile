@@ -69,7 +69,7 @@ examples: develop ## validate the patches in examples/ and write what was found;
 	@$(BIN)/python benchmarks/examples.py $(BENCH)
 
 .PHONY: bench-builds
-bench-builds: develop ## time builds against clean ones; BENCH=--bisection or --ahead
+bench-builds: develop ## time builds against clean ones; BENCH=--bisection
 	@$(BIN)/python benchmarks/builds.py $(BENCH)
 
 .PHONY: bench-cli

@@ -2,7 +2,6 @@
 
     make bench-builds                     the ratios of single builds (about ten minutes)
     make bench-builds BENCH=--bisection   and a whole bisection over 64 commits (half an hour)
-    make bench-builds BENCH=--ahead       instead: what building ahead gains or costs
 
 Uses a cache folder of its own, so that nothing that was built before helps; images are warm.
 """
@@ -21,7 +20,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-import ahead
 from debian_sources import debian_source
 from lab import dsbisect, small_matrix
 from seed_history import SLOW_ROUNDS, harmless_c, harmless_rust, rounds, start
@@ -44,17 +42,13 @@ RUST_FILE = "src/plugins/pwdchan/src/lib.rs"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bisection", action="store_true", help="also a whole bisection")
-    parser.add_argument("--ahead", type=int, nargs="?", const=3, help="so many rounds of it")
     parser.add_argument("--json", action="store_true", help="print JSON")
     asked = parser.parse_args()
-    source = None if asked.ahead else debian_source("debian-13")
+    source = debian_source("debian-13")
     with tempfile.TemporaryDirectory(prefix="dsbisect-bench-") as folder:
         shared = os.environ.get("DSBISECT_CACHE") or str(Path.home() / ".cache" / "dsbisect")
         os.environ["DSBISECT_CACHE"] = folder
         _share(Path(shared), Path(folder))
-        if source is None:
-            print("\n".join(ahead.lines(ahead.compare(asked.ahead))))
-            return
         figures: dict[str, object] = {"builds": single_builds(source)}
         if asked.bisection:
             clean_s = figures["builds"]["clean build"]

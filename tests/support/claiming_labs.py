@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,9 +45,6 @@ class Benches:
         self.identities: Mapping[str, str] = {}
         self.unmeasurable: Mapping[str, str] = {}
         self.setup = Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
-
-    def ahead(self, candidates: Sequence[str]) -> None:
-        """Nothing is built here."""
 
     def ready(self, candidate: str) -> None:
         """Everything is, here."""

@@ -38,9 +38,6 @@ class WorldBenches:
     def setup(self) -> Setup:
         return Setup(machine=Machine(id=self.machine), procedure=Procedure(version=PROCEDURE))
 
-    def ahead(self, candidates: Sequence[str]) -> None:
-        pass
-
     def ready(self, candidate: str) -> None:
         if candidate in self.refuses:
             raise InstanceError(f"{candidate} did not become ready")

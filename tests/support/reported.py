@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -230,9 +230,6 @@ class Benches:
     @property
     def identities(self) -> Mapping[str, str]:
         return {name: f"golden-{name}" for name in self.rows}
-
-    def ahead(self, candidates: Sequence[str]) -> None:
-        """There is nothing to build."""
 
     def ready(self, candidate: str) -> None:
         """It always is."""

@@ -62,7 +62,6 @@ class Events:
             candidates=list(step.candidates),
             why=step.why,
             remaining=step.remaining,
-            likely=list(step.likely),
             outlook=asdict(step.outlook) if step.outlook else None,
         )
 

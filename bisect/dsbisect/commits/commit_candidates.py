@@ -147,10 +147,6 @@ class SourceSupply:
             raise AssertionError("a source of no product is not built")
         return layered(self.engine, build, toolset, candidate, serves=serves, progress=progress)
 
-    def ahead(self, candidate: str) -> None:
-        """Build a candidate that may be needed soon."""
-        self.build(candidate, lambda _: None)
-
     def ready(self, candidate: str) -> bool:
         """Whether its build exists already, in a toolchain that was used."""
         specimen = self.specimens[candidate]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,10 +44,6 @@ class SampleSource(Protocol):
 
     def take(self, turn: Turn) -> Iterable[Sample]:
         """One run of each of its candidates; they are ready."""
-        ...
-
-    def ahead(self, candidates: Sequence[str]) -> None:
-        """These may be needed next."""
         ...
 
 
@@ -138,7 +134,6 @@ class _Measured:
 
     def turn(self, step: Measure) -> TurnEnd:
         self.listener.step(self.question, step)
-        self.lab.ahead(step.likely)
         turn = self._planned(step)
         self.store.put_turn(turn)
         refused = self._refused(step)

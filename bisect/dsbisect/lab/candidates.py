@@ -35,10 +35,6 @@ class Supply(Protocol):
         """The candidate's image: found, or built now."""
         ...
 
-    def ahead(self, candidate: str) -> None:
-        """Make now what takes long, since it may be needed soon; nothing if it exists."""
-        ...
-
     def system(self, candidate: str) -> SystemName: ...
 
     def check(self, candidate: str, golden: Golden) -> None:
@@ -70,9 +66,6 @@ class RowSupply:
     def image(self, candidate: str, progress: Progress) -> Image:
         row = self.matrix.row(candidate)
         return row_image(self.engine, self.matrix, row, relock=self.relock, on_progress=progress)
-
-    def ahead(self, candidate: str) -> None:
-        """Rows are all prepared before a search."""
 
     def system(self, candidate: str) -> SystemName:
         row = self.matrix.row(candidate)

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.candidates import RowSupply, Supply
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.spent_time import SpentTime
@@ -48,8 +47,6 @@ class Laboratory:
         self._supply = supply
         self._progress = progress
         self._resources = ExitStack()
-        self._ahead = Ahead(supply.ahead)
-        self._next: tuple[str, ...] = ()  # what may be needed next
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._loader: Image | None = None
         self._wrapper: Valgrind | None = None
@@ -69,7 +66,6 @@ class Laboratory:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._ahead.close()
         self._resources.close()
 
     @property
@@ -169,9 +165,8 @@ class Laboratory:
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
-        """No other lab of this machine measures meanwhile, and nothing is built."""
-        self._ahead.want(self._next)
-        with measuring_alone(self._show_wait), self._ahead.quiet(), self.spent.on("runs"):
+        """No other lab of this machine measures meanwhile."""
+        with measuring_alone(self._show_wait), self.spent.on("runs"):
             yield
 
     def _show_wait(self, what: str) -> None:
@@ -180,10 +175,6 @@ class Laboratory:
     def _look_after(self, candidate: str, at: Bench, sample: Sample) -> None:
         if not sample.valid and not at.usable:
             self.retire(candidate)
-
-    def ahead(self, candidates: Sequence[str]) -> None:
-        """Build these while nothing is measured, but never before what is needed now."""
-        self._next = tuple(each for each in candidates if each not in self.goldens)
 
     def retire(self, candidate: str) -> None:
         """Stop a candidate's servers; the next sample starts them again."""
@@ -221,9 +212,7 @@ class Laboratory:
             self._progress(candidate, what)
 
         with self.spent.on("builds"):
-            self._ahead.make_room(candidate)
             image = self._supply.image(candidate, show)
-        self._ahead.want(self._next)
         system, keep = self._supply.system(candidate), self._plan.keep
         with self.spent.on("fills"):
             golden = retry_if_killed(

@@ -136,7 +136,6 @@ class Measure:
     candidates: tuple[str, ...]
     why: str
     remaining: int  # samples still expected after this turn, for the ETA
-    likely: tuple[str, ...] = ()  # what may be measured next, the most probable first
     outlook: Outlook | None = None
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.trial import Trial
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, CandidateError, EditError, InstanceError
 from dsharness.model import Value
-from dsharness.process.command import atomic_write
+from dsharness.process.command import atomic_write, stop_all
 
 Run = Callable[[Trial], Sequence[Check]]
 
@@ -36,8 +36,8 @@ class Step:
     inputs: object = None  # and on this, as JSON
     seconds: float  # about, on two cores and from nothing: for the first ETA
     run: Run
-    # What takes its time and hardly needs anyone: done before, while cores are idle.
-    ahead: Callable[[Trial], object] | None = None
+    # What takes its time and hardly needs anyone: begun at once, beside steps that time nothing.
+    beside: Callable[[Trial], object] | None = None
 
 
 ADVICE = (
@@ -137,14 +137,15 @@ class StepListener(Protocol):
 def run_steps(trial: Trial, steps: Sequence[Step], listener: StepListener) -> tuple[Check, ...]:
     """Every check; where one stops the rest, the gates after it say that they were not run."""
     checks: list[Check] = []
-    later = {step.name: step.ahead for step in steps if step.ahead is not None}
-    trial.ahead = Ahead(lambda name: later[name](trial))
-    try:
-        for check in _run(trial, steps, listener, checks):
-            listener.found(check)
-            checks.append(check)
-    finally:
-        trial.ahead.close()
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="beside") as pool:
+        try:
+            for check in _run(trial, steps, listener, checks, pool):
+                listener.found(check)
+                checks.append(check)
+        except BaseException:
+            if trial.beside is not None and not trial.beside.done():
+                stop_all()
+            raise
     missing = _missing(checks)
     if missing:
         listener.skipped([check.gate for check in missing], missing[0].found)
@@ -167,7 +168,11 @@ def _missing(checks: Sequence[Check]) -> tuple[Check, ...]:
 
 
 def _run(
-    trial: Trial, steps: Sequence[Step], listener: StepListener, checks: Sequence[Check]
+    trial: Trial,
+    steps: Sequence[Step],
+    listener: StepListener,
+    checks: Sequence[Check],
+    pool: Executor,
 ) -> Iterator[Check]:
     left = _TimeLeft([BUILD_S, *(step.seconds for step in steps)])
     listener.began("building the packages", left.seconds)
@@ -177,14 +182,14 @@ def _run(
         yield _of_error(Gate.BUILDS, PACKAGE, error)
         return
     left.done(BUILD_S)
-    _begin_ahead(trial, steps)
+    _begin_beside(trial, steps, pool)
     for step in steps:
         kept = recall(step, trial)
         if kept is not None:
             left.skipped(step.seconds)
             listener.recalled(step.title)
         else:
-            if step.ahead is not None and step is steps[-1]:
+            if step.beside is not None and step is steps[-1]:
                 listener.known(checks, step.title)
             listener.began(step.title, left.seconds)
             kept = _ran(step, trial)
@@ -194,16 +199,16 @@ def _run(
             return
 
 
-def _begin_ahead(trial: Trial, steps: Sequence[Step]) -> None:
-    """Not what is known from before."""
-    if trial.ahead is not None:
-        later = (step for step in steps if step.ahead is not None)
-        trial.ahead.want([step.name for step in later if recall(step, trial) is None])
+def _begin_beside(trial: Trial, steps: Sequence[Step], pool: Executor) -> None:
+    """Not what is known from before; its error comes again when its own step is run."""
+    for step in steps:
+        if step.beside is not None and recall(step, trial) is None:
+            trial.beside = pool.submit(step.beside, trial)
 
 
 def _ran(step: Step, trial: Trial) -> KeptStep:
-    if step.ahead is not None and trial.ahead is not None:
-        trial.ahead.make_room(step.name)
+    if step.beside is not None:
+        trial.wait_until_alone()
     try:
         checks = tuple(step.run(trial))
     except CandidateError as error:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from dsbisect.lab.builds_ahead import Ahead
 from dsbisect.lab.watcher import Watcher
 from dsbisect.validate.given_packages import given_build
 from dsbisect.validate.tool_output import PackageTools
@@ -48,11 +47,13 @@ class Trial:
     store: Store
     watcher: Watcher
     progress: Progress
-    ahead: Ahead | None = None  # what is built while cores are idle
+    beside: Future[object] | None = None  # what is built beside steps that time nothing
 
-    def quiet(self) -> AbstractContextManager[None]:
-        """Nothing else is done while the block measures."""
-        return self.ahead.quiet() if self.ahead is not None else nullcontext()
+    def wait_until_alone(self) -> None:
+        """Nothing is built beside what is timed."""
+        if self.beside is not None and not self.beside.done():
+            self.progress("waiting for the second build: it would disturb what is timed")
+            wait([self.beside])
 
     @property
     def at(self) -> Workshop:

@@ -22,7 +22,6 @@ from dsharness.errors import (
     InstanceError,
 )
 from dsharness.plain_text import plain
-from dsharness.process.brake import holdable_box
 from dsharness.process.command import Completed, append_log
 from dsharness.process.deadline import Deadline
 
@@ -43,7 +42,6 @@ for each in /proc/[0-9]*; do
 done
 """
 EXEC_LIMIT_S = 300.0
-PAUSE_TRIES = 4  # runc says "unable to freeze" while many processes begin and end
 PROCESSES = 4096
 TAIL_BYTES = 1 << 18
 TAIL_LIMIT_S = 60.0
@@ -136,24 +134,10 @@ class Container:
         """Leave a command running inside."""
         self.engine.must("exec", "--detach", self.name, *command, log=self.log)
 
-    def pause(self) -> bool:
-        """Whether all that runs inside stands still; processes that are just made may escape."""
-        return any(self.engine.podman("pause", self.name).ok for _ in range(PAUSE_TRIES))
-
-    def resume(self) -> None:
-        self.engine.podman("unpause", self.name, cleanup=True)
-
     def ask_to_end(self) -> None:
         """A request to all that runs inside, so that it leaves nothing half-written."""
         ask = ("exec", self.name, "sh", "-c", ASK)
         self.engine.podman(*ask, deadline=Deadline.after(ASK_LIMIT_S), cleanup=True)
-
-    def discard(self) -> None:
-        remove(self.engine, self.name)
-
-    def weigh(self, shares: int) -> None:
-        """Set the CPU weight; ignored where the engine does not support it."""
-        self.engine.podman("update", "--cpu-shares", str(shares), self.name, cleanup=True)
 
     @property
     def running(self) -> bool:
@@ -318,9 +302,7 @@ def running(
         )  # fmt: skip
         if not done.ok:
             raise _start_error(image, asked.network, done, log)
-        box = Container(engine=engine, name=name, log=log)
-        with holdable_box(box):
-            yield box
+        yield Container(engine=engine, name=name, log=log)
     finally:
         if not keep:
             remove(engine, name)

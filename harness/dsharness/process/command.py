@@ -18,7 +18,6 @@ from pathlib import Path
 
 from dsharness.errors import DiskFullError, StoppedError, ToolMissingError
 from dsharness.plain_text import plain, without_credentials
-from dsharness.process.brake import holdable, own_brake
 from dsharness.process.deadline import Deadline
 from dsharness.process.output import (
     LOG_END_BYTES,
@@ -108,12 +107,8 @@ def run(  # noqa: PLR0913 - each is a property of one process
     variable away.
 
     The child gets its own session, so that a Ctrl-C reaches the lab first and the lab
-    decides what to end. After ``stop_all`` only ``cleanup`` commands still run. A thread that has
-    a brake waits for it here.
+    decides what to end. After ``stop_all`` only ``cleanup`` commands still run.
     """
-    brake = own_brake()
-    if brake is not None:
-        brake.wait(cleanup=cleanup)
     if _stopping.is_set() and not cleanup:
         raise StoppedError(f"{argv[0]} was not started: the lab is stopping")
     find_tool(argv[0])
@@ -131,7 +126,6 @@ def run(  # noqa: PLR0913 - each is a property of one process
             cwd=cwd,
             start_new_session=True,
         ) as child,
-        holdable(child, argv, lambda: _end(child), cleanup=cleanup),
     ):
         if not cleanup:
             _children.add(child)

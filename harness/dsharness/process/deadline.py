@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dsharness.errors import DeadlineError
-from dsharness.process.brake import nap
 
 T = TypeVar("T")
 
@@ -56,7 +55,7 @@ def wait_until(
                 f"timed out waiting for {what}",
                 hint="see the log; try again when the machine is less busy",
             )
-        nap(min(pause_s, deadline.left_s))
+        time.sleep(min(pause_s, deadline.left_s))
 
 
 _asked = threading.Event()

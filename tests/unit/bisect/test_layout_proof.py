@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,9 +71,6 @@ class ToyLab:
 
     def ready(self, candidate: str) -> None:
         assert candidate in NAMES
-
-    def ahead(self, candidates: Sequence[str]) -> None:
-        assert not candidates
 
     def take(self, turn: Turn) -> Iterator[Sample]:
         self.asked.append(turn.candidates)

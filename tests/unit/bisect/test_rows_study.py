@@ -62,9 +62,6 @@ class Laboratory:
     def store_images(self, store):
         pass
 
-    def ahead(self, candidates):
-        pass
-
     def prepare(self, rows, told):
         self.unmeasurable = {row: "no such version" for row in rows if row in self.refuses}
         for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,8 +47,6 @@ class TwoServers:
         return Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
 
     def ready(self, candidate: str) -> None: ...
-
-    def ahead(self, candidates: Sequence[str]) -> None: ...
 
     def take(self, turn: Turn) -> Iterator[Sample]:
         for each in turn.candidates:

@@ -24,7 +24,6 @@ from dsharness.errors import (
     EditError,
     InstanceError,
 )
-from dsharness.process.brake import nap
 
 
 @pytest.fixture
@@ -153,67 +152,64 @@ def test_a_check_that_stops_leaves_the_rest_not_run(trial):
     assert (works.status, works.found) == (Status.NOT_RUN, "installs upgrade failed")
 
 
-def test_what_takes_long_is_begun_before_and_waited_for_last(trial):
+def test_what_takes_long_is_begun_beside_the_others_and_told_last(trial):
     """The answer that does not need it is told first."""
-    begun, go_on, order = threading.Event(), threading.Event(), []
+    begun, order = threading.Event(), []
 
-    def ahead(_: Trial) -> None:
+    def beside(_: Trial) -> None:
         begun.set()
-        assert go_on.wait(10)
         order.append("built")
 
-    def slow(_: Trial) -> Sequence[Check]:
+    def other(_: Trial) -> Sequence[Check]:
         assert begun.wait(10)
-        order.append("looked")
-        return [Check(gate=Gate.WORKS, name="slow", status=Status.PASSED, found="f")]
+        return [Check(gate=Gate.WORKS, name="other", status=Status.PASSED, found="f")]
 
     def last(_: Trial) -> Sequence[Check]:
-        go_on.set()
-        while "built" not in order:
-            time.sleep(0.01)
+        order.append("compared")
         return [Check(gate=Gate.BUILDS, name="again", status=Status.PASSED, found="f")]
 
     told, common = Told(), {"title": "doing it again", "seconds": 1.0}
     steps = [
-        Step(gate=Gate.WORKS, name="slow", run=slow, **common),
-        Step(gate=Gate.BUILDS, name="again", run=last, ahead=ahead, **common),
+        Step(gate=Gate.WORKS, name="other", run=other, **common),
+        Step(gate=Gate.BUILDS, name="again", run=last, beside=beside, **common),
     ]
     checks = run_steps(trial, steps, told)
-    assert [check.name for check in checks][:2] == ["slow", "again"]
-    assert order == ["looked", "built"]
-    assert told.known_ == [(["slow"], "doing it again")]
+    assert [check.name for check in checks][:2] == ["other", "again"]
+    assert order == ["built", "compared"]
+    assert told.known_ == [(["other"], "doing it again")]
 
     again = Told()
     assert run_steps(trial, steps, again) == checks  # recalled: nothing is begun, nothing open
-    assert (again.known_, order) == ([], ["looked", "built"])
+    assert (again.known_, order) == ([], ["built", "compared"])
 
 
-def test_what_is_measured_is_measured_alone(trial):
-    """While a sample is taken, nothing is built ahead."""
-    running = []
+def test_what_is_timed_is_timed_alone(trial):
+    built = []
 
-    def ahead(_: Trial) -> None:
-        for _ in range(20):
-            nap(0.01)
-            running.append(time.monotonic())
+    def beside(_: Trial) -> None:
+        time.sleep(0.1)
+        built.append("built")
 
-    def measure(trial: Trial) -> Sequence[Check]:
-        with trial.quiet():
-            before = len(running)
-            time.sleep(0.1)
-            quiet = len(running) == before
-        status = Status.PASSED if quiet else Status.FAILED
+    def timed(trial: Trial) -> Sequence[Check]:
+        trial.wait_until_alone()
+        status = Status.PASSED if built else Status.FAILED
         return [Check(gate=Gate.WORKS, name="m", status=status, found="f")]
-
-    def last(_: Trial) -> Sequence[Check]:
-        return [Check(gate=Gate.BUILDS, name="b", status=Status.PASSED, found=str(len(running)))]
 
     common = {"title": "t", "seconds": 1.0}
     steps = [
-        Step(gate=Gate.WORKS, name="m", run=measure, **common),
-        Step(gate=Gate.BUILDS, name="b", run=last, ahead=ahead, **common),
+        Step(gate=Gate.WORKS, name="m", run=timed, **common),
+        step_of(Gate.BUILDS, Status.PASSED, name="b", beside=beside),
     ]
     assert run_steps(trial, steps, Told())[0].status is Status.PASSED
+
+
+def test_an_error_of_what_is_built_beside_belongs_to_its_own_step(trial):
+    def beside(_: Trial) -> None:
+        raise BuildError("not a second time")
+
+    again = step_of(Gate.BUILDS, Status.WARNED, name="again", beside=beside)
+    checks = run_steps(trial, [step_of(Gate.WORKS, Status.PASSED), again], Told())
+    assert [check.status for check in checks][:2] == [Status.PASSED, Status.WARNED]
 
 
 def test_the_time_left_shrinks_with_each_step(trial):
@@ -230,5 +226,5 @@ def test_what_looks_at_all_others_comes_after_them_and_the_second_build_last(tri
     )  # fmt: skip
     steps = steps_of(request)
     assert [step.name for step in steps][-2:] == ["traces", "reproducible"]
-    assert [step.name for step in steps if step.ahead] == ["reproducible"]
+    assert [step.name for step in steps if step.beside] == ["reproducible"]
     assert {step.gate for step in steps} == {*Gate}

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -257,12 +256,3 @@ def test_a_command_inside_cannot_end_as_if_podman_had_failed(
     monkeypatch.setenv("UNKNOWN", unknown)
     with pytest.raises(kind, match="make it: no"):
         Container(engine=ENGINE, name="box", log=podman / "log").must("dscreate", what="make it")
-
-
-@pytest.mark.parametrize(("refusals", "paused"), [(0, True), (3, True), (4, False)])
-def test_a_container_whose_processes_come_and_go_is_paused_at_a_later_try(
-    refusals: int, paused: bool
-) -> None:
-    answers = [False] * refusals + [True]
-    engine: Any = SimpleNamespace(podman=lambda *_: SimpleNamespace(ok=answers.pop(0)))
-    assert Container(engine=engine, name="box", log=Path("log")).pause() is paused

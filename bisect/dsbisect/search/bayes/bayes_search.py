@@ -100,9 +100,9 @@ class Bayes:
         if canary_due(beliefs):
             names = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
             why = "canary: do the ends still cost the same?"
-            return _turn(history, beliefs.line, names, why, remaining, shown=shown)
+            return _turn(history, beliefs.line, names, why, remaining, shown)
         names = (choice.candidate, *((choice.reference,) if choice.reference else ()))
-        return _turn(history, beliefs.line, names, choice.why, remaining, choice.likely, shown)
+        return _turn(history, beliefs.line, names, choice.why, remaining, shown)
 
 
 def _turn(
@@ -111,7 +111,6 @@ def _turn(
     names: tuple[str, ...],
     why: str,
     remaining: int,
-    likely: tuple[str, ...] = (),
     shown: Outlook | None = None,
 ) -> Measure:
     """A B, then B A when the two meet again: what drifts within a turn cancels over both."""
@@ -119,9 +118,7 @@ def _turn(
     met = sorted(set.intersection(*({s.turn for s in history.of(name)} for name in names)))
     pair = tuple(sorted(names, key=line.index.__getitem__))
     order = pair if (min([*met, number]) + len(met)) % 2 == 0 else pair[::-1]
-    return Measure(
-        turn=number, candidates=order, why=why, remaining=remaining, likely=likely, outlook=shown
-    )
+    return Measure(turn=number, candidates=order, why=why, remaining=remaining, outlook=shown)
 
 
 def _remaining(beliefs: Beliefs, choice: NextRun) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsbisect.search.bayes.belief import Beliefs
-from dsbisect.search.bayes.gap_split import Split, split
+from dsbisect.search.bayes.gap_split import Split
 from dsbisect.search.bayes.information_gain import BATCHES, bits
 from dsbisect.search.bayes.prior import Budget, Costs
 from dsbisect.search.bayes.track import Floats
@@ -29,7 +29,6 @@ class NextRun:
     reference: str | None
     gain: float  # bits per run
     why: str
-    likely: tuple[str, ...]
 
 
 def choose(
@@ -53,7 +52,6 @@ def choose(
         reference=_reference(beliefs, option, options, worth) if with_reference else None,
         gain=rate,
         why=_why(beliefs, option, rate),
-        likely=_likely(beliefs, option, options, worth),
     )
 
 
@@ -133,23 +131,6 @@ def _reference(
         return _name(beliefs, options[max(known, key=lambda at: (seen.counts[at], -at))])
     best = max(known, key=lambda at: (float(worth[at].max()), -at))
     return _name(beliefs, options[best])
-
-
-def _likely(
-    beliefs: Beliefs, option: int | Split, options: Sequence[int | Split], worth: Floats
-) -> tuple[str, ...]:
-    """The middles of both halves when a gap is split; else the best splits."""
-    if isinstance(option, Split):
-        low, high = beliefs.posterior.ends(option.gap)
-        failures = beliefs.failures(option.gap)
-        halves = (
-            split(beliefs.line, 0, ends, [at for at in failures if ends[0] < at < ends[1]])
-            for ends in ((low, option.position), (option.position, high))
-        )
-        return tuple(beliefs.line.names[half.position] for half in halves if half)
-    order = np.argsort(-worth.max(1), kind="stable")
-    splits = [options[at] for at in order if isinstance(options[at], Split)]
-    return tuple(_name(beliefs, each) for each in splits[:2])
 
 
 def _why(beliefs: Beliefs, option: int | Split, rate: float) -> str:

@@ -108,10 +108,11 @@ def run(trial: Trial) -> Sequence[Check]:
         found = f"no server stores passwords under one of {', '.join(CHEAP)}"
         return [Check(gate=Gate.PERFORMS, name="latency", status=Status.NOT_RUN, found=found)]
     pairs: list[tuple[Run, Run]] = []
+    trial.wait_until_alone()
     with _client(trial, patched, "patched") as one, _client(trial, stock, "stock") as other:
         trial.progress("measuring how long a single client waits, stock and patched in turn")
         for _ in range(trial.max_pairs):
-            with measuring_alone(trial.progress), trial.quiet():
+            with measuring_alone(trial.progress):
                 pairs.append(pair_of(one, other))
             if len(pairs) < LEAST_PAIRS:
                 continue

@@ -40,9 +40,6 @@ class TwoSides:
         del progress
         return self.trial.stock if candidate == self.trial.row.id else self.trial.patched
 
-    def ahead(self, candidate: str) -> None:
-        """Nothing takes long."""
-
     def system(self, candidate: str) -> SystemName:
         del candidate
         return self.trial.row.system
@@ -109,11 +106,11 @@ def sampled_pairs(
         settings_id=trial.settings.id,
         metric=metric,
     )
-    with trial.quiet():
-        campaign = run_campaign(
-            question, workload, search=Rounds(missing=missing, open_end=True),
-            lab=lab, store=trial.store, listener=trial.watcher, kind="validate",
-        )  # fmt: skip
+    trial.wait_until_alone()
+    campaign = run_campaign(
+        question, workload, search=Rounds(missing=missing, open_end=True),
+        lab=lab, store=trial.store, listener=trial.watcher, kind="validate",
+    )  # fmt: skip
     return _state(trial.store.samples(campaign_id=campaign.id), *sides)
 
 
