@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, assert_never
+from typing import Literal
 
 from pydantic import Field
 
@@ -54,47 +53,18 @@ class EqualCommits(Value):
     kinds: tuple[str, ...] = Field(description="what the others change: docs, tests, web UI ...")
 
 
-class FunctionRuns(Value):
-    """A function that a change touches, and how often it ran."""
-
-    file: str
-    name: str
-    calls: int = Field(description="while the server was filled, started, loaded and stopped")
-    loaded: int = Field(description="of these, under the load alone")
-
-
-class ExecutedCode(Value):
-    """Whether the code that a change touches ran in a server under the load."""
-
-    outcome: Literal["ran", "never ran", "unknown"]
-    functions: tuple[FunctionRuns, ...] = ()
-    operations: int = Field(default=0, description="of the load during which they were counted")
-    note: str = Field(default="", description="why it is not known, or what to add")
-
-    @property
-    def only_layout(self) -> bool:
-        """Whether the measured effect cannot come from what the change does."""
-        return self.outcome == "never ran"
-
-
 class Culprit(Value):
     """One commit, or those that could not be told apart from it, and the proof."""
 
     boundary: Boundary
     suspects: tuple[Suspect, ...]
     proof: tuple[Comparison, ...] = ()
-    executed: ExecutedCode | None = None
     only_in_good: bool = Field(
         default=False, description="made after the branches have parted: good has it, bad does not"
     )
     backports: tuple[Comparison, ...] = Field(
         default=(), description="the same change on other branches, measured there"
     )
-
-    @property
-    def executed_text(self) -> str | None:
-        """Whether its code ran, in a sentence; None if nobody asked or it cannot be told."""
-        return None if self.executed is None else executed_text(self.executed)
 
     @property
     def made_it(self) -> str:
@@ -177,30 +147,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-FUNCTIONS_SHOWN = 5
 SHORT = 12  # digits of a hash
-
-
-def executed_text(code: ExecutedCode) -> str | None:
-    """The answer in a sentence, for the page and the terminal; None where there is none."""
-    match code.outcome:
-        case "ran":
-            ran = sorted((each for each in code.functions if each.calls), key=_often, reverse=True)
-            loaded = [f"{each.name} ({each.loaded} calls)" for each in ran if each.loaded]
-            if not loaded:
-                names = _listed([each.name for each in ran])
-                return f"what it changes ran, but not under the load: {names}"
-            return f"what it changes ran in {code.operations} operations: {_listed(loaded)}"
-        case "never ran":
-            what = code.note or _listed([each.name for each in code.functions])
-            return (
-                "none of the changed functions ran during the workload: most likely an effect of "
-                f"code layout, not of the change ({what})"
-            )
-        case "unknown":
-            return None
-        case _:
-            assert_never(code.outcome)
 
 
 def spent_text(findings: CommitFindings, spent: TimeSpent) -> str:
@@ -218,12 +165,3 @@ def spent_text(findings: CommitFindings, spent: TimeSpent) -> str:
         proved = "proved" if findings.culprits and findings.culprits[0].proved else "proof ended"
         moments += f", {proved} after {duration(spent.proved_s)}"
     return f"{duration(findings.seconds)}: {', '.join(parts)}; {moments}"
-
-
-def _often(each: FunctionRuns) -> tuple[int, int]:
-    return each.loaded, each.calls
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - FUNCTIONS_SHOWN
-    return ", ".join(names[:FUNCTIONS_SHOWN]) + (f" and {more} more" if more > 0 else "")

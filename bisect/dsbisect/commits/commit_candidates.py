@@ -36,7 +36,6 @@ class Specimen:
     clean: bool = False
     layout: int = 0
     along: tuple[int, ...] = ()
-    coverage: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,6 @@ class _Source:
             clean=self.specimen.clean,
             layout=self.specimen.layout,
             along=self.specimen.along,
-            coverage=self.specimen.coverage,
         )
 
 
@@ -85,11 +83,6 @@ class SourceSupply:
 
     def add(self, candidate: str, tree: Tree, *, clean: bool = False) -> str:
         self.specimens[candidate] = Specimen(tree=tree, clean=clean)
-        return candidate
-
-    def add_counting(self, candidate: str, tree: Tree, files: tuple[str, ...]) -> str:
-        """A build in which the functions of these C files count how often they run."""
-        self.specimens[candidate] = Specimen(tree=tree, coverage=files)
         return candidate
 
     def add_layouts(
@@ -262,5 +255,5 @@ class SourceSupply:
             built_with = [needs.flags, needs.settings]
         except BuildError:  # raised when it is built
             built_with = []
-        variant = [specimen.clean, specimen.layout, specimen.coverage]
+        variant = [specimen.clean, specimen.layout]
         return content_key([made_of, variant, toolchains, patches, built_with])

@@ -19,7 +19,6 @@ from dsbisect.commits.commits_request import (
     surroundings_of,
     untried,
 )
-from dsbisect.commits.executed_code import executed_code
 from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.layout_samples import by_build, to_see
 from dsbisect.commits.line_queue import hunt, hunt_parted
@@ -31,7 +30,7 @@ from dsbisect.commits.proof import (
     judged,
     prove,
 )
-from dsbisect.lab.campaign_loop import answered_before, marked, run_campaign, unfinished
+from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
 from dsbisect.lab.repeated_failure import refuse_equal_ends, remedies_of
@@ -49,7 +48,6 @@ from dsresults.commits_result import (
     CommitFindings,
     Comparison,
     Culprit,
-    ExecutedCode,
     TimeSpent,
 )
 from dsresults.store import Store
@@ -306,7 +304,6 @@ class CommitsStudy:
             suspects=stories,
             only_in_good=any(map(self.scope.only_in_good, boundary.suspects)),
             proof=self._proof(boundary),
-            executed=self._executed(boundary),
             backports=tuple(self._backports(boundary, stories)),
         )
 
@@ -326,17 +323,6 @@ class CommitsStudy:
             yield judged(
                 f"its backport {after} against its parent", before, after, self.supply,
                 self._compare, expected=boundary.direction,
-            )  # fmt: skip
-
-    def _executed(self, boundary: Boundary) -> ExecutedCode | None:
-        if not self.ask.proof or boundary.after is None or boundary.before is None:
-            return None
-        line = (boundary.before, boundary.after)
-        with marked(self.store, self._question(line), self.laboratory.setup):
-            return executed_code(
-                boundary.before, boundary.after,
-                supply=self.supply, lab=self.laboratory, workload=self.ask.workload,
-                progress=self.watcher.preparing,
             )  # fmt: skip
 
     def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:

@@ -50,8 +50,6 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     boundary = culprit.boundary
     if culprit.proved is False:
         yield "NOT PROVED: the comparisons at the end contradict the search"
-    if culprit.executed is not None and culprit.executed.only_layout:
-        yield f"NEVER RAN: {culprit.executed_text}"
     if len(culprit.suspects) > 1:
         yield (
             f"one of {len(culprit.suspects)} commits {culprit.made_it}; they cannot be told "
@@ -65,8 +63,6 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     if culprit.proof:
         yield "  proof:"
         yield from (line for each in culprit.proof for line in _comparison(each))
-    if culprit.executed_text:
-        yield f"  executed: {culprit.executed_text}"
     if culprit.backports:
         yield "  backports:"
         yield from (line for each in culprit.backports for line in _comparison(each))

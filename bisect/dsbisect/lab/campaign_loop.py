@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
@@ -189,19 +188,6 @@ class _Measured:
                 hint="stop what disturbs this machine, then give the same command: it continues "
                 "from here",
             )
-
-
-@contextmanager
-def marked(store: Store, question: Question, setup: Setup) -> Iterator[None]:
-    """A part of a run that takes no samples: a run that is stopped in it is seen by the next one.
-
-    Its campaign is then left unfinished.
-    """
-    campaign = _campaign(question, "measure", content_key(setup.model_dump(mode="json")))
-    store.add_campaign(campaign)
-    yield
-    done = question.boundary(found=False, direction="unknown", summary="no samples were taken")
-    store.finish_campaign(campaign.id, done, _now())
 
 
 def unfinished(

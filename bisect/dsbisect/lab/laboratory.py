@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -18,7 +16,7 @@ from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
 from dsharness.content_key import content_key
-from dsharness.errors import CandidateError, DeadlineError, InstanceError, WorkloadError
+from dsharness.errors import CandidateError, InstanceError, WorkloadError
 from dsharness.machine.host import machine_now
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.golden_state import Golden, golden_state
@@ -27,12 +25,11 @@ from dsharness.measure.instruction_count import Valgrind
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.model import Image, Machine, Procedure, Sample, Setup, Turn
 from dsharness.process.command import stop_all
-from dsharness.process.deadline import Deadline, check_request
+from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
 from dsresults.store import Store
 
 WORKERS = 2
-END_LIMIT_S, LOOK_S = 120.0, 0.2
 T = TypeVar("T")
 
 Progress = Callable[[str, str], None]  # (candidate, what is happening)
@@ -181,19 +178,6 @@ class Laboratory:
         if candidate in self._benches:
             _, resources = self._benches.pop(candidate)
             resources.close()
-
-    def left_by(self, candidate: str, folder: str, target: Path) -> bool:
-        """End a candidate's server, and copy what it leaves in a folder; False if there is none."""
-        box = self._bench(candidate).instance.container
-        box.ask_to_end()
-        deadline = Deadline.after(END_LIMIT_S)
-        while box.running:
-            if deadline.passed:
-                raise DeadlineError(f"the server of {candidate} does not end", log=box.log)
-            time.sleep(LOOK_S)
-        copied = box.copy_out(folder, target)
-        self.retire(candidate)
-        return copied
 
     def _load_generator(self) -> Image:
         row = self._plan.matrix.tools.loads[self._plan.tool]

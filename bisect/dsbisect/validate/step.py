@@ -36,8 +36,8 @@ class Step:
     inputs: object = None  # and on this, as JSON
     seconds: float  # about, on two cores and from nothing: for the first ETA
     run: Run
-    # What takes its time and hardly needs anyone: begun at once, beside steps that time nothing.
-    beside: Callable[[Trial], object] | None = None
+    # What takes its time and hardly needs anyone: begun at once, and waited for by what is timed.
+    background: Callable[[Trial], object] | None = None
 
 
 ADVICE = (
@@ -137,13 +137,13 @@ class StepListener(Protocol):
 def run_steps(trial: Trial, steps: Sequence[Step], listener: StepListener) -> tuple[Check, ...]:
     """Every check; where one stops the rest, the gates after it say that they were not run."""
     checks: list[Check] = []
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="beside") as pool:
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="background") as pool:
         try:
             for check in _run(trial, steps, listener, checks, pool):
                 listener.found(check)
                 checks.append(check)
         except BaseException:
-            if trial.beside is not None and not trial.beside.done():
+            if trial.background is not None and not trial.background.done():
                 stop_all()
             raise
     missing = _missing(checks)
@@ -182,14 +182,14 @@ def _run(
         yield _of_error(Gate.BUILDS, PACKAGE, error)
         return
     left.done(BUILD_S)
-    _begin_beside(trial, steps, pool)
+    _begin_background(trial, steps, pool)
     for step in steps:
         kept = recall(step, trial)
         if kept is not None:
             left.skipped(step.seconds)
             listener.recalled(step.title)
         else:
-            if step.beside is not None and step is steps[-1]:
+            if step.background is not None and step is steps[-1]:
                 listener.known(checks, step.title)
             listener.began(step.title, left.seconds)
             kept = _ran(step, trial)
@@ -199,15 +199,15 @@ def _run(
             return
 
 
-def _begin_beside(trial: Trial, steps: Sequence[Step], pool: Executor) -> None:
+def _begin_background(trial: Trial, steps: Sequence[Step], pool: Executor) -> None:
     """Not what is known from before; its error comes again when its own step is run."""
     for step in steps:
-        if step.beside is not None and recall(step, trial) is None:
-            trial.beside = pool.submit(step.beside, trial)
+        if step.background is not None and recall(step, trial) is None:
+            trial.background = pool.submit(step.background, trial)
 
 
 def _ran(step: Step, trial: Trial) -> KeptStep:
-    if step.beside is not None:
+    if step.background is not None:
         trial.wait_until_alone()
     try:
         checks = tuple(step.run(trial))

@@ -47,13 +47,13 @@ class Trial:
     store: Store
     watcher: Watcher
     progress: Progress
-    beside: Future[object] | None = None  # what is built beside steps that time nothing
+    background: Future[object] | None = None  # what is built while nothing is timed
 
     def wait_until_alone(self) -> None:
-        """Nothing is built beside what is timed."""
-        if self.beside is not None and not self.beside.done():
+        """Nothing is built while something is timed."""
+        if self.background is not None and not self.background.done():
             self.progress("waiting for the second build: it would disturb what is timed")
-            wait([self.beside])
+            wait([self.background])
 
     @property
     def at(self) -> Workshop:

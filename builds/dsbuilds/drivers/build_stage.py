@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 STAGE = re.compile(r"^dsbisect-stage\t(\w+)$")
 TITLES = {"autoreconf": "configure", "configure": "configure", "install": "install",
-          "layout": "link in another order", "coverage": "compile what is counted"}  # fmt: skip
+          "layout": "link in another order"}  # fmt: skip
 CRATE = re.compile(r"^ *Compiling (\S+ v\S+)")
 SHORT = re.compile(r"^ *(CC|CCLD) +(\S+)$")  # where make is asked to be silent
 LINKS = 2  # so many one after the other: little is left to be compiled

@@ -38,7 +38,6 @@ from dsimages.file_lock import exclusive
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
 SCRIPT_NAME = "build-tree"  # in a folder of the product's name
-COVERAGE_FOLDER = "opt/dsbisect-coverage"  # of what is installed: how to read the counts
 REVISION = 2  # raise when a build of the same source comes out differently
 SERVER = "opt/*/sbin"
 SLOT_WAIT_S = 7200.0
@@ -63,7 +62,6 @@ class TreeOrder:
     whole: bool = False  # with every file, as in a plain checkout
     layout: int = 0  # another number links the same objects in another order; 0: as make does
     along: tuple[int, ...] = ()  # layouts that are built along with it, from the same objects
-    coverage: tuple[str, ...] = ()  # C files whose functions count how often they run
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -85,8 +83,7 @@ class TreeOrder:
     @property
     def variant(self) -> tuple[str, ...]:
         """The script's settings that change what is linked, and no object of the source."""
-        layout = (f"LAYOUT={self.layout}",) if self.layout else ()
-        return (*layout, *(f"COVERAGE={path}" for path in self.coverage))
+        return (f"LAYOUT={self.layout}",) if self.layout else ()
 
 
 def scripts() -> str:

@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dsbuilds.history.changed_code import without_comments
-
 SPLIT = (".c", ".cc", ".cpp", ".cxx", ".h", ".rs")
 BETWEEN = "after "  # the key of the text that follows an item
 WITHIN = "::: "  # between the keys of a container and of an item in it
@@ -26,6 +24,10 @@ _RUST = re.compile(
 _CONTAINER = re.compile(r"(?:pub(?: ?\([^)]*\))? )?(?:unsafe )?(?:impl|mod|trait|extern)\b")
 _DEFINE = re.compile(r"#\s*define\s+(?P<name>\w+)")
 _ATTRIBUTE = re.compile(r"#!?\[")
+_COMMENT = re.compile(
+    r"""//[^\n]* | /\*.*?\*/ | ("(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*')""",
+    re.DOTALL | re.VERBOSE,
+)
 
 Merge = Callable[[str, str, str], str | None]  # of base, ours and theirs; None: they overlap
 
@@ -37,6 +39,12 @@ class ItemMerge:
     text: str
     both: tuple[str, ...] = ()  # items that both sides changed, in other lines
     overlaps: tuple[str, ...] = ()  # items that both sides changed in the same lines
+
+
+def without_comments(text: str) -> list[str]:
+    """The lines of code with its comments left out; line numbers stay the same."""
+    bare = _COMMENT.sub(lambda found: found[1] or "\n" * found[0].count("\n") or " ", text)
+    return bare.split("\n")
 
 
 def can_split(path: str) -> bool:

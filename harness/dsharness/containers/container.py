@@ -31,16 +31,6 @@ NO_COMMAND = (126, 127)
 NO_NETWORK = re.compile(r"netavark|\bcni\b|network|net namespace", re.IGNORECASE)
 START_LIMIT_S = 120.0
 ASK_LIMIT_S = 5.0
-# All but what keeps the container: with that, the rest would be killed half-way.
-ASK = """
-for each in /proc/[0-9]*; do
-    pid=${each#/proc/}
-    case "$(cat "$each/comm" 2>/dev/null)" in
-        sleep | catatonit | tini | '') ;;
-        *) [ "$pid" = "$$" ] || kill -TERM "$pid" 2>/dev/null ;;
-    esac
-done
-"""
 EXEC_LIMIT_S = 300.0
 PROCESSES = 4096
 TAIL_BYTES = 1 << 18
@@ -134,11 +124,6 @@ class Container:
         """Leave a command running inside."""
         self.engine.must("exec", "--detach", self.name, *command, log=self.log)
 
-    def ask_to_end(self) -> None:
-        """A request to all that runs inside, so that it leaves nothing half-written."""
-        ask = ("exec", self.name, "sh", "-c", ASK)
-        self.engine.podman(*ask, deadline=Deadline.after(ASK_LIMIT_S), cleanup=True)
-
     @property
     def running(self) -> bool:
         return self.state().running
@@ -188,13 +173,6 @@ class Container:
         )  # fmt: skip
         text = plain(_file_in(done.stdout).rstrip("\0").replace("\0", "")) if done.ok else ""
         return "\n".join(text.splitlines()[-lines:])
-
-    def copy_out(self, folder: str, target: Path) -> bool:
-        """Copy a folder's content, also when the container has ended; False if it is not there.
-
-        The measured program wrote it. Links stay links: follow none of them.
-        """
-        return self.engine.podman("cp", f"{self.name}:{folder}/.", str(target)).ok
 
     def commit(self, reference: str, labels: dict[str, str]) -> None:
         """Keep the container's file system as an image."""

@@ -77,9 +77,6 @@ class SourceFacts(Value):
     must_have: tuple[str, ...] = Field(
         min_length=1, description="files that every version has: otherwise it is not a source of it"
     )
-    entry: str | None = Field(
-        default=None, description="C file with the server's main function: its count is a witness"
-    )
     release_tags: str = Field(default="*", description="pattern of the tags that are releases")
     release_branches: str = Field(
         default="*", description="pattern of the branches that releases are made from, by name"

@@ -1,8 +1,7 @@
-"""Variants of a build from the same objects: another layout, and functions that count."""
+"""Builds of one source in several layouts."""
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from benches import MATRIX
 from era_trees import era_tree
 
 from dsbuilds.build_cache import builds_home
-from dsbuilds.drivers.function_counts import COUNTS_FOLDER, function_counts
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
 from dsbuilds.sources.source_tree import Tree
@@ -40,15 +38,13 @@ def ordered(
     tree: Tree,
     *,
     layout: int = 0,
-    coverage: tuple[str, ...] = (),
     clean: bool = False,
     along: tuple[int, ...] = (),
 ) -> TreeOrder:
     way = ways_of(tree.read, MATRIX.toolchains)[0]
     toolset = toolset_of(engine, MATRIX, way.toolchain, progress=print)
     return TreeOrder(
-        tree=tree, needs=way.needs, toolset=toolset, layout=layout, coverage=coverage,
-        clean=clean, along=along,
+        tree=tree, needs=way.needs, toolset=toolset, layout=layout, clean=clean, along=along,
     )  # fmt: skip
 
 
@@ -56,37 +52,17 @@ def built(engine: Engine, order: TreeOrder) -> Build:
     return build_tree(engine, order, progress=print)
 
 
-def ran(engine: Engine, made: Build, toolset: ToolchainImage, folder: Path, counts: Path) -> str:
-    """What its server says; what it counted is copied."""
+def ran(engine: Engine, made: Build, toolset: ToolchainImage, folder: Path) -> str:
+    """What its server says."""
     image = layered(engine, made, toolset, "variant", serves="389-ds", progress=print)
     with running(
         engine, image.reference, "sleep", "infinity", purpose="variant", log=folder / "log"
     ) as box:
-        said = box.must("/opt/dirsrv/sbin/ns-slapd", what="start it")
-        box.copy_out(COUNTS_FOLDER, counts)
-    return said
+        return box.must("/opt/dirsrv/sbin/ns-slapd", what="start it")
 
 
 def library(made: Build) -> bytes:
     return (Path(made.folder) / "install/opt/dirsrv/lib/libslapd.so.0.1.0").read_bytes()
-
-
-@pytest.mark.parametrize("era", ["2.0.5", "2.2.1", "3.2"])  # of three toolchains
-def test_functions_count_and_the_next_build_does_not(
-    engine: Engine, tmp_path: Path, era: str
-) -> None:
-    tree = era_tree(era, tmp_path / "source")
-    counting = ordered(engine, tree, coverage=(SLAPD, DBSCAN))
-    made = built(engine, counting)
-    with tempfile.TemporaryDirectory() as left:
-        assert ran(engine, made, counting.toolset, tmp_path, Path(left)) == "rust 1\n"
-        found = function_counts(engine, made, counting.toolset, Path(left))
-    calls = {(each.file, each.name): each.calls for each in found}
-    assert calls[SLAPD, "slapi_ch_free"] == 1
-    assert calls[DBSCAN, "main"] == 0  # a program that was not run
-    plain = built(engine, ordered(engine, tree))
-    assert b"dsbisect-coverage" in library(made)
-    assert b"dsbisect-coverage" not in library(plain)
 
 
 def test_a_layout_is_the_same_server_in_another_order(engine: Engine, tmp_path: Path) -> None:
@@ -95,7 +71,7 @@ def test_a_layout_is_the_same_server_in_another_order(engine: Engine, tmp_path: 
     made = [built(engine, order) for order in orders]
     assert len({library(build) for build in made}) == 3
     for build in made:
-        assert ran(engine, build, orders[0].toolset, tmp_path, tmp_path / "none") == "rust 1\n"
+        assert ran(engine, build, orders[0].toolset, tmp_path) == "rust 1\n"
     again = tree.with_files({"README.md": "the same server"})
     assert ordered(engine, again, layout=2).key == made[2].key
 
@@ -113,5 +89,5 @@ def test_layouts_of_a_clean_build_are_made_along_with_it(engine: Engine, tmp_pat
     assert library(one) != library(two)
     for build in (one, two):
         assert build.provenance.clean
-        assert ran(engine, build, orders[0].toolset, tmp_path, tmp_path / "none") == "rust 1\n"
+        assert ran(engine, build, orders[0].toolset, tmp_path) == "rust 1\n"
     assert not list((builds_home() / ".work").glob("clean-*"))

@@ -56,7 +56,6 @@ def cases(monkeypatch):
     """What was to be proved."""
     kept: list[Case] = []
     monkeypatch.setattr(commits_study, "prove", lambda case, *_: kept.append(case) or ())
-    monkeypatch.setattr(Played, "_executed", lambda *_: None)
     return kept
 
 

@@ -23,8 +23,6 @@ from dsresults.commits_result import (
     Comparison,
     Culprit,
     EqualCommits,
-    ExecutedCode,
-    FunctionRuns,
     TimeSpent,
 )
 from dsresults.store import Store
@@ -80,21 +78,9 @@ PROOF = (
         note="no difference found",
     ),
 )  # fmt: skip
-EXECUTED = ExecutedCode(
-    outcome="ran", operations=600,
-    functions=(
-        FunctionRuns(file="one.c", name="one", calls=1210, loaded=1200),
-        FunctionRuns(file="one.c", name="two", calls=3, loaded=0),
-    ),
-)  # fmt: skip
-NEVER_RAN = ExecutedCode(
-    outcome="never ran", operations=600,
-    functions=(FunctionRuns(file="one.c", name="<one>", calls=0, loaded=0),),
-)  # fmt: skip
-UNKNOWN = ExecutedCode(outcome="unknown", note="lib.rs is Rust")
 
 
-def outcome(step, broken=(), proof=PROOF, executed=EXECUTED):
+def outcome(step, broken=(), proof=PROOF):
     costs = {
         name: 1.0 if step is None or number < step else 9.0 for number, name in enumerate(LINE)
     }
@@ -115,9 +101,7 @@ def outcome(step, broken=(), proof=PROOF, executed=EXECUTED):
         for s in boundary.suspects
     )
     culprits = (
-        (Culprit(boundary=boundary, suspects=told_of, proof=proof, executed=executed),)
-        if boundary.found
-        else ()
+        (Culprit(boundary=boundary, suspects=told_of, proof=proof),) if boundary.found else ()
     )
     findings = CommitFindings(
         repository="/src/389-ds-base", good=HASH, bad="f" * 40,
@@ -139,8 +123,7 @@ def outcome(step, broken=(), proof=PROOF, executed=EXECUTED):
 
 
 CASES = {
-    "found": outcome(9), "never-ran": outcome(9, executed=NEVER_RAN),
-    "gap": outcome(9, broken=(7, 8)), "none": outcome(None),
+    "found": outcome(9), "gap": outcome(9, broken=(7, 8)), "none": outcome(None),
 }  # fmt: skip
 
 
@@ -162,16 +145,6 @@ def test_the_page_and_its_json(case, tmp_path):
     if case != "none":
         assert "more &lt;rounds&gt; &amp; more" in page
         assert data["commits"]["culprits"][0]["proof"][0]["builds"][0]["clean"] is True
-
-
-def test_code_that_never_ran_is_flagged_in_text_and_page(tmp_path):
-    found = CASES["never-ran"]
-    flagged = "none of the changed functions ran during the workload: most likely an effect of"
-    assert answer_text(found.findings).count(f"NEVER RAN: {flagged} code layout") == 1
-    assert "NEVER RAN" not in answer_text(CASES["found"].findings)
-    page = write_findings(MATRIX, found, tmp_path).read_text(encoding="utf-8")
-    assert f"<strong>Its code never ran:</strong> {flagged}" in page
-    assert "&lt;one&gt;" in page
 
 
 def test_where_the_time_went_is_the_last_line():
@@ -199,16 +172,6 @@ def test_a_proof_speaks_with_one_voice_or_not_at_all():
     only = culprit.model_copy(update={"proof": PROOF[:3]})
     assert only.proved is True
     assert culprit.model_copy(update={"proof": PROOF[1:3]}).proved is None
-
-
-def test_what_cannot_be_told_of_its_code_is_not_mentioned(tmp_path):
-    found = outcome(9, executed=UNKNOWN)
-    page = write_findings(MATRIX, found, tmp_path).read_text(encoding="utf-8")
-    for text in (answer_text(found.findings), page):
-        assert "lib.rs is Rust" not in text
-        assert "executed" not in text
-    data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert data["commits"]["culprits"][0]["executed"]["note"] == "lib.rs is Rust"
 
 
 def test_a_report_is_called_by_its_releases(tmp_path):

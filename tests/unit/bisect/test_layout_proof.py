@@ -20,7 +20,7 @@ from worlds import sample_of
 from dsbisect.cli import root
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commits_request import Ask
-from dsbisect.commits.commits_study import CommitsStudy, _interrupted
+from dsbisect.commits.commits_study import CommitsStudy
 from dsbisect.commits.layout_samples import by_build, to_see
 from dsbisect.commits.proof import (
     Case,
@@ -30,7 +30,7 @@ from dsbisect.commits.proof import (
     pooled,
     prove,
 )
-from dsbisect.lab.campaign_loop import marked, run_campaign
+from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
 from dsbisect.search.forecast import LEAST_REHEARSALS
 from dsbisect.search.question import Question
@@ -92,18 +92,6 @@ def question_of(line: tuple[str, ...]) -> Question:
     return Question(
         series_id="series", line=line, workload_id=ASK.workload.id, settings_id=ASK.settings.id
     )
-
-
-def test_a_run_that_is_stopped_outside_a_search_is_found_interrupted(tmp_path: Path) -> None:
-    with Store.open(f"sqlite:///{tmp_path}/results.db") as store:
-        with marked(store, question_of(("a", "b")), SETUP):
-            pass
-        assert _interrupted("series", ASK, store) is None
-        with pytest.raises(KeyboardInterrupt), marked(store, question_of(("a",)), SETUP):
-            raise KeyboardInterrupt
-        stopped = _interrupted("series", ASK, store)
-    assert stopped is not None
-    assert stopped.line == ("a",)
 
 
 @pytest.mark.parametrize(

@@ -152,11 +152,11 @@ def test_a_check_that_stops_leaves_the_rest_not_run(trial):
     assert (works.status, works.found) == (Status.NOT_RUN, "installs upgrade failed")
 
 
-def test_what_takes_long_is_begun_beside_the_others_and_told_last(trial):
+def test_what_takes_long_is_begun_next_to_the_others_and_told_last(trial):
     """The answer that does not need it is told first."""
     begun, order = threading.Event(), []
 
-    def beside(_: Trial) -> None:
+    def background(_: Trial) -> None:
         begun.set()
         order.append("built")
 
@@ -171,7 +171,7 @@ def test_what_takes_long_is_begun_beside_the_others_and_told_last(trial):
     told, common = Told(), {"title": "doing it again", "seconds": 1.0}
     steps = [
         Step(gate=Gate.WORKS, name="other", run=other, **common),
-        Step(gate=Gate.BUILDS, name="again", run=last, beside=beside, **common),
+        Step(gate=Gate.BUILDS, name="again", run=last, background=background, **common),
     ]
     checks = run_steps(trial, steps, told)
     assert [check.name for check in checks][:2] == ["other", "again"]
@@ -186,7 +186,7 @@ def test_what_takes_long_is_begun_beside_the_others_and_told_last(trial):
 def test_what_is_timed_is_timed_alone(trial):
     built = []
 
-    def beside(_: Trial) -> None:
+    def background(_: Trial) -> None:
         time.sleep(0.1)
         built.append("built")
 
@@ -198,16 +198,16 @@ def test_what_is_timed_is_timed_alone(trial):
     common = {"title": "t", "seconds": 1.0}
     steps = [
         Step(gate=Gate.WORKS, name="m", run=timed, **common),
-        step_of(Gate.BUILDS, Status.PASSED, name="b", beside=beside),
+        step_of(Gate.BUILDS, Status.PASSED, name="b", background=background),
     ]
     assert run_steps(trial, steps, Told())[0].status is Status.PASSED
 
 
-def test_an_error_of_what_is_built_beside_belongs_to_its_own_step(trial):
-    def beside(_: Trial) -> None:
+def test_an_error_of_what_is_built_meanwhile_belongs_to_its_own_step(trial):
+    def background(_: Trial) -> None:
         raise BuildError("not a second time")
 
-    again = step_of(Gate.BUILDS, Status.WARNED, name="again", beside=beside)
+    again = step_of(Gate.BUILDS, Status.WARNED, name="again", background=background)
     checks = run_steps(trial, [step_of(Gate.WORKS, Status.PASSED), again], Told())
     assert [check.status for check in checks][:2] == [Status.PASSED, Status.WARNED]
 
@@ -226,5 +226,5 @@ def test_what_looks_at_all_others_comes_after_them_and_the_second_build_last(tri
     )  # fmt: skip
     steps = steps_of(request)
     assert [step.name for step in steps][-2:] == ["traces", "reproducible"]
-    assert [step.name for step in steps if step.beside] == ["reproducible"]
+    assert [step.name for step in steps if step.background] == ["reproducible"]
     assert {step.gate for step in steps} == {*Gate}

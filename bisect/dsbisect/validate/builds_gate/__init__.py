@@ -21,6 +21,6 @@ STEPS: tuple[Step, ...] = (
     ),
     Step(
         gate=Gate.BUILDS, name="reproducible", title="building the packages a second time",
-        seconds=420, run=second_build.checks, beside=second_build.built_again,
+        seconds=420, run=second_build.checks, background=second_build.built_again,
     ),
 )  # fmt: skip
