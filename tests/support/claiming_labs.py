@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,8 @@ class Benches:
         self.identities: Mapping[str, str] = {}
         self.unmeasurable: Mapping[str, str] = {}
         self.setup = Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
+
+    def prepare_more(self, candidates: Sequence[str]) -> None: ...
 
     def ready(self, candidate: str) -> None:
         """Everything is, here."""

@@ -38,6 +38,8 @@ class WorldBenches:
     def setup(self) -> Setup:
         return Setup(machine=Machine(id=self.machine), procedure=Procedure(version=PROCEDURE))
 
+    def prepare_more(self, candidates: Sequence[str]) -> None: ...
+
     def ready(self, candidate: str) -> None:
         if candidate in self.refuses:
             raise InstanceError(f"{candidate} did not become ready")

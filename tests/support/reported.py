@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -230,6 +230,8 @@ class Benches:
     @property
     def identities(self) -> Mapping[str, str]:
         return {name: f"golden-{name}" for name in self.rows}
+
+    def prepare_more(self, candidates: Sequence[str]) -> None: ...
 
     def ready(self, candidate: str) -> None:
         """It always is."""

@@ -375,7 +375,7 @@ class CommitsStudy:
         """Builds to see a step of this log, above 0 for slower."""
 
         def measure(before: tuple[str, ...], after: tuple[str, ...]) -> PooledStep:
-            names = (*before, *after)
+            names = tuple(name for pair in zip(before, after, strict=True) for name in pair)
             try:
                 campaign = run_campaign(
                     self._question(names), self.ask.workload,

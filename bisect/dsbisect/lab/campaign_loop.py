@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
@@ -36,6 +36,10 @@ class SampleSource(Protocol):
 
     @property
     def setup(self) -> Setup: ...
+
+    def prepare_more(self, candidates: Sequence[str]) -> None:
+        """Build and fill at the same time what a turn needs; errors come from ``ready``."""
+        ...
 
     def ready(self, candidate: str) -> None:
         """Its server runs; CandidateError when it cannot."""
@@ -159,6 +163,7 @@ class _Measured:
 
     def _refused(self, step: Measure) -> dict[str, str] | None:
         """The first candidate that cannot be served, and why."""
+        self.lab.prepare_more(step.candidates)
         for candidate in step.candidates:
             try:
                 self.lab.ready(candidate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -117,8 +117,7 @@ class Laboratory:
         candidates = tuple(candidates)
         for candidate in candidates:
             self._plan.refuse_unfit(candidate, self._supply.system(candidate))
-        pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="prepare")
-        try:
+        with _two_at_a_time() as pool:
             # The load generator's image comes first: no row can be measured without it.
             loader: Future[Image] = pool.submit(self._load_generator)
             work = {pool.submit(self._golden, each): each for each in candidates}
@@ -134,11 +133,16 @@ class Laboratory:
             self._loader = loader.result()
             self._wrapper = self._valgrind() if self._plan.way.counts else None
             self._runtimes = dict(self._supply.runtimes)
-        except BaseException:
-            stop_all()
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+
+    def prepare_more(self, candidates: Sequence[str]) -> None:
+        """The same for what a turn needs; the error of one that fails comes from ``ready``."""
+        missing = [each for each in candidates if each not in self.goldens]
+        if len(missing) < WORKERS:
+            return
+        with _two_at_a_time() as pool:
+            for candidate, future in [(each, pool.submit(self._golden, each)) for each in missing]:
+                with suppress(CandidateError):
+                    self.goldens[candidate] = future.result()
 
     def ready(self, candidate: str) -> None:
         """A candidate's server runs; CandidateError when it cannot."""
@@ -238,6 +242,19 @@ class Laboratory:
                     )
                 )
             return place, self._resources.enter_context(made.pop_all())
+
+
+@contextmanager
+def _two_at_a_time() -> Iterator[ThreadPoolExecutor]:
+    """What an error or a Ctrl-C leaves running is ended."""
+    pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="prepare")
+    try:
+        yield pool
+    except BaseException:
+        stop_all()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -207,9 +207,16 @@ def _slot(order: TreeOrder) -> tuple[Path, AbstractContextManager[object]]:
     work = builds_home() / ".work"
     if order.clean:
         slot = temporary_name(work, "clean")
-        return slot, temporary_folder(slot)
+        return slot, _own_slot(slot, work / f"{replace(order, layout=0).key}.lock")
     lock = work / f"{order.toolset.key}.lock"
     return work / order.toolset.key, exclusive(lock, Deadline.after(SLOT_WAIT_S))
+
+
+@contextmanager
+def _own_slot(slot: Path, lock: Path) -> Iterator[None]:
+    """An empty folder; another layout of the same source waits, since it is made along."""
+    with exclusive(lock, Deadline.after(SLOT_WAIT_S)), temporary_folder(slot):
+        yield
 
 
 def _configure_key(order: TreeOrder) -> str:

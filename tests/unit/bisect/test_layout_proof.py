@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,6 +68,8 @@ class ToyLab:
     @property
     def setup(self) -> Setup:
         return SETUP
+
+    def prepare_more(self, candidates: Sequence[str]) -> None: ...
 
     def ready(self, candidate: str) -> None:
         assert candidate in NAMES

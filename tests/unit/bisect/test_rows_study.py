@@ -70,6 +70,9 @@ class Laboratory:
             else:
                 told.prepared(row)
 
+    def prepare_more(self, candidates):
+        pass
+
     def ready(self, candidate):
         pass
 

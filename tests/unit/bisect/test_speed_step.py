@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +45,8 @@ class TwoServers:
     @property
     def setup(self) -> Setup:
         return Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
+
+    def prepare_more(self, candidates: Sequence[str]) -> None: ...
 
     def ready(self, candidate: str) -> None: ...
 
