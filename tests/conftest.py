@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 
+import pytest
+
 # Where this is set, each of the many processes would compile the whole lab for itself.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -22,6 +24,13 @@ for _number, _usual in (
 ):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _usual)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--driver", action="append", metavar="ROW:WORKLOAD",
+        help="try this one in tests/integration/harness/test_drivers.py; repeatable",
+    )  # fmt: skip
 
 
 def pytest_configure() -> None:

@@ -16,12 +16,12 @@ from dsharness.matrix import find_row, load_matrix
 from dsharness.model import Image
 from dsharness.paths import cache_home, logs_home
 from dsharness.process.deadline import Deadline
+from dsharness.products import product, product_of
 from dsimages.file_lock import exclusive
 from dsimages.image_set import build_image
 
 MATRIX = Path(__file__).parents[2] / "matrix.yaml"
 DEBIAN_ROWS = ("debian-11", "debian-12", "debian-13", "debian-sid")
-PACKAGE = "389-ds-base"
 LIMIT_S = 900.0
 # What apt and dpkg need to install dpkg-dev; the image of the row has neither it nor sources.
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
@@ -37,26 +37,33 @@ apt() {
 sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/src.list
 apt update
 cd /out
-apt --download-only source "$1=$2"
+for version in ${2:-$(apt-cache showsrc "$1" | sed -n 's/^Version: //p')}; do
+    apt --download-only source "$1=$version" && break
+    rm -f ./*
+done
+ls ./*.dsc >/dev/null
 apt install --no-install-recommends dpkg-dev
 dpkg-source --no-check --extract "$1"_*.dsc tree
 """
 
 
-def debian_source(row_id: str) -> Path:
+def debian_source(row_id: str, *, exact: bool = True) -> Path:
     """The unpacked tree of a row's source package with Debian's patches; do not write to it.
 
-    Skips the test when the archive no longer holds that source.
+    ``exact`` wants that of the installed version; else any that the archive holds for this system
+    will do. Skips the test when there is none.
     """
     engine = detect()
     matrix = load_matrix(MATRIX)
     image = build_image(engine, matrix, find_row(matrix, row_id), on_progress=lambda _: None)
-    version = source_version(image.packages[PACKAGE])
-    folder = cache_home() / "tests" / f"{PACKAGE}_{version.partition(':')[2] or version}.dsc"
+    packages = product(product_of(find_row(matrix, row_id))).deb
+    assert packages is not None
+    name, version = packages.source, source_version(image.packages[packages.server])
+    folder = cache_home() / "tests" / f"{name}_{version.partition(':')[2] or version}.dsc"
     lock = cache_home() / "locks" / f"test-source-{row_id}.lock"
     with exclusive(lock, Deadline.after(LIMIT_S)):
         if not folder.exists():
-            _fetch(engine, image, version, folder)
+            _fetch(engine, image, name, version if exact else "", folder)
     return folder / "tree"
 
 
@@ -71,7 +78,7 @@ def source_version(binary: str) -> str:
     return re.sub(r"\+b\d+$", "", binary)
 
 
-def _fetch(engine: Engine, image: Image, version: str, folder: Path) -> None:
+def _fetch(engine: Engine, image: Image, name: str, version: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}-"))
     logs_home().mkdir(parents=True, exist_ok=True)
@@ -82,10 +89,10 @@ def _fetch(engine: Engine, image: Image, version: str, folder: Path) -> None:
             engine, image.reference, "sleep", "infinity",
             purpose="test-source", log=log, options=options,
         ) as box:  # fmt: skip
-            done = box.execute("sh", "-c", FETCH, "sh", PACKAGE, version, limit_s=LIMIT_S)
+            done = box.execute("sh", "-c", FETCH, "sh", name, version, limit_s=LIMIT_S)
         if not done.ok and GONE.search(str(done)):
-            pytest.skip(f"the archive lists {PACKAGE} {version} but does not hold its source")
-        assert done.ok, f"no source of {PACKAGE} {version}: {done}"
+            pytest.skip(f"the archive lists {name} {version} but does not hold its source")
+        assert done.ok, f"no source of {name} {version}: {done}"
         work.rename(folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -146,7 +146,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     from dsbisect.cli.progress_terminal import Watch
     from dsbisect.commits.commit_range import survey
     from dsbisect.commits.commits_forecast import expected_text, forecast_of
-    from dsbisect.commits.commits_request import Ask
+    from dsbisect.commits.commits_request import Ask, with_usual_workload
     from dsbisect.commits.commits_study import run_commits
     from dsbisect.commits.commits_text import answer_text, write_findings
     from dsbisect.commits.file_prior import prior_table
@@ -184,6 +184,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         flat=no_prior,
     )
     scope = survey(ask)
+    if workload is None:
+        ask = with_usual_workload(ask, scope.repository, scope.bad)
     forecast = forecast_of(ask, scope)
     if dry_run:
         text = forecast.model_dump_json(indent=2) if as_json else expected_text(forecast)

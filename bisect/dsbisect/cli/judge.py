@@ -58,7 +58,8 @@ def judge(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect judge HEAD --good v2.0.16 --bad main --workload bind-one
     """
-    from dsbisect.commits.commits_request import Ask, check_ask
+    from dsbisect.commits.commits_request import Ask, check_ask, with_usual_workload
+    from dsbuilds.history.repository import Repository
     from dsharness.matrix import find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric
 
@@ -78,6 +79,8 @@ def judge(  # noqa: PLR0913 - each is an option
         clean=not incremental,
     )
     check_ask(ask)
+    if workload is None:
+        ask = with_usual_workload(ask, Repository.open(repo), ask.good)
 
     from dsbisect.cli.progress_terminal import Watch
     from dsbisect.commits.commit_verdict import judge_commit

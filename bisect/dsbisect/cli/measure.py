@@ -155,7 +155,7 @@ def measure(  # noqa: PLR0913 - each is an option
     look = SamplesRequest(
         matrix=checked,
         row=row,
-        workloads=workloads or default_workloads(checked, [known]),
+        workloads=workloads or default_workloads(checked, [known.system]),
         settings=find_settings(checked, settings_id),
         samples=samples,
         relock=relock,

@@ -97,7 +97,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         matrix=checked,
         series=searched,
         workloads=tuple(find_workload(checked, name) for name in workload or ())
-        or default_workloads(checked, (row for row in checked.rows if row.id in named)),
+        or default_workloads(checked, (row.system for row in checked.rows if row.id in named)),
         settings=find_settings(checked, settings_id),
         metric=decider,
         good=good,

@@ -22,7 +22,7 @@ from dsharness.content_key import content_key
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.measure.golden_state import Golden
 from dsharness.model import AppliedPatch, Build, Image, Matrix, Promise, SystemName, Toolchain
-from dsharness.products import product_of_source
+from dsharness.products import source_system
 
 Repair = Callable[[Tree], "tuple[Tree, AppliedPatch] | None"]
 Patches = Callable[[Tree], "tuple[Patch, ...]"]
@@ -108,8 +108,11 @@ class SourceSupply:
         return {name: toolset.runtime.key for name, toolset in sorted(self._toolsets.items())}
 
     def system(self, candidate: str) -> SystemName:
-        del candidate
-        return SystemName.TREE
+        return source_system(self._product(candidate))
+
+    def _product(self, candidate: str) -> str:
+        """Whose source it is; BuildError for that of no product."""
+        return needs_of(self.specimens[candidate].tree.read).product
 
     def uneven(self) -> tuple[str, ...]:
         """Candidates to prepare again: another needs a later toolchain, and that builds them too.
@@ -135,9 +138,7 @@ class SourceSupply:
 
     def image(self, candidate: str, progress: Progress) -> Image:
         build, toolset = self.build(candidate, progress)
-        serves = product_of_source(self.specimens[candidate].tree.listing().__contains__)
-        if serves is None:
-            raise AssertionError("a source of no product is not built")
+        serves = self._product(candidate)
         return layered(self.engine, build, toolset, candidate, serves=serves, progress=progress)
 
     def ready(self, candidate: str) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dsbisect.commits.commit_candidates import Patches, Repair
+from dsbisect.lab.lab_plan import default_workloads
 from dsbisect.search.question import Question
 from dsbuilds.build_request import check_changes
 from dsbuilds.edits.contract import Patch
@@ -20,6 +21,7 @@ from dsbuilds.toolchains.toolchain_choice import for_databases, for_range, named
 from dsharness.content_key import content_key
 from dsharness.errors import AlreadySoError, BuildError, UsageError
 from dsharness.model import DATABASE, DECIDER, AppliedPatch, Matrix, Settings, Toolchain, Workload
+from dsharness.products import source_system
 
 SHORT = 12
 
@@ -67,6 +69,12 @@ def check_ask(ask: Ask) -> None:
         raise UsageError(f"--scatter {ask.scatter_pct:g}: must be 0 or more", hint="in per cent: 2")
     if ask.toolchain is not None:
         named(ask.toolchain, ask.matrix.toolchains)
+
+
+def with_usual_workload(ask: Ask, repository: Repository, revision: str) -> Ask:
+    """The same with the matrix's first workload that a server of this source answers."""
+    system = source_system(repository.product(repository.revision(revision)))
+    return replace(ask, workload=default_workloads(ask.matrix, [system])[0])
 
 
 def tree_of(repository: Repository, revision: str) -> Tree:

@@ -10,6 +10,7 @@ from dsbuilds.built_row import check_promise, row_image
 from dsharness.containers.engine import Engine
 from dsharness.measure.golden_state import Golden
 from dsharness.model import DriverName, Image, Matrix, SystemName
+from dsharness.products import product_of, source_system
 
 Progress = Callable[[str], None]
 
@@ -70,7 +71,7 @@ class RowSupply:
     def system(self, candidate: str) -> SystemName:
         row = self.matrix.row(candidate)
         built = row.build is not None and row.build.driver is DriverName.TREE
-        return SystemName.TREE if built else row.system
+        return source_system(product_of(row)) if built else row.system
 
     def check(self, candidate: str, golden: Golden) -> None:
         """Packages were checked with the image; edits say what the server must store."""

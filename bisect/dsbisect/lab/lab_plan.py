@@ -11,7 +11,7 @@ from dsharness.loads import LOADS
 from dsharness.machine.host import available_cpus
 from dsharness.matrix import find_workload
 from dsharness.measure.ways import Way, way_for
-from dsharness.model import DECIDER, Matrix, Row, Settings, SystemName, Workload
+from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload
 from dsharness.systems import SYSTEMS, Seed
 
 
@@ -72,9 +72,9 @@ class LabPlan:
                 raise UsageError(why, hint=hint)
 
 
-def default_workloads(matrix: Matrix, rows: Iterable[Row]) -> tuple[Workload, ...]:
-    """Of the matrix's own those that all rows can answer; of none of them, the first that fits."""
-    systems = {row.system for row in rows}
+def default_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
+    """Of the matrix's own those that all can answer; of none of them, the first that fits."""
+    systems = set(systems)
     fit = tuple(load for load in matrix.workloads if all(_answers(s, load) for s in systems))
     own = tuple(find_workload(matrix, name) for name in matrix.defaults.workloads)
     return tuple(load for load in own if load in fit) or fit[:1] or own

@@ -116,7 +116,8 @@ class Laboratory:
         """
         candidates = tuple(candidates)
         for candidate in candidates:
-            self._plan.refuse_unfit(candidate, self._supply.system(candidate))
+            with suppress(CandidateError):  # what is no source comes again when it is built
+                self._plan.refuse_unfit(candidate, self._supply.system(candidate))
         with _two_at_a_time() as pool:
             # The load generator's image comes first: no row can be measured without it.
             loader: Future[Image] = pool.submit(self._load_generator)

@@ -64,9 +64,9 @@ class SourceResult(Value):
 REVISION = 2  # raise this when the same source may now get a different result
 
 
-def outcome_key(identity: str) -> str:
+def outcome_key(identity: str, system: SystemName) -> str:
     """``identity`` names the source and its toolchain; the rest is the lab's own part."""
-    lab = [REVISION, tree.REVISION, tree.scripts(), SYSTEMS[SystemName.TREE].revision]
+    lab = [REVISION, tree.REVISION, tree.scripts(), SYSTEMS[system].revision]
     return content_key([identity, lab])
 
 

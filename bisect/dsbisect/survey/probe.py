@@ -55,7 +55,12 @@ class Probe:
     @cached_property
     def key(self) -> str:
         """Changes with the source, the toolchain and the lab's own part, and with nothing else."""
-        return outcome_key(self.supply.identities[self.name])
+        return outcome_key(self.supply.identities[self.name], self.system)
+
+    @property
+    def system(self) -> SystemName:
+        """What serves it."""
+        return self.supply.system(self.name)
 
     def build(self, progress: Progress) -> Step:
         """The server's build, kept for the next stage."""
@@ -73,7 +78,7 @@ class Probe:
         begun = time.monotonic()
         try:
             image = self.supply.image(self.name, progress)
-            golden = golden_state(self.engine, image, SystemName.TREE, SEED, progress=progress)
+            golden = golden_state(self.engine, image, self.system, SEED, progress=progress)
         except CandidateError as error:
             return _failed(error, built, time.monotonic() - begun)
         # Searches use another number of users, so this state would only take space.

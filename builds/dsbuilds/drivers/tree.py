@@ -14,7 +14,7 @@ from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.drivers.build_stage import BuildStage, StageLines, Totals, totals_of
 from dsbuilds.failure_reason import Source, UnbuildableError, may_be_stale
-from dsbuilds.history.relevant_files import facts_of, readable, server_key
+from dsbuilds.history.relevant_files import facts_of, is_any, readable, server_key
 from dsbuilds.sandbox.build_output import content_of, copy_output
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, unbuildable
@@ -43,7 +43,6 @@ SERVER = "opt/*/sbin"
 SLOT_WAIT_S = 7200.0
 
 PLACES = ("crates", "ccache")  # in the build's folder
-RULES = ("configure.ac", "Makefile.am")  # what a Makefile is made of
 CODE = (".c", ".h", ".cpp", ".rs")
 
 Progress = Callable[[str], None]
@@ -195,9 +194,11 @@ class _Making:
 
 def _source(tree: Tree) -> Source:
     """What a failed build is compared with."""
+    listing = tree.listing()
+    read = facts_of(listing).build_files
     return Source(
-        files=tree.listing(),
-        rules="".join(tree.read(path) or "" for path in RULES),
+        files=listing,
+        rules="".join(tree.read(path) or "" for path in listing if is_any(path, read)),
         lines=lambda word: tree.lines_with(word, *CODE),
     )
 
@@ -221,8 +222,9 @@ def _own_slot(slot: Path, lock: Path) -> Iterator[None]:
 
 def _configure_key(order: TreeOrder) -> str:
     """Changes with everything that autoreconf and configure read."""
-    read = ("configure.ac", "Makefile.am", "VERSION.sh", "m4/")
-    files = {path: blob for path, blob in order.tree.listing().items() if path.startswith(read)}
+    listing = order.tree.listing()
+    read = facts_of(listing).build_files
+    files = {path: blob for path, blob in listing.items() if is_any(path, read)}
     return content_key([files, order.needs.flags, order.needs.settings])
 
 

@@ -36,7 +36,7 @@ def readable(
     What it does not read stays out, but for the files that the build's own files name: configure
     may make one of them.
     """
-    build = "\n".join(files(path) or "" for path in names if _is_any(path, facts.build_files))
+    build = "\n".join(files(path) or "" for path in names if is_any(path, facts.build_files))
     unread = facts.unread_by(build)
 
     def wanted(path: str) -> bool:
@@ -45,5 +45,5 @@ def readable(
     return wanted
 
 
-def _is_any(path: str, patterns: Iterable[str]) -> bool:
+def is_any(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(path, pattern) for pattern in patterns)

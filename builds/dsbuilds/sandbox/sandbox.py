@@ -16,6 +16,7 @@ from dsbuilds.sandbox.untrusted_files import size_of
 from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import remove
+from dsharness.process.command import Completed
 
 GIB = 1024**3
 LOOK_S = 2.0
@@ -49,13 +50,23 @@ class DiskWatch:
         return self.exceeded is not None
 
 
+# A podman that is ended while it runs something may say 0, as if that had come to its end.
+DONE = "dsbisect-stage\tdone"
+
+
 def bounded(limits: Limits, *command: str) -> tuple[str, ...]:
-    """The command, with no file of it growing beyond the limit.
+    """The command, with no file of it growing beyond the limit; it prints ``DONE`` at its end.
 
     Set by the shell: an engine that gets one limit forgets those of its configuration.
     """
     blocks = str(limits.file_bytes // 512)
-    return ("sh", "-c", 'ulimit -f "$1"; shift; exec "$@"', "sh", blocks, *command)
+    text = f'ulimit -f "$1"; shift; "$@" && printf "{DONE}\\n"'
+    return ("sh", "-c", text, "sh", blocks, *command)
+
+
+def came_to_its_end(done: Completed) -> bool:
+    """Whether the whole of a bounded command succeeded."""
+    return done.ok and done.stdout.endswith(f"{DONE}\n")
 
 
 def options(

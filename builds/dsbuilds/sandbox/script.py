@@ -16,7 +16,7 @@ from dsbuilds.failure_reason import (
     passing,
     stage_of,
 )
-from dsbuilds.sandbox.sandbox import Limits, bounded, confined
+from dsbuilds.sandbox.sandbox import Limits, bounded, came_to_its_end, confined
 from dsbuilds.sandbox.untrusted_files import removed, temporary_folder, temporary_name
 from dsharness.errors import DeadlineError
 from dsharness.plain_text import plain
@@ -73,8 +73,10 @@ def confined_run(  # noqa: PLR0913 - each is a property of one build
             done = box.execute(
                 *bounded(limits, INSIDE, *args), limit_s=limit_s, keep_bytes=SAID_BYTES, heard=heard
             )
-            its_own = done.ok or done.timed_out or disk.exceeded is not None or box.running
-        if its_own or last:  # ended from outside: once more, unless the build itself does it
+            whole = came_to_its_end(done)
+            explained = whole or done.timed_out or disk.exceeded is not None
+            cut = not explained and (done.ok or not box.running)
+        if not cut or last:  # ended from outside: once more, unless the build itself does it
             break
     if disk.look():
         removed(disk.exceeded or build)
@@ -83,12 +85,12 @@ def confined_run(  # noqa: PLR0913 - each is a property of one build
                                log=at.log)  # fmt: skip
     if done.timed_out:
         raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
-    if done.ok:
+    if whole:
         return None
     output = "\n".join(line[:LINE] for line in plain(f"{done.stdout}\n{done.stderr}").splitlines())
     if says_disk_full(output) and shutil.disk_usage(build).free < FULL_BYTES:
         raise disk_full(build)
-    if done.status > HIGHEST:
+    if done.ok or done.status > HIGHEST:
         error = UnbuildableError(f"the build was ended: {cause_of(output)}", log=at.log)
         error.lasting = False
         raise error

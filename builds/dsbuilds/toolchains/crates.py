@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dsbuilds.build_cache import builds_home
 from dsbuilds.failure_reason import UnbuildableError, unfetched
-from dsbuilds.sandbox.sandbox import GIB, Limits, bounded, confined
+from dsbuilds.sandbox.sandbox import GIB, Limits, bounded, came_to_its_end, confined
 from dsbuilds.sandbox.untrusted_files import temporary_folder, temporary_name
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import (
@@ -105,7 +105,7 @@ def _vendor(
     if disk.look():
         most = LIMITS.disk_bytes >> 20
         raise UnbuildableError(f"unbuildable: its crates fill more than {most} MiB", log=log)
-    if not done.ok:
+    if not came_to_its_end(done):
         raise unfetched(done.stderr, origin, log)
 
 

@@ -36,11 +36,12 @@ class SystemName(StrEnum):
     """Which driver makes and serves it."""
 
     DIRSRV = "dirsrv"
-    TREE = "tree"  # built from source, without the tools that go with it
+    DIRSRV_TREE = "dirsrv-tree"  # built from source, without the tools that go with it
     FREEIPA = "freeipa"
     ALDPRO = "aldpro"
     OPENLDAP = "openldap"
     BIND = "bind"
+    BIND_TREE = "bind-tree"
 
 
 class Os(Value):

@@ -141,8 +141,8 @@ def run(  # noqa: PLR0913 - each is a property of one process
         finally:
             _children.discard(child)
             _let_go(child)
-    if _stopping.is_set() and not cleanup and child.returncode != 0:
-        # It was ended from here, so it is not the failure of a candidate.
+    if _stopping.is_set() and not cleanup:
+        # It was ended from here, whatever it says: a podman that is ended may say 0.
         raise StoppedError(f"{argv[0]} was ended: the lab is stopping")
     done = Completed(
         argv=tuple(argv),

@@ -14,6 +14,7 @@ from dsharness.products.catalog import (
     seen_builds,
     seen_of_source,
     source_facts,
+    source_system,
     version_of_source,
     why_no_source,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "seen_builds",
     "seen_of_source",
     "source_facts",
+    "source_system",
     "version_of_source",
     "why_no_source",
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dsharness.errors import MatrixError
-from dsharness.model import Image, Row, Value
+from dsharness.model import Image, Row, SystemName, Value
 from dsharness.products.known_changes import KnownChanges
 from dsharness.products.product import Product, SourceFacts, first_of
 from dsharness.products.seen_builds import SeenBuilds, SeenSpan
@@ -67,6 +67,17 @@ def product_of_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str 
         if facts is not None and all(has(path) for path in facts.must_have):
             return name
     return None
+
+
+def source_system(name: str, folder: Path = FOLDER) -> SystemName:
+    """The driver that serves what was built from a product's source tree."""
+    found = product(name, folder).source_system
+    if found is None:
+        raise MatrixError(
+            f"nothing serves {product(name, folder).title} from a source tree",
+            hint=f"name a driver as `source_system` in its {MAIN}: docs/products.md",
+        )
+    return found
 
 
 def why_no_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, PositiveFloat
 
-from dsharness.model import Identifier, Value
+from dsharness.model import Identifier, SystemName, Value
 from dsharness.model.value import PackageName
 
 SERVER = "server"  # the kind of every file that no pattern says to be something else
@@ -166,6 +166,9 @@ class Product(Value):
 
     title: str
     systems: tuple[str, ...] = Field(min_length=1, description="drivers that serve it")
+    source_system: SystemName | None = Field(
+        default=None, description="of these, the one that serves what was built from a source tree"
+    )
     deb: ProductPackages | None = None
     rpm: ProductPackages | None = None
     suites: dict[Identifier, Suite] = Field(default_factory=dict)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dsharness.model import SystemName
-from dsharness.systems.bind import Bind
+from dsharness.systems.bind import Bind, BindTree
 from dsharness.systems.contract import Endpoint, Look, Seed, System
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.freeipa import AldPro, FreeIpa
-from dsharness.systems.ldap.install_tree import TreeServer
+from dsharness.systems.ldap.install_tree import DirsrvTree
 from dsharness.systems.ldap.openldap import OpenLdap
 
 SYSTEMS: dict[SystemName, System] = {
     SystemName.DIRSRV: Dirsrv(),
-    SystemName.TREE: TreeServer(),
+    SystemName.DIRSRV_TREE: DirsrvTree(),
     SystemName.FREEIPA: FreeIpa(),
     SystemName.ALDPRO: AldPro(),
     SystemName.OPENLDAP: OpenLdap(),
     SystemName.BIND: Bind(),
+    SystemName.BIND_TREE: BindTree(),
 }
 
 __all__ = ["SYSTEMS", "Endpoint", "Look", "Seed", "System"]

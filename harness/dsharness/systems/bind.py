@@ -86,6 +86,7 @@ class Bind:
     creating: ClassVar[str] = "generating the zone"
     options: ClassVar[frozenset[str]] = frozenset({WORKERS})
     look_operations: ClassVar[int] = 0  # what is asked on the control channel is no query
+    programs: ClassVar[str] = ""  # where scripts find them, if not where packages put them
 
     def making(self, shared: Path) -> Options:
         return self.serving(shared)
@@ -97,10 +98,10 @@ class Bind:
         return ("sleep", "infinity")
 
     def serve_command(self) -> tuple[str, ...]:
-        return ("sh", "-c", SERVE, "sh", FOLDER)
+        return self._script(SERVE)
 
     def create(self, box: Container, seed: Seed) -> None:
-        make = ("sh", "-c", CREATE, "sh", FOLDER, CONFIG, str(workers(seed)))
+        make = self._script(CREATE, CONFIG, str(workers(seed)))
         box.must(*make, what="make the zone", stdin=zone_file(seed.entries))
 
     def start(self, box: Container) -> None:
@@ -132,7 +133,7 @@ class Bind:
         return facts
 
     def look(self, endpoint: Endpoint) -> Look:
-        done = _box(endpoint).execute("sh", "-c", LOOK, "sh", FOLDER, keep_bytes=MOST_BYTES)
+        done = _box(endpoint).execute(*self._script(LOOK), keep_bytes=MOST_BYTES)
         if not done.ok:
             raise InstanceError(f"named does not answer rndc: {last_line(done)}")
         return read_look(done.stdout)
@@ -148,6 +149,15 @@ class Bind:
 
     def error_log(self) -> str:
         return f"{FOLDER}/named.run"  # by -g it speaks on standard error instead
+
+    def _script(self, text: str, *words: str) -> tuple[str, ...]:
+        return ("sh", "-c", f"{self.programs}{text}", "sh", FOLDER, *words)
+
+
+class BindTree(Bind):
+    """The driver of a BIND that was built from its source and copied into its image."""
+
+    programs: ClassVar[str] = "PATH=/opt/bind/sbin:/opt/bind/bin:$PATH\n"
 
 
 def workers(seed: Seed) -> int:

@@ -62,7 +62,7 @@ def test_a_tree_whose_library_is_missing(engine: Engine, tmp_path: Path) -> None
             golden_state(
                 engine,
                 image,
-                SystemName.TREE,
+                SystemName.DIRSRV_TREE,
                 Seed(entries=2, settings=DEFAULT),
                 progress=lambda _: None,
             )

@@ -109,8 +109,8 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
         candidate, _, toolchain = image.candidate_id.partition(" ")
         fails(made.starts, candidate, toolchain)
         return Golden(
-            reference="none", key="k", system=probe.SystemName.TREE, image=image, seed=probe.SEED,
-            facts=dict(FACTS),
+            reference="none", key="k", system=probe.SystemName.DIRSRV_TREE, image=image,
+            seed=probe.SEED, facts=dict(FACTS),
         )  # fmt: skip
 
     def build_tree(engine: Engine, order: TreeOrder, *, progress: probe.Progress) -> None:

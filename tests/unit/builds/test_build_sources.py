@@ -21,13 +21,14 @@ from dsbuilds.failure_reason import (
 )
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.sandbox.build_output import content_of
-from dsbuilds.sandbox.sandbox import Limits, bounded, options
+from dsbuilds.sandbox.sandbox import Limits, bounded, came_to_its_end, options
 from dsbuilds.sources.source_tree import Tree, imported
 from dsharness.containers.engine import Engine
 from dsharness.errors import EditError, InstanceError, UnreachableError
 from dsharness.model import AppliedPatch, Build, DriverName, Provenance
+from dsharness.process.command import Completed, run
 from dsharness.products import source_facts
-from dsharness.systems.ldap.install_tree import TreeServer, filled
+from dsharness.systems.ldap.install_tree import DirsrvTree, filled
 
 SOURCE = source_facts("389-ds")
 PROOF = dict.fromkeys(SOURCE.must_have, "")
@@ -358,25 +359,42 @@ class TestConfinement:
 
     def test_files_are_bounded_by_the_shell(self):
         command = bounded(Limits(file_bytes=1024), "make", "a b")
-        assert command[:3] == ("sh", "-c", 'ulimit -f "$1"; shift; exec "$@"')
         assert command[4:] == ("2", "make", "a b")
 
+    @pytest.mark.parametrize(
+        ("text", "whole"),
+        [
+            ("echo made", True),
+            ("exit 3", False),
+            ("kill -TERM $$", False),
+            ("head -c 9999 /dev/zero >f", False),
+        ],
+    )  # fmt: skip
+    def test_only_what_came_to_its_end_is_whole(self, text, whole, tmp_path):
+        done = run([*bounded(Limits(file_bytes=1024), "sh", "-c", text)], cwd=tmp_path)
+        assert came_to_its_end(done) is whole
 
-class TestTreeServer:
+    def test_a_podman_that_was_ended_and_says_0_made_nothing(self):
+        """As `podman exec` does when it gets a signal: the build goes on, and nobody hears it."""
+        done = Completed(argv=("podman",), status=0, stdout="CC a.c\n", stderr="")
+        assert not came_to_its_end(done)
+
+
+class TestDirsrvTree:
     def test_the_template_is_filled_in(self):
         text = "dn: cn=config\nnsslapd-port: %ds_port%\nnsslapd-rootdn: %rootdn%\n"
-        assert "nsslapd-port: 3389" in filled(text, TreeServer().tokens())
+        assert "nsslapd-port: 3389" in filled(text, DirsrvTree().tokens())
 
     @pytest.mark.parametrize("known", ["", "nsslapd-ldapifilepath: %ldapi%\n"])
     def test_every_server_listens_on_a_socket(self, known: str):
         text = f"dn: cn=config\n{known}nsslapd-rootdn: %rootdn%\n"
-        whole = filled(text, TreeServer().tokens())
+        whole = filled(text, DirsrvTree().tokens())
         assert whole.count("nsslapd-ldapifilepath: /run/dsbisect/ldapi\n") == 1
         assert ("nsslapd-ldapilisten: on\n" in whole) is (not known)
 
     def test_what_a_template_asks_and_nobody_knows_is_told(self):
         with pytest.raises(InstanceError, match="%mystery%"):
-            filled("x: %mystery%\n", TreeServer().tokens())
+            filled("x: %mystery%\n", DirsrvTree().tokens())
 
     def test_the_first_cache_is_small(self):
         text = "dn: cn=config,cn=ldbm database,cn=plugins,cn=config\ncn: config\n"

@@ -10,7 +10,7 @@ import pytest
 
 from dsharness.errors import InstanceError
 from dsharness.systems.ldap import directory_system, install_tree
-from dsharness.systems.ldap.install_tree import TreeServer
+from dsharness.systems.ldap.install_tree import DirsrvTree
 
 SOCKET = Path("/no/socket")
 
@@ -49,7 +49,7 @@ class Shelf:
 
 @pytest.fixture(autouse=True)
 def _empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TreeServer, "hashed", {})
+    monkeypatch.setattr(DirsrvTree, "hashed", {})
 
 
 def fill(shelf: Shelf, number: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -68,7 +68,7 @@ def fill(shelf: Shelf, number: int, monkeypatch: pytest.MonkeyPatch) -> list[str
         monkeypatch.setattr(module, "connect", connect)
         monkeypatch.setattr(module, "add_people", add_people)
     told: list[str] = []
-    TreeServer().add_users(SOCKET, number, told.append)
+    DirsrvTree().add_users(SOCKET, number, told.append)
     assert sorted(shelf.values) == list(range(number))
     return told
 
@@ -114,4 +114,4 @@ def test_a_version_that_refuses_them_hashes_them_itself(
     told = fill(strict, 20, monkeypatch)
     assert strict.own == set(range(20))
     assert told[-1] == "this version refuses such passwords, so it hashes them itself"
-    assert TreeServer.hashed == {}
+    assert DirsrvTree.hashed == {}

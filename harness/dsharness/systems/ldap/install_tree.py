@@ -50,7 +50,7 @@ nsslapd-ldapiautobind: %ldapi_autobind%
 SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_BYTES}\n"
 
 
-class TreeServer(Dirsrv):
+class DirsrvTree(Dirsrv):
     """The driver of a 389-ds that was built and only copied into its image."""
 
     revision: ClassVar[int] = 6

@@ -1,0 +1,125 @@
+"""What every driver must satisfy: a row's server with a workload that it answers.
+
+    pytest tests/integration/harness/test_drivers.py --driver ROW:WORKLOAD
+
+tries a new one, by the names that it has in matrix.yaml (a workload that asks for many entries);
+without it, three that differ are tried.
+docs/drivers.md says how a driver is written.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from benches import MATRIX, Bench, benched, golden_of
+from turns import turn_of
+
+from dsbisect.lab.lab_plan import LabPlan
+from dsharness.containers.engine import Engine
+from dsharness.errors import UsageError
+from dsharness.loads import LOADS
+from dsharness.matrix import find_row, find_workload
+from dsharness.measure.golden_state import Golden
+from dsharness.measure.sample import take_sample
+from dsharness.model import Row, Settings, Workload
+from dsharness.products import product, product_of
+from dsharness.systems import SYSTEMS
+
+USUAL = ("debian-13:bind-random", "debian-13-openldap:bind-random", "debian-12-bind:dns-udp")
+ENTRIES = 60  # a state that is quickly filled
+
+Driver = tuple[Row, Workload]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    named = metafunc.config.getoption("driver") or USUAL
+    metafunc.parametrize("driver", named, indirect=True)
+
+
+@pytest.fixture
+def driver(request: pytest.FixtureRequest) -> Driver:
+    row, _, workload = request.param.partition(":")
+    found = find_workload(MATRIX, workload)
+    sizes = {name: ENTRIES for name, value in found if value == found.entries}
+    short = {"duration_s": 0.5, "most_s": 1.0, "operations": 60}
+    return find_row(MATRIX, row), found.model_copy(update={**sizes, **short})
+
+
+def state(engine: Engine, driver: Driver, entries: int = ENTRIES) -> Golden:
+    return golden_of(engine, driver[0].id, users=entries)
+
+
+def test_its_row_says_which_product_runs_in_which_version(engine: Engine, driver: Driver) -> None:
+    golden, row = state(engine, driver), driver[0]
+    assert row.system in product(product_of(row)).systems
+    assert product(product_of(row)).version(golden.image.packages)
+    assert golden.facts, "it says nothing of itself, so nothing would show that it has changed"
+
+
+def test_the_load_speaks_what_the_server_answers(driver: Driver) -> None:
+    row, workload = driver
+    assert SYSTEMS[row.system].protocol == LOADS[workload.tool].protocol
+
+
+def test_a_state_is_named_by_what_it_is_made_from(engine: Engine, driver: Driver) -> None:
+    first = state(engine, driver)
+    assert state(engine, driver).key == first.key
+    assert state(engine, driver, ENTRIES + 1).key != first.key
+
+
+def test_an_option_that_it_does_not_know_is_refused(engine: Engine, driver: Driver) -> None:
+    row, workload = driver
+    settings = Settings(id="odd", options={"no-such-option": "1"})
+    plan = LabPlan.on(engine, matrix=MATRIX, settings=settings, workloads=(workload,))
+    with pytest.raises(UsageError, match="no-such-option"):
+        plan.refuse_unfit(row.id, row.system)
+
+
+def test_it_has_no_privilege_and_no_way_out(engine: Engine, driver: Driver) -> None:
+    with benched(engine, state(engine, driver), driver[1].tool) as at:
+        box = at.instance.container
+        status = box.must("cat", "/proc/self/status", what="look at the capabilities")
+        devices = box.must("cat", "/proc/net/dev", what="look at the network").splitlines()[2:]
+    assert "CapEff:\t0000000000000000" in status
+    assert [line.split(":")[0].strip() for line in devices] == ["lo"]
+
+
+def test_what_it_counts_is_what_the_load_made(engine: Engine, driver: Driver) -> None:
+    with benched(engine, state(engine, driver), driver[1].tool) as at:
+        first = looked(at)
+        assert looked(at) - first == at.instance.system.look_operations
+        before = looked(at)
+        sample = take_sample(at, turn_of(driver[1]))
+        assert sample.valid, sample.invalid  # the gate has compared both counts
+        assert sample.facts == at.instance.golden.facts
+        assert 0 < sample.operations < looked(at) - before, "the warm-up's operations come on top"
+        for metric in ("cost", "rate", "cpu", "client-cpu"):
+            assert (sample.value(metric) or 0) > 0, metric
+
+
+def looked(at: Bench) -> int:
+    return at.instance.system.look(at.instance.endpoint).operations
+
+
+def test_operations_that_fail_make_a_run_invalid(engine: Engine, driver: Driver) -> None:
+    """The load asks for more than the server holds."""
+    row, workload = driver
+    with benched(engine, golden_of(engine, row.id, users=2), workload.tool) as at:
+        sample = take_sample(at, turn_of(workload))
+    assert sample.invalid
+    assert not sample.disturbed, "nothing outside explains it"
+
+
+def test_a_server_that_dies_is_told_and_never_slow(engine: Engine, driver: Driver) -> None:
+    workload = driver[1].model_copy(update={"duration_s": 3.0, "most_s": 3.0})
+    with benched(engine, state(engine, driver), workload.tool) as at:
+        take_sample(at, turn_of(driver[1]))  # its pace is known from here on
+        end = threading.Timer(1.5, os.kill, (at.instance.container.state().pid, signal.SIGABRT))
+        end.start()
+        sample = take_sample(at, turn_of(workload, 1))
+        end.join()
+    assert "the server died during the load" in sample.invalid
+    assert not sample.disturbed
