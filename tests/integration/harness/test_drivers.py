@@ -21,6 +21,7 @@ from dsbisect.lab.lab_plan import LabPlan
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError
 from dsharness.loads import LOADS
+from dsharness.machine.cgroups import process_tree
 from dsharness.matrix import find_row, find_workload
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.sample import take_sample
@@ -117,7 +118,8 @@ def test_a_server_that_dies_is_told_and_never_slow(engine: Engine, driver: Drive
     workload = driver[1].model_copy(update={"duration_s": 3.0, "most_s": 3.0})
     with benched(engine, state(engine, driver), workload.tool) as at:
         take_sample(at, turn_of(driver[1]))  # its pace is known from here on
-        end = threading.Timer(1.5, os.kill, (at.instance.container.state().pid, signal.SIGABRT))
+        server = process_tree(at.instance.container.state().pid).pids[-1]  # below its shell, if any
+        end = threading.Timer(1.5, os.kill, (server, signal.SIGABRT))
         end.start()
         sample = take_sample(at, turn_of(workload, 1))
         end.join()

@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from dsharness.errors import DiskFullError, ToolMissingError
+from dsharness.errors import DiskFullError, StoppedError, ToolMissingError
+from dsharness.process import command
 from dsharness.process.command import (
     append_log,
     atomic_write,
@@ -143,6 +145,24 @@ def _gone(pid: int) -> bool | None:
     except ProcessLookupError:
         return True
     return None
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_what_is_ended_because_the_lab_stops_has_no_result(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it says: a podman that is ended while it runs something may say 0."""
+    monkeypatch.setattr(command, "_stopping", threading.Event())  # of this test alone
+    monkeypatch.setattr(command, "_children", set())
+    code = f"import signal, sys; signal.signal(15, lambda *_: sys.exit({status})); signal.pause()"
+    stop = threading.Timer(0.5, command.stop_all)
+    stop.start()
+    with pytest.raises(StoppedError, match="was ended"):
+        run(python(code))
+    stop.join()
+    with pytest.raises(StoppedError, match="was not started"):
+        run(["true"])
+    assert run(["true"], cleanup=True).ok
 
 
 @pytest.mark.parametrize(
