@@ -127,10 +127,8 @@ def _end_with(parent: int) -> None:
 GOOD, BAD, SKIP, INTERRUPTED = 0, 1, 125, 130
 # No other part of the program ends with these: an ordinary 0 or 1 is not a verdict.
 JUDGED_GOOD, JUDGED_BAD = 1000, 1001
-NOT_TO_BE_SHIPPED, VALIDATION_OPEN = 1001, 1003
-# What `validate` ends with, where its 1 and 3 are answers (docs/exit-codes.md).
-VALIDATED = {NOT_TO_BE_SHIPPED: 1, VALIDATION_OPEN: 3, 20: 3, 1: 70, 3: 78}
-DEFECT = 70
+NOT_TO_BE_SHIPPED = 1001
+NO, DEFECT = 1, 70
 HELP = {"-h", "--help"}
 
 
@@ -195,7 +193,7 @@ def judged(code: object) -> int:
 def validated(code: object) -> int:
     """The exit code of `validate` and `verify`."""
     number = code if isinstance(code, int) else int(bool(code))
-    return VALIDATED.get(number, number)
+    return {NOT_TO_BE_SHIPPED: NO, 1: DEFECT}.get(number, number)
 
 
 def _validated_run() -> int:

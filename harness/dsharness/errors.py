@@ -14,9 +14,8 @@ class ExitCode(IntEnum):
     """Every status the command can end with; docs/exit-codes.md repeats this table."""
 
     OK = 0
-    INTERNAL = 1  # a defect of dsbisect itself
+    NO = 1  # only where a command asks: the commit is bad, the packages are not to be shipped
     USAGE = 2  # the command line could not be understood
-    MATRIX = 3  # matrix.yaml, its lock or the releases table is wrong
     TOOL_MISSING = 4  # a program the lab drives is not installed
     ENGINE = 5  # podman or buildah does not work here
     IMAGE = 6  # an image could not be made
@@ -35,6 +34,9 @@ class ExitCode(IntEnum):
     UNTRUSTED = 19  # an attestation does not hold
     INCONCLUSIVE = 20  # measured, but no verdict can be given
     SURROUNDINGS = 21  # candidates fail alike: what they have in common is at fault
+    INTERNAL = 70  # a defect of dsbisect itself
+    MATRIX = 78  # matrix.yaml, its lock or the releases table is wrong
+    SKIP = 125  # only judge: whatever is no verdict
     INTERRUPTED = 130  # Ctrl-C; the store is intact and the next run resumes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ from dsharness.plain_text import without_credentials
 from dsharness.process.command import owners_alone
 from dsharness.process.deadline import forget_request, keep_request
 
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -68,7 +70,9 @@ def run(application: typer.Typer) -> NoReturn:
         if show is not None:
             show()
         sys.exit(ExitCode.USAGE)
-    except Exception:  # noqa: BLE001 - the last door: a defect is reported, not dumped
+    except Exception as error:  # noqa: BLE001 - the last door: a defect is reported, not dumped
+        if isinstance(error, OSError) and error.errno in NO_SPACE:  # for what it prints
+            sys.exit(_fail("error: the answer cannot be written: no space left", ExitCode.DISK))
         sys.exit(_fail(_defect(), ExitCode.INTERNAL))
     sys.exit(code or ExitCode.OK)
 

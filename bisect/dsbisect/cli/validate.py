@@ -10,7 +10,8 @@ import typer
 from dsbisect.cli.build import EDIT_HELP, build_spec
 from dsbisect.cli.common_options import AsJson, MatrixFile, SettingsId, StorePlace
 from dsbisect.cli.given_command import given_command
-from dsbisect.program import NOT_TO_BE_SHIPPED, VALIDATION_OPEN
+from dsbisect.program import NOT_TO_BE_SHIPPED
+from dsharness.errors import ExitCode
 
 if TYPE_CHECKING:
     from dsbisect.validate.attestation import Predicate
@@ -115,7 +116,7 @@ def validate(  # noqa: PLR0913 - each is an option
     folder = output or default_folder(f"{found.row}-validated")
     write_answer(folder, found, trial, signing)
     typer.echo(found.model_dump_json(indent=2) if as_json else _text(found, folder))
-    code = {"ship": 0, "do not ship": NOT_TO_BE_SHIPPED}.get(found.answer, VALIDATION_OPEN)
+    code = {"ship": 0, "do not ship": NOT_TO_BE_SHIPPED}.get(found.answer, ExitCode.INCONCLUSIVE)
     raise typer.Exit(code)
 
 

@@ -21,7 +21,7 @@ from typer.main import get_command
 from dsbisect.cli.commits import bisect_commits
 from dsbisect.cli.judge import judge
 from dsbisect.cli.root import COMMANDS
-from dsbisect.program import NOT_TO_BE_SHIPPED, VALIDATION_OPEN, judged, main, validated
+from dsbisect.program import NOT_TO_BE_SHIPPED, judged, main, validated
 from dsharness.errors import ExitCode, MatrixError, SourceError
 
 for later in (
@@ -70,7 +70,7 @@ def test_what_a_status_means(code, meant):
 @pytest.mark.parametrize(
     ("code", "meant"),
     [
-        (0, 0), (None, 0), (NOT_TO_BE_SHIPPED, 1), (VALIDATION_OPEN, 3), (ExitCode.INCONCLUSIVE, 3),
+        (0, 0), (None, 0), (NOT_TO_BE_SHIPPED, 1), (ExitCode.INCONCLUSIVE, 20), (1, 70),
         (ExitCode.INTERNAL, 70), (ExitCode.MATRIX, 78), (ExitCode.USAGE, 2), ("x", 70),
         (ExitCode.INTERRUPTED, 130), (ExitCode.UNTRUSTED, 19),
     ],
@@ -118,7 +118,7 @@ def test_other_commands_keep_their_status():
     assert ends_with("matrix", "show", "--nonsense")[0] == ExitCode.USAGE
 
 
-JUDGE = ("judge", "HEAD", "--good", "a", "--bad", "b")
+JUDGE = ("judge", "HEAD", "--good", "a", "--bad", "b", "--workload", "bind-one")
 SIDES = ((False, 0), (True, 1), (None, 125))
 FULL, CLOSED, GONE = "full", "closed", "gone"
 STREAMS = (
@@ -311,7 +311,7 @@ def command_of(alone):
     return SimpleNamespace(summary="", load=lambda _: get_command(alone))
 
 
-ANSWERS = ((0, 0), (NOT_TO_BE_SHIPPED, 1), (VALIDATION_OPEN, 3))
+ANSWERS = ((0, 0), (NOT_TO_BE_SHIPPED, 1), (ExitCode.INCONCLUSIVE, 20))
 
 
 @pytest.mark.parametrize("streams", STREAMS, ids=str)
@@ -330,7 +330,7 @@ def test_an_answer_stands_when_nobody_reads_it(monkeypatch, command, streams, an
     assert forked(streams, command) == status
 
 
-@pytest.mark.parametrize(("stream", "status"), [({1: GONE}, 20), ({1: FULL}, 1), ({}, 20)])
+@pytest.mark.parametrize(("stream", "status"), [({1: GONE}, 20), ({1: FULL}, 12), ({}, 20)])
 def test_other_commands_end_as_they_would_with_a_reader(monkeypatch, stream, status):
     def unanswered():
         typer.echo("long " * 20_000)

@@ -30,7 +30,7 @@ def read(path: Path) -> Any:
     return YAML(typ="safe", pure=True).load(path)
 
 
-MISTAKES = {ACTIONS: ("runs-on:", "run-on:"), GITLAB: ("exit_codes: [3]", "exit_codes: [no]")}
+MISTAKES = {ACTIONS: ("runs-on:", "run-on:"), GITLAB: ("exit_codes: [20]", "exit_codes: [no]")}
 
 
 @pytest.fixture(scope="module", params=BY_SCHEMA, ids=lambda path: path.parent.name)
@@ -96,7 +96,7 @@ def test_every_step_is_clean_shell(name: str) -> None:
 
 def test_an_open_question_warns_and_is_never_published() -> None:
     jobs = read(GITLAB)
-    assert jobs["validate"]["allow_failure"] == {"exit_codes": [3]}
+    assert jobs["validate"]["allow_failure"] == {"exit_codes": [20]}
     assert "verify validation/attestation.json" in jobs["publish"]["script"][1]
     publish = read(ACTIONS)["jobs"]["publish"]
     assert "needs.validate.outputs.answer == 'ship'" in publish["if"]
@@ -146,7 +146,7 @@ def tmt_result(tmp_path: Path, status: int, **names: str) -> tuple[dict[str, Any
 
 @pytest.mark.parametrize(
     ("status", "result", "note"),
-    [(0, "pass", "may be"), (1, "fail", "do not"), (3, "error", "not known"), (12, "error", "12")],
+    [(0, "pass", "may be"), (1, "fail", "do not"), (20, "error", "not known"), (12, "error", "12")],
 )
 def test_tmt_is_told_what_came_of_it(tmp_path: Path, status: int, result: str, note: str) -> None:
     found, _ = tmt_result(tmp_path, status, DSBISECT_EDITS="rust-rounds=10000")
