@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
@@ -29,6 +29,7 @@ def place(name: str) -> int:
 class Timed:
     """A search whose thinking is timed."""
 
+    looks: ClassVar[bool] = True
     search: Search
     step_s: list[float]
 

@@ -13,7 +13,7 @@ from dsbisect.lab.repeated_failure import FailureRow
 from dsbisect.lab.search_claim import Claim, claimed
 from dsbisect.lab.watcher import Listener
 from dsbisect.search.question import History, Measure, Question, Search
-from dsbisect.search.search_loop import Rounds, TurnEnd, run_search
+from dsbisect.search.search_loop import TurnEnd, run_search
 from dsbisect.search.search_record import choice_of, inputs_of, search_of
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError
@@ -84,7 +84,7 @@ def _run(
     campaign, samples = _open_campaign(question, workload, search, lab, store, kind)
     if samples:
         listener.resumed(campaign, len(samples))
-        if not isinstance(search, Rounds):
+        if search.looks:
             search = search_of(campaign)  # with the same costs, so that a replay decides the same
     history = History.of_samples(samples, lab.unmeasurable)
     known = history.unmeasurable.items() if kind == "commits" else ()
@@ -105,7 +105,7 @@ def _run(
         listener=listener,
         claim=claim,
         failures=FailureRow.after(known),
-        needs_all=isinstance(search, Rounds),
+        needs_all=not search.looks,
         tried=set(history.samples),
         latest=deque(samples, maxlen=MOST_DISTURBED),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from dsharness.measure.metrics import Metric, find_metric
 from dsharness.model import DECIDER, Boundary, Sample
@@ -153,5 +153,7 @@ class Enough:
 
 class Search(Protocol):
     """A way to search: a value, so that equal ones decide the same."""
+
+    looks: ClassVar[bool]  # for a step; else it only measures, and needs every candidate
 
     def next_step(self, question: Question, history: History) -> Measure | Answer | Enough: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from dsbisect.search.question import Answer, Enough, History, Measure, Question, Search
 from dsharness.model import Boundary, Sample
@@ -62,6 +62,7 @@ def run_search(
 class Rounds:
     """A ``Search`` that looks for nothing; each turn begins with another candidate."""
 
+    looks: ClassVar[bool] = False
     missing: Callable[[History], int]  # so many further turns are wanted
     open_end: bool = False  # whether more may be asked of its campaign later
 

@@ -10,7 +10,6 @@ from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search.bayes.belief import Certainty
 from dsbisect.search.bayes.prior import Belief, Budget, Costs
 from dsbisect.search.question import Search
-from dsbisect.search.search_loop import Rounds
 from dsharness.errors import StoreError
 from dsharness.model import Campaign, SearchChoice, Value
 
@@ -46,14 +45,14 @@ class BayesRecord(Value):
 
 def choice_of(search: Search) -> SearchChoice:
     """A search as a campaign keeps it."""
-    if isinstance(search, Rounds):
+    if not search.looks:
         return SearchChoice()
     return SearchChoice(name=STATISTICAL, options=record_of(search).model_dump(mode="json"))
 
 
 def inputs_of(search: Search) -> tuple[JsonValue, ...]:
     """What of a search must be the same for old samples to count."""
-    return () if isinstance(search, Rounds) else record_of(search).inputs
+    return record_of(search).inputs if search.looks else ()
 
 
 def record_of(search: Search) -> BayesRecord:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,7 @@ OTHERS = (
 class Bayes:
     """A ``Search``."""
 
+    looks: ClassVar[bool] = True
     certainty: Certainty = field(default_factory=Certainty)
     belief: Belief = field(default_factory=Belief)
     costs: Costs = field(default_factory=Costs)
