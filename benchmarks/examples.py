@@ -5,7 +5,7 @@
     make examples BENCH='--matrix FILE --row ROW --source SRPM'    on a row of RPMs instead
 
 `examples/NAME/summary-deb.md` or `-rpm.md` is written from the validation's `report.json`, whose
-folder stays in results/runs/. Stopped anywhere, the same command goes on.
+folder stays in results/runs/. Run the same command again to resume.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     make bench-upstream REPO=~/389-ds-base BENCH="--only leak"    one of upstream.yaml's, or survey
     make bench-upstream REPO=~/389-ds-base BENCH=--fresh          no build of before is used
 
-Runs `dsbisect` as a user does. Stopped anywhere, the same command goes on, unless it was --fresh.
+Runs `dsbisect` as a user does. Run the same command again to resume, unless it was --fresh.
 Prints a line for each, and at the end tables for docs/upstream.md; ends with 1 if an answer is
 wrong. Reports and JSON are in results/runs/upstream. What podman has (toolchains, directories that
 were filled for an equal build) stays with --fresh: $CONTAINERS_STORAGE_CONF names an empty storage.

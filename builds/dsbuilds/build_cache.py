@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sandbox.untrusted_files import temporary_folder, temporary_name
@@ -16,6 +17,7 @@ from dsharness.paths import cache_home
 from dsharness.process.command import atomic_write, writing
 
 RECORD = "build.json"
+P = TypeVar("P")
 
 
 def builds_home() -> Path:
@@ -71,23 +73,23 @@ def refuse_known_failure(key: str) -> None:
 
 
 def found_or_made(
-    key: str, guard: AbstractContextManager[object], make: Callable[[Path], Build]
+    key: str, guard: AbstractContextManager[P], make: Callable[[P, Path], Build]
 ) -> Build:
     """The build of that key: found, or made in an empty folder and kept.
 
-    ``guard`` holds back other processes that may be making the same. What cannot be built is
-    remembered, so that an unattended search does not try it again.
+    ``guard`` holds back others, and says where it is made. What cannot be built is remembered, so
+    that an unattended search does not try it again.
     """
     known = _known(key)
     if known is not None:
         return known
-    with guard:
+    with guard as place:
         known = _known(key)  # another process may have tried while this one waited
         if known is not None:
             return known
         with draft() as folder:
             try:
-                made = make(folder)
+                made = make(place, folder)
             except UnbuildableError as error:
                 if error.lasting:
                     remember_failure(key, error)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dsharness.cache_folder import use_cache
@@ -16,22 +16,35 @@ from dsharness.process.deadline import Deadline, wait_until
 @contextmanager
 def exclusive(path: Path, deadline: Deadline) -> Iterator[None]:
     """Hold a file's lock; the kernel releases it however this process ends."""
+    with first_free((path,), deadline):
+        yield
+
+
+@contextmanager
+def first_free(paths: Sequence[Path], deadline: Deadline) -> Iterator[Path]:
+    """Hold the lock of the first of these files that nobody else holds."""
     use_cache()  # most locks are of the cache, and nothing there is used without one
+
+    def taken() -> Path | None:
+        for path, descriptor in opened.items():
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return path
+        return None
+
+    opened: dict[Path, int] = {}
+    try:
+        for path in paths:
+            opened[path] = _descriptor(path)
+        yield wait_until(taken, deadline, what=f"another process to release {paths[-1]}")
+    finally:
+        for descriptor in opened.values():
+            os.close(descriptor)
+
+
+def _descriptor(path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise disk_error(error, path) from error
-
-    def taken() -> bool | None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return None
-        return True
-
-    try:
-        wait_until(taken, deadline, what=f"another process to release {path}")
-        yield
-    finally:
-        os.close(descriptor)

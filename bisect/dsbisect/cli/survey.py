@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 HEARTBEAT_S = 60.0
 MANY = 20  # sources take a second or more to read
 SEEDS = 1_000_000
+MOST_JOBS = 4  # a build wants up to two GiB
 
 
 class Progress:
@@ -151,7 +152,7 @@ def survey(  # noqa: PLR0913 - each is an option
         typer.Option(
             "--jobs",
             metavar="N",
-            help="Sources at the same time: one builds, one starts. Default: half the CPUs.",
+            help="Sources at the same time. Default: the CPUs, at most 4.",
             show_default=False,
         ),
     ] = None,
@@ -197,7 +198,7 @@ def survey(  # noqa: PLR0913 - each is an option
         toolchain=toolchain,
         every_toolchain=every_toolchain,
         plain=plain,
-        jobs=jobs or max(1, len(available_cpus()) // 2),
+        jobs=jobs or min(MOST_JOBS, len(available_cpus())),
     )
     findings: list[SourceResult] = []
     progress = Progress()

@@ -73,7 +73,7 @@ def validate(  # noqa: PLR0913 - each is an option
 
     Builds it, upgrades to it, uses it, measures it, and says what it does to security. The folder
     gets report.html, summary.md, report.json, junit.xml, the packages, and with --key
-    attestation.json. Stopped anywhere, the same command goes on.
+    attestation.json. Run the same command again to resume.
 
     Example: dsbisect validate --row debian-13 --edit rust-rounds=10000 --accept-weaker
 

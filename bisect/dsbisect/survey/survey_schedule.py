@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+
+from dsbuilds.drivers.tree import SLOTS
 
 RECENT = 12  # the first builds make toolchains and fill caches: they say little of the last ones
 
@@ -12,7 +15,7 @@ RECENT = 12  # the first builds make toolchains and fill caches: they say little
 class Stage(IntEnum):
     """How far a source came."""
 
-    BUILD = 0  # in its toolchain's folder, where one builds at a time
+    BUILD = 0  # in one of its toolchain's folders
     SERVE = 1
     WHOLE = 2  # once more with every file, in a folder of its own
 
@@ -32,18 +35,18 @@ def next_job(
 ) -> Job | None:
     """The job to begin now; None when all of them have to wait for one that runs.
 
-    What was built is served before more is built, and two builds at a time are of different
-    toolchains. ``last`` is the place of the last build of each toolchain.
+    What was built is served before more is built, and no more builds of a toolchain are begun than
+    it has folders. ``last`` is the place of the last build of each toolchain.
     """
     begun = {job.key for job in running}
     later = [job for job in waiting if job.stage is not Stage.BUILD and job.key not in begun]
     if later:
         return min(later, key=lambda job: (job.stage, job.place))
     begun |= {job.key for job in waiting if job.stage is not Stage.BUILD}
-    building = {job.toolchain for job in running if job.stage is Stage.BUILD}
+    building = Counter(job.toolchain for job in running if job.stage is Stage.BUILD)
     free: dict[str, list[Job]] = {}
     for job in waiting:
-        if job.toolchain not in building and job.key not in begun:
+        if building[job.toolchain] < SLOTS and job.key not in begun:
             free.setdefault(job.toolchain, []).append(job)
     if not free:
         return None

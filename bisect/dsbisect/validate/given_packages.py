@@ -30,7 +30,7 @@ def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...],
     digests = {path.name: file_sha256(path) for path in packages}
     key = content_key(["given", digests, tools.key, SCRIPT.read_text(encoding="utf-8")])
 
-    def make(folder: Path) -> Build:
+    def make(_: None, folder: Path) -> Build:
         repository = folder / PACKAGES
         with writing(repository):
             repository.mkdir()

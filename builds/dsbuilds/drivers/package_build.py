@@ -133,7 +133,7 @@ def packages_build(
 ) -> Build:
     """The build of that key; ``make`` is given where its packages are to lie."""
 
-    def built(folder: Path) -> Build:
+    def built(_: None, folder: Path) -> Build:
         repository = folder / PACKAGES
         made = make(repository)
         return Build(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -34,12 +34,13 @@ from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
-from dsimages.file_lock import exclusive
+from dsimages.file_lock import exclusive, first_free
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
 SCRIPT_NAME = "build-tree"  # in a folder of the product's name
 REVISION = 2  # raise when a build of the same source comes out differently
 SERVER = "opt/*/sbin"
+SLOTS = 2  # of a toolchain
 SLOT_WAIT_S = 7200.0
 
 PLACES = ("crates", "ccache")  # in the build's folder
@@ -93,18 +94,17 @@ def scripts() -> str:
 
 def build_tree(engine: Engine, order: TreeOrder, *, progress: Progress) -> Build:
     """The order's build: found, or made now; BuildError says why it cannot be."""
-    slot, guard = _slot(order)
 
-    def make(folder: Path) -> Build:
+    def make(slot: Path, folder: Path) -> Build:
         made = _made_in(engine, order, slot, folder, progress)
         for layout in order.along:
             each = replace(order, layout=layout)
             build_cache.found_or_made(
-                each.key, nullcontext(), partial(_made_in, engine, each, slot, progress=progress)
+                each.key, nullcontext(slot), partial(_made_in, engine, each, progress=progress)
             )
         return made
 
-    return build_cache.found_or_made(order.key, guard, make)
+    return build_cache.found_or_made(order.key, _slot(order), make)
 
 
 def _made_in(
@@ -203,21 +203,22 @@ def _source(tree: Tree) -> Source:
     )
 
 
-def _slot(order: TreeOrder) -> tuple[Path, AbstractContextManager[object]]:
-    """Where a toolchain's trees are built one on top of the other; a clean build has its own."""
-    work = builds_home() / ".work"
-    if order.clean:
-        slot = temporary_name(work, "clean")
-        return slot, _own_slot(slot, work / f"{replace(order, layout=0).key}.lock")
-    lock = work / f"{order.toolset.key}.lock"
-    return work / order.toolset.key, exclusive(lock, Deadline.after(SLOT_WAIT_S))
-
-
 @contextmanager
-def _own_slot(slot: Path, lock: Path) -> Iterator[None]:
-    """An empty folder; another layout of the same source waits, since it is made along."""
-    with exclusive(lock, Deadline.after(SLOT_WAIT_S)), temporary_folder(slot):
-        yield
+def _slot(order: TreeOrder) -> Iterator[Path]:
+    """Where a toolchain's trees are built one on top of the other; a clean build has its own.
+
+    Two of a toolchain are built at the same time: configure, links and installing use one core.
+    """
+    work, deadline = builds_home() / ".work", Deadline.after(SLOT_WAIT_S)
+    if order.clean:
+        # Another layout of the same source waits: it is made along.
+        source = work / f"{replace(order, layout=0).key}.lock"
+        with exclusive(source, deadline), temporary_folder(temporary_name(work, "clean")) as slot:
+            yield slot
+        return
+    slots = [work / f"{order.toolset.key}-{number}" for number in range(SLOTS)]
+    with first_free([slot.with_suffix(".lock") for slot in slots], deadline) as lock:
+        yield lock.with_suffix("")
 
 
 def _configure_key(order: TreeOrder) -> str:

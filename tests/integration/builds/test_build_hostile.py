@@ -202,7 +202,7 @@ def test_the_next_source_is_written_through_no_link(
     order = TreeOrder(tree=again, needs=needs_of(again.read), toolset=toolset)
     build_tree(engine, order, progress=print)
     assert list(target.iterdir()) == []
-    source = tmp_path / "cache" / "builds" / ".work" / toolset.key / "build" / "source"
+    source = tmp_path / "cache" / "builds" / ".work" / f"{toolset.key}-0" / "build" / "source"
     assert (source / "ldap" / "servers" / "new.c").read_text(encoding="utf-8") == "new\n"
     assert not source.is_symlink()
 
