@@ -31,6 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--driver", action="append", metavar="ROW:WORKLOAD",
         help="try this one in tests/integration/harness/test_drivers.py; repeatable",
     )  # fmt: skip
+    parser.addoption(
+        "--record", action="store_true", help="write to durations.json how long each file took"
+    )
 
 
 def pytest_configure() -> None:
