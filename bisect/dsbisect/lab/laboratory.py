@@ -48,6 +48,7 @@ class Laboratory:
         self._loader: Image | None = None
         self._wrapper: Valgrind | None = None
         self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
+        self._refused: dict[str, CandidateError] = {}  # by what was prepared for a turn
         self.goldens: dict[str, Golden] = {}
         self.failures: dict[str, CandidateError] = {}
         self.spent = SpentTime()
@@ -142,8 +143,10 @@ class Laboratory:
             return
         with _two_at_a_time() as pool:
             for candidate, future in [(each, pool.submit(self._golden, each)) for each in missing]:
-                with suppress(CandidateError):
+                try:
                     self.goldens[candidate] = future.result()
+                except CandidateError as error:
+                    self._refused[candidate] = error
 
     def ready(self, candidate: str) -> None:
         """A candidate's server runs; CandidateError when it cannot."""
@@ -216,6 +219,8 @@ class Laboratory:
         if candidate not in self._benches:
             if self._loader is None:
                 raise WorkloadError("the laboratory was not prepared")
+            if candidate in self._refused:
+                raise self._refused.pop(candidate)
             if candidate not in self.goldens:
                 self.goldens[candidate] = self._golden(candidate)
             loader = self._loader

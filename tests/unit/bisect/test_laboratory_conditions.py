@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,8 +17,10 @@ from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory
 from dsharness.containers.engine import Engine
+from dsharness.errors import InstanceError
 from dsharness.machine import host
 from dsharness.machine.host import CpuPlan, machine_id, place_id
+from dsharness.measure.golden_state import Golden
 from dsharness.measure.ways import Duet, InTurn
 from dsharness.model import Image, Settings
 from dsharness.process.deadline import forget_request, keep_request
@@ -95,3 +99,24 @@ def test_asked_to_stop_it_takes_no_sample() -> None:
             next(lab().take(turn_of(MATRIX.workloads[0], 0, "a")))
     finally:
         forget_request()
+
+
+def test_both_sides_of_a_turn_are_prepared_at_the_same_time() -> None:
+    """And once: what could not be made says so when it is needed, and is not tried again."""
+    made, tries = lab(), Counter[str]()
+    together = threading.Barrier(2, timeout=10)
+
+    def golden(candidate: str) -> Golden:
+        tries[candidate] += 1
+        together.wait()
+        if candidate == "broken":
+            raise InstanceError("it does not start")
+        return SimpleNamespace(key=candidate)  # type: ignore[return-value]
+
+    made._golden = golden  # type: ignore[method-assign]
+    made.prepare_more(("sound", "broken"))
+    made.prepare_more(("sound",))  # one alone is made when it is needed
+    assert list(made.goldens) == ["sound"]
+    with pytest.raises(InstanceError, match="it does not start"):
+        made.ready("broken")
+    assert tries == {"sound": 1, "broken": 1}
