@@ -194,7 +194,7 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
         report=report,
         of_load=tuple(_load(workload).objections(report)),
         server_alive=server.running,
-        server_operations=_counted(instance, before, after),
+        server_operations=_counted(instance, workload.operation, before, after),
         server_cpu_us=_difference(cpu_after_us, cpu_before_us),
         of_system=_of_system(instance, after),
         conditions=Conditions(
@@ -328,11 +328,12 @@ def _known(read: Callable[[], Known]) -> Known | None:
     return None
 
 
-def _counted(instance: Instance, before: Look | None, after: Look | None) -> int | None:
+def _counted(instance: Instance, kind: str, before: Look | None, after: Look | None) -> int | None:
     """The operations of the load alone: those of the later look of our own are left out."""
-    if before is None or after is None:
+    if before is None or after is None or kind not in after.operations:
         return None
-    return after.operations - before.operations - instance.system.look_operations
+    own = instance.system.look_operations.get(kind, 0)
+    return after.operations[kind] - before.operations[kind] - own
 
 
 def _of_system(instance: Instance, look: Look | None) -> tuple[str, ...] | None:

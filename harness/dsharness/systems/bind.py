@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -85,7 +85,7 @@ class Bind:
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "generating the zone"
     options: ClassVar[frozenset[str]] = frozenset({WORKERS})
-    look_operations: ClassVar[int] = 0  # what is asked on the control channel is no query
+    look_operations: ClassVar[Mapping[str, int]] = {"query": 0}  # the control channel is not DNS
     programs: ClassVar[str] = ""  # where scripts find them, if not where packages put them
 
     def making(self, shared: Path) -> Options:
@@ -182,7 +182,7 @@ def read_look(text: str) -> Look:
     answered = _ANSWERED.search(statistics.group())  # it leaves out what it counted nothing of
     return Look(
         facts={name: int(fact) if fact.isdecimal() else fact for name, fact in facts.items()},
-        operations=int(answered.group(1)) if answered else 0,
+        operations={"query": int(answered.group(1)) if answered else 0},
     )
 
 

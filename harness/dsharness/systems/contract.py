@@ -5,7 +5,7 @@ A driver is a class that satisfies ``System``, listed in ``dsharness.systems.SYS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -43,7 +43,7 @@ class Look:
     """What a server says of itself at one moment."""
 
     facts: Facts = field(default_factory=dict)
-    operations: int  # that it has counted so far
+    operations: Mapping[str, int]  # that it has counted so far, by kind: "bind", "query"
 
 
 class System(Protocol):
@@ -57,7 +57,7 @@ class System(Protocol):
     revision: ClassVar[int]  # of how its state is made; a new one makes all golden states again
     creating: ClassVar[str]  # progress to those who wait while ``create`` works
     options: ClassVar[frozenset[str]]  # that settings may set
-    look_operations: ClassVar[int]  # that a look adds to the server's own count
+    look_operations: ClassVar[Mapping[str, int]]  # that a look adds to its own counts
 
     def making(self, shared: Path) -> Options:
         """How the container in which a state is made is confined."""

@@ -56,9 +56,9 @@ def test_a_release_is_made_measured_and_read_back(
     assert str(golden.facts["version"]).startswith(f"{version}+dfsg")
     with benched(engine, golden) as at:
         look(at.instance)
-        before = at.instance.system.look(at.instance.endpoint).operations
+        before = at.instance.system.look(at.instance.endpoint).operations["bind"]
         sample = take_sample(at, turn_of(ONE))
-        after = at.instance.system.look(at.instance.endpoint).operations
+        after = at.instance.system.look(at.instance.endpoint).operations["bind"]
     assert sample.valid, sample.invalid  # the gate has compared both counts
     assert sample.facts == golden.facts
     looks = 3  # of the run's two sides, and the last one here
@@ -110,13 +110,13 @@ def users_file(folder: Path, password: str = OpenLdap.site.user_password) -> str
 def test_a_directory_by_its_address_is_bound_to_exactly_as_often_as_promised(
     directory: Instance, tmp_path: Path
 ) -> None:
-    before = directory.system.look(directory.endpoint).operations
+    before = directory.system.look(directory.endpoint).operations["bind"]
     named = ("--users", users_file(tmp_path), "--samples", "2", "--operations", "100", "--json")
     done = measured(directory, tmp_path, *named)
-    after = directory.system.look(directory.endpoint).operations
+    after = directory.system.look(directory.endpoint).operations["bind"]
     assert done.returncode == 0, done.stderr
     assert "at most 201 binds as 3 users" in done.stderr
-    assert after - before == 201 + directory.system.look_operations
+    assert after - before == 201 + directory.system.look_operations["bind"]
     result = json.loads(done.stdout)
     assert [run["operations"] for run in result["runs"]] == [100, 100]
     assert result["rate_per_s"] > 0

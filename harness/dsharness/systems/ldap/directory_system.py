@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -40,7 +40,7 @@ class DirectorySystem:
 
     protocol: ClassVar[str] = "ldap"
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
-    look_operations: ClassVar[int] = 1  # each look binds once
+    look_operations: ClassVar[Mapping[str, int]] = {"bind": 1}
     site: ClassVar[Site]
 
     def settle(self, directory: Directory, settings: Settings) -> None:
@@ -102,7 +102,7 @@ class DirectorySystem:
     def look(self, endpoint: Endpoint) -> Look:
         with connect(_socket(endpoint), self.site) as directory:
             facts = {**self.facts(directory), **directory.stored_password(0).facts}
-            return Look(facts=facts, operations=self.binds(directory))
+            return Look(facts=facts, operations={"bind": self.binds(directory)})
 
     def objections(self, expected: Facts, seen: Facts) -> Iterator[str]:
         made, now = stored_in(expected), stored_in(seen)
