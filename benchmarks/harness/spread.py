@@ -18,7 +18,7 @@ from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import LOAD_FOLDER, PROCEDURE, Bench, bench, take_sample, write_files
 from dsharness.measure.ways import duet_seats, take_duet
-from dsharness.model import Matrix, Procedure, Sample, Settings, Turn, Workload
+from dsharness.model import Matrix, Procedure, Sample, Settings, Turn, Workload, largest
 from dsharness.systems import Seed
 
 SECONDS = 2  # of a run in the old way, after one that is not counted
@@ -58,8 +58,8 @@ def two_benches(engine: Engine, matrix: Matrix, row: str) -> Iterator[tuple[Benc
     image, loader = (
         supply.image(name, lambda _: None) for name in (row, matrix.tools.loads["ldclt"])
     )
-    users = max(each.entries for each in matrix.workloads)
-    seed = Seed(entries=users, settings=Settings(id="default"))
+    loads = [each for each in matrix.workloads if each.tool == "ldclt"]
+    seed = Seed(content=largest(each.content for each in loads), settings=Settings(id="default"))
     golden = golden_state(engine, image, supply.system(row), seed, progress=lambda _: None)
     cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
     machine = machine_now(engine, cpus)

@@ -14,7 +14,7 @@ from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.model import Image, Procedure, Settings
-from dsharness.systems import Seed
+from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.ldap.directory import Directory, connect
 from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsimages.image_set import build_image
@@ -29,8 +29,9 @@ def image_of(engine: Engine, row: str) -> Image:
 
 
 def golden_of(engine: Engine, row: str, settings: Settings = DEFAULT, users: int = USERS) -> Golden:
-    seed = Seed(entries=users, settings=settings)
-    return golden_state(engine, image_of(engine, row), MATRIX.row(row).system, seed, progress=print)
+    system = MATRIX.row(row).system
+    seed = Seed(content=SYSTEMS[system].content(number=users), settings=settings)
+    return golden_state(engine, image_of(engine, row), system, seed, progress=print)
 
 
 def connected(instance: Instance) -> AbstractContextManager[Directory]:

@@ -11,7 +11,7 @@ from dsharness.loads import LOADS
 from dsharness.machine.host import available_cpus
 from dsharness.matrix import find_workload
 from dsharness.measure.ways import Way, way_for
-from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload
+from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload, largest
 from dsharness.systems import SYSTEMS, Seed
 
 
@@ -51,8 +51,8 @@ class LabPlan:
 
     @property
     def seed(self) -> Seed:
-        entries = max(workload.entries for workload in self.workloads)
-        return Seed(entries=entries, settings=self.settings)
+        content = largest(workload.content for workload in self.workloads)
+        return Seed(content=content, settings=self.settings)
 
     @property
     def tool(self) -> str:

@@ -19,9 +19,9 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError, InstanceError
 from dsharness.measure.golden_state import golden_state
 from dsharness.model import Matrix, Settings, SystemName, Toolchain
-from dsharness.systems import Seed
+from dsharness.systems import SYSTEMS, Seed
 
-SEED = Seed(entries=2, settings=Settings(id="default"))
+ENTRIES = 2
 PREFIX = "unbuildable: "
 
 Progress = Callable[[str], None]
@@ -58,6 +58,12 @@ class Probe:
         return outcome_key(self.supply.identities[self.name], self.system)
 
     @property
+    def seed(self) -> Seed:
+        """What little shows that it serves."""
+        content = SYSTEMS[self.system].content(number=ENTRIES)
+        return Seed(content=content, settings=Settings(id="default"))
+
+    @property
     def system(self) -> SystemName:
         """What serves it."""
         return self.supply.system(self.name)
@@ -78,7 +84,7 @@ class Probe:
         begun = time.monotonic()
         try:
             image = self.supply.image(self.name, progress)
-            golden = golden_state(self.engine, image, self.system, SEED, progress=progress)
+            golden = golden_state(self.engine, image, self.system, self.seed, progress=progress)
         except CandidateError as error:
             return _failed(error, built, time.monotonic() - begun)
         # Searches use another number of users, so this state would only take space.

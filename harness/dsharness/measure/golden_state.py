@@ -40,7 +40,8 @@ class Golden:
 def golden_key(image: Image, system: SystemName, seed: Seed) -> str:
     """The name of the state; a setting's title changes nothing, its settings do."""
     settings = seed.settings.model_dump(mode="json", exclude={"id", "title"})
-    return content_key([image.key, system, SYSTEMS[system].revision, seed.entries, settings])
+    content = seed.content.model_dump(mode="json")
+    return content_key([image.key, system, SYSTEMS[system].revision, content, settings])
 
 
 def golden_state(

@@ -33,6 +33,7 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
+from dsharness.model.content import Content, DirectoryContent, ZoneContent, largest
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
@@ -99,8 +100,10 @@ __all__ = [
     "Build",
     "BuildSpec",
     "Campaign",
+    "Content",
     "CostStep",
     "Defaults",
+    "DirectoryContent",
     "DistributionSource",
     "DnfPackages",
     "DnsperfWorkload",
@@ -150,4 +153,6 @@ __all__ = [
     "Version",
     "WayName",
     "Workload",
+    "ZoneContent",
+    "largest",
 ]

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from dsharness.model.content import Content, DirectoryContent, ZoneContent
 from dsharness.model.value import Identifier, Value
 
 
@@ -31,8 +32,8 @@ class WorkloadBase(Value):
     )
 
     @property
-    def entries(self) -> int:
-        """How many entries the system must hold."""
+    def content(self) -> Content:
+        """What the system must hold."""
         raise NotImplementedError
 
     @property
@@ -58,8 +59,8 @@ class LdcltWorkload(WorkloadBase):
     order: UserOrder = UserOrder.RANDOM
 
     @property
-    def entries(self) -> int:
-        return self.users
+    def content(self) -> DirectoryContent:
+        return DirectoryContent(number=self.users)
 
     @property
     def users_bound(self) -> int:
@@ -89,8 +90,8 @@ class DnsperfWorkload(WorkloadBase):
     buffer_kb: PositiveInt = Field(default=200, description="of each socket, in either direction")
 
     @property
-    def entries(self) -> int:
-        return self.names
+    def content(self) -> ZoneContent:
+        return ZoneContent(number=self.names)
 
 
 # A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.

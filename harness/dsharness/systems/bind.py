@@ -10,7 +10,7 @@ from typing import ClassVar
 from dsharness.containers.container import Container, Options
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import Facts
+from dsharness.model import Content, Facts, ZoneContent
 from dsharness.systems import side_process
 from dsharness.systems.contract import SHARED_FOLDER, Endpoint, Look, Progress, Seed
 from dsharness.systems.dns_zone import ZONE, DnsEndpoint, address, is_answer, zone_file
@@ -85,6 +85,7 @@ class Bind:
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "generating the zone"
     options: ClassVar[frozenset[str]] = frozenset({WORKERS})
+    content: ClassVar[type[Content]] = ZoneContent
     look_operations: ClassVar[Mapping[str, int]] = {"query": 0}  # the control channel is not DNS
     programs: ClassVar[str] = ""  # where scripts find them, if not where packages put them
 
@@ -102,7 +103,7 @@ class Bind:
 
     def create(self, box: Container, seed: Seed) -> None:
         make = self._script(CREATE, CONFIG, str(workers(seed)))
-        box.must(*make, what="make the zone", stdin=zone_file(seed.entries))
+        box.must(*make, what="make the zone", stdin=zone_file(seed.holds(ZoneContent).number))
 
     def start(self, box: Container) -> None:
         side_process.start(box, *self.serve_command())
@@ -121,12 +122,15 @@ class Bind:
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """What it says of itself, once both ends of the zone were answered on both transports."""
-        for number in (0, seed.entries - 1):
+        for number in (0, seed.holds(ZoneContent).number - 1):
             for transport in TRANSPORTS:
                 if not _answered(endpoint, number, transport):
                     raise InstanceError(f"name {number} of the zone is not answered ({transport})")
         facts = self.look(endpoint).facts
-        made: Facts = {"zone-nodes": seed.entries + 1, WORKERS: workers(seed)}  # with its apex
+        made: Facts = {
+            "zone-nodes": seed.holds(ZoneContent).number + 1,
+            WORKERS: workers(seed),
+        }  # with its apex
         wrong = [*self.objections(made, {name: facts[name] for name in made})]
         if wrong:
             raise InstanceError(f"the server is not as it was made: {'; '.join(wrong)}")

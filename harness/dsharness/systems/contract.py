@@ -8,24 +8,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 from dsharness.containers.container import Container, Options
-from dsharness.model import Facts, Settings
+from dsharness.errors import WorkloadError
+from dsharness.model import Content, Facts, Settings
 
 SHARED_FOLDER = "/run/dsbisect"  # inside the container: what the lab and the server share
 # What a server that is started next to another main command says, and its status once it ended.
 OUTPUT_NAME, ENDED_NAME = "server.output", "server.ended"
 
 Progress = Callable[[str], None]
+C = TypeVar("C", bound=Content)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """What a system is filled with; part of its golden state's name."""
+    """What a system is made with; part of its golden state's name."""
 
-    entries: int = 1000  # users of a directory, names of a zone
+    content: Content
     settings: Settings
+
+    def holds(self, kind: type[C]) -> C:
+        """Its content, which must be of the kind that this system can be filled with."""
+        if not isinstance(self.content, kind):
+            raise WorkloadError(f"it cannot be filled with {self.content.kind}")
+        return self.content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +61,7 @@ class System(Protocol):
     """
 
     protocol: ClassVar[str]  # that a load must speak: "ldap", "dns"
+    content: ClassVar[type[Content]]  # that it can be filled with
     port: ClassVar[int]  # inside the container
     revision: ClassVar[int]  # of how its state is made; a new one makes all golden states again
     creating: ClassVar[str]  # progress to those who wait while ``create`` works

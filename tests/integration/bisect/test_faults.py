@@ -28,7 +28,7 @@ from dsharness.errors import DiskFullError, ExitCode, InstanceError
 from dsharness.measure.golden_state import Golden, golden_key, golden_state
 from dsharness.measure.sample import Bench
 from dsharness.measure.ways import InTurn
-from dsharness.model import Image, LdcltWorkload, Settings, UserOrder
+from dsharness.model import DirectoryContent, Image, LdcltWorkload, Settings, UserOrder
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
 
@@ -143,7 +143,10 @@ def image(engine: Engine) -> Image:
 
 def make(engine: Engine, image: Image, progress: Callable[[str], None] = print) -> Golden:
     """A golden state that is made again: no other test has this number of users."""
-    seed = Seed(entries=23, settings=Settings(id="full", options={"password-scheme": "SSHA512"}))
+    seed = Seed(
+        content=DirectoryContent(number=23),
+        settings=Settings(id="full", options={"password-scheme": "SSHA512"}),
+    )
     server = MATRIX.row(ROW).system
     engine.podman("image", "rm", f"localhost/dsbisect/golden:{golden_key(image, server, seed)}")
     return golden_state(engine, image, server, seed, progress=progress)

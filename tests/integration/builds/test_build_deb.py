@@ -23,7 +23,7 @@ from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.measure.golden_state import golden_state
-from dsharness.model import Build, DriverName, Image, Settings
+from dsharness.model import Build, DirectoryContent, DriverName, Image, Settings
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsharness.systems import Seed
@@ -103,7 +103,7 @@ def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched)
     others = {name for name, version in own.packages.items() if image.packages[name] != version}
     assert others == {"389-ds-base", "389-ds-base-libs", "python3-lib389"}
 
-    seed = Seed(entries=20, settings=Settings(id="default"))
+    seed = Seed(content=DirectoryContent(number=20), settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.system, seed, progress=print)
     assert golden.facts["password-scheme"] == patched.promise.scheme
 

@@ -20,7 +20,7 @@ from dsbuilds.sources.srpm import srpm_source
 from dsharness.errors import EditError, SourceError
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.sample import take_sample
-from dsharness.model import Build, DriverName, Image, Settings, SrpmSource
+from dsharness.model import Build, DirectoryContent, DriverName, Image, Settings, SrpmSource
 from dsharness.systems import Seed
 from dsimages.buildah import Workshop
 
@@ -94,7 +94,7 @@ def test_built_installed_by_dnf_served_and_measured(engine, at, image, patched):
     assert own.packages["389-ds-base"] == f"{VERSION}-3.dsbisect1"
     assert own.packages["389-ds-base-libs"] == f"{VERSION}-3.dsbisect1", "as it is required"
 
-    seed = Seed(entries=20, settings=Settings(id="default"))
+    seed = Seed(content=DirectoryContent(number=20), settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.system, seed, progress=print)
     assert golden.facts["password-scheme"] == patched.promise.scheme
     workload = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})

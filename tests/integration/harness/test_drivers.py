@@ -44,7 +44,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def driver(request: pytest.FixtureRequest) -> Driver:
     row, _, workload = request.param.partition(":")
     found = find_workload(MATRIX, workload)
-    sizes = {name: ENTRIES for name, value in found if value == found.entries}
+    sizes = {name: ENTRIES for name, value in found if value == found.content.number}
     short = {"duration_s": 0.5, "most_s": 1.0, "operations": 60}
     return find_row(MATRIX, row), found.model_copy(update={**sizes, **short})
 

@@ -21,14 +21,14 @@ from dsharness.machine.host import available_cpus, machine_now, plan_cpus
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, bench, take_sample
-from dsharness.model import Image, LdcltWorkload, Procedure, Settings, SystemName
+from dsharness.model import DirectoryContent, Image, LdcltWorkload, Procedure, Settings, SystemName
 from dsharness.process.deadline import Deadline
 from dsharness.systems import Seed
 from dsimages.buildah import Recipe, Workshop, build, labels_of, untag
 
 CONTEXT = Path(__file__).with_name("freeipa")
 ROW = "debian-12"
-SEED = Seed(entries=60, settings=Settings(id="default"))
+SEED = Seed(content=DirectoryContent(number=60), settings=Settings(id="default"))
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
-from dsharness.model import Image, LdcltWorkload, Procedure, Settings, UserOrder
+from dsharness.model import DirectoryContent, Image, LdcltWorkload, Procedure, Settings, UserOrder
 from dsharness.process.command import run
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.readiness import shared_folder, wait_until_ready
@@ -57,7 +57,7 @@ def image_of(engine: Engine, row: str) -> Image:
 
 def golden_of(engine: Engine, row: str, scheme: str | None = None) -> Golden:
     seed = Seed(
-        entries=USERS,
+        content=DirectoryContent(number=USERS),
         settings=Settings(id="test", options={"password-scheme": scheme} if scheme else {}),
     )
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).system, seed, progress=print)

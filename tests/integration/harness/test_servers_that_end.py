@@ -17,7 +17,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
-from dsharness.model import Image, SystemName
+from dsharness.model import DirectoryContent, Image, SystemName
 from dsharness.systems import Seed
 
 ROW = "debian-12"
@@ -63,7 +63,7 @@ def test_a_tree_whose_library_is_missing(engine: Engine, tmp_path: Path) -> None
                 engine,
                 image,
                 SystemName.DIRSRV_TREE,
-                Seed(entries=2, settings=DEFAULT),
+                Seed(content=DirectoryContent(number=2), settings=DEFAULT),
                 progress=lambda _: None,
             )
         assert time.monotonic() - begun < 30

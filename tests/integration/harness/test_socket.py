@@ -16,7 +16,7 @@ from dsharness.containers.engine_probe import detect
 from dsharness.errors import InstanceError
 from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import golden_state
-from dsharness.model import Settings
+from dsharness.model import DirectoryContent, Settings
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
 from dsharness.systems.contract import SHARED_FOLDER
@@ -61,7 +61,7 @@ def service(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_testcontainers_serves_a_golden_state(engine: Engine, service: str) -> None:
     row = MATRIX.row("debian-12")
     image = build_image(engine, MATRIX, row, on_progress=print)
-    seed = Seed(entries=200, settings=Settings(id="test"))
+    seed = Seed(content=DirectoryContent(number=200), settings=Settings(id="test"))
     golden = golden_state(engine, image, row.system, seed, progress=print)
     driver = Dirsrv()
     with shared_folder() as shared:

@@ -11,7 +11,7 @@ from dsbisect.rows.rows_study import run_study
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.matrix import find_series, find_settings
-from dsharness.model import LdcltWorkload, Machine, Procedure, Setup
+from dsharness.model import DirectoryContent, LdcltWorkload, Machine, Procedure, Setup
 from dsresults.store import Store
 
 ENGINE = Engine(
@@ -115,7 +115,7 @@ def test_one_answer_for_each_workload(laboratory, store):
 
 def test_every_row_gets_as_many_users_as_the_largest_workload(laboratory, store):
     study(store)
-    assert [plan.seed.entries for plan in laboratory.plans] == [70]
+    assert [plan.seed.content for plan in laboratory.plans] == [DirectoryContent(number=70)]
 
 
 def test_a_branching_series_gives_one_answer_for_each_line(laboratory, store):

@@ -33,8 +33,9 @@ from dsharness.errors import (
     UnreachableError,
 )
 from dsharness.measure.golden_state import Golden
-from dsharness.model import Build, Image, Provenance
+from dsharness.model import Build, Image, Provenance, SystemName
 from dsharness.products.seen_builds import SeenBuilds, yaml_of
+from dsharness.systems import Seed
 
 ENGINE = Engine(
     podman_version="5", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
@@ -103,14 +104,15 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
         told("layering")
         return Image(candidate_id=f"{candidate} {self.toolchains[0].id}", reference="r", key="k")
 
-    def golden_state(engine: Engine, image: Image, *_: object, progress: probe.Progress) -> Golden:
+    def golden_state(
+        engine: Engine, image: Image, system: SystemName, seed: Seed, *, progress: probe.Progress
+    ) -> Golden:
         del engine
         progress("creating")
         candidate, _, toolchain = image.candidate_id.partition(" ")
         fails(made.starts, candidate, toolchain)
         return Golden(
-            reference="none", key="k", system=probe.SystemName.DIRSRV_TREE, image=image,
-            seed=probe.SEED, facts=dict(FACTS),
+            reference="none", key="k", system=system, image=image, seed=seed, facts=dict(FACTS),
         )  # fmt: skip
 
     def build_tree(engine: Engine, order: TreeOrder, *, progress: probe.Progress) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import Facts, Settings
+from dsharness.model import Facts, Settings, ZoneContent
 from dsharness.systems import Look, Seed
 from dsharness.systems.bind import CONFIG, Bind, read_look, workers
 from dsharness.systems.contract import Endpoint
@@ -116,13 +116,17 @@ def test_it_is_confined_from_the_first_moment_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("asked", "given_"), [({}, 1), ({"worker-threads": "4"}, 4)])
 def test_worker_threads_are_one_unless_settings_say_so(asked: dict[str, str], given_: int) -> None:
-    assert workers(Seed(settings=Settings(id="s", options=asked))) == given_
+    assert workers(Seed(content=ZoneContent(), settings=Settings(id="s", options=asked))) == given_
 
 
 @pytest.mark.parametrize("asked", ["0", "-1", "many", "100", "1 ; reboot", ""])
 def test_a_number_of_threads_that_is_none_is_refused(asked: str) -> None:
     with pytest.raises(MatrixError, match="worker-threads"):
-        workers(Seed(settings=Settings(id="s", options={"worker-threads": asked})))
+        workers(
+            Seed(
+                content=ZoneContent(), settings=Settings(id="s", options={"worker-threads": asked})
+            )
+        )
 
 
 def test_a_server_that_became_another_one_is_objected_to() -> None:

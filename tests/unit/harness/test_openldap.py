@@ -9,7 +9,7 @@ import ldap3
 import pytest
 
 from dsharness.errors import InstanceError
-from dsharness.model import Settings
+from dsharness.model import DirectoryContent, Settings
 from dsharness.products import known_changes
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import Directory
@@ -38,7 +38,9 @@ class Box:
 
 def configured(modules: str, **options: str) -> list[str]:
     box: Any = Box(modules)
-    OpenLdap().create(box, Seed(settings=Settings(id="x", options=options)))
+    OpenLdap().create(
+        box, Seed(content=DirectoryContent(), settings=Settings(id="x", options=options))
+    )
     return str(box.written).splitlines()
 
 

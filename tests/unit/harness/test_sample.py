@@ -18,7 +18,15 @@ from dsharness.loads import ldclt
 from dsharness.machine.cgroups import CpuMeter
 from dsharness.machine.host import CpuPlan
 from dsharness.measure.sample import Bench, take_sample
-from dsharness.model import BenchFacts, Image, LdcltWorkload, Machine, Procedure, Settings
+from dsharness.model import (
+    BenchFacts,
+    DirectoryContent,
+    Image,
+    LdcltWorkload,
+    Machine,
+    Procedure,
+    Settings,
+)
 from dsharness.process.command import Completed
 from dsharness.systems import Seed
 from dsharness.systems.ldap import directory_system
@@ -119,7 +127,10 @@ class World:
     def bench(self) -> Bench:
         image = Image(candidate_id="debian-12", reference="r", key="k")
         golden = SimpleNamespace(
-            image=image, seed=Seed(settings=Settings(id="default")), facts=STORED.facts, key="g"
+            image=image,
+            seed=Seed(content=DirectoryContent(), settings=Settings(id="default")),
+            facts=STORED.facts,
+            key="g",
         )
         instance = _Instance(self, golden)
         load = SimpleNamespace(execute=self.execute, log=Path("load.log"), running=True)

@@ -14,7 +14,7 @@ from ipa_host import Host
 from dsharness.containers.container import Options, run_argv
 from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import golden_key
-from dsharness.model import Image, Settings, SystemName
+from dsharness.model import DirectoryContent, Image, Settings, SystemName
 from dsharness.systems import SYSTEMS, Seed, side_process
 from dsharness.systems.ldap import dirsrv, ipa_directory, ns_slapd
 from dsharness.systems.ldap.directory import Site
@@ -24,7 +24,7 @@ from dsharness.systems.ldap.openldap import OpenLdap
 
 SHARED = Path("/shared")
 SETTINGS = Settings(id="default")
-SEED = Seed(settings=SETTINGS)
+SEED = Seed(content=DirectoryContent(), settings=SETTINGS)
 SCRIPTS = {
     "dirsrv create": dirsrv.CREATE,
     "dirsrv prepare": dirsrv.PREPARE,
@@ -272,7 +272,9 @@ def key(**changes: object) -> str:
     """A golden state's name; ``image``, ``system`` and a seed's parts may be changed."""
     image = Image(candidate_id="r", reference="x", key=str(changes.pop("image", "k")))
     system = SystemName(str(changes.pop("system", "dirsrv")))
-    return golden_key(image, system, Seed(**{"settings": SETTINGS, **changes}))  # type: ignore[arg-type]
+    return golden_key(
+        image, system, Seed(**{"content": DirectoryContent(), "settings": SETTINGS, **changes})
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +282,7 @@ def key(**changes: object) -> str:
     [
         {"image": "other"},
         {"system": "freeipa"},
-        {"entries": 999},
+        {"content": DirectoryContent(number=999)},
         {"settings": Settings(id="default", options={"password-scheme": "SSHA512"})},
     ],
 )

@@ -21,7 +21,7 @@ from dsharness.containers.container import Container, Options, finished
 from dsharness.containers.engine import last_line
 from dsharness.content_key import content_key
 from dsharness.errors import EngineError
-from dsharness.model import Image, Settings
+from dsharness.model import DirectoryContent, Image, Settings
 from dsharness.systems import Seed
 from dsimages.buildah import labels_of
 from dsimages.keyed_image import keyed_image
@@ -30,7 +30,7 @@ REVISION = 3  # raised when the same image would be filled in another way
 KIND = "golden"
 KEPT = "/opt/dsbisect-population.json"
 READ_LIMIT_S = 60.0
-SEED = Seed(entries=0, settings=Settings(id="default"))
+SEED = Seed(content=DirectoryContent(number=0), settings=Settings(id="default"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
-from dsharness.model import Facts, Settings
+from dsharness.model import Content, DirectoryContent, Facts, Settings
 from dsharness.systems.contract import Endpoint, Look, Progress, Seed
 from dsharness.systems.ldap.directory import Directory, Site, Users, add_people, connect
 from dsharness.systems.ldap.stored_password import stored_in
@@ -40,6 +40,7 @@ class DirectorySystem:
 
     protocol: ClassVar[str] = "ldap"
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
+    content: ClassVar[type[Content]] = DirectoryContent
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1}
     site: ClassVar[Site]
 
@@ -80,7 +81,7 @@ class DirectorySystem:
         socket = _socket(endpoint)
         with connect(socket, self.site) as directory:
             self.settle(directory, seed.settings)
-        self.add_users(socket, seed.entries, progress)
+        self.add_users(socket, seed.holds(DirectoryContent).number, progress)
 
     def add_users(self, socket: Path, number: int, progress: Progress) -> None:
         """Add so many users, each with a salt of its own."""
@@ -89,7 +90,7 @@ class DirectorySystem:
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """The first and last user must bind, and be stored in the same way."""
-        ends = (0, seed.entries - 1)
+        ends = (0, seed.holds(DirectoryContent).number - 1)
         with connect(_socket(endpoint), self.site) as directory:
             for number in ends:
                 directory.check_user(number)
