@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from dsbuilds.failure_reason import UnbuildableError
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, CandidateError, EditError, InstanceError
 from dsharness.model import Value
-from dsharness.process.command import atomic_write, stop_all
+from dsharness.process.command import atomic_write, go_on, stop_all
 
 Run = Callable[[Trial], Sequence[Check]]
 
@@ -137,19 +138,28 @@ class StepListener(Protocol):
 def run_steps(trial: Trial, steps: Sequence[Step], listener: StepListener) -> tuple[Check, ...]:
     """Every check; where one stops the rest, the gates after it say that they were not run."""
     checks: list[Check] = []
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="background") as pool:
-        try:
-            for check in _run(trial, steps, listener, checks, pool):
-                listener.found(check)
-                checks.append(check)
-        except BaseException:
-            if trial.background is not None and not trial.background.done():
-                stop_all()
-            raise
+    with _background(trial) as pool:
+        for check in _run(trial, steps, listener, checks, pool):
+            listener.found(check)
+            checks.append(check)
     missing = _missing(checks)
     if missing:
         listener.skipped([check.gate for check in missing], missing[0].found)
     return (*checks, *missing)
+
+
+@contextmanager
+def _background(trial: Trial) -> Iterator[Executor]:
+    """What is still built in it when there is an answer, or an error, is no longer needed."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="background") as pool:
+        try:
+            yield pool
+        finally:
+            pending = trial.background is not None and not trial.background.done()
+            if pending:
+                stop_all()
+    if pending:
+        go_on()
 
 
 def _missing(checks: Sequence[Check]) -> tuple[Check, ...]:

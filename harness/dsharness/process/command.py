@@ -129,6 +129,8 @@ def run(  # noqa: PLR0913 - each is a property of one process
     ):
         if not cleanup:
             _children.add(child)
+            if _stopping.is_set():  # meanwhile: nobody else knew of this one
+                _end(child)
         try:
             text = None if stdin is None else stdin.encode(errors="surrogateescape")
             timed_out = not converse(child, text, out, err, limit)
@@ -209,10 +211,15 @@ def _let_go(child: subprocess.Popen[bytes]) -> None:
 
 
 def stop_all() -> None:
-    """End every running command but clean-ups, and let no other start; for the way out only."""
+    """End every running command but clean-ups, and let no other start: on the way out."""
     _stopping.set()
     for child in tuple(_children):
         _end(child)
+
+
+def go_on() -> None:
+    """Let commands start again, once what was to be ended has ended."""
+    _stopping.clear()
 
 
 def append_log(log: Path, text: str) -> None:

@@ -24,6 +24,7 @@ from dsharness.errors import (
     EditError,
     InstanceError,
 )
+from dsharness.process.command import run
 
 
 @pytest.fixture
@@ -201,6 +202,24 @@ def test_what_is_timed_is_timed_alone(trial):
         step_of(Gate.BUILDS, Status.PASSED, name="b", background=background),
     ]
     assert run_steps(trial, steps, Told())[0].status is Status.PASSED
+
+
+def test_an_answer_does_not_wait_for_a_build_that_it_does_not_need(trial):
+    def built(_: Trial) -> None:
+        run(["sleep", "60"])
+
+    def stopping(_: Trial) -> Sequence[Check]:
+        why = {"found": "it does not start", "stops": True}
+        return [Check(gate=Gate.INSTALLS, name="upgrade", status=Status.FAILED, **why)]
+
+    steps = [
+        Step(gate=Gate.INSTALLS, name="upgrade", title="t", seconds=1.0, run=stopping),
+        step_of(Gate.BUILDS, Status.PASSED, name="again", background=built),
+    ]
+    begun = time.monotonic()
+    assert run_steps(trial, steps, Told())[0].stops
+    assert time.monotonic() - begun < 20
+    assert run(["true"]).ok  # other commands go on
 
 
 def test_an_error_of_what_is_built_meanwhile_belongs_to_its_own_step(trial):
