@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
@@ -18,10 +17,9 @@ from typer.core import TyperGroup
 from dsharness.errors import DsbisectError, ExitCode
 from dsharness.paths import logs_home
 from dsharness.plain_text import without_credentials
-from dsharness.process.command import owners_alone
+from dsharness.process.command import NO_SPACE, owners_alone
 from dsharness.process.deadline import forget_request, keep_request
 
-NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

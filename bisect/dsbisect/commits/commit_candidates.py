@@ -14,7 +14,7 @@ from dsbuilds.edits.contract import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.needs import needs_of, product_of_tree
 from dsbuilds.toolchains.toolchain_choice import Way, first_that_works, ways_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
@@ -108,11 +108,7 @@ class SourceSupply:
         return {name: toolset.runtime.key for name, toolset in sorted(self._toolsets.items())}
 
     def system(self, candidate: str) -> SystemName:
-        return source_system(self._product(candidate))
-
-    def _product(self, candidate: str) -> str:
-        """Whose source it is; BuildError for that of no product."""
-        return needs_of(self.specimens[candidate].tree.read).product
+        return source_system(product_of_tree(self.specimens[candidate].tree.read))
 
     def uneven(self) -> tuple[str, ...]:
         """Candidates to prepare again: another needs a later toolchain, and that builds them too.
@@ -138,7 +134,7 @@ class SourceSupply:
 
     def image(self, candidate: str, progress: Progress) -> Image:
         build, toolset = self.build(candidate, progress)
-        serves = self._product(candidate)
+        serves = product_of_tree(self.specimens[candidate].tree.read)
         return layered(self.engine, build, toolset, candidate, serves=serves, progress=progress)
 
     def ready(self, candidate: str) -> bool:

@@ -43,6 +43,11 @@ class Needs:
     notes: tuple[str, ...] = ()  # what a reader of a result should know of the build
 
 
+def product_of_tree(files: Files) -> str:
+    """Whose source it is; BuildError for one that the lab cannot build."""
+    return _eras(files)[0]
+
+
 def needs_of(files: Files, left_out: AbstractSet[str] = frozenset()) -> Needs:
     """Look into a tree; BuildError if the lab cannot build such a source.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import tempfile
 import threading
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from dsharness.errors import DiskFullError, EngineError
 from dsharness.paths import cache_home, logs_home
-from dsharness.process.command import Completed, run, says_disk_full
+from dsharness.process.command import NO_SPACE, Completed, run, says_disk_full
 from dsharness.process.deadline import Deadline
 
 ROOM_BYTES = 64 << 20  # with less than this left, what was written did not fit
@@ -45,7 +44,7 @@ def no_room(place: Path) -> bool:
         with tempfile.TemporaryFile(dir=place) as trial:
             os.posix_fallocate(trial.fileno(), 0, ROOM_BYTES)
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if error.errno in NO_SPACE:
             return True
         free = _free_bytes(place)
         return free is not None and free < ROOM_BYTES

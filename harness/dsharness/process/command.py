@@ -33,6 +33,7 @@ from dsharness.process.output import (
 
 DEFAULT_LIMIT_S = 600.0
 LAST_WORDS_S = 5.0
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 MOST_BYTES = 64 << 20  # of a stream that is read whole
 
 # A Ctrl-C reaches the main thread only; this is how it reaches what the other threads run.
@@ -245,7 +246,7 @@ def writing(where: Path) -> Iterator[None]:
 
 def disk_error(error: OSError, where: Path) -> Exception:
     """ENOSPC as the lab's own error; anything else unchanged."""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+    if error.errno in NO_SPACE:
         return disk_full(where)
     return error
 
