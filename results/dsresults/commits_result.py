@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dsbuilds.history.culprit import Suspect
 from dsharness.measure.metrics import METRICS
-from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Provenance, Shown, Value
+from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Finding, Provenance, Shown, Value
 from dsresults.number_text import duration
 
 
@@ -134,6 +134,14 @@ class CommitFindings(Value):
         """``NAME 3.1.1 to 3.1.2``."""
         project = self.project or self.repository.rstrip("/").rpartition("/")[2]
         return f"{project} {' to '.join(self.ends)}"
+
+    @property
+    def finding(self) -> Finding:
+        """All of it for the store, as found now."""
+        said = [culprit.boundary.summary for culprit in self.culprits] or [self.whole.summary]
+        return Finding.now(
+            "commits", self, title=self.title, answer="; ".join(said), campaigns=self.campaigns
+        )
 
     @property
     def equal_text(self) -> str:

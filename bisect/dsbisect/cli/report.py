@@ -10,7 +10,9 @@ from dsbisect.cli.common_options import AsJson, MatrixFile, ReportFolder, StoreP
 from dsharness.errors import StoreError
 
 if TYPE_CHECKING:
-    from dsharness.model import Campaign, Finding
+    from pathlib import Path
+
+    from dsharness.model import Campaign, Finding, Matrix, Value
     from dsresults.store import Store
 
 
@@ -19,8 +21,8 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[ID]...",
-            help="Campaigns; one of a search over commits stands for the whole search. "
-            "Default: the latest answer.",
+            help="Campaigns, or a finding; a campaign of a search over commits stands for the "
+            "whole search. Default: the latest answer.",
         ),
     ] = None,
     *,
@@ -33,8 +35,6 @@ def report(
 
     Example: dsbisect report --output /tmp/report
     """
-    from dsbisect.commits.commits_study import CommitsResult
-    from dsbisect.commits.commits_text import answer_text, write_findings
     from dsharness.matrix import load_matrix
     from dsresults.report import default_folder, render_text, report_data, write_report
     from dsresults.store import Store
@@ -43,17 +43,40 @@ def report(
     with Store.open(store, create=False) as opened:
         finding = _finding(opened, ids or [])
         if finding is not None:
-            outcome = CommitsResult.kept(finding, opened)
-            path = write_findings(checked, outcome, output)
-            found = outcome.findings
-            text = found.model_dump_json(indent=2) if as_json else f"{answer_text(found)}\n{path}"
-            typer.echo(text)
+            value, text, path = AGAIN[finding.kind](finding, opened, checked, output)
+            typer.echo(value.model_dump_json(indent=2) if as_json else f"{text}\n{path}")
             return
         chosen = _chosen(opened, ids or [])
         samples, images = opened.measured_in(chosen)
     data = report_data(checked, chosen, samples, images)
     path = write_report(output or default_folder(chosen[0].series_id), data)
     typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
+
+
+def _commits(
+    finding: Finding, store: Store, matrix: Matrix, output: Path | None
+) -> tuple[Value, str, Path]:
+    from dsbisect.commits.commits_study import CommitsResult
+    from dsbisect.commits.commits_text import answer_text, write_findings
+
+    outcome = CommitsResult.kept(finding, store)
+    path = write_findings(matrix, outcome, output)
+    return outcome.findings, answer_text(outcome.findings), path
+
+
+def _validation(
+    finding: Finding, _store: Store, _matrix: Matrix, output: Path | None
+) -> tuple[Value, str, Path]:
+    from dsbisect.validate.answer_files import answer_text, write_texts
+    from dsbisect.validate.validation_result import Validation
+    from dsresults.report import default_folder
+
+    found = Validation.model_validate(finding.value)
+    path = write_texts(output or default_folder(f"{found.row}-validated"), found)
+    return found, answer_text(found), path
+
+
+AGAIN = {"commits": _commits, "validation": _validation}
 
 
 def _finding(store: Store, ids: list[str]) -> Finding | None:

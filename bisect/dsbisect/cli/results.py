@@ -17,7 +17,7 @@ from dsharness.errors import StoreError, UsageError
 from dsharness.plain_text import plain  # an import may hold anything
 
 if TYPE_CHECKING:
-    from dsharness.model import Campaign, Image, Sample
+    from dsharness.model import Campaign, Finding, Image, Sample
     from dsresults.store import Store
 
 app = typer.Typer(
@@ -31,7 +31,7 @@ PIPED_WIDTH = 160  # a pipe has no width; rich would fold at 80
 
 @app.command("list")
 def list_campaigns(*, store: StorePlace = None, as_json: AsJson = False) -> None:
-    """List the campaigns, the newest last.
+    """List the campaigns and whole answers, the newest last.
 
     Example: dsbisect results list --json
     """
@@ -40,6 +40,8 @@ def list_campaigns(*, store: StorePlace = None, as_json: AsJson = False) -> None
     with Store.open(store, create=False) as opened:
         counts = opened.sample_counts()
         lines = [_line(campaign, counts) for campaign in opened.campaigns()]
+        lines += [_finding_line(finding) for finding in opened.findings()]
+    lines.sort(key=lambda line: str(line["started_at"] or line["finished_at"]))
     if as_json:
         _print_json(lines)
     else:
@@ -48,12 +50,14 @@ def list_campaigns(*, store: StorePlace = None, as_json: AsJson = False) -> None
 
 @app.command("show")
 def show(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="A campaign, sample or image key.")],
+    identity: Annotated[
+        str, typer.Argument(metavar="ID", help="A campaign, finding, sample or image key.")
+    ],
     *,
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a campaign with its samples, one sample with its log, or an image's manifest.
+    """Show a campaign with its samples, a finding, a sample with its log, or an image's manifest.
 
     Example: dsbisect results show 3f2a9c1e77d04b56 --json
     """
@@ -147,11 +151,16 @@ def _read(file: str) -> str:
     return content.decode("utf-8", errors="surrogateescape")
 
 
-def _find(opened: Store, identity: str) -> Campaign | Sample | Image:
-    found = opened.campaign(identity) or opened.sample(identity) or opened.image(identity)
+def _find(opened: Store, identity: str) -> Campaign | Finding | Sample | Image:
+    found = (
+        opened.campaign(identity)
+        or opened.finding(identity)
+        or opened.sample(identity)
+        or opened.image(identity)
+    )
     if found is None:
         raise UsageError(
-            f"{opened} holds no campaign, sample or image {identity!r}",
+            f"{opened} holds no campaign, finding, sample or image {identity!r}",
             hint="`dsbisect results list` shows the campaigns; showing one lists its samples",
         )
     return found
@@ -168,6 +177,18 @@ def _line(campaign: Campaign, counts: Mapping[str, int]) -> dict[str, object]:
         "settings": campaign.settings_id,
         "samples": counts.get(campaign.id, 0),
         "answer": boundary.summary if boundary else None,
+    }
+
+
+def _finding_line(finding: Finding) -> dict[str, object]:
+    """A whole answer in the columns of a campaign."""
+    nothing: dict[str, object] = dict.fromkeys(("started_at", "workload", "settings", "samples"))
+    return {
+        "id": finding.id,
+        **nothing,
+        "finished_at": finding.found_at,
+        "series": finding.title,
+        "answer": finding.answer,
     }
 
 

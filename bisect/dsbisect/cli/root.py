@@ -58,7 +58,7 @@ COMMANDS = {
     ),
     "validate": Lazy(
         place="validate:validate",
-        summary="Tell whether a patched package may be shipped: 0 yes, 1 no, 3 not known yet.",
+        summary="Tell whether a patched package may be shipped: 0 yes, 1 no, 20 not known yet.",
     ),
     "verify": Lazy(
         place="validate:verify",

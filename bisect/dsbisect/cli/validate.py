@@ -15,7 +15,6 @@ from dsharness.errors import ExitCode
 
 if TYPE_CHECKING:
     from dsbisect.validate.attestation import Predicate
-    from dsbisect.validate.validation_result import Validation
 
 PackageDriver = Literal["deb", "rpm"]
 
@@ -69,7 +68,7 @@ def validate(  # noqa: PLR0913 - each is an option
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell whether a patched package may be shipped: 0 yes, 1 no, 3 not known yet.
+    """Tell whether a patched package may be shipped: 0 yes, 1 no, 20 not known yet.
 
     Builds it, upgrades to it, uses it, measures it, and says what it does to security. The folder
     gets report.html, summary.md, report.json, junit.xml, the packages, and with --key
@@ -100,7 +99,7 @@ def validate(  # noqa: PLR0913 - each is an option
     check_request(request)
 
     from dsbisect.cli.validate_progress import ValidationWatch
-    from dsbisect.validate.answer_files import write_answer
+    from dsbisect.validate.answer_files import answer_text, write_answer
     from dsbisect.validate.attestation import private_key
     from dsbisect.validate.validation import validate as run
     from dsharness.containers.engine_probe import detect
@@ -115,7 +114,9 @@ def validate(  # noqa: PLR0913 - each is an option
         )
     folder = output or default_folder(f"{found.row}-validated")
     write_answer(folder, found, trial, signing)
-    typer.echo(found.model_dump_json(indent=2) if as_json else _text(found, folder))
+    page = folder / "report.html"
+    text = found.model_dump_json(indent=2) if as_json else f"{answer_text(found)}\n{page}"
+    typer.echo(text)
     code = {"ship": 0, "do not ship": NOT_TO_BE_SHIPPED}.get(found.answer, ExitCode.INCONCLUSIVE)
     raise typer.Exit(code)
 
@@ -173,15 +174,3 @@ def _tell(result: Predicate, *, packages_only: bool) -> None:
     ):
         if names:
             typer.echo(f"  {word}: {', '.join(names)}")
-
-
-def _text(found: Validation, folder: Path) -> str:
-    """The answer for a terminal; the last line is the page's path."""
-    from dsbisect.validate.validation_page import HEADLINES
-
-    lines = [f"{HEADLINES[found.answer]}: {found.change} on {found.row} ({found.patched})"]
-    for check in found.reasons:
-        lines.append(f"  {check.status}: {check.gate} {check.name}: {check.found}")
-        if check.advice:
-            lines.append(f"    next: {check.advice}")
-    return "\n".join([*lines, str(folder / "report.html")])

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commit_range import Range
@@ -142,13 +141,7 @@ def run_commits(
         }
     )
     if study.campaigns:
-        store.add_finding(
-            Finding(
-                found_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-                campaigns=tuple(campaign.id for campaign in study.campaigns),
-                value=findings.model_dump(mode="json"),
-            )
-        )
+        store.add_finding(findings.finding)
     return CommitsResult(
         findings=findings, campaigns=tuple(study.campaigns), samples=samples, images=images
     )

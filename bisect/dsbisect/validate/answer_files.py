@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -158,20 +159,58 @@ def write_answer(
 
     What an earlier answer left there goes first: its statement is not about this one.
     """
-    try:
+    with _to(folder):
         _remove_earlier(folder)
-        atomic_write(folder / JSON, found.model_dump_json(indent=2) + "\n")
-        atomic_write(folder / PAGE, page_text(found))
-        atomic_write(folder / SUMMARY, summary_text(found))
-        atomic_write(folder / JUNIT, junit_text(found))
+        _write_texts(folder, found)
         packages = _copied(folder, found, trial)
         if key is not None and found.answer is not Answer.INCONCLUSIVE:
             atomic_write(folder / ATTESTATION, signed(statement_of(found, folder, packages), key))
+
+
+def write_texts(folder: Path, found: Validation) -> Path:
+    """Write an answer of before again, and return its page: of the evidence, what is there."""
+    with _to(folder):
+        _write_texts(
+            folder, found.model_copy(update={"checks": _with_what_is_there(folder, found)})
+        )
+    return folder / PAGE
+
+
+def _with_what_is_there(folder: Path, found: Validation) -> tuple[Check, ...]:
+    return tuple(
+        check.model_copy(
+            update={"evidence": tuple(e for e in check.evidence if (folder / e).exists())}
+        )
+        for check in found.checks
+    )
+
+
+def _write_texts(folder: Path, found: Validation) -> None:
+    atomic_write(folder / JSON, found.model_dump_json(indent=2) + "\n")
+    atomic_write(folder / PAGE, page_text(found))
+    atomic_write(folder / SUMMARY, summary_text(found))
+    atomic_write(folder / JUNIT, junit_text(found))
+
+
+@contextmanager
+def _to(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise UsageError(
             f"the answer cannot be written to {folder}: {error.strerror or error}",
             hint="name a folder that you may write to: --output; what was found is kept",
         ) from error
+
+
+def answer_text(found: Validation) -> str:
+    """The answer for a terminal: its headline, and what it rests on."""
+    lines = [f"{HEADLINES[found.answer]}: {found.change} on {found.row} ({found.patched})"]
+    for check in found.reasons:
+        lines.append(f"  {check.status}: {check.gate} {check.name}: {check.found}")
+        if check.advice:
+            lines.append(f"    next: {check.advice}")
+    return "\n".join(lines)
 
 
 def statement_of(found: Validation, folder: Path, packages: list[Path]) -> Statement:

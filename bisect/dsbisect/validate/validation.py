@@ -89,6 +89,7 @@ def validate(
         seconds=round(time.monotonic() - began, 1),
         checks=checks,
     )
+    store.add_finding(validation.finding)
     return validation, trial
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import Field, computed_field
 
 from dsbisect.validate.check import Check, Gate, Status, worst
-from dsharness.model import Value
+from dsharness.model import Finding, Value
 
 
 class Answer(StrEnum):
@@ -58,6 +58,12 @@ class Validation(Value):
     @property
     def answer(self) -> Answer:
         return answer_of(self.checks)
+
+    @property
+    def finding(self) -> Finding:
+        """All of it for the store, as found now."""
+        title = f"{self.change} on {self.row}"
+        return Finding.now("validation", self, title=title, answer=self.answer)
 
     def of(self, gate: Gate) -> tuple[Check, ...]:
         return tuple(check for check in self.checks if check.gate is gate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Literal
 
@@ -160,14 +161,40 @@ class Turn(Value):
         return self.model_copy(update={"state": state, "refused": refused or {}})
 
 
-class Finding(Value):
-    """What was found from several campaigns, whole: its report can be written again."""
+FindingKind = Literal["commits", "validation"]
 
-    kind: Literal["commits"] = "commits"
+
+class Finding(Value):
+    """A whole answer, such as of a search over commits: its report can be written again."""
+
+    kind: FindingKind = "commits"
     found_at: str = Field(description="UTC, ISO 8601")
-    campaigns: tuple[str, ...] = Field(description="ids")
+    title: str = Field(default="", description="what was asked, in one line")
+    answer: str = Field(default="", description="in one line")
+    campaigns: tuple[str, ...] = Field(default=(), description="ids of those that it rests on")
     value: dict[str, JsonValue] = Field(description="as that kind writes and reads it")
+
+    @classmethod
+    def now(
+        cls,
+        kind: FindingKind,
+        value: Value,
+        *,
+        title: str,
+        answer: str,
+        campaigns: tuple[str, ...] = (),
+    ) -> Finding:
+        """``value`` is kept with its fields, and without what it computes of them."""
+        return cls(
+            kind=kind,
+            found_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            title=title,
+            answer=answer,
+            campaigns=campaigns,
+            value=value.model_dump(mode="json", exclude=set(type(value).model_computed_fields)),
+        )
 
     @property
     def id(self) -> str:
-        return str(uuid.uuid5(NAMESPACE, "/".join((self.kind, *self.campaigns))))
+        rests_on = self.campaigns or (self.found_at,)
+        return str(uuid.uuid5(NAMESPACE, "/".join((self.kind, *rests_on))))

@@ -110,7 +110,7 @@ def _chart(
         workload_id=column.workload_id,
         title=f"{capital(scale.shown.title)}, {column.workload_id}",
         description="; ".join(
-            f"{one.candidate}: {column.verdict_word(one)}, {mark.label}"
+            f"{one.candidate}: {', '.join(dict.fromkeys((column.verdict_word(one), mark.label)))}"
             for one, mark in zip(column.observed, marks, strict=True)
         ),
         height=axis_y + BOTTOM,

@@ -146,8 +146,8 @@ def find_samples(database: Database, given: Mapping[str, str | None]) -> list[Sa
     return _find(database, Sample, SAMPLES, given, ~_given_up(), order="started_us")
 
 
-def find_findings(database: Database) -> list[Finding]:
-    return _find(database, Finding, FINDINGS, {}, order="found_us")
+def find_findings(database: Database, given: Mapping[str, str | None]) -> list[Finding]:
+    return _find(database, Finding, FINDINGS, given, order="found_us")
 
 
 def find_turns(database: Database, campaign_id: str) -> list[Turn]:

@@ -128,7 +128,10 @@ class Store:
 
     def findings(self) -> list[Finding]:
         """All of them, in time order."""
-        return find_findings(self._database)
+        return find_findings(self._database, {})
+
+    def finding(self, finding_id: str) -> Finding | None:
+        return next(iter(find_findings(self._database, {"id": finding_id})), None)
 
     def add_image(self, image: Image) -> bool:
         """Keep an image's manifest; an earlier one of the same key is kept too."""

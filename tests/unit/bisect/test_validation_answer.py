@@ -11,16 +11,26 @@ import pytest
 from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
+from seen_page import seen_page
 from signing_key import make_key
 from trials import MadeTrial, trial_in
+from typer.testing import CliRunner
 
-from dsbisect.validate.answer_files import junit_text, statement_of, summary_text, write_answer
+from dsbisect.cli import root
+from dsbisect.validate.answer_files import (
+    answer_text,
+    junit_text,
+    statement_of,
+    summary_text,
+    write_answer,
+)
 from dsbisect.validate.attestation import ASKED, private_key, verified
-from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.check import Check, Gate, Status, worst
 from dsbisect.validate.validation_page import page_text
 from dsbisect.validate.validation_result import Answer, PackageFile, Validation
 from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError
+from dsresults.store import Store
 
 STATUSES = st.sampled_from(list(Status))
 
@@ -101,7 +111,44 @@ def all_kinds() -> Validation:
 
 
 def test_the_page():
-    assert_golden("validate/validation.html", page_text(all_kinds()))
+    found = all_kinds()
+    page = seen_page(page_text(found))
+    assert page.texts("p", "headline") == ["Do not ship it"]
+    assert page.texts("h1") == [f"May {found.change} be shipped on {found.row}?"]
+    (reason,) = page.all("ul", "reasons")[0].texts("li")
+    assert reason == "failed installs: installs is failed Next: read <this> & that"
+    gates = [(row[0], row[2]) for row in page.all("table", "gates")[0].rows[1:]]
+    assert gates == [(gate, worst(found.of(gate))) for gate in Gate]
+    for table, gate in zip(page.all("table", "checks"), Gate, strict=True):
+        for row, check in zip(table.rows[1:], found.of(gate), strict=True):
+            assert row[:2] == [check.name, check.status]
+            assert row[2].lower().startswith(check.found.lower())
+            assert all(line in row[2] for line in (*check.details, *check.evidence))
+            assert all(f"{name} {value}" in row[2] for name, value in check.figures.items())
+    links = {part.attributes["href"] for part in page.all("a")}
+    assert links == {"evidence/log.txt", *(f"#{gate}" for gate in Gate)}
+    assert found.command in page.texts("pre")
+
+
+def test_a_validation_is_shown_and_written_again_from_the_store(tmp_path):
+    place, found = f"sqlite:///{tmp_path}/results.db", all_kinds()
+    with Store.open(place) as store:
+        assert store.add_finding(found.finding)
+        (kept,) = store.findings()
+    output = tmp_path / "report"
+    run = CliRunner().invoke
+    done = run(root.app, ["report", kept.id, "--store", place, "--output", str(output)])
+    assert done.exit_code == 0, done.output
+    assert done.output == f"{answer_text(found)}\n{output / 'report.html'}\n"
+    written = json.loads((output / "report.json").read_text(encoding="utf-8"))
+    assert written["answer"] == "do not ship"
+    assert [check["name"] for check in written["checks"]] == [c.name for c in found.checks]
+    assert "evidence/log.txt" not in (output / "report.html").read_text(encoding="utf-8")
+    (line,) = json.loads(run(root.app, ["results", "list", "--json", "--store", place]).output)
+    assert (line["id"], line["answer"]) == (kept.id, "do not ship")
+    assert line["series"] == "rust-rounds=10000 on debian-13"
+    shown = run(root.app, ["results", "show", kept.id, "--json", "--store", place]).output
+    assert json.loads(shown)["finding"]["value"]["row"] == "debian-13"
 
 
 def test_the_json_says_the_answer():
