@@ -341,7 +341,8 @@ class CommitsStudy:
             ),
             last="the good end" if self.scope.only_in_good(culprit) else "the bad end",
         )
-        return prove(case, self.supply, self._compare, self._several(boundary))
+        prepare, several = self.laboratory.prepare_more, self._several(boundary)
+        return prove(case, self.supply, self._compare, prepare, several)
 
     def _with_layouts(self, whole: Boundary) -> tuple[Boundary, Comparison | None]:
         """An answer that only other builds can decide, with several of both ends."""

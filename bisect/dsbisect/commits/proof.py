@@ -12,8 +12,8 @@ the good end    against  the bad end         each in several layouts, where the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.search.bayes.belief import Certainty
@@ -25,6 +25,7 @@ from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Provenance
 from dsresults.commits_result import Comparison
 
 Compare = Callable[[str, str], Boundary]  # (before, after), both candidates of the supply
+Prepare = Callable[[Sequence[str]], None]  # builds at the same time what is compared later
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,31 +55,37 @@ class SeveralBuilds:
 
 
 def prove(
-    case: Case, supply: SourceSupply, compare: Compare, several: SeveralBuilds | None = None
+    case: Case,
+    supply: SourceSupply,
+    compare: Compare,
+    prepare: Prepare,
+    several: SeveralBuilds | None = None,
 ) -> tuple[Comparison, ...]:
     """Every comparison that can be made; one that cannot says why."""
-    layouts = "the culprit against its parent, {} layouts of each, built from nothing"
-    return (
-        _clean(case, supply, compare)
-        if several is None
-        else _layouts(case.parent, case.culprit, case.trees, supply, several, title=layouts),
-        _counterfactual(
-            case, supply, compare,
+    swaps = (
+        _Swap(
+            case=case, supply=supply,
             title=f"{case.last} without the culprit", onto=case.bad, reverse=True,
         ),
-        _counterfactual(
-            case, supply, compare,
+        _Swap(
+            case=case, supply=supply,
             title=f"{case.first} with the culprit", onto=case.good, reverse=False,
         ),
     )  # fmt: skip
-
-
-def _clean(case: Case, supply: SourceSupply, compare: Compare) -> Comparison:
-    before, after = (f"{name}-clean" for name in (case.parent, case.culprit))
-    supply.add(before, case.trees[case.parent], clean=True)
-    supply.add(after, case.trees[case.culprit], clean=True)
-    title = "the culprit against its parent, both built from nothing"
-    return judged(title, before, after, supply, compare, expected=case.direction)
+    first = [name for swap in swaps for name in swap.first]
+    if several is None:
+        clean = tuple(f"{name}-clean" for name in (case.parent, case.culprit))
+        for name, source in zip(clean, (case.parent, case.culprit), strict=True):
+            supply.add(name, case.trees[source], clean=True)
+        prepare((*clean, *first))
+        title = "the culprit against its parent, both built from nothing"
+        before, after = clean
+        built = judged(title, before, after, supply, compare, expected=case.direction)
+    else:
+        prepare(first)
+        title = "the culprit against its parent, {} layouts of each, built from nothing"
+        built = _layouts(case.parent, case.culprit, case.trees, supply, several, title=title)
+    return (built, *(swap.compared(compare) for swap in swaps))
 
 
 def compare_ends(
@@ -190,33 +197,77 @@ def pooled(
     )
 
 
-def _counterfactual(
-    case: Case, supply: SourceSupply, compare: Compare, *, title: str, onto: str, reverse: bool
-) -> Comparison:
-    """The end against the same with the other side's code, made in the first way that builds."""
-    after = f"{onto}-{'without' if reverse else 'with'}-{case.culprit}"
-    impossible = Comparison(title=title, before=onto, after=after, outcome="impossible")
-    opposite = "faster" if case.direction == "slower" else "slower"
-    expected = opposite if reverse else case.direction
-    found: Comparison | None = None
-    try:
-        for number, way in enumerate(case.changed(case.trees[onto], reverse), start=1):
-            if way.tree.id == case.trees[onto].id:
-                there = (
-                    "its change is not there to be removed" if reverse else "it is there already"
-                )
-                return found or impossible.model_copy(update={"note": there})
-            name = after if number == 1 else f"{after}-{number}"
-            supply.add(name, way.tree)
-            this = judged(title, onto, name, supply, compare, expected=expected)
-            this = this.model_copy(update={"how": way.how})
-            if this.outcome != "unknown" or name in supply.builds:
-                return this
-            found = found or this  # it could not even be built: is there another way?
-    except (SourceError, EditError) as error:
-        why = f"its change does not fit there: {error.message.splitlines()[0]}"
-        return found or impossible.model_copy(update={"note": why})
-    return found or impossible
+@dataclass(kw_only=True)
+class _Swap:
+    """An end against the same with the other side's code, made in the first way that builds."""
+
+    case: Case
+    supply: SourceSupply
+    title: str
+    onto: str
+    reverse: bool
+    _ways: Iterator[Counterfactual] = field(init=False)
+    _first: Counterfactual | None = field(init=False, default=None)
+    _refused: SourceError | EditError | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._ways = self.case.changed(self._end, self.reverse)
+        try:
+            self._first = next(self._ways, None)
+        except (SourceError, EditError) as error:
+            self._refused = error
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The candidate of the first way, if there is one that can be built."""
+        if self._first is None or self._first.tree.id == self._end.id:
+            return ()
+        self.supply.add(self._after, self._first.tree)
+        return (self._after,)
+
+    def compared(self, compare: Compare) -> Comparison:
+        """What changed with the code; why not, where no way was found."""
+        impossible = Comparison(
+            title=self.title, before=self.onto, after=self._after, outcome="impossible"
+        )
+        opposite = "faster" if self.case.direction == "slower" else "slower"
+        expected = opposite if self.reverse else self.case.direction
+        found: Comparison | None = None
+        try:
+            for number, way in enumerate(self._all(), start=1):
+                if way.tree.id == self._end.id:
+                    return found or impossible.model_copy(update={"note": self._there})
+                name = self._after if number == 1 else f"{self._after}-{number}"
+                self.supply.add(name, way.tree)
+                this = judged(
+                    self.title, self.onto, name, self.supply, compare, expected=expected
+                ).model_copy(update={"how": way.how})
+                if this.outcome != "unknown" or name in self.supply.builds:
+                    return this
+                found = found or this  # it could not even be built: is there another way?
+        except (SourceError, EditError) as error:
+            why = f"its change does not fit there: {error.message.splitlines()[0]}"
+            return found or impossible.model_copy(update={"note": why})
+        return found or impossible
+
+    def _all(self) -> Iterator[Counterfactual]:
+        if self._refused is not None:
+            raise self._refused
+        if self._first is not None:
+            yield self._first
+            yield from self._ways
+
+    @property
+    def _end(self) -> Tree:
+        return self.case.trees[self.onto]
+
+    @property
+    def _after(self) -> str:
+        return f"{self.onto}-{'without' if self.reverse else 'with'}-{self.case.culprit}"
+
+    @property
+    def _there(self) -> str:
+        return "its change is not there to be removed" if self.reverse else "it is there already"
 
 
 def judged(

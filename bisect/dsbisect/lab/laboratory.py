@@ -30,6 +30,7 @@ from dsimages.buildah import remove_leftovers
 from dsresults.store import Store
 
 WORKERS = 2
+MOST_BUILDS = 4  # of a proof: what one does on one core, others use
 T = TypeVar("T")
 
 Progress = Callable[[str, str], None]  # (candidate, what is happening)
@@ -119,7 +120,7 @@ class Laboratory:
         for candidate in candidates:
             with suppress(CandidateError):  # what is no source comes again when it is built
                 self._plan.refuse_unfit(candidate, self._supply.system(candidate))
-        with _two_at_a_time() as pool:
+        with _at_a_time(WORKERS) as pool:
             # The load generator's image comes first: no row can be measured without it.
             loader: Future[Image] = pool.submit(self._load_generator)
             work = {pool.submit(self._golden, each): each for each in candidates}
@@ -137,11 +138,12 @@ class Laboratory:
             self._runtimes = dict(self._supply.runtimes)
 
     def prepare_more(self, candidates: Sequence[str]) -> None:
-        """The same for what a turn needs; the error of one that fails comes from ``ready``."""
-        missing = [each for each in candidates if each not in self.goldens]
+        """The same for what is needed next; the error of one that fails comes from ``ready``."""
+        known = self.goldens.keys() | self._refused.keys()
+        missing = [each for each in candidates if each not in known]
         if len(missing) < WORKERS:
             return
-        with _two_at_a_time() as pool:
+        with _at_a_time(MOST_BUILDS) as pool:
             for candidate, future in [(each, pool.submit(self._golden, each)) for each in missing]:
                 try:
                     self.goldens[candidate] = future.result()
@@ -251,9 +253,9 @@ class Laboratory:
 
 
 @contextmanager
-def _two_at_a_time() -> Iterator[ThreadPoolExecutor]:
+def _at_a_time(workers: int) -> Iterator[ThreadPoolExecutor]:
     """What an error or a Ctrl-C leaves running is ended."""
-    pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="prepare")
+    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="prepare")
     try:
         yield pool
     except BaseException:

@@ -183,6 +183,10 @@ def case_of(tmp_path: Path) -> Case:
     )  # fmt: skip
 
 
+def prepare_nothing(names: Sequence[str]) -> None:
+    del names
+
+
 def never(before: str, after: str) -> Boundary:
     raise AssertionError(f"{before} and {after} are compared by one build of each")
 
@@ -199,7 +203,7 @@ def test_every_layout_of_both_sides_is_built_from_nothing(
         return STEP
 
     several = SeveralBuilds(number=3, step=0.05, measure=measure)
-    first, *_ = prove(case_of(tmp_path), supply, never, several)
+    first, *_ = prove(case_of(tmp_path), supply, never, prepare_nothing, several)
     assert (first.outcome, first.confirms) == ("slower", True)
     assert "3 layouts of each" in first.title
     ((before, after),) = seen
@@ -221,7 +225,7 @@ def test_what_cannot_be_measured_is_no_verdict(
         raise error
 
     several = SeveralBuilds(number=2, step=0.05, measure=measure)
-    first, *_ = prove(case_of(tmp_path), supply, never, several)
+    first, *_ = prove(case_of(tmp_path), supply, never, prepare_nothing, several)
     assert (first.outcome, first.confirms, first.note) == ("unknown", None, str(error))
 
 
@@ -250,7 +254,9 @@ def test_a_way_that_does_not_build_gives_room_to_the_next_one(
             }
         )  # fmt: skip
 
-    found = prove(replace(case, changed=ways), supply, compare)
+    prepared: list[str] = []
+    found = prove(replace(case, changed=ways), supply, compare, prepared.extend)
+    assert prepared == ["good-clean", "bad-clean", "bad-without-bad", "good-with-bad"]
     assert [each.confirms for each in found] == [True] * 3
     assert [each.how for each in found] == ["", "way 1 of True", "way 1 of False"]
     assert [each.after for each in found[1:]] == ["bad-without-bad-2", "good-with-bad-2"]
