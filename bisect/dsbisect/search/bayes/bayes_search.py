@@ -27,6 +27,7 @@ from dsbisect.search.bayes.prior import Belief, Budget, Costs
 from dsbisect.search.bayes.track import Track
 from dsbisect.search.question import Answer, History, Measure, Outlook, Question
 
+SHARED_OUT = 4  # in simulated histories without a step, a run tells so much more than this says
 OTHERS = (
     "other builds of both ends or longer runs would tell, "
     "and `--smallest PCT` leaves out what does not matter to you"
@@ -93,11 +94,11 @@ class Bayes:
         choice = choose(beliefs, self.costs, Budget(), every=self.certainty.every)
         if choice is None:
             return OTHERS
-        runs = 1 + _remaining(beliefs, choice)
+        runs = 1 + _remaining(beliefs, choice, self.certainty)
         return f"about {runs} more runs ({runs * self.costs.run_s / 60:.0f} min) may settle it"
 
     def _measure(self, beliefs: Beliefs, choice: NextRun) -> Measure:
-        history, remaining = beliefs.history, _remaining(beliefs, choice)
+        history, remaining = beliefs.history, _remaining(beliefs, choice, self.certainty)
         shown = outlook(beliefs)
         if canary_due(beliefs):
             names = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
@@ -123,9 +124,23 @@ def _turn(
     return Measure(turn=number, candidates=order, why=why, remaining=remaining, outlook=shown)
 
 
-def _remaining(beliefs: Beliefs, choice: NextRun) -> int:
-    """The missing bits, at the rate of the next run: a guess for the ETA."""
-    masses = beliefs.mass()
-    shares = masses[masses > 0] / masses.sum()
-    missing = max(0.3, -float((shares * np.log2(shares)).sum()))
-    return max(0, min(999, math.ceil(missing / max(choice.gain, 1e-3)) - 1))
+def _remaining(beliefs: Beliefs, choice: NextRun, certainty: Certainty) -> int:
+    """The missing bits, at the rate of the next run: a guess for the ETA.
+
+    Where there is probably no step, a run that tells little still moves its odds: what it tells is
+    shared out over the few cases in which there is one.
+    """
+    none = beliefs.posterior.none
+    if 0.5 < none < 1:
+        missing = max(0.0, _log_odds(certainty.none) - _log_odds(none)) / math.log(2)
+        rate = SHARED_OUT * choice.gain / (1 - none)
+    else:
+        masses = beliefs.mass()
+        shares = masses[masses > 0] / masses.sum()
+        missing = max(0.3, -float((shares * np.log2(shares)).sum()))
+        rate = choice.gain
+    return max(0, min(999, math.ceil(missing / max(rate, 1e-3)) - 1))
+
+
+def _log_odds(chance: float) -> float:
+    return math.log(chance / (1 - chance))
