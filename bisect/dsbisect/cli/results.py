@@ -26,7 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-PIPED_WIDTH = 160  # a pipe has no width; rich would fold at 80
+ANSWER_WIDTH = 48
+PIPED_WIDTH = 200  # a pipe has no width; rich would fold at 80
 
 
 @app.command("list")
@@ -182,12 +183,14 @@ def _line(campaign: Campaign, counts: Mapping[str, int]) -> dict[str, object]:
 
 def _finding_line(finding: Finding) -> dict[str, object]:
     """A whole answer in the columns of a campaign."""
-    nothing: dict[str, object] = dict.fromkeys(("started_at", "workload", "settings", "samples"))
     return {
         "id": finding.id,
-        **nothing,
+        "started_at": None,
         "finished_at": finding.found_at,
         "series": finding.title,
+        "workload": None,
+        "settings": None,
+        "samples": None,
         "answer": finding.answer,
     }
 
@@ -216,6 +219,14 @@ def _print_fields(document: Mapping[str, object]) -> None:
         typer.echo(plain(f"{name}: {'-' if shown is None else shown}"))
 
 
+def _cell(name: str, value: object) -> str:
+    """Times to the minute: a table is to be looked at."""
+    if value is None:
+        return "-"
+    text = plain(str(value))
+    return text[:16].replace("T", " ") if name.endswith("_at") else text
+
+
 def _print_table(lines: list[dict[str, object]]) -> None:
     if not lines:
         typer.echo("no campaign yet: `dsbisect reproduce` runs the default ones")
@@ -223,7 +234,12 @@ def _print_table(lines: list[dict[str, object]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*lines[0], box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for name in lines[0]:
+        whole = name in {"id", "sample"}  # to be copied
+        table.add_column(
+            name, no_wrap=whole, overflow="fold", min_width=ANSWER_WIDTH if name == "answer" else 0
+        )
     for line in lines:
-        table.add_row(*("-" if cell is None else plain(str(cell)) for cell in line.values()))
+        table.add_row(*(_cell(name, value) for name, value in line.items()))
     Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, markup=False).print(table)

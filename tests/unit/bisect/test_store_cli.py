@@ -95,7 +95,7 @@ def test_a_log_does_not_steer_a_terminal() -> None:
 
 
 def test_show_the_unknown(imported: Path) -> None:
-    with pytest.raises(UsageError, match="holds no campaign, sample or image 'c-9'"):
+    with pytest.raises(UsageError, match="holds no campaign, finding, sample or image 'c-9'"):
         run("show", "c-9")
 
 
