@@ -8,6 +8,7 @@ from random import Random
 
 from benchmarks.search.all_cores import on_all_cores
 from benchmarks.search.cell import Cell
+from benchmarks.search.kept_plays import KeptPlays
 from benchmarks.search.kinds import Kind
 from benchmarks.search.methods import OURS
 from benchmarks.search.play import Play, play
@@ -36,10 +37,17 @@ def jobs_of(cells: Iterable[Cell], worlds: int) -> list[Job]:
     return made
 
 
-def play_all(cells: Sequence[Cell], worlds: int, workers: int) -> Plays:
+def play_all(
+    cells: Sequence[Cell], worlds: int, workers: int, kept: KeptPlays | None = None
+) -> Plays:
     """Every play of every cell, in the order of seeds."""
+    kept = kept or KeptPlays.of_this_code()
     found: Plays = {}
-    for job, played in on_all_cores(_play, jobs_of(cells, worlds), workers):
+
+    def rest(jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Play]]]:
+        return on_all_cores(_play, jobs, workers)
+
+    for job, played in kept.with_the_rest(jobs_of(cells, worlds), rest):
         found.setdefault((job.cell, job.method), []).extend(played)
     return {
         (cell, method): sorted(found[cell, method], key=lambda each: each.seed)

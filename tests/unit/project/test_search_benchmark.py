@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.search.cell import LAST_SEED
+from benchmarks.search.cell import LAST_SEED, Cell
 from benchmarks.search.findings import Finding, Said, step_at
 from benchmarks.search.judgement import covers, right
+from benchmarks.search.kept_plays import KeptPlays
 from benchmarks.search.kinds import Hint, Kind, Noise, Truth
 from benchmarks.search.limits import bits_per_run, bits_per_vote, expected_runs, fewest_runs
 from benchmarks.search.machine import MOST_RUNS, Machine, Spent, unit_noise
@@ -28,7 +31,7 @@ from benchmarks.search.methods import (
 )
 from benchmarks.search.plans import Planned, plan_lines
 from benchmarks.search.play import Play, play
-from benchmarks.search.plays import CHUNK, jobs_of
+from benchmarks.search.plays import CHUNK, Job, jobs_of
 from benchmarks.search.scenarios import cells
 from benchmarks.search.score import calibration, coverage, score, stated
 from benchmarks.search.worlds import World, draw
@@ -224,3 +227,23 @@ def test_plans_of_several_machines_have_an_error_and_those_of_one_have_none() ->
     half, whole = (Planned(most_runs=5, taken=(4, more)) for more in (6, 5))
     assert "75.0% ± 25.0% took no more" in "".join(plan_lines([half, whole]))
     assert "50.0% took no more" in "".join(plan_lines([half]))
+
+
+def test_what_was_played_is_not_played_again(tmp_path: Path) -> None:
+    """After an interruption, and after a line that was not written to its end."""
+    kept = KeptPlays(file=tmp_path / "plays.jsonl")
+    jobs = jobs_of([Cell(group="g", kind=SILENT, methods=(OURS,))], 2 * CHUNK)
+    asked: list[Job] = []
+
+    def first_of(rest: Sequence[Job]) -> Iterator[tuple[Job, list[Play]]]:
+        for job in rest[:1]:
+            asked.append(job)
+            yield job, [play(job.method, job.cell.kind, job.seeds[0])]
+
+    first = dict(kept.with_the_rest(jobs, first_of))
+    with kept.file.open("a") as out:
+        out.write('{"job": "cut o')
+    second = dict(kept.with_the_rest(jobs, first_of))
+    assert asked == jobs[:2]
+    assert {job: second[job] for job in first} == first
+    assert len(second) == len(kept.known()) == 2
