@@ -1,6 +1,6 @@
 """How well the search finds steps in noise, compared with its peers, in histories of known truth.
 
-make bench-search                    all, and docs/search-benchmark.md and .svg (a quarter hour)
+make bench-search                    all, and docs/search-benchmark.md and .svg (an hour)
 make bench-search BENCH=--quick      few histories, nothing written (three minutes)
 make bench-search BENCH='--worlds 600 --json plays.json'
 make bench-search BENCH=--honest     is what it says true? docs/search-honesty.md (an hour)

@@ -16,7 +16,16 @@ from benchmarks.search.findings import Said
 from benchmarks.search.play import Play
 
 ROOT = Path(__file__).parents[2]
-CODE = ("bisect/dsbisect/search", "benchmarks/search", "harness/dsharness/measure/metrics.py")
+SIMULATION = (
+    "clairvoyant", "driver", "findings", "judgement", "kinds", "machine", "methods", "oracle",
+    "peers_halving", "peers_pinpoint", "peers_votes", "play", "worlds",
+)  # fmt: skip
+CODE = (
+    "bisect/dsbisect/search/**/*.py",
+    "bisect/dsbisect/search_options.py",
+    "harness/dsharness/measure/metrics.py",
+    *(f"benchmarks/search/{name}.py" for name in SIMULATION),
+)
 FOLDER = ROOT / "results" / "runs" / "search"
 
 Job = TypeVar("Job")
@@ -25,9 +34,8 @@ Job = TypeVar("Job")
 def code_key() -> str:
     """Of everything that decides a play."""
     found = hashlib.sha256()
-    for name in CODE:
-        place = ROOT / name
-        for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
+    for pattern in CODE:
+        for file in sorted(ROOT.glob(pattern)):
             found.update(file.read_bytes())
     return found.hexdigest()[:16]
 

@@ -24,6 +24,7 @@ from benchmarks.search.methods import (
 )
 
 PEERS = (PLAIN, FIXED, ASV, PINPOINT, PINPOINT_TOLD, FACF, GIT_BAYESECT)
+HELD = frozenset({OURS, CLAIRVOYANT})
 BOUNDS = (OURS_TOLD, ORACLE, ORACLE_FRUGAL, CLAIRVOYANT)
 
 MAIN, NOISES, TROUBLES = "One step, n = 128", "Other noise, n = 128", "Trouble, n = 128"
@@ -38,7 +39,7 @@ def _main() -> Sequence[Cell]:
     every = (OURS, *PEERS, *BOUNDS)
     return [
         Cell(group=MAIN, kind=Kind(d=0.5), methods=every, share=0.1),
-        *(Cell(group=MAIN, kind=Kind(d=d), methods=every) for d in (1.0, 2.0, 4.0)),
+        *(Cell(group=MAIN, kind=Kind(d=d), methods=every, held=HELD) for d in (1.0, 2.0, 4.0)),
     ]
 
 
@@ -79,8 +80,14 @@ def _truths() -> Sequence[Cell]:
         methods=(OURS, PLAIN, PINPOINT, PINPOINT_TOLD, FACF, GIT_BAYESECT),
         share=1.0,
         most_runs=FEWER_RUNS,  # one of them never says "none"
+        held=frozenset({OURS}),
     )
-    some = replace(whole, methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT), share=0.5)
+    some = replace(
+        whole,
+        held=frozenset(),
+        methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT),
+        share=0.5,
+    )
     return [
         whole,
         *(
@@ -88,6 +95,7 @@ def _truths() -> Sequence[Cell]:
                 some,
                 kind=Kind(truth=Truth.TWO, d=d),
                 methods=(OURS, OURS_ALL, OURS_TOLD, *some.methods[1:]),
+                held=frozenset({OURS, OURS_ALL}),
             )
             for d in (1.0, 2.0, 4.0)
         ),

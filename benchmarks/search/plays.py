@@ -31,7 +31,7 @@ def jobs_of(cells: Iterable[Cell], worlds: int) -> list[Job]:
         Job(cell=cell, method=method, seeds=part)
         for cell in cells
         for method in cell.methods
-        for part in _parts(cell.seeds(worlds))
+        for part in _parts(cell.seeds(worlds, method))
     ]
     Random(0).shuffle(made)
     return made

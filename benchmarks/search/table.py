@@ -97,8 +97,9 @@ def _groups(plays: Plays) -> Iterator[str]:
         parts = [f"## {group}\n"]
         for cell in cells:
             made = {method: found for (known, method), found in plays.items() if known == cell}
-            worlds = len(next(iter(made.values())))
-            parts.append(f"{cell.label} ({worlds} histories)\n")
+            counts = [len(found) for found in made.values()]
+            more = f", {max(counts)} of what a target is about" if max(counts) > min(counts) else ""
+            parts.append(f"{cell.label} ({min(counts)} histories{more})\n")
             parts.append(_cell(cell, made))
         yield "\n".join(parts)
 

@@ -11,13 +11,11 @@ class Target:
     wanted: str
     measured: str
     met: bool
-    near: bool = False  # within two standard errors of the target, on either side
     bound: str = ""  # what says that no search could
 
     @property
     def verdict(self) -> str:
-        word = "met" if self.met else "not met"
-        return f"{word}, within the error" if self.near else word
+        return "met" if self.met else "not met"
 
 
 def at_least(what: str, share: float, error: float, least: float, bound: str = "") -> Target:
@@ -26,7 +24,6 @@ def at_least(what: str, share: float, error: float, least: float, bound: str = "
         wanted=f"at least {least:.1%}",
         measured=f"{share:.1%} ± {error:.1%}",
         met=share >= least,
-        near=abs(share - least) <= 2 * error,
         bound=bound,
     )
 
@@ -37,6 +34,5 @@ def at_most(what: str, value: float, error: float, most: float, bound: str = "")
         wanted=f"at most {most:.1f}",
         measured=f"{value:.1f} ± {error:.1f}",
         met=value <= most,
-        near=abs(value - most) <= 2 * error,
         bound=bound,
     )

@@ -44,12 +44,13 @@ MOVING = (
     Kind(step_pct=4.0, cv_pct=(2.0, 2.0), duets=True),
 )
 TOLD_STEP = Kind(step_pct=7.6, cv_pct=(3.0, 3.0))
+HELD = frozenset({OURS, OURS_SCATTER, CLAIRVOYANT})
 NEAR_LIMIT = tuple(Kind(d=d, scatter_pct=1.0) for d in (1.0, 2.0, 4.0))
 
 
 def world_cells() -> tuple[Cell, ...]:
     return (
-        *_cells(STRAYS, NEAR_LIMIT, (OURS, OURS_SCATTER, CLAIRVOYANT), 0.7),
+        *_cells(STRAYS, NEAR_LIMIT, (OURS, OURS_SCATTER, CLAIRVOYANT), 0.7, held=HELD),
         *_cells(RATES, _rates(), (OURS,)),
         *_cells(BUILDS, _builds(), PEERS),
         *_cells(MODES, [MODES_STEP], PEERS),
@@ -58,7 +59,7 @@ def world_cells() -> tuple[Cell, ...]:
         *_cells(BACKS, _backs(), PEERS),
         *_cells(SMALL, SMALL_STEPS, PEERS),
         *_cells(SMALL, [without_step(SMALL_STEPS[0])], PEERS, 0.5),
-        *_cells(MACHINES, [MACHINE_STEP, TWO_MACHINES], (OURS,)),
+        *_cells(MACHINES, [MACHINE_STEP, TWO_MACHINES], (OURS,), held=frozenset({OURS})),
         *_cells(MACHINES, [without_step(TWO_MACHINES)], (OURS,), 0.5),
         *_cells(SPEEDS, MOVING, (OURS,)),
         *_cells(SPEEDS, [without_step(kind) for kind in MOVING], (OURS,)),
@@ -72,10 +73,14 @@ def without_step(kind: Kind) -> Kind:
 
 
 def _cells(
-    group: str, kinds: Sequence[Kind], methods: tuple[str, ...], share: float = 0.7
+    group: str,
+    kinds: Sequence[Kind],
+    methods: tuple[str, ...],
+    share: float = 0.7,
+    held: frozenset[str] = frozenset(),
 ) -> list[Cell]:
     return [
-        Cell(group=group, kind=kind, methods=methods, share=share, most_runs=FEWER_RUNS)
+        Cell(group=group, kind=kind, methods=methods, share=share, most_runs=FEWER_RUNS, held=held)
         for kind in kinds
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -13,7 +14,7 @@ import pytest
 from benchmarks.search.cell import LAST_SEED, Cell
 from benchmarks.search.findings import Finding, Said, step_at
 from benchmarks.search.judgement import covers, right
-from benchmarks.search.kept_plays import KeptPlays
+from benchmarks.search.kept_plays import ROOT, SIMULATION, KeptPlays
 from benchmarks.search.kinds import Hint, Kind, Noise, Truth
 from benchmarks.search.limits import bits_per_run, bits_per_vote, expected_runs, fewest_runs
 from benchmarks.search.machine import MOST_RUNS, Machine, Spent, unit_noise
@@ -36,6 +37,7 @@ from benchmarks.search.scenarios import cells
 from benchmarks.search.score import calibration, coverage, score, stated
 from benchmarks.search.worlds import World, draw
 
+PACKAGE = "benchmarks.search"
 SILENT = Kind(n=40, d=4.0, noise=Noise.NIL)
 WITHOUT_A_PACKAGE = (OURS, PLAIN, FIXED, ASV, PINPOINT, PINPOINT_TOLD, FACF, ORACLE, ORACLE_FRUGAL)
 
@@ -247,3 +249,17 @@ def test_what_was_played_is_not_played_again(tmp_path: Path) -> None:
     assert asked == jobs[:2]
     assert {job: second[job] for job in first} == first
     assert len(second) == len(kept.known()) == 2
+
+
+def test_what_decides_a_play_is_what_it_imports() -> None:
+    """Else plays of other code would count."""
+    folder, found, left = ROOT / "benchmarks" / "search", set[str](), ["play"]
+    while left:
+        name = left.pop()
+        found.add(name)
+        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
+                below = str(node.module).removeprefix(PACKAGE).removeprefix(".")
+                names = {below} if below else {each.name for each in node.names}
+                left += names - found
+    assert found == set(SIMULATION)
