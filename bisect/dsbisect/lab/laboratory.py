@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,6 +31,7 @@ from dsimages.buildah import remove_leftovers
 from dsresults.store import Store
 
 WORKERS = 2
+AGES_APART = 1  # turns
 MOST_BUILDS = 4  # of a proof: what one does on one core, others use
 T = TypeVar("T")
 
@@ -46,6 +48,7 @@ class Laboratory:
         self._progress = progress
         self._resources = ExitStack()
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
+        self._served: Counter[str] = Counter()  # turns of each one's server since it started
         self._loader: Image | None = None
         self._wrapper: Valgrind | None = None
         self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
@@ -139,6 +142,7 @@ class Laboratory:
 
     def prepare_more(self, candidates: Sequence[str]) -> None:
         """The same for what is needed next; the error of one that fails comes from ``ready``."""
+        self._even_ages(candidates)
         known = self.goldens.keys() | self._refused.keys()
         missing = [each for each in candidates if each not in known]
         if len(missing) < WORKERS:
@@ -150,6 +154,16 @@ class Laboratory:
                 except CandidateError as error:
                     self._refused[candidate] = error
 
+    def _even_ages(self, candidates: Sequence[str]) -> None:
+        """Start servers again that have served more than those that they are compared with.
+
+        What a server does leaves traces in it: one that leaks grows, and costs more with its age.
+        """
+        most = min((self._served[each] for each in candidates), default=0) + AGES_APART
+        for candidate in candidates:
+            if self._served[candidate] > most:
+                self.retire(candidate)
+
     def ready(self, candidate: str) -> None:
         """A candidate's server runs; CandidateError when it cannot."""
         self._bench(candidate)
@@ -159,6 +173,7 @@ class Laboratory:
         check_request()
         way = self._plan.way
         benches = [self._bench(candidate) for candidate in turn.candidates]
+        self._served.update(turn.candidates)
         taken = way.take(turn, benches, self._counting if way.counts else self._measuring)
         for candidate, at, sample in zip(turn.candidates, benches, taken, strict=True):
             self._look_after(candidate, at, sample)
@@ -185,6 +200,7 @@ class Laboratory:
 
     def retire(self, candidate: str) -> None:
         """Stop a candidate's servers; the next sample starts them again."""
+        del self._served[candidate]
         if candidate in self._benches:
             _, resources = self._benches.pop(candidate)
             resources.close()

@@ -40,7 +40,7 @@ from dsharness.systems.contract import Look
 from dsharness.systems.readiness import shared_folder
 
 LOAD_FOLDER = "/load"
-PROCEDURE = 4  # samples of another way of measuring are not mixed with these
+PROCEDURE = 5  # samples of another way of measuring are not mixed with these
 
 Known = TypeVar("Known")
 Number = TypeVar("Number", int, float)

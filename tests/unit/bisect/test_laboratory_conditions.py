@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,9 @@ from dsharness.errors import InstanceError
 from dsharness.machine import host
 from dsharness.machine.host import CpuPlan, machine_id, place_id
 from dsharness.measure.golden_state import Golden
+from dsharness.measure.sample import Bench
 from dsharness.measure.ways import Duet, InTurn
-from dsharness.model import Image, Settings
+from dsharness.model import Image, Settings, Turn
 from dsharness.process.deadline import forget_request, keep_request
 
 ENGINE = Engine(
@@ -120,3 +122,36 @@ def test_both_sides_of_a_turn_are_prepared_at_the_same_time() -> None:
     with pytest.raises(InstanceError, match="it does not start"):
         made.ready("broken")
     assert tries == {"sound": 1, "broken": 1}
+
+
+def test_servers_that_are_compared_have_served_as_much() -> None:
+    """The reference of many turns would be older than each new candidate: a leak counts then."""
+    made, started = lab(), Counter[str]()
+
+    def start(candidate: str, _: object) -> tuple[Bench, ExitStack]:
+        started[candidate] += 1
+        return SimpleNamespace(usable=True), ExitStack()  # type: ignore[return-value]
+
+    made._started = start  # type: ignore[method-assign]
+    made._plan = replace(made._plan, way=Taken())  # type: ignore[arg-type]
+    ages: list[tuple[int, ...]] = []
+    for number, other in enumerate(("a", "a", "b", "b", "c", "a", "a")):
+        names = ("reference", other)
+        made.goldens |= dict.fromkeys(names, SimpleNamespace(key="k"))  # type: ignore[arg-type]
+        made.prepare_more(names)
+        for name in names:
+            made.ready(name)
+        ages.append(tuple(made._served[name] for name in names))
+        list(made.take(turn_of(MATRIX.workloads[0], number, *names)))
+    assert ages == [(0, 0), (1, 1), (0, 0), (1, 1), (0, 0), (1, 2), (2, 3)]
+    assert started == {"reference": 3, "a": 1, "b": 1, "c": 1}
+
+
+class Taken:
+    """A way that takes nothing."""
+
+    counts = False
+
+    def take(self, turn: Turn, benches: object, measuring: object) -> list[Any]:
+        del benches, measuring
+        return [SimpleNamespace(valid=True) for _ in turn.candidates]
