@@ -108,7 +108,7 @@ def test_a_real_source_can_be_measured(tmp_path: Path) -> None:
     assert outcome["facts"]["password-rounds"] == 10_000
     (span,) = read_checked(known, SeenBuilds).seen
     assert (span.since, span.until) == ("3.1.2", "3.1.2")
-    assert "debian-13" in span.works, "besides what the product's own data know of 3.1.2"
+    assert "debian-13" in span.works, "next to what the product knows of 3.1.2 already"
 
 
 def test_a_wrong_question_is_answered_at_once(folder: Path) -> None:

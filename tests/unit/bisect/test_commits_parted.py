@@ -67,8 +67,9 @@ def studied(past, costs, good="good"):
     }  # fmt: skip
     ask = Ask(**asked, good=past[good], bad=past["bad"])
     supply: Any = SimpleNamespace(specimens={}, add=lambda *_: None, builds={})
+    lab = SimpleNamespace(prepare_more=lambda _: None)
     study = Played(
-        ask=ask, scope=survey(ask), supply=supply, laboratory=SimpleNamespace(), store=None,
+        ask=ask, scope=survey(ask), supply=supply, laboratory=lab, store=None,
         watcher=RecordingWatcher(), options=SearchOptions(),
     )  # type: ignore[arg-type]  # fmt: skip
     known = {"base": costs.get("base", 1.0)}
