@@ -60,11 +60,13 @@ class Progress:
     def trying(self, source: str, toolchain: str, what: str) -> None:
         self._trying[source, toolchain] = what
 
+    def paused(self, source: str) -> None:
+        for key in [key for key in self._trying if key[0] == source]:
+            self._trying.pop(key, None)
+
     def found(self, finding: SourceResult) -> None:
         from dsbisect.survey.survey_table import aligned, row_of
 
-        for key in [key for key in self._trying if key[0] == finding.source]:
-            self._trying.pop(key, None)
         if finding.known:
             return
         self._ended.append(time.monotonic())

@@ -39,6 +39,10 @@ class SurveyListener(Protocol):
 
     def trying(self, source: str, toolchain: str, what: str) -> None: ...
 
+    def paused(self, source: str) -> None:
+        """Nothing of it is tried now; what comes next for it may have to wait."""
+        ...
+
     def found(self, finding: SourceResult) -> None: ...
 
     def waiting(self) -> None: ...
@@ -117,6 +121,7 @@ def _worked(board: _Board, jobs: int) -> Iterator[SourceResult]:
             board.listener.waiting()
             for future in ended:
                 job = running.pop(future)
+                board.listener.paused(board.lines[job.place].source)
                 yield from board.told(board.ended(job, future.result()))
     except BaseException:
         stop_all()

@@ -65,6 +65,9 @@ class RecordingProgress:
         assert toolchain
         assert what
 
+    def paused(self, source: str) -> None:
+        assert source
+
     def found(self, finding: SourceResult) -> None:
         self.found_.append(finding)
 

@@ -39,7 +39,10 @@ def test_a_line_for_each_source_and_a_sign_of_life(
     for clock.now in (59.0, 60.0, 119.0, 120.0):
         progress.waiting()
     clock.now = 150.0
+    progress.paused("v10")
     progress.found(result("v10"))
+    progress.trying("v3", "debian-13", "configure")
+    progress.paused("v3")  # it waits for another toolchain
     progress.trying("v2", "debian-13", "building")
     progress.trying("v1", "debian-12", "starting")
     clock.now = 215.0
