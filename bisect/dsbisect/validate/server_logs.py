@@ -24,6 +24,8 @@ OPERATIONS = {
 }  # fmt: skip
 MOST_KINDS = 500  # a server that says something else each time says too much anyway
 KIND_CHARACTERS = 120
+LITERAL_CHARACTERS = 16
+VARIES = "…"  # in a kind, for what differs each time
 
 
 def messages(log: str) -> dict[str, int]:
@@ -40,7 +42,7 @@ def _kind(line: str) -> str:
     match = MESSAGE.match(line)
     if match is None:  # the heading of a log, or the next line of a long message
         return NO_LEVEL if line.strip() else ""
-    return f"{match['level']}: {VARYING.sub('…', match['rest'])[:KIND_CHARACTERS].rstrip()}"
+    return f"{match['level']}: {VARYING.sub(VARIES, match['rest'])[:KIND_CHARACTERS].rstrip()}"
 
 
 def severe(kind: str) -> bool:
@@ -50,6 +52,13 @@ def severe(kind: str) -> bool:
 def information(kind: str) -> bool:
     """Whether the server only says what it does."""
     return kind.partition(":")[0] in INFORMATION
+
+
+def literal(kind: str) -> str:
+    """The longest part of it that stands in a program as it is; empty where that is too short."""
+    text = kind.partition(": ")[2].partition(" - ")[2]
+    longest = max((part.strip() for part in text.split(VARIES)), key=len)
+    return longest if len(longest) >= LITERAL_CHARACTERS else ""
 
 
 def answers(log: str) -> dict[str, int]:

@@ -18,6 +18,7 @@ from dsbisect.validate.safe_gate.new_traces import (
     traces_checks,
 )
 from dsbisect.validate.secret_search import Find, SecretKind
+from dsbisect.validate.server_logs import literal
 from dsharness.errors import InstanceError
 
 AUDIT = Find(
@@ -92,6 +93,33 @@ def test_information_that_one_of_several_servers_gives_warns_of_nothing(
     assert check.status is status
     assert check.details == (f"{message} ({servers} lines)",)
     assert ("from one server only" in check.found) is (status is Status.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("servers", "known", "status"),
+    [(1, True, Status.PASSED), (1, False, Status.FAILED), (2, True, Status.FAILED)],
+)
+def test_a_severe_message_that_stock_has_too_may_be_the_moment(
+    servers: int, known: bool, status: Status
+) -> None:
+    """A busy machine lets one server wait for a lock; no other did, and stock would say so too."""
+    message = "ERR: plugin - already rebuilding the cache"
+    loud = of(messages={**QUIET.messages, message: 1})
+    both = [(loud if at < servers else QUIET, QUIET) for at in range(3)]
+    assert messages_check(both, {message: known}.__getitem__).status is status
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("ERR: cos-plugin - already rebuilding the cache", "already rebuilding the cache"),
+        ("ERR: x - the entry … has no parent in … any more", "has no parent in"),
+        ("ERR: x - a … b", ""),
+        ("a line without a level", ""),
+    ],
+)
+def test_what_a_program_holds_of_a_message(kind: str, text: str) -> None:
+    assert literal(kind) == text
 
 
 @pytest.mark.parametrize(
