@@ -6,8 +6,8 @@ from dsharness.model import SystemName
 from dsharness.systems.ldap.dirsrv import INSTANCE, PID_FILE, PREPARE
 
 __all__ = [
-    "AS_STORED", "AUDITED", "CHANGELOG", "INSTANCE", "OWN_FOLDERS", "PID_FILE", "PREPARE", "START",
-    "STORED_AGAIN", "SYSTEM", "WANTED",
+    "AS_STORED", "AUDITED", "CHANGELOG", "INSTANCE", "IN_PROGRAMS", "OWN_FOLDERS", "PID_FILE",
+    "PREPARE", "START", "STORED_AGAIN", "SYSTEM", "WANTED",
 ]  # fmt: skip
 
 # Settings of a step: passwords stay as they are stored, else the first bind makes them expensive;
@@ -16,6 +16,12 @@ AS_STORED = {"nsslapd-enable-upgrade-hash": "off"}
 AUDITED = {"nsslapd-auditlog-logging-enabled": "on", "nsslapd-auditfaillog-logging-enabled": "on"}
 CHANGELOG = ("cn=Retro Changelog Plugin,cn=plugins,cn=config", {"nsslapd-pluginEnabled": "on"})
 OWN_FOLDERS = ("/etc/dirsrv/", "/var/lib/dirsrv/", "/var/log/dirsrv/")  # closed to others
+
+# A shell's search of the server's own programs and libraries for a text.
+IN_PROGRAMS = (
+    r"find /usr/sbin /usr/lib /usr/lib64 -type f \( -path '*dirsrv*' -o -name '*slapd*' \) "
+    '-exec grep -qaF -e "$1" {} \\; -print 2>/dev/null | grep -q .'
+)
 
 SYSTEM = SystemName.DIRSRV  # whose packages can be validated
 WANTED = "stock packages of 389-ds that could be upgraded"

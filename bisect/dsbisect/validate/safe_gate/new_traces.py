@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
-from dsbisect.validate.directory.product_advice import OWN_FOLDERS
+from dsbisect.validate.directory.product_advice import IN_PROGRAMS, OWN_FOLDERS
 from dsbisect.validate.directory.server_traces import Traces, kept_traces
 from dsbisect.validate.secret_search import DIGITS, Find, new_finds
 from dsbisect.validate.server_logs import information, literal, new_kinds, severe, unindexed
@@ -21,10 +21,6 @@ PAIRED = (*suites.NAMES, "latency")
 OTHERS = ("upgrade", "recovery", "replication")
 MORE_LINES, FEW_LINES = 1.5, 20.0  # times stock's, and lines of 1,000 operations above it
 SHOWN = 40
-SEARCH = (
-    r"find /usr/sbin /usr/lib /usr/lib64 -type f \( -path '*dirsrv*' -o -name '*slapd*' \) "
-    '-exec grep -qaF -e "$1" {} \\; -print 2>/dev/null | grep -q .'
-)
 SEARCH_S = 60.0
 LEAKED = (
     "Whoever reads a log, a backup or a core file would have it. Do not ship this: find what "
@@ -53,7 +49,7 @@ def _in_programs(trial: Trial, kind: str) -> bool:
     with running(
         trial.engine, trial.stock.reference, "sleep", "infinity", purpose="messages", log=log
     ) as box:
-        return box.execute("sh", "-c", SEARCH, "sh", text, limit_s=SEARCH_S).ok
+        return box.execute("sh", "-c", IN_PROGRAMS, "sh", text, limit_s=SEARCH_S).ok
 
 
 def traces_checks(
