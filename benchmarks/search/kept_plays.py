@@ -59,7 +59,7 @@ class KeptPlays:
 
     def keep(self, job: object, plays: Sequence[Play]) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"job": repr(job), "plays": [asdict(each) for each in plays]})
+        line = json.dumps({"job": str(job), "plays": [asdict(each) for each in plays]})
         with self.file.open("a") as out:
             out.write(f"\n{line}\n")  # after what was cut off, too
 
@@ -70,8 +70,8 @@ class KeptPlays:
     ) -> Iterator[tuple[Job, list[Play]]]:
         """What is known, then what ``play`` makes of the other jobs; each is kept at once."""
         known = self.known()
-        yield from ((job, known[repr(job)]) for job in jobs if repr(job) in known)
-        for job, made in play([job for job in jobs if repr(job) not in known]):
+        yield from ((job, known[str(job)]) for job in jobs if str(job) in known)
+        for job, made in play([job for job in jobs if str(job) not in known]):
             self.keep(job, made)
             yield job, made
 

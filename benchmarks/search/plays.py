@@ -24,6 +24,11 @@ class Job:
     method: str
     seeds: range
 
+    def __str__(self) -> str:
+        """All that decides what is played."""
+        cell = self.cell
+        return f"{self.method}, {cell.kind}, at most {cell.most_runs} runs, {self.seeds}"
+
 
 def jobs_of(cells: Iterable[Cell], worlds: int) -> list[Job]:
     """Shuffled, always in the same way, so that the time left follows from the time spent."""
