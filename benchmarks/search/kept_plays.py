@@ -5,7 +5,6 @@ They count while nothing changes that decides them: the search, and the simulati
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 
 from benchmarks.search.findings import Said
 from benchmarks.search.play import Play
+from dsharness.content_key import content_key
 
 ROOT = Path(__file__).parents[2]
 SIMULATION = (
@@ -33,11 +33,8 @@ Job = TypeVar("Job")
 
 def code_key() -> str:
     """Of everything that decides a play."""
-    found = hashlib.sha256()
-    for pattern in CODE:
-        for file in sorted(ROOT.glob(pattern)):
-            found.update(file.read_bytes())
-    return found.hexdigest()[:16]
+    files = (file for pattern in CODE for file in sorted(ROOT.glob(pattern)))
+    return content_key([file.read_text(encoding="utf-8") for file in files])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +44,8 @@ class KeptPlays:
     file: Path
 
     @classmethod
-    def of_this_code(cls, folder: Path = FOLDER) -> KeptPlays:
-        return cls(file=folder / f"plays-{code_key()}.jsonl")
+    def of_this_code(cls) -> KeptPlays:
+        return cls(file=FOLDER / f"plays-{code_key()}.jsonl")
 
     def known(self) -> dict[str, list[Play]]:
         """By job; a line that was not written to its end counts for nothing."""

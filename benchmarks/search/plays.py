@@ -42,17 +42,14 @@ def jobs_of(cells: Iterable[Cell], worlds: int) -> list[Job]:
     return made
 
 
-def play_all(
-    cells: Sequence[Cell], worlds: int, workers: int, kept: KeptPlays | None = None
-) -> Plays:
+def play_all(cells: Sequence[Cell], worlds: int, workers: int) -> Plays:
     """Every play of every cell, in the order of seeds."""
-    kept = kept or KeptPlays.of_this_code()
     found: Plays = {}
 
     def rest(jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Play]]]:
         return on_all_cores(_play, jobs, workers)
 
-    for job, played in kept.with_the_rest(jobs_of(cells, worlds), rest):
+    for job, played in KeptPlays.of_this_code().with_the_rest(jobs_of(cells, worlds), rest):
         found.setdefault((job.cell, job.method), []).extend(played)
     return {
         (cell, method): sorted(found[cell, method], key=lambda each: each.seed)

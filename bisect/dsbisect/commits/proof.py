@@ -72,7 +72,7 @@ def prove(
             title=f"{case.first} with the culprit", onto=case.good, reverse=False,
         ),
     )  # fmt: skip
-    first = [name for swap in swaps for name in swap.first]
+    first = [name for swap in swaps for name in swap.begin()]
     if several is None:
         clean = tuple(f"{name}-clean" for name in (case.parent, case.culprit))
         for name, source in zip(clean, (case.parent, case.culprit), strict=True):
@@ -217,9 +217,8 @@ class _Swap:
         except (SourceError, EditError) as error:
             self._refused = error
 
-    @property
-    def first(self) -> tuple[str, ...]:
-        """The candidate of the first way, if there is one that can be built."""
+    def begin(self) -> tuple[str, ...]:
+        """Add the candidate of the first way to the supply, if there is one that can be built."""
         if self._first is None or self._first.tree.id == self._end.id:
             return ()
         self.supply.add(self._after, self._first.tree)
