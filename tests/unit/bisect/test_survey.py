@@ -173,7 +173,8 @@ def test_each_source_is_tried_once_newest_first(world: World, past: Past, jobs: 
     names = ["v10-docs", "v10", "v3", "v2", "v1"]
     assert [each.source for each in findings] == names
     assert all(each.outcome.binds for each in findings)
-    assert world.tried == ["v10-docs", "v3", "v2", "v1"], "v10 makes the same server"
+    tried = world.tried if jobs == 1 else sorted(world.tried, key=names.index)
+    assert tried == ["v10-docs", "v3", "v2", "v1"], "v10 makes the same server"
     assert watcher.begun == [(names, 0)]
     assert findings[2].commit == past.named["c3"][:12], "of an annotated tag: its commit"
     assert findings[0].outcome.facts == FACTS
