@@ -17,10 +17,12 @@ AUDITED = {"nsslapd-auditlog-logging-enabled": "on", "nsslapd-auditfaillog-loggi
 CHANGELOG = ("cn=Retro Changelog Plugin,cn=plugins,cn=config", {"nsslapd-pluginEnabled": "on"})
 OWN_FOLDERS = ("/etc/dirsrv/", "/var/lib/dirsrv/", "/var/log/dirsrv/")  # closed to others
 
-# A shell's search of the server's own programs and libraries for a text.
+# A shell's search of the server's own programs and libraries: yes or no for each text.
 IN_PROGRAMS = (
-    r"find /usr/sbin /usr/lib /usr/lib64 -type f \( -path '*dirsrv*' -o -name '*slapd*' \) "
-    '-exec grep -qaF -e "$1" {} \\; -print 2>/dev/null | grep -q .'
+    "for text; do find /usr/sbin /usr/lib /usr/lib64 -type f "
+    r"\( -path '*dirsrv*' -o -name '*slapd*' \) "
+    '-exec grep -qaF -e "$text" {} \\; -print 2>/dev/null | grep -q . '
+    "&& echo yes || echo no; done"
 )
 
 SYSTEM = SystemName.DIRSRV  # whose packages can be validated

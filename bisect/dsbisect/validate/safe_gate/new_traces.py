@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
@@ -21,7 +21,7 @@ PAIRED = (*suites.NAMES, "latency")
 OTHERS = ("upgrade", "recovery", "replication")
 MORE_LINES, FEW_LINES = 1.5, 20.0  # times stock's, and lines of 1,000 operations above it
 SHOWN = 40
-SEARCH_S = 60.0
+InStock = Callable[[Sequence[str]], Collection[str]]  # which of the messages stock has too
 LEAKED = (
     "Whoever reads a log, a backup or a core file would have it. Do not ship this: find what "
     "writes it, and change every password that a server with this patch has seen."
@@ -40,23 +40,31 @@ def run(trial: Trial) -> Sequence[Check]:
     return list(traces_checks(patched, stock, lacking, partial(_in_programs, trial)))
 
 
-def _in_programs(trial: Trial, kind: str) -> bool:
-    """Whether a file of stock's server has this message in it."""
-    text = literal(kind)
-    if not text:
-        return False
+def _in_programs(trial: Trial, kinds: Sequence[str]) -> Collection[str]:
+    """The messages that files of stock's server have in them."""
+    texts = {kind: text for kind in kinds if (text := literal(kind))}
+    if not texts:
+        return ()
     log = logs_home() / "validate" / f"{trial.row.id}-messages.log"
     with running(
         trial.engine, trial.stock.reference, "sleep", "infinity", purpose="messages", log=log
     ) as box:
-        return box.execute("sh", "-c", IN_PROGRAMS, "sh", text, limit_s=SEARCH_S).ok
+        found = box.must(
+            "sh", "-c", IN_PROGRAMS, "sh", *texts.values(), what="looking for messages in stock"
+        ).split()
+    return [kind for kind, answer in zip(texts, found, strict=True) if answer == "yes"]
+
+
+def nowhere(_: Sequence[str]) -> Collection[str]:
+    """Nothing is looked through."""
+    return ()
 
 
 def traces_checks(
     patched: Mapping[str, Traces],
     stock: Mapping[str, Traces],
     lacking: Sequence[str],
-    in_stock: Callable[[str], bool] = lambda _: False,
+    in_stock: InStock = nowhere,
 ) -> Iterator[Check]:
     """By the names of what both sides did; ``lacking`` ended before anything could be kept."""
     yield secrets_check(patched, stock, lacking)
@@ -113,9 +121,7 @@ def _places(finds: Sequence[Find]) -> list[str]:
     return list(dict.fromkeys(find.place.partition(", line ")[0] for find in finds))
 
 
-def messages_check(
-    both: Sequence[tuple[Traces, Traces]], in_stock: Callable[[str], bool] = lambda _: False
-) -> Check:
+def messages_check(both: Sequence[tuple[Traces, Traces]], in_stock: InStock = nowhere) -> Check:
     """The error log: new kinds of messages, and how many lines of it 1,000 operations make.
 
     Some messages depend on the moment, such as of a thread that ends late or waits on a busy
@@ -124,9 +130,9 @@ def messages_check(
     """
     new = _new_messages(both)
     rates = [lines_per_thousand([pair[side] for pair in both]) for side in (0, 1)]
-    once = [
-        kind for kind in new if new[kind] == 1 < len(both) and (information(kind) or in_stock(kind))
-    ]
+    odd = [kind for kind in new if new[kind] == 1 < len(both)]
+    known = in_stock([kind for kind in odd if not information(kind)])
+    once = [kind for kind in odd if information(kind) or kind in known]
     bad = [kind for kind in new if severe(kind) and kind not in once]
     others = len(new) - len(bad) - len(once)
     more = rates[0] > MORE_LINES * rates[1] + FEW_LINES
