@@ -109,11 +109,12 @@ def validate(  # noqa: PLR0913 - each is an option
     signing = private_key(key) if key else None  # a wrong key is told now, not after the work
     engine = detect()
     with Store.open(store) as opened, ValidationWatch() as watch:
-        found, trial = run(
+        validated = run(
             request, engine=engine, store=opened, listener=watch, command=given_command()
         )
+    found = validated.validation
     folder = output or default_folder(f"{found.row}-validated")
-    write_answer(folder, found, trial, signing)
+    write_answer(folder, validated, signing)
     page = folder / "report.html"
     text = found.model_dump_json(indent=2) if as_json else f"{answer_text(found)}\n{page}"
     typer.echo(text)

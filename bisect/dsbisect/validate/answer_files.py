@@ -21,8 +21,7 @@ from dsbisect.validate.attestation import (
     signed,
 )
 from dsbisect.validate.check import Check, Gate, Status, worst
-from dsbisect.validate.trial import Trial
-from dsbisect.validate.validation import package_files
+from dsbisect.validate.validation import Validated
 from dsbisect.validate.validation_page import HEADLINES, QUESTIONS, page_text
 from dsbisect.validate.validation_result import Answer, Validation
 from dsharness.content_key import file_sha256
@@ -152,17 +151,16 @@ EVIDENCE = "evidence"
 NOT_ASKED = {"packages", "checks", "answer"}  # subjects and results have their own place
 
 
-def write_answer(
-    folder: Path, found: Validation, trial: Trial, key: Ed25519PrivateKey | None
-) -> None:
+def write_answer(folder: Path, validated: Validated, key: Ed25519PrivateKey | None) -> None:
     """Every file, each whole or not at all; UsageError where the folder cannot be written to.
 
     What an earlier answer left there goes first: its statement is not about this one.
     """
+    found = validated.validation
     with _to(folder):
         _remove_earlier(folder)
         _write_texts(folder, found)
-        packages = _copied(folder, found, trial)
+        packages = _copied(folder, validated)
         if key is not None and found.answer is not Answer.INCONCLUSIVE:
             atomic_write(folder / ATTESTATION, signed(statement_of(found, folder, packages), key))
 
@@ -260,17 +258,18 @@ def _further(folder: Path) -> list[str]:
     return [name for name in names if (folder / name).is_file()]
 
 
-def _copied(folder: Path, found: Validation, trial: Trial) -> list[Path]:
+def _copied(folder: Path, validated: Validated) -> list[Path]:
     """Evidence and packages, next to the report; PackageError if those are no longer the same."""
+    found = validated.validation.packages
     with writing(folder):
-        if found.packages and trial.evidence.is_dir():
-            shutil.copytree(trial.evidence, folder / EVIDENCE, dirs_exist_ok=True)
+        if validated.evidence is not None and validated.evidence.is_dir():
+            shutil.copytree(validated.evidence, folder / EVIDENCE, dirs_exist_ok=True)
         packages = []
-        for package, validated in zip(package_files(trial), found.packages, strict=True):
+        for package, before in zip(validated.packages, found, strict=True):
             target = folder / "packages" / package.name
             target.parent.mkdir(exist_ok=True)
             shutil.copyfile(package, target)
-            if (package.name, file_sha256(target)) != (validated.name, validated.sha256):
+            if (package.name, file_sha256(target)) != (before.name, before.sha256):
                 raise PackageError(
                     f"{package} changed while it was validated", hint="validate it again"
                 )

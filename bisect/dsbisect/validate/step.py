@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.trial import Trial
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, CandidateError, EditError, InstanceError
 from dsharness.model import Value
 from dsharness.process.command import atomic_write, go_on, stop_all
 
-Run = Callable[[Trial], Sequence[Check]]
+Run = Callable[[], Sequence[Check]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +32,48 @@ class Step:
     gate: Gate
     name: str
     title: str  # progress: "building it a second time"
-    depends: tuple[str, ...] = ()  # on these of the trial, and on its packages
-    inputs: object = None  # and on this, as JSON
+    inputs: object = None  # what its checks follow from besides both sides, as JSON
     seconds: float  # about, on two cores and from nothing: for the first ETA
     run: Run
     # What takes its time and hardly needs anyone: begun at once, and waited for by what is timed.
-    background: Callable[[Trial], object] | None = None
+    background: Callable[[], object] | None = None
+
+
+class Background:
+    """Work that goes on next to steps, until one of them wants the machine for itself."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self._progress = progress
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="background")
+        self._work: Future[object] | None = None
+
+    def begin(self, work: Callable[[], object]) -> None:
+        self._work = self._pool.submit(work)
+
+    def wait(self) -> None:
+        """Return when it is done: nothing is built while something is timed."""
+        if self._pending:
+            self._progress("waiting for the second build: it would disturb what is timed")
+            wait([work for work in (self._work,) if work is not None])
+
+    @property
+    def _pending(self) -> bool:
+        return self._work is not None and not self._work.done()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:  # fmt: skip
+        """What is still at work when there is an answer, or an error, is no longer needed."""
+        pending = self._pending
+        if pending:
+            stop_all()
+        self._pool.shutdown()
+        if pending and error is None:
+            go_on()
 
 
 ADVICE = (
@@ -50,9 +85,9 @@ ADVICE = (
 def judged(gate: Gate, name: str, run: Run) -> Run:
     """The step's work; an error of the server ends it as a failed check of that name."""
 
-    def judge(trial: Trial) -> Sequence[Check]:
+    def judge() -> Sequence[Check]:
         try:
-            return run(trial)
+            return run()
         except InstanceError as error:
             if error.killed:  # from outside: that says nothing of the packages
                 raise
@@ -76,14 +111,6 @@ class KeptStep(Value):
     checks: tuple[Check, ...]
 
 
-def step_key(step: Step, trial: Trial) -> str:
-    """All that its checks follow from; of packages what they are, not what they were made from."""
-    depends = [getattr(trial, name) for name in step.depends]
-    asked = [step.gate, step.name, step.inputs, depends]
-    stock = [trial.stock.key, dict(trial.stock.packages)]
-    return content_key([code_key(), stock, trial.build.key, trial.package_hashes, *asked])
-
-
 @cache
 def code_key() -> str:
     """Of all that judges: what other code has found is looked for again."""
@@ -95,22 +122,28 @@ def _judges(file: Path) -> bool:
     return file.is_file() and not {"__pycache__", "templates"} & set(file.parts)
 
 
-def recall(step: Step, trial: Trial) -> KeptStep | None:
-    try:
-        return KeptStep.model_validate_json(_place(step, trial).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+@dataclass(frozen=True, kw_only=True)
+class KeptSteps:
+    """The folder of what steps found in both sides, of packages as they are."""
 
+    folder: Path
+    sides: object  # what tells both apart from all others, as JSON
 
-def keep(step: Step, trial: Trial, done: KeptStep) -> None:
-    """Unless something is open: the next run tries that again."""
-    if any(check.status is Status.INCONCLUSIVE for check in done.checks):
-        return
-    atomic_write(_place(step, trial), done.model_dump_json(indent=1) + "\n")
+    def recall(self, step: Step) -> KeptStep | None:
+        try:
+            return KeptStep.model_validate_json(self._place(step).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
 
+    def keep(self, step: Step, done: KeptStep) -> None:
+        """Unless something is open: the next run tries that again."""
+        if any(check.status is Status.INCONCLUSIVE for check in done.checks):
+            return
+        atomic_write(self._place(step), done.model_dump_json(indent=1) + "\n")
 
-def _place(step: Step, trial: Trial) -> Path:
-    return trial.folder / "steps" / f"{step_key(step, trial)}.json"
+    def _place(self, step: Step) -> Path:
+        asked = [step.gate, step.name, step.inputs]
+        return self.folder / f"{content_key([code_key(), self.sides, *asked])}.json"
 
 
 BUILD_S = 600.0  # from nothing, on two cores
@@ -135,31 +168,25 @@ class StepListener(Protocol):
         ...
 
 
-def run_steps(trial: Trial, steps: Sequence[Step], listener: StepListener) -> tuple[Check, ...]:
-    """Every check; where one stops the rest, the gates after it say that they were not run."""
+Prepare = Callable[[], tuple[Sequence[Step], KeptSteps]]
+
+
+def run_steps(
+    prepare: Prepare, expected_s: float, background: Background, listener: StepListener
+) -> tuple[Check, ...]:
+    """Every check; where one stops the rest, the gates after it say that they were not run.
+
+    ``prepare`` builds the packages; only then it is known what the steps are about.
+    """
     checks: list[Check] = []
-    with _background(trial) as pool:
-        for check in _run(trial, steps, listener, checks, pool):
+    with background:
+        for check in _run(prepare, expected_s, background, listener, checks):
             listener.found(check)
             checks.append(check)
     missing = _missing(checks)
     if missing:
         listener.skipped([check.gate for check in missing], missing[0].found)
     return (*checks, *missing)
-
-
-@contextmanager
-def _background(trial: Trial) -> Iterator[Executor]:
-    """What is still built in it when there is an answer, or an error, is no longer needed."""
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="background") as pool:
-        try:
-            yield pool
-        finally:
-            pending = trial.background is not None and not trial.background.done()
-            if pending:
-                stop_all()
-    if pending:
-        go_on()
 
 
 def _missing(checks: Sequence[Check]) -> tuple[Check, ...]:
@@ -178,54 +205,47 @@ def _missing(checks: Sequence[Check]) -> tuple[Check, ...]:
 
 
 def _run(
-    trial: Trial,
-    steps: Sequence[Step],
+    prepare: Prepare,
+    expected_s: float,
+    background: Background,
     listener: StepListener,
     checks: Sequence[Check],
-    pool: Executor,
 ) -> Iterator[Check]:
-    left = _TimeLeft([BUILD_S, *(step.seconds for step in steps)])
+    left = _TimeLeft(BUILD_S + expected_s)
     listener.began("building the packages", left.seconds)
     try:
-        trial.build  # noqa: B018 - made now: what is kept of the steps is named by it
+        steps, keeper = prepare()
     except (EditError, BuildError) as error:
         yield _of_error(Gate.BUILDS, PACKAGE, error)
         return
     left.done(BUILD_S)
-    _begin_background(trial, steps, pool)
+    for step in steps:  # not what is known from before; an error comes again with its own step
+        if step.background is not None and keeper.recall(step) is None:
+            background.begin(step.background)
     for step in steps:
-        kept = recall(step, trial)
+        kept = keeper.recall(step)
         if kept is not None:
             left.skipped(step.seconds)
             listener.recalled(step.title)
         else:
-            if step.background is not None and step is steps[-1]:
-                listener.known(checks, step.title)
+            if step.background is not None:
+                if step is steps[-1]:
+                    listener.known(checks, step.title)
+                background.wait()
             listener.began(step.title, left.seconds)
-            kept = _ran(step, trial)
+            kept = _ran(step)
+            keeper.keep(step, kept)
             left.done(step.seconds)
         yield from kept.checks
         if any(check.stops for check in kept.checks):
             return
 
 
-def _begin_background(trial: Trial, steps: Sequence[Step], pool: Executor) -> None:
-    """Not what is known from before; its error comes again when its own step is run."""
-    for step in steps:
-        if step.background is not None and recall(step, trial) is None:
-            trial.background = pool.submit(step.background, trial)
-
-
-def _ran(step: Step, trial: Trial) -> KeptStep:
-    if step.background is not None:
-        trial.wait_until_alone()
+def _ran(step: Step) -> KeptStep:
     try:
-        checks = tuple(step.run(trial))
+        return KeptStep(checks=tuple(step.run()))
     except CandidateError as error:
-        checks = (_of_error(step.gate, step.name, error),)
-    done = KeptStep(checks=checks)
-    keep(step, trial, done)
-    return done
+        return KeptStep(checks=(_of_error(step.gate, step.name, error),))
 
 
 def _of_error(gate: Gate, name: str, error: CandidateError) -> Check:
@@ -253,8 +273,8 @@ def _advice(error: CandidateError) -> str:
 class _TimeLeft:
     """From what was expected of the steps, and how long those took that have run."""
 
-    def __init__(self, expected: Sequence[float]) -> None:
-        self._left = sum(expected)
+    def __init__(self, expected_s: float) -> None:
+        self._left = expected_s
         self._expected = 0.0
         self._began = time.monotonic()
 

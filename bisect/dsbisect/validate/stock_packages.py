@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from platform import machine
 
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.tool_output import add_index, kind_of
-from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import index_of, repository_of
 from dsbuilds.drivers.package_image import exact_words
 from dsbuilds.sources.download import shelved
@@ -26,23 +27,23 @@ CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
 LIMIT_S = 600.0
 
 
-def stock_packages(trial: Trial) -> Path:
+def stock_packages(sides: Sides, tools: StepTools) -> Path:
     """A folder with the stock versions of what was built, indexed as a build's packages are.
 
     They are fetched once, by the distribution's own tools from what the image has configured.
     PackageError or RefusedError if the distribution no longer offers a version.
     """
-    versions = stock_versions(trial.build, trial.stock)
-    family, at = trial.row.family, trial.at
+    versions = stock_versions(sides.build, sides.stock)
+    family, at = sides.row.family, tools.at
     script = LIBEXEC / f"fetch-stock-{'apt' if family is Family.APT else 'dnf'}"
-    words = wishes(trial.row, versions)
-    key = content_key([trial.stock.key, words, script.read_text(encoding="utf-8")])
+    words = wishes(sides.row, versions)
+    key = content_key([sides.stock.key, words, script.read_text(encoding="utf-8")])
 
     def fill(out: Path) -> None:
-        trial.progress("fetching the stock packages")
-        _fetch(at, trial.stock, script, words, out)
+        tools.progress("fetching the stock packages")
+        _fetch(at, sides.stock, script, words, out)
         _check_files(out, f".{kind_of(family)}", at.log)
-        add_index(at, trial.tools.reference, out, family)
+        add_index(at, tools.image.reference, out, family)
         _check_versions(out, versions, at.log)
 
     return shelved("stock", key, at.deadline, fill)

@@ -21,7 +21,7 @@ def binding_checks(
     server: ValidatedServer, users: Sequence[SchemeUser], gate: Gate, *, of: str
 ) -> Iterator[Check]:
     """One for the right passwords, one for wrong ones; if nobody can bind, the first stops all."""
-    server.trial.progress(f"binding as {len(users)} users, {of}")
+    server.tools.progress(f"binding as {len(users)} users, {of}")
     refused = tuple(user for user in users if not server.binds(user.dn, user.password))
     yield right_check(users, refused, gate, of)
     let_in = tuple(user for user in users if server.binds(user.dn, wrong(user)))

@@ -5,26 +5,31 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from dsbisect.lab.watcher import Watcher
 from dsbisect.validate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
-from dsbisect.validate.step import Step, StepListener, run_steps
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.performs_gate.paired_samples import SpeedQuestion
+from dsbisect.validate.sides import Sides, made_sides, stock_image
+from dsbisect.validate.step import Background, KeptSteps, Step, StepListener, run_steps
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.validate_request import ValidateRequest
 from dsbisect.validate.validation_result import PackageFile, Validation
-from dsbuilds.drivers.package_build import repository_of
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
-from dsharness.errors import DsbisectError
+from dsharness.model import Image
 from dsharness.paths import cache_home
 from dsharness.products.row_facts import packages_of
 from dsresults.store import Store
 
 # A look at what all others left behind, and a whole build, for a finding that rarely decides.
 LAST = ("traces", "reproducible")
+# About, of all steps but those of a workload, and of such a one: for the first ETA.
+COMMON_S, WORKLOAD_S = 1260.0, 200.0
 
 
 class ValidationListener(StepListener, Watcher, Protocol):
@@ -33,16 +38,13 @@ class ValidationListener(StepListener, Watcher, Protocol):
     def note(self, text: str) -> None: ...
 
 
-def steps_of(request: ValidateRequest) -> tuple[Step, ...]:
-    """What takes long and rarely decides comes last."""
-    steps = (
-        *builds_gate.STEPS,
-        *installs_gate.STEPS,
-        *works_gate.STEPS,
-        *safe_gate.STEPS,
-        *performs_gate.steps(request.workloads),
-    )
-    return tuple(sorted(steps, key=lambda step: LAST.index(step.name) if step.name in LAST else -1))
+@dataclass(frozen=True, kw_only=True)
+class Validated:
+    """The answer, and the files that it is about."""
+
+    validation: Validation
+    packages: Sequence[Path] = ()  # none if they could not be built
+    evidence: Path | None = None
 
 
 def validate(
@@ -52,37 +54,47 @@ def validate(
     store: Store,
     listener: ValidationListener,
     command: str,
-) -> tuple[Validation, Trial]:
-    """What was found, and the trial that still knows where the packages are."""
+) -> Validated:
+    """Build the packages and run every step; the answer is stored."""
     started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    trial = Trial(
-        engine=engine,
-        matrix=request.matrix,
-        row=request.row,
-        patched_row=request.patched_row,
-        packages=request.packages,
-        workloads=request.workloads,
-        settings=request.settings,
-        margin_pct=request.margin_pct,
-        max_pairs=request.max_pairs,
-        accept_weaker=request.accept_weaker,
-        folder=_folder(request),
-        store=store,
-        watcher=listener,
+    row, folder = request.row, _folder(request)
+    server = packages_of(row).server
+    tools = StepTools(
+        engine=engine, matrix=request.matrix, family=row.family, name=request.patched_row.id,
         progress=listener.note,
-    )
-    checks = run_steps(trial, steps_of(request), listener)
+    )  # fmt: skip
+    stock = stock_image(row, tools)
+    background = Background(tools.progress)
+    made: list[Sides] = []
+
+    def prepare() -> tuple[Sequence[Step], KeptSteps]:
+        sides = made_sides(row, request.patched_row, stock, tools, request.packages)
+        made.append(sides)
+        question = SpeedQuestion(
+            sides=sides, tools=tools, workloads=request.workloads, settings=request.settings,
+            margin_pct=request.margin_pct, max_pairs=request.max_pairs, store=store,
+            watcher=listener, alone=background.wait,
+        )  # fmt: skip
+        steps = steps_of(question, evidence_of(folder, sides), accept_weaker=request.accept_weaker)
+        return steps, kept_steps(folder, sides)
+
+    expected_s = COMMON_S + WORKLOAD_S * len(request.workloads)
+    checks = run_steps(prepare, expected_s, background, listener)
     validation = Validation(
-        row=request.row.id,
+        row=row.id,
         change=request.change,
         workloads=tuple(workload.id for workload in request.workloads),
         settings=request.settings.id,
         margin_pct=request.margin_pct,
         max_pairs=request.max_pairs,
         accept_weaker=request.accept_weaker,
-        stock=_server(trial),
-        patched=_patched(trial),
-        packages=_validated_packages(trial),
+        stock=f"{server} {_version(server, stock)}",
+        patched=_version(server, made[0].patched) if made else "nothing",
+        packages=tuple(
+            PackageFile(name=name, sha256=digest)
+            for sides in made
+            for name, digest in sides.package_hashes
+        ),
         command=command,
         machine=f"{platform.machine()}, Linux {platform.release()}",
         started_at=started_at,
@@ -90,38 +102,39 @@ def validate(
         checks=checks,
     )
     store.add_finding(validation.finding)
-    return validation, trial
+    if not made:
+        return Validated(validation=validation)
+    evidence = evidence_of(folder, made[0]).folder
+    return Validated(validation=validation, packages=made[0].files, evidence=evidence)
 
 
-def package_files(trial: Trial) -> Sequence[Path]:
-    """Those that were validated; none if they could not be built."""
-    try:
-        build = trial.build
-    except DsbisectError:
-        return ()
-    return [repository_of(build) / name for name in build.packages]
+def steps_of(
+    question: SpeedQuestion, evidence: Evidence, *, accept_weaker: bool
+) -> tuple[Step, ...]:
+    """What takes long and rarely decides comes last."""
+    given = (question.sides, question.tools, evidence)
+    steps = (
+        *builds_gate.steps(*given),
+        *installs_gate.steps(*given),
+        *works_gate.steps(*given),
+        *safe_gate.steps(*given, accept_weaker=accept_weaker),
+        *performs_gate.steps(question, evidence),
+    )
+    return tuple(sorted(steps, key=lambda step: LAST.index(step.name) if step.name in LAST else -1))
 
 
-def _validated_packages(trial: Trial) -> tuple[PackageFile, ...]:
-    """By the hashes that they had before the first step."""
-    try:
-        hashes = trial.package_hashes
-    except DsbisectError:
-        return ()
-    return tuple(PackageFile(name=name, sha256=digest) for name, digest in hashes)
+def evidence_of(folder: Path, sides: Sides) -> Evidence:
+    return Evidence(folder=folder / "evidence" / content_key(sides.package_hashes))
 
 
-def _server(trial: Trial) -> str:
-    name = packages_of(trial.row).server
-    return f"{name} {trial.stock.packages.get(name, 'none')}"
+def kept_steps(folder: Path, sides: Sides) -> KeptSteps:
+    """Of packages by what they are, not by what they were made from."""
+    stock = [sides.stock.key, dict(sides.stock.packages)]
+    return KeptSteps(folder=folder / "steps", sides=[stock, sides.build.key, sides.package_hashes])
 
 
-def _patched(trial: Trial) -> str:
-    name = packages_of(trial.row).server
-    try:
-        return str(trial.patched.packages.get(name, "none"))
-    except DsbisectError:
-        return "nothing"
+def _version(server: str, image: Image) -> str:
+    return str(image.packages.get(server, "none"))
 
 
 def _folder(request: ValidateRequest) -> Path:

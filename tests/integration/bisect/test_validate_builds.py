@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 import tiny_server
-from benches import DEFAULT, MATRIX, image_of
+from benches import MATRIX, image_of
 from rows import DNF, row_of
 from rpm_debian import ROW_ID, rpm_debian
 from rpm_world import missing_tools
 from stock_image import with_stock
+from validations import Tried, step_names, tools_of, tried
 
-from dsbisect.validate.builds_gate import STEPS
-from dsbisect.validate.check import Check, Status
+from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.given_packages import given_build
 from dsbisect.validate.stock_packages import stock_packages
-from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.package_build import (
     PackageOrder,
@@ -79,10 +78,10 @@ def rpm(at: Workshop, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture
-def trial(
+def of_world(
     request: pytest.FixtureRequest, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str, str], Trial]:
-    def of(kind: str, patch: str) -> Trial:
+) -> Callable[[str, str], Tried]:
+    def of(kind: str, patch: str) -> Tried:
         world: World = request.getfixturevalue(kind)
         (tmp_path / "ours.patch").write_text(patch)
         if kind == "deb":
@@ -96,21 +95,10 @@ def trial(
                 patches=(str(tmp_path / "ours.patch"),),
             )  # fmt: skip
         patched = world.row.model_copy(update={"id": f"{world.row.id}-ours", "build": spec})
-        return trial_of(engine, world, patched, tmp_path)
+        tools = tools_of(engine, world.row, patched.id)
+        return tried(world.row, patched, tools, tmp_path / "report", stock=world.stock)
 
     return of
-
-
-def trial_of(
-    engine: Engine, world: World, patched: Row, folder: Path, packages: tuple[Path, ...] = ()
-) -> Trial:
-    made = Trial(
-        engine=engine, matrix=MATRIX, row=world.row, patched_row=patched, packages=packages,
-        workloads=(), settings=DEFAULT, margin_pct=1.0, max_pairs=1, accept_weaker=False,
-        folder=folder / "report", store=None, watcher=None, progress=print,
-    )  # fmt: skip
-    made.stock = world.stock
-    return made
 
 
 def offering(source: SourcePackage) -> Callable[..., SourcePackage]:
@@ -122,10 +110,9 @@ def fresh(folder: Path) -> Path:
     return folder
 
 
-def found(trial: Trial, *names: str) -> dict[str, Check]:
+def found(made: Tried, *names: str) -> dict[str, Check]:
     """The checks of these steps, by name; each as the page will print it."""
-    steps = [step for step in STEPS if not names or step.name in names]
-    checks = {check.name: check for step in steps for check in step.run(trial)}
+    checks = made.found(*(names or step_names(Gate.BUILDS)))
     for check in checks.values():
         sys.stdout.write(f"{check.status}: {check.name}: {check.found}\n  {check.advice}\n")
         sys.stdout.writelines(f"    {line}\n" for line in check.details)
@@ -133,9 +120,9 @@ def found(trial: Trial, *names: str) -> dict[str, Check]:
 
 
 @pytest.mark.parametrize("kind", ["deb", pytest.param("rpm", marks=pytest.mark.whole)])
-def test_a_harmless_patch_passes(trial, kind: str) -> None:
-    tried = trial(kind, tiny_server.HARMLESS)
-    checks = found(tried)
+def test_a_harmless_patch_passes(of_world, kind: str) -> None:
+    made = of_world(kind, tiny_server.HARMLESS)
+    checks = found(made)
     assert {name: check.status for name, check in checks.items()} == dict.fromkeys(
         ("package", "changelog", "version", "lint", "abi", "plugin-abi", "linked-libraries",
          "reproducible"),
@@ -147,15 +134,15 @@ def test_a_harmless_patch_passes(trial, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["deb", pytest.param("rpm", marks=pytest.mark.whole)])
-def test_a_harmful_patch_is_caught_three_times(trial, kind: str) -> None:
-    tried = trial(kind, tiny_server.HARMFUL)
-    checks = found(tried)
+def test_a_harmful_patch_is_caught_three_times(of_world, kind: str) -> None:
+    made = of_world(kind, tiny_server.HARMFUL)
+    checks = found(made)
 
     differs = checks["reproducible"]
     assert differs.status is Status.WARNED
     assert "libplain-plugin.so" in differs.found
     assert "-ffile-prefix-map" in differs.advice, "the build's path is in it"
-    assert (tried.evidence / Path(differs.evidence[0]).name).stat().st_size > 0
+    assert (made.evidence.folder / Path(differs.evidence[0]).name).stat().st_size > 0
 
     lint = checks["lint"]
     assert lint.status is Status.FAILED
@@ -168,22 +155,22 @@ def test_a_harmful_patch_is_caught_three_times(trial, kind: str) -> None:
     assert checks["plugin-abi"].figures["added"] == 1
 
 
-def test_a_source_that_builds_only_at_its_place(trial) -> None:
+def test_a_source_that_builds_only_at_its_place(of_world) -> None:
     here = "all: libslapd"
     patch = tiny_server.patch({"Makefile": (here, f"all: /build/source/slapi.c {here[5:]}")})
-    checks = found(trial("deb", patch), "reproducible")
+    checks = found(of_world("deb", patch), "reproducible")
     assert checks["reproducible"].status is Status.FAILED
     assert "No rule to make target '/build/source/slapi.c'" in checks["reproducible"].found
 
 
-def test_stock_packages_are_fetched_once_in_the_installed_version(trial, deb: World) -> None:
-    tried = trial("deb", tiny_server.HARMLESS)
-    folder = stock_packages(tried)
+def test_stock_packages_are_fetched_once_in_the_installed_version(of_world, deb: World) -> None:
+    made = of_world("deb", tiny_server.HARMLESS)
+    folder = stock_packages(made.sides, made.tools)
     assert {(name, version) for name, version, _ in index_of(folder)} == {
         (name, deb.stock.packages[name]) for name in ("389-ds-base", "389-ds-base-libs")
     }
-    tried.progress = pytest.fail
-    assert stock_packages(tried) == folder
+    made.tools.progress = pytest.fail
+    assert stock_packages(made.sides, made.tools) == folder
 
 
 @pytest.mark.parametrize("kind", ["deb", pytest.param("rpm", marks=pytest.mark.whole)])
@@ -193,18 +180,19 @@ def test_packages_that_are_given(
     world: World = request.getfixturevalue(kind)
     files = tuple(sorted(repository_of(world.made).glob(f"*.{kind}")))
     row = world.row.model_copy(update={"id": "given"})
-    tried = trial_of(engine, world, row, tmp_path, files)
-    checks = found(tried)
+    tools = tools_of(engine, world.row, row.id)
+    made = tried(world.row, row, tools, tmp_path, stock=world.stock, packages=files)
+    checks = found(made)
     assert checks["reproducible"].status is Status.NOT_RUN
     assert checks["version"].status is Status.FAILED, "they are the stock packages"
     assert checks["lint"].status is checks["abi"].status is Status.PASSED
-    assert tried.patched.packages["389-ds-base"] == world.stock.packages["389-ds-base"]
+    assert made.sides.patched.packages["389-ds-base"] == world.stock.packages["389-ds-base"]
 
 
 def test_given_files_that_are_no_packages(
     deb: World, engine: Engine, at: Workshop, tmp_path: Path
 ) -> None:
-    tools = trial_of(engine, deb, DEB_ROW, tmp_path).tools
+    tools = tools_of(engine, DEB_ROW, "given").image
     (libs,) = repository_of(deb.made).glob("389-ds-base-libs_*.deb")
     with pytest.raises(UsageError, match=r"389-ds-base is not among 389-ds-base-libs"):
         given_build(at, tools, (libs,), DEB_ROW)

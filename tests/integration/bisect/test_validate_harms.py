@@ -8,27 +8,21 @@ from pathlib import Path
 import pytest
 from benches import MATRIX
 from harms import LOUD, QUIET, Harm, harmful
-from watchers import RecordingWatcher
+from validations import step_names, tools_of, tried
 
-from dsbisect.validate.builds_gate import STEPS as BUILDS
-from dsbisect.validate.check import Check, Status
-from dsbisect.validate.installs_gate import STEPS as INSTALLS
-from dsbisect.validate.performs_gate.latency_step import STEP as LATENCY
-from dsbisect.validate.safe_gate import STEPS as SAFE
-from dsbisect.validate.trial import Trial
-from dsbisect.validate.works_gate import STEPS as WORKS
+from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.sides import maker_of, stock_image
 from dsharness.model import BuildSpec, DriverName
 from dsharness.systems.ldap.dirsrv import Dirsrv
-from dsresults.store import Store
 
 pytestmark = pytest.mark.whole
 
 ROW = MATRIX.row("debian-13")
 # The second build takes as long as the first, and is looked at elsewhere.
 STEPS = [
-    step
-    for step in (*BUILDS, *INSTALLS, *WORKS, LATENCY, *SAFE)
-    if step.name not in {"reproducible", "downgrade", "removal", "distribution-tests"}
+    name
+    for name in step_names(*Gate)
+    if name not in {"reproducible", "downgrade", "removal", "distribution-tests"}
 ]
 # On a machine with much other work a difference in time may stay open: that is no answer to ship.
 NOT_TO_BE_SHIPPED = {Status.FAILED, Status.INCONCLUSIVE}
@@ -45,15 +39,12 @@ def checks(engine, tmp_path_factory) -> CHECKS:
         patch = folder / f"{name}.patch"
         spec = BuildSpec(driver=DriverName.DEB, onto=ROW.id, patches=(str(patch),))
         row = ROW.model_copy(update={"id": f"debian-13-{name}", "build": spec, "published": None})
-        with Store.open(folder / "store.db") as store:
-            trial = Trial(
-                engine=engine, matrix=MATRIX, row=ROW, patched_row=row, workloads=(),
-                settings=MATRIX.settings[0], margin_pct=2.0, max_pairs=40, accept_weaker=True,
-                folder=folder / "validation", store=store, watcher=RecordingWatcher(),
-                progress=print,
-            )  # fmt: skip
-            patch.write_text(harmful(trial.maker.source_tree(), patch.name, harms).text)
-            return {check.name: check for step in STEPS for check in step.run(trial)}
+        tools = tools_of(engine, ROW, row.id)
+        stock = stock_image(ROW, tools)
+        source = maker_of(row, stock, tools).source_tree()
+        patch.write_text(harmful(source, patch.name, harms).text)
+        both = tried(ROW, row, tools, folder, stock=stock)
+        return both.found(*STEPS, accept_weaker=True)
 
     def found(name: str) -> dict[str, Check]:
         if name not in made:

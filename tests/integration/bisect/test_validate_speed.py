@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from benches import MATRIX
 from changes import leaking
-from trials import Told
-from watchers import RecordingWatcher
+from validations import question_of, tools_of, tried
 
+from dsbisect.validate import performs_gate
 from dsbisect.validate.check import Status
-from dsbisect.validate.performs_gate import steps
-from dsbisect.validate.step import run_steps
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.sides import maker_of, stock_image
 from dsharness.containers.engine import Engine
 from dsharness.model import BuildSpec, DriverName, LdcltWorkload
 from dsresults.store import Store
@@ -27,26 +24,20 @@ FEW = LdcltWorkload(
 )
 
 
-@pytest.fixture
-def trial(engine: Engine, tmp_path: Path) -> Iterator[Trial]:
+def test_a_leak_and_three_per_cent_are_each_seen(engine: Engine, tmp_path: Path) -> None:
     patch = tmp_path / "leak.patch"
     spec = BuildSpec(
         driver=DriverName.DEB, onto=ROW.id, edits=("rust-rounds=103000",), patches=(str(patch),)
     )
     row = ROW.model_copy(update={"id": "debian-13-leaking", "build": spec, "published": None})
+    tools = tools_of(engine, ROW, row.id)
+    stock = stock_image(ROW, tools)
+    patch.write_text(leaking(maker_of(row, stock, tools).source_tree()).text)
+    both = tried(ROW, row, tools, tmp_path, stock=stock)
     with Store.open(tmp_path / "store.db") as store:
-        made = Trial(
-            engine=engine, matrix=MATRIX, row=ROW, patched_row=row, workloads=(FEW,),
-            settings=MATRIX.settings[0], margin_pct=2.0, max_pairs=60, accept_weaker=True,
-            folder=tmp_path / "validation", store=store, watcher=RecordingWatcher(),
-            progress=print,
-        )  # fmt: skip
-        patch.write_text(leaking(made.maker.source_tree()).text)
-        yield made
-
-
-def test_a_leak_and_three_per_cent_are_each_seen(trial: Trial) -> None:
-    found = {check.name: check for check in run_steps(trial, steps(trial.workloads), Told())}
+        question = question_of(both.sides, tools, workloads=(FEW,), max_pairs=60, store=store)
+        steps = performs_gate.steps(question, both.evidence)
+        found = {check.name: check for step in steps for check in step.run()}
     speed = found["speed-few"]
     assert speed.status is Status.FAILED
     assert "slower by more than 2 %" in speed.found

@@ -11,16 +11,18 @@ from types import ModuleType
 
 import pytest
 from measured import own
-from trials import MadeTrial, trial_in
+from validations import ENGINE, question_of, sides_of, tools_of
 from worlds import sample_of, with_metric
 
 from dsbisect.validate.check import Check, Status
 from dsbisect.validate.performs_gate import leak_step, speed_step
 from dsbisect.validate.performs_gate.margin import Comparison, change_text, verdict_text
+from dsbisect.validate.performs_gate.paired_samples import SpeedQuestion
 from dsbisect.validate.performs_gate.speed_step import InstructionRatio
 from dsharness.errors import CandidateError
 from dsharness.measure.metrics import GROWTH, MEMORY, RATE
 from dsharness.model import Machine, Procedure, Sample, Setup, Turn, Workload
+from dsresults.store import Store
 
 STOCK, PATCHED = "debian-13", "debian-13-patched"
 
@@ -91,31 +93,40 @@ def opened_as(
         yield
 
 
-def leak_check(trial: MadeTrial, lab: TwoServers, monkeypatch: pytest.MonkeyPatch) -> Check:
+def leak_check(asked: SpeedQuestion, lab: TwoServers, monkeypatch: pytest.MonkeyPatch) -> Check:
     with opened_as(lab, leak_step, monkeypatch):
-        [check] = leak_step.leak_of_workloads(trial.workloads).run(trial)
+        [check] = leak_step.lost_memory_step(asked).run()
     return check
 
 
+def question_in(folder: Path) -> SpeedQuestion:
+    sides = sides_of()
+    tools = tools_of(ENGINE, sides.row, "test")
+    return question_of(sides, tools, store=Store.open(folder / "store.db"))
+
+
 @pytest.fixture
-def trial(tmp_path: Path) -> MadeTrial:
-    return trial_in(tmp_path)
+def asked(tmp_path: Path) -> SpeedQuestion:
+    return question_in(tmp_path)
 
 
 def checks(
-    trial: MadeTrial, lab: TwoServers, monkeypatch: pytest.MonkeyPatch, counted: float | None = None
+    asked: SpeedQuestion,
+    lab: TwoServers,
+    monkeypatch: pytest.MonkeyPatch,
+    counted: float | None = None,
 ) -> dict[str, Check]:
     """By name, of a lab; ``counted`` is how many times the instructions are, None: not known."""
     ratio = InstructionRatio(stock=1e9, patched=1e9 * counted) if counted else None
     monkeypatch.setattr(speed_step, "instruction_ratio", lambda *_: ratio)
     with opened_as(lab, speed_step, monkeypatch):
-        found = speed_step.workload_step(trial.workloads[0]).run(trial)
+        found = speed_step.workload_step(asked, asked.workloads[0]).run()
     return {check.name.partition("-")[0]: check for check in found}
 
 
-def test_ten_times_slower_needs_the_fewest_pairs(trial, monkeypatch):
+def test_ten_times_slower_needs_the_fewest_pairs(asked, monkeypatch):
     lab = TwoServers(slower=10.0)
-    check = checks(trial, lab, monkeypatch)["speed"]
+    check = checks(asked, lab, monkeypatch)["speed"]
     assert check.status is Status.FAILED
     assert "times as slow" in check.found
     margin = int(check.advice.rpartition("--margin ")[2])
@@ -123,36 +134,36 @@ def test_ten_times_slower_needs_the_fewest_pairs(trial, monkeypatch):
     assert lab.taken <= 2 * 8
 
 
-def test_ten_times_faster_passes(trial, monkeypatch):
-    check = checks(trial, TwoServers(slower=0.1), monkeypatch)["speed"]
+def test_ten_times_faster_passes(asked, monkeypatch):
+    check = checks(asked, TwoServers(slower=0.1), monkeypatch)["speed"]
     assert check.status is Status.PASSED
     assert "times as fast" in check.found
 
 
-def test_the_same_passes_when_runs_are_quiet(trial, monkeypatch):
-    check = checks(trial, TwoServers(noise=0.004), monkeypatch)["speed"]
+def test_the_same_passes_when_runs_are_quiet(asked, monkeypatch):
+    check = checks(asked, TwoServers(noise=0.004), monkeypatch)["speed"]
     assert check.status is Status.PASSED
     assert "the same within 2 %" in check.found
 
 
-def test_three_per_cent_slower_fails_by_the_count_where_runs_stray_more(trial, monkeypatch):
-    check = checks(trial, TwoServers(slower=1.03, noise=0.04), monkeypatch, 1.0305)["speed"]
+def test_three_per_cent_slower_fails_by_the_count_where_runs_stray_more(asked, monkeypatch):
+    check = checks(asked, TwoServers(slower=1.03, noise=0.04), monkeypatch, 1.0305)["speed"]
     assert check.status is Status.FAILED
     assert "the count of instructions decides" in check.found
     assert "2.55 to 3.55 % slower by instructions" in check.found
 
 
-def test_the_same_count_does_not_hide_what_the_times_show(trial, monkeypatch):
-    check = checks(trial, TwoServers(slower=1.3, noise=0.04), monkeypatch, 1.0)["speed"]
+def test_the_same_count_does_not_hide_what_the_times_show(asked, monkeypatch):
+    check = checks(asked, TwoServers(slower=1.3, noise=0.04), monkeypatch, 1.0)["speed"]
     assert check.status is Status.FAILED
 
 
-def test_without_a_count_noise_leaves_it_open_and_never_passes(trial, monkeypatch):
+def test_without_a_count_noise_leaves_it_open_and_never_passes(asked, monkeypatch):
     lab = TwoServers(slower=1.015, noise=0.15)
-    check = checks(trial, lab, monkeypatch)["speed"]
+    check = checks(asked, lab, monkeypatch)["speed"]
     assert check.status is Status.INCONCLUSIVE
     assert "--pairs" in check.advice
-    assert lab.taken == 2 * trial.max_pairs
+    assert lab.taken == 2 * asked.max_pairs
 
 
 @pytest.mark.parametrize(
@@ -164,14 +175,14 @@ def test_without_a_count_noise_leaves_it_open_and_never_passes(trial, monkeypatc
         (0.0, 600.0, Status.PASSED),
     ],
 )
-def test_a_leak_of_600_bytes_is_seen_and_none_is_not(trial, monkeypatch, patched, stock, status):
+def test_a_leak_of_600_bytes_is_seen_and_none_is_not(asked, monkeypatch, patched, stock, status):
     lab = TwoServers(leaks={PATCHED: patched, STOCK: stock})
-    assert leak_check(trial, lab, monkeypatch).status is status
+    assert leak_check(asked, lab, monkeypatch).status is status
 
 
-def test_few_operations_tell_of_no_leak(trial, monkeypatch):
+def test_few_operations_tell_of_no_leak(asked, monkeypatch):
     lab = TwoServers(leaks={PATCHED: 600.0}, operations=8)
-    check = leak_check(trial, lab, monkeypatch)
+    check = leak_check(asked, lab, monkeypatch)
     assert check.status is Status.INCONCLUSIVE
     assert "neither shown nor excluded" in check.found
     assert "--pairs" in check.advice
@@ -181,21 +192,21 @@ def test_few_operations_tell_of_no_leak(trial, monkeypatch):
     ("leak", "status", "said"),
     [(0.0, Status.PASSED, "leaves 600 bytes or more"), (1500.0, Status.FAILED, "more in memory")],
 )
-def test_slow_operations_exclude_a_larger_leak(trial, monkeypatch, leak, status, said):
+def test_slow_operations_exclude_a_larger_leak(asked, monkeypatch, leak, status, said):
     lab = TwoServers(leaks={PATCHED: leak}, operations=25)
-    check = leak_check(trial, lab, monkeypatch)
+    check = leak_check(asked, lab, monkeypatch)
     assert check.status is status
     assert said in check.found
 
 
-def test_locks_show_in_the_rate(trial, monkeypatch):
-    found = checks(trial, TwoServers(slower_by_rate=1.5, noise=0.004), monkeypatch)
+def test_locks_show_in_the_rate(asked, monkeypatch):
+    found = checks(asked, TwoServers(slower_by_rate=1.5, noise=0.004), monkeypatch)
     assert found["speed"].status is Status.PASSED
     assert found["rate"].status is Status.WARNED
 
 
-def test_a_patched_server_that_fails_under_load_is_at_fault(trial, monkeypatch):
-    check = checks(trial, TwoServers(failing=PATCHED), monkeypatch)["speed"]
+def test_a_patched_server_that_fails_under_load_is_at_fault(asked, monkeypatch):
+    check = checks(asked, TwoServers(failing=PATCHED), monkeypatch)["speed"]
     assert check.status is Status.FAILED
     assert "it refused 3 binds" in check.found
 
@@ -203,17 +214,17 @@ def test_a_patched_server_that_fails_under_load_is_at_fault(trial, monkeypatch):
 @pytest.mark.parametrize(
     "lab", [TwoServers(failing=STOCK), TwoServers(failing=PATCHED, disturbed=True)]
 )
-def test_what_stock_or_the_machine_does_is_no_fault_of_the_patch(trial, monkeypatch, lab):
-    assert checks(trial, lab, monkeypatch)["speed"].status is Status.INCONCLUSIVE
+def test_what_stock_or_the_machine_does_is_no_fault_of_the_patch(asked, monkeypatch, lab):
+    assert checks(asked, lab, monkeypatch)["speed"].status is Status.INCONCLUSIVE
 
 
-def test_a_comparison_that_was_stopped_goes_on(trial, monkeypatch):
+def test_a_comparison_that_was_stopped_goes_on(asked, tmp_path_factory, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
-        checks(trial, TwoServers(noise=0.004, stop_after=7), monkeypatch)
+        checks(asked, TwoServers(noise=0.004, stop_after=7), monkeypatch)
     lab = TwoServers(noise=0.004)
-    checks(trial, lab, monkeypatch)
+    checks(asked, lab, monkeypatch)
     whole = TwoServers(noise=0.004)
-    checks(trial_in(trial.folder / "two"), whole, monkeypatch)
+    checks(question_in(tmp_path_factory.mktemp("two")), whole, monkeypatch)
     assert lab.taken < whole.taken
 
 

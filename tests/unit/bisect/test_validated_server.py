@@ -35,8 +35,8 @@ def test_a_client_s_job_lies_where_no_server_can_write(
     monkeypatch.setattr(module, "finished", finished)
     monkeypatch.setattr(module, "answers_in", lambda _: ("one",))
     box: Any = SimpleNamespace(name="box", must=lambda *_, **__: "its CA", note=lambda _: None)
-    trial: Any = SimpleNamespace(engine=None, tools=SimpleNamespace(reference="tools"))
-    server = ValidatedServer(trial=trial, system=TlsServer(), box=box, shared=shared, began_at=0.0)
+    tools: Any = SimpleNamespace(engine=None, image=SimpleNamespace(reference="tools"))
+    server = ValidatedServer(tools=tools, system=TlsServer(), box=box, shared=shared, began_at=0.0)
     assert server.asked("tls", {"users": []}) == ("one",)
     assert seen["ca_file"].endswith("/ca.crt")
     assert victim.read_text() == "host's own"

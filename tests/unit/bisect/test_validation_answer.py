@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seen_page import seen_page
 from signing_key import make_key
-from trials import MadeTrial, trial_in
 from typer.testing import CliRunner
 
 from dsbisect.cli import root
@@ -26,6 +25,8 @@ from dsbisect.validate.answer_files import (
 )
 from dsbisect.validate.attestation import ASKED, private_key, verified
 from dsbisect.validate.check import Check, Gate, Status, worst
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.validation import Validated
 from dsbisect.validate.validation_page import page_text
 from dsbisect.validate.validation_result import Answer, PackageFile, Validation
 from dsharness.content_key import file_sha256
@@ -222,46 +223,36 @@ def test_a_statement_binds_the_packages_to_the_report(tmp_path):
     assert statement_of(warned, tmp_path, [package]).predicate.result == "WARNED"
 
 
-def answered(trial: MadeTrial, folder: Path, content: bytes) -> tuple[Validation, Path]:
+def answered(folder: Path, content: bytes) -> Validated:
     """An answer about one package of this content."""
-    repository = folder / "built" / "packages"
-    repository.mkdir(parents=True, exist_ok=True)
-    (repository / "a.deb").write_bytes(content)
-    trial.package_hashes = (("a.deb", file_sha256(repository / "a.deb")),)
-    trial.keep("lint.txt", content.decode())
-    packages = tuple(PackageFile(name=n, sha256=digest) for n, digest in trial.package_hashes)
-    return validation_of(*passed()).model_copy(update={"packages": packages}), repository
+    package, evidence = folder / "built" / "a.deb", Evidence(folder=folder / content.decode())
+    package.parent.mkdir(exist_ok=True)
+    package.write_bytes(content)
+    evidence.keep("lint.txt", content.decode())
+    packages = (PackageFile(name=package.name, sha256=file_sha256(package)),)
+    answer = validation_of(*passed()).model_copy(update={"packages": packages})
+    return Validated(validation=answer, packages=[package], evidence=evidence.folder)
 
 
-def test_an_answer_takes_the_place_of_the_one_before(tmp_path, monkeypatch):
+def test_an_answer_takes_the_place_of_the_one_before(tmp_path):
     private, public = make_key(tmp_path, "key")
-    trial, folder = trial_in(tmp_path / "trial"), tmp_path / "answer"
-    monkeypatch.setattr(
-        "dsbisect.validate.answer_files.package_files",
-        lambda _: [tmp_path / "built" / "packages" / "a.deb"],
-    )
-    found, _ = answered(trial, tmp_path, b"one")
-    write_answer(folder, found, trial, private_key(private))
+    folder = tmp_path / "answer"
+    write_answer(folder, answered(tmp_path, b"one"), private_key(private))
     (folder / "packages" / "own.txt").write_text("not the lab's")
     statement = verified(folder / "attestation.json", public, [folder / "packages" / "a.deb"])
     bound = {each.name for each in statement.predicate.configuration}
     assert bound == {"report.json", "report.html", "summary.md", "junit.xml", "evidence/lint.txt"}
 
-    other, _ = answered(trial, tmp_path, b"two")
-    write_answer(folder, other, trial, None)
+    write_answer(folder, answered(tmp_path, b"two"), None)
     assert not (folder / "attestation.json").exists()
     assert (folder / "evidence" / "lint.txt").read_text() == "two"
     assert (folder / "packages" / "own.txt").exists()
 
 
-def test_packages_that_change_under_the_validation_are_not_attested(tmp_path, monkeypatch):
+def test_packages_that_change_under_the_validation_are_not_attested(tmp_path):
     private, _ = make_key(tmp_path, "key")
-    trial, folder = trial_in(tmp_path / "trial"), tmp_path / "answer"
-    found, repository = answered(trial, tmp_path, b"one")
-    monkeypatch.setattr(
-        "dsbisect.validate.answer_files.package_files", lambda _: [repository / "a.deb"]
-    )
-    (repository / "a.deb").write_bytes(b"two")
+    folder, validated = tmp_path / "answer", answered(tmp_path, b"one")
+    validated.packages[0].write_bytes(b"two")
     with pytest.raises(PackageError, match="changed while it was validated"):
-        write_answer(folder, found, trial, private_key(private))
+        write_answer(folder, validated, private_key(private))
     assert not (folder / "attestation.json").exists()

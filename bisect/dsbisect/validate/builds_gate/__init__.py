@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dsbisect.validate.builds_gate import abi, lint, made_packages, second_build
 from dsbisect.validate.check import Gate
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.sides import Sides
 from dsbisect.validate.step import Step
+from dsbisect.validate.step_tools import StepTools
 
-STEPS: tuple[Step, ...] = (
-    Step(
-        gate=Gate.BUILDS, name="package", title="looking at the packages",
-        seconds=10, run=made_packages.checks,
-    ),
-    Step(
-        gate=Gate.BUILDS, name="lint", title="comparing what lintian or rpmlint finds",
-        seconds=60, run=lint.checks,
-    ),
-    Step(
-        gate=Gate.BUILDS, name="abi", title="comparing the libraries' interfaces",
-        seconds=60, run=abi.checks,
-    ),
-    Step(
-        gate=Gate.BUILDS, name="reproducible", title="building the packages a second time",
-        seconds=420, run=second_build.checks, background=second_build.built_again,
-    ),
-)  # fmt: skip
+
+def steps(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Step, ...]:
+    """What tools find in the packages, and whether a second build makes the same ones."""
+    return (
+        Step(
+            gate=Gate.BUILDS, name="package", seconds=10, title="looking at the packages",
+            run=partial(made_packages.checks, sides, tools),
+        ),
+        Step(
+            gate=Gate.BUILDS, name="lint", seconds=60,
+            title="comparing what lintian or rpmlint finds",
+            run=partial(lint.checks, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.BUILDS, name="abi", seconds=60, title="comparing the libraries' interfaces",
+            run=partial(abi.checks, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.BUILDS, name="reproducible", seconds=420,
+            title="building the packages a second time",
+            run=partial(second_build.checks, sides, tools, evidence),
+            background=partial(second_build.built_again, sides, tools),
+        ),
+    )  # fmt: skip

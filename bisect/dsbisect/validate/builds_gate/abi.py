@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from dsbisect.validate.builds_gate.lint import no_stock_check
 from dsbisect.validate.builds_gate.made_packages import also_in_stock
 from dsbisect.validate.check import Check, Gate, Status, listed
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.stock_packages import stock_packages
-from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import repository_of
 from dsharness.errors import PackageError, RefusedError
 
@@ -142,20 +144,20 @@ SYMBOLS_ONLY = (
 )
 
 
-def checks(trial: Trial) -> tuple[Check, ...]:
+def checks(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Check, ...]:
     """Libraries that others link, plugins, and what all of them link."""
     try:
-        stock = stock_packages(trial)
+        stock = stock_packages(sides, tools)
     except (PackageError, RefusedError) as error:
         return (no_stock_check(NAME, error),)
-    said = trial.package_tools.texts(
-        "compare-abi", *(each.file for each in also_in_stock(trial)),
-        folders={"/stock": stock, "/patched": repository_of(trial.build)},
+    said = tools.packages.texts(
+        "compare-abi", *(each.file for each in also_in_stock(sides)),
+        folders={"/stock": stock, "/patched": repository_of(sides.build)},
     )  # fmt: skip
     before, after = programs(said["stock.tsv"]), programs(said["patched.tsv"])
     changes = _changes(said, before)
-    evidence = (trial.keep(f"{NAME}.txt", _reports(said)),)
-    return (*interface_checks(changes, before, after, evidence), needed_check(before, after))
+    reports = (evidence.keep(f"{NAME}.txt", _reports(said)),)
+    return (*interface_checks(changes, before, after, reports), needed_check(before, after))
 
 
 def interface_checks(

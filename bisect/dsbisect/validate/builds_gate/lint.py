@@ -13,9 +13,11 @@ from dsbisect.validate.builds_gate.made_packages import (
     packages_in,
 )
 from dsbisect.validate.check import Check, Gate, Status
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.stock_packages import stock_packages
 from dsbisect.validate.tool_output import LIBEXEC, kind_of
-from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import repository_of
 from dsbuilds.sources.download import shelved
 from dsharness.content_key import content_key
@@ -27,23 +29,26 @@ SCRIPT = "lint-packages"
 FINDINGS = "findings"  # the file that it leaves
 
 
-def checks(trial: Trial) -> tuple[Check, ...]:
+def checks(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Check, ...]:
     """One check; not run where the distribution no longer has the stock packages."""
-    kind = kind_of(trial.row.family)
+    kind = kind_of(sides.row.family)
     try:
-        stock = stock_packages(trial)
+        stock = stock_packages(sides, tools)
     except (PackageError, RefusedError) as error:
         return (no_stock_check(NAME, error),)
-    patched = also_in_stock(trial)
-    before = _stock_said(trial, stock)
-    after = _said(trial, repository_of(trial.build), [each.file for each in patched])
+    patched = also_in_stock(sides)
+    before = _stock_said(tools, stock)
+    after = _said(tools, repository_of(sides.build), [each.file for each in patched])
     versions = {each.version: "VERSION" for each in (*packages_in(stock), *patched)}
     versions |= {version.partition(":")[2]: "VERSION" for version in versions if ":" in version}
-    evidence = trial.keep(f"{NAME}-stock.txt", before), trial.keep(f"{NAME}-patched.txt", after)
+    reports = (
+        evidence.keep(f"{NAME}-stock.txt", before),
+        evidence.keep(f"{NAME}-patched.txt", after),
+    )
     found = findings(kind, before), findings(kind, after)
     new = new_findings(*found, versions)
-    ours = [] if trial.packages else [each for each in new if each.tag in OF_THE_LAB]
-    return (lint_check(kind, *found, new, ours, evidence),)
+    ours = [] if sides.given else [each for each in new if each.tag in OF_THE_LAB]
+    return (lint_check(kind, *found, new, ours, reports),)
 
 
 def lint_check(
@@ -97,20 +102,20 @@ def no_stock_check(name: str, error: PackageError | RefusedError) -> Check:
     )
 
 
-def _stock_said(trial: Trial, stock: Path) -> str:
+def _stock_said(tools: StepTools, stock: Path) -> str:
     """Kept: it is the same for every patch."""
-    key = content_key([stock.name, trial.tools.key, (LIBEXEC / SCRIPT).read_text(encoding="utf-8")])
+    key = content_key([stock.name, tools.image.key, (LIBEXEC / SCRIPT).read_text(encoding="utf-8")])
 
     def fill(folder: Path) -> None:
-        said = _said(trial, stock, [each.file for each in packages_in(stock)])
+        said = _said(tools, stock, [each.file for each in packages_in(stock)])
         (folder / FINDINGS).write_text(said, encoding="utf-8")
 
-    kept = shelved("stock-findings", key, trial.at.deadline, fill)
+    kept = shelved("stock-findings", key, tools.at.deadline, fill)
     return (kept / FINDINGS).read_text(encoding="utf-8")
 
 
-def _said(trial: Trial, folder: Path, files: list[str]) -> str:
-    said = trial.package_tools.texts(SCRIPT, *files, folders={"/packages": folder})
+def _said(tools: StepTools, folder: Path, files: list[str]) -> str:
+    said = tools.packages.texts(SCRIPT, *files, folders={"/packages": folder})
     return said.get(FINDINGS, "")
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsbisect.validate.check import Check, Figure, Gate, Status
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbuilds.drivers.package_build import index_of, repository_of
 from dsharness.model import Build
 from dsharness.products.row_facts import packages_of
@@ -27,16 +28,16 @@ def packages_in(repository: Path) -> tuple[Package, ...]:
     return tuple(Package(name=n, version=v, file=f) for n, v, f in index_of(repository))
 
 
-def server_of(trial: Trial) -> Package:
+def server_of(sides: Sides) -> Package:
     """The package whose version is the product's; an image has been made with it."""
-    name = packages_of(trial.row).server
-    return next(each for each in packages_in(repository_of(trial.build)) if each.name == name)
+    name = packages_of(sides.row).server
+    return next(each for each in packages_in(repository_of(sides.build)) if each.name == name)
 
 
-def also_in_stock(trial: Trial) -> tuple[Package, ...]:
+def also_in_stock(sides: Sides) -> tuple[Package, ...]:
     """Of what was built, that which the stock image has too."""
-    made = packages_in(repository_of(trial.build))
-    return tuple(each for each in made if each.name in trial.stock.packages)
+    made = packages_in(repository_of(sides.build))
+    return tuple(each for each in made if each.name in sides.stock.packages)
 
 
 ENTRY_LINES = 20
@@ -44,17 +45,17 @@ DIST = re.compile(r"\.(fc|el)\d+[^-]*$")  # of an RPM's release: changelogs leav
 LIMIT_S = 120.0
 
 
-def checks(trial: Trial) -> tuple[Check, ...]:
+def checks(sides: Sides, tools: StepTools) -> tuple[Check, ...]:
     """What was built (now, or before with the same inputs), its changelog, its version."""
-    build, server = trial.build, server_of(trial)
-    installed = trial.stock.packages.get(server.name, "")
-    said = trial.package_tools.texts(
+    build, server = sides.build, server_of(sides)
+    installed = sides.stock.packages.get(server.name, "")
+    said = tools.packages.texts(
         "describe-package", server.file, server.version, installed or "0",
         folders={"/packages": repository_of(build)}, limit_s=LIMIT_S,
     )  # fmt: skip
     patches = [patch.name for patch in build.provenance.patches]
     return (
-        made_check(build, packages_in(repository_of(build)), given=bool(trial.packages)),
+        made_check(build, packages_in(repository_of(build)), given=sides.given),
         changelog_check(newest_entry(said.get("changelog", "")), patches, server),
         version_check(server, installed, newer=said.get("newer", "").strip() == "yes"),
     )

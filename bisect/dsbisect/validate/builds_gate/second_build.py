@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 
 from dsbisect.validate.builds_gate.made_packages import packages_in
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.sides import Sides, maker_of
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.tool_output import LIBEXEC, kind_of
-from dsbisect.validate.trial import Trial
 from dsbuilds.drivers.package_build import build_packages, repository_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.content_key import file_sha256
@@ -27,33 +29,35 @@ NAME = "reproducible"
 ITSELF = "the package itself, or it was made by one build only"
 
 
-def checks(trial: Trial) -> tuple[Check, ...]:
+def checks(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Check, ...]:
     """Both builds byte for byte; not where there is nothing to build a second time."""
-    if trial.packages:
+    if sides.given:
         return (_not_run("The packages were given: there is no source to build them from."),)
     try:
-        second = built_again(trial)
+        second = built_again(sides, tools)
     except UnbuildableError as error:
         if not error.lasting:
             raise
         return (failed_check(error),)
     if second is None:
         return (_not_run("Only packages built by the deb and rpm drivers are built twice."),)
-    first = trial.build
+    first = sides.build
     names = differing(_digests(first), _digests(second))
     if not names:
         return (same_check(first, second),)
-    return (different_check(trial, second, names),)
+    return (different_check(first, second, names, tools, evidence),)
 
 
-def built_again(trial: Trial) -> Build | None:
+def built_again(sides: Sides, tools: StepTools) -> Build | None:
     """The second build: found, waited for, or made now; None where no driver makes one."""
-    ordered = None if trial.packages else trial.maker.package_order()
+    ordered = (
+        None if sides.given else maker_of(sides.patched_row, sides.stock, tools).package_order()
+    )
     if ordered is None:
         return None
     driver, order = ordered
-    again = driver.by(LIBEXEC / f"rebuild-{kind_of(trial.row.family)}")
-    return build_packages(again, trial.at, replace(order, clean=True), progress=trial.progress)
+    again = driver.by(LIBEXEC / f"rebuild-{kind_of(sides.row.family)}")
+    return build_packages(again, tools.at, replace(order, clean=True), progress=tools.progress)
 
 
 def _not_run(why: str) -> Check:
@@ -84,11 +88,15 @@ def same_check(first: Build, second: Build) -> Check:
     )
 
 
-def different_check(trial: Trial, second: Build, names: tuple[str, ...]) -> Check:
+def different_check(
+    first: Build, second: Build, names: tuple[str, ...], tools: StepTools, evidence: Evidence
+) -> Check:
     """What differs, in diffoscope's words."""
-    found = _differences(trial, second, names)
-    evidence = tuple(
-        trial.keep(f"differences-{each.package}.txt", each.report) for each in found if each.report
+    found = _differences(first, second, names, tools)
+    reports = tuple(
+        evidence.keep(f"differences-{each.package}.txt", each.report)
+        for each in found
+        if each.report
     )
     files = list(dict.fromkeys(file for each in found for file in each.files))
     places = sum(len(each.with_path) for each in found)
@@ -109,18 +117,20 @@ def different_check(trial: Trial, second: Build, names: tuple[str, ...]) -> Chec
         f"packages may have the same. The differences show what a build puts in.{path_note}",
         figures=_figures(second, len(names)) | {"files_that_differ": len(files)},
         details=tuple(line for each in found for line in _summary(each)),
-        evidence=evidence,
+        evidence=reports,
     )
 
 
-def _differences(trial: Trial, second: Build, names: tuple[str, ...]) -> tuple[Difference, ...]:
+def _differences(
+    first: Build, second: Build, names: tuple[str, ...], tools: StepTools
+) -> tuple[Difference, ...]:
     """Of each package; where the tools gave up, the report says so."""
-    both = [name for name in names if name in second.packages and name in trial.build.packages]
+    both = [name for name in names if name in second.packages and name in first.packages]
     said: dict[str, str] = {}
     if both:
-        folders = {"/first": repository_of(trial.build), "/second": repository_of(second)}
+        folders = {"/first": repository_of(first), "/second": repository_of(second)}
         try:
-            said = trial.package_tools.texts(
+            said = tools.packages.texts(
                 "show-differences", f"{DIFFOSCOPE_S:.0f}", *both,
                 folders=folders,
             )  # fmt: skip

@@ -16,7 +16,7 @@ from dsbisect.validate.directory.validated_server import (
     validated_server,
 )
 from dsbisect.validate.directory_dump import dump_of
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.step_tools import StepTools
 from dsharness.containers.container import Container, Options, finished
 from dsharness.containers.engine import last_line
 from dsharness.content_key import content_key
@@ -42,13 +42,13 @@ class Populated:
     population: Population
 
 
-def populated(trial: Trial, image: Image) -> Populated:
+def populated(tools: StepTools, image: Image) -> Populated:
     """Found, or made now; InstanceError when the image's server cannot be created or filled."""
     key = content_key(["validated", REVISION, image.key, TlsServer.revision])
 
     def make(reference: str) -> None:
-        trial.progress(f"creating and filling a directory with {image.candidate_id}'s server")
-        with validated_server(trial, image.reference, purpose="populate") as server:
+        tools.progress(f"creating and filling a directory with {image.candidate_id}'s server")
+        with validated_server(tools, image.reference, purpose="populate") as server:
             server.system.create(server.box, SEED)
             server.start()
             population = _filled(server)
@@ -57,8 +57,8 @@ def populated(trial: Trial, image: Image) -> Populated:
             store(server.box, population)
             server.box.commit(reference, labels_of(KIND, row=image.candidate_id, key=key))
 
-    reference = keyed_image(trial.at, KIND, key, make)
-    return Populated(reference=reference, key=key, population=recalled(trial, reference))
+    reference = keyed_image(tools.at, KIND, key, make)
+    return Populated(reference=reference, key=key, population=recalled(tools, reference))
 
 
 def store(box: Container, population: Population) -> None:
@@ -67,10 +67,10 @@ def store(box: Container, population: Population) -> None:
     box.must("sh", "-c", 'cat >"$1"', "sh", KEPT, stdin=text, what="keep what was filled in")
 
 
-def recalled(trial: Trial, reference: str) -> Population:
+def recalled(tools: StepTools, reference: str) -> Population:
     """What is known of an image's directory."""
     done = finished(
-        trial.engine, reference, "cat", KEPT,
+        tools.engine, reference, "cat", KEPT,
         purpose="validate-recall", limit_s=READ_LIMIT_S, options=Options(),
     )  # fmt: skip
     if not done.ok:

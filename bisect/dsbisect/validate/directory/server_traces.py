@@ -19,6 +19,7 @@ from dsbisect.validate.client_answers import Answer
 from dsbisect.validate.directory.population import SchemeUser, password_of
 from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import dump_of, passwords_in
+from dsbisect.validate.evidence import Evidence
 from dsbisect.validate.ldap_client import WORDS
 from dsbisect.validate.secret_search import (
     Find,
@@ -28,7 +29,6 @@ from dsbisect.validate.secret_search import (
     without_secrets,
 )
 from dsbisect.validate.server_logs import answers, messages
-from dsbisect.validate.trial import Trial
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
 from dsharness.model import Value
@@ -76,6 +76,7 @@ class Traces(Value):
 
 def observe(
     server: ValidatedServer,
+    evidence: Evidence,
     name: str,
     users: Sequence[SchemeUser],
     replies: Sequence[Answer] = (),
@@ -89,7 +90,7 @@ def observe(
     secrets = (*_secrets(server, users), *_keys(server))
     with suppress(InstanceError):  # it may have been stopped already
         server.stop()
-    server.trial.progress(f"looking through what the server wrote: {name}")
+    server.tools.progress(f"looking through what the server wrote: {name}")
     since = f"{since_s or server.began_at:.3f}"
     with scratch_folder("traces") as folder:
         written = folder / "written"
@@ -104,14 +105,14 @@ def observe(
     readable = server.box.execute("sh", "-c", READABLE, "sh", *moments, user=NOBODY).stdout
     paths = tuple(sorted({*plain(readable).splitlines()}))[:MOST_READABLE]
     traces = traces.model_copy(update={"readable": paths})
-    server.trial.keep(_file(name), traces.model_dump_json(indent=1) + "\n")
+    evidence.keep(_file(name), traces.model_dump_json(indent=1) + "\n")
     return traces
 
 
-def kept_traces(trial: Trial, name: str) -> Traces | None:
+def kept_traces(evidence: Evidence, name: str) -> Traces | None:
     """What an earlier step kept under that name; None where it ended before."""
     try:
-        return Traces.model_validate_json((trial.evidence / _file(name)).read_bytes())
+        return Traces.model_validate_json((evidence.folder / _file(name)).read_bytes())
     except (OSError, ValueError):
         return None
 

@@ -15,7 +15,7 @@ import ldap3
 from ldap3.core.exceptions import LDAPException
 
 from dsbisect.validate.client_answers import Answer, answers_in
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.step_tools import StepTools
 from dsharness.containers.container import Container, finished, running
 from dsharness.errors import EngineError, InstanceError
 from dsharness.paths import logs_home
@@ -85,7 +85,7 @@ class PartnerServer(TlsServer):
 class ValidatedServer:
     """Not started yet when a step gets it."""
 
-    trial: Trial
+    tools: StepTools
     system: TlsServer
     box: Container
     shared: Path
@@ -146,7 +146,7 @@ class ValidatedServer:
 
     def asked(self, suite: str, more: Mapping[str, object]) -> tuple[Answer, ...]:
         """What a client found that reaches it over TCP, from a container next to it."""
-        image = self.trial.tools.reference
+        image = self.tools.image.reference
         with shared_folder() as job:  # the server never sees it, and the client cannot change it
             self._lay_out(job, more)
             options = replace(
@@ -158,7 +158,7 @@ class ValidatedServer:
                 environment=(("PYTHONPATH", "/opt"), ("PYTHONDONTWRITEBYTECODE", "1")),
             )
             done = finished(
-                self.trial.engine, image,
+                self.tools.engine, image,
                 "python3", "-m", "ldap_client", suite, f"{JOB_FOLDER}/{JOB_NAME}",
                 purpose="validate-client", limit_s=CLIENT_LIMIT_S, options=options,
             )  # fmt: skip
@@ -195,7 +195,7 @@ class ValidatedServer:
 
 @contextmanager
 def validated_server(
-    trial: Trial,
+    tools: StepTools,
     reference: str,
     *,
     purpose: str,
@@ -216,12 +216,12 @@ def validated_server(
         began_at = time.time()
         box = stack.enter_context(
             running(
-                trial.engine,
+                tools.engine,
                 reference,
                 *driver.idle_command(),
                 purpose=f"validate-{purpose}",
                 options=options,
-                log=logs_home() / "validate" / f"{trial.patched_row.id}-{purpose}.log",
+                log=logs_home() / "validate" / f"{tools.name}-{purpose}.log",
             )
         )
-        yield ValidatedServer(trial=trial, system=driver, box=box, shared=shared, began_at=began_at)
+        yield ValidatedServer(tools=tools, system=driver, box=box, shared=shared, began_at=began_at)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from dsbisect.validate.check import Gate
-from dsbisect.validate.installs_gate import downgrade, removal, upgrade
-from dsbisect.validate.step import Step
+from functools import partial
 
-STEPS: tuple[Step, ...] = (
-    Step(
-        gate=Gate.INSTALLS, name="upgrade", seconds=75, run=upgrade.run,
-        title="upgrading a filled stock server to the patched packages",
-    ),
-    Step(
-        gate=Gate.INSTALLS, name="downgrade", seconds=45, run=downgrade.run,
-        title="downgrading to the stock packages again",
-    ),
-    Step(
-        gate=Gate.INSTALLS, name="removal", seconds=45, run=removal.run,
-        title="removing the packages, stock and patched",
-    ),
-)  # fmt: skip
+from dsbisect.validate.check import Gate
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.installs_gate import downgrade, removal, upgrade
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step import Step
+from dsbisect.validate.step_tools import StepTools
+
+
+def steps(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Step, ...]:
+    """The way there, back and out; the later ones begin where the upgrade has ended."""
+    return (
+        Step(
+            gate=Gate.INSTALLS, name="upgrade", seconds=75,
+            title="upgrading a filled stock server to the patched packages",
+            run=partial(upgrade.run, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.INSTALLS, name="downgrade", seconds=45,
+            title="downgrading to the stock packages again",
+            run=partial(downgrade.run, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.INSTALLS, name="removal", seconds=45,
+            title="removing the packages, stock and patched",
+            run=partial(removal.run, sides, tools, evidence),
+        ),
+    )  # fmt: skip

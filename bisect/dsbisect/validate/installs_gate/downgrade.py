@@ -10,14 +10,16 @@ from dsbisect.validate.directory.populated_image import populated, recalled
 from dsbisect.validate.directory.population import Population, SchemeUser
 from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import differences, dump_of
+from dsbisect.validate.evidence import Evidence
 from dsbisect.validate.installs_gate import upgrade
 from dsbisect.validate.installs_gate.package_change import (
     changeable_server,
     install,
     stock_names,
 )
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.stock_packages import stock_packages
-from dsbisect.validate.trial import Trial
 from dsharness.errors import InstanceError
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import exists
@@ -26,35 +28,41 @@ NAME = "downgrade"
 ADVICE = "Tell users in the release notes; a backup from before the upgrade is the way back."
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
     """Nothing here fails a validation: stock cannot know what is newer than it is."""
-    reference = upgraded_image(trial)
+    reference = upgraded_image(sides, tools, evidence)
     if reference is None:
         return [_check(NAME, Status.NOT_RUN, "the upgrade left no server to downgrade")]
-    population = recalled(trial, reference)
-    with changeable_server(trial, reference, stock_packages(trial), purpose=NAME) as server:
-        return list(_Downgrade(trial=trial, population=population, server=server).checks())
+    population = recalled(tools, reference)
+    with changeable_server(tools, reference, stock_packages(sides, tools), purpose=NAME) as server:
+        return list(
+            _Downgrade(
+                sides=sides, tools=tools, evidence=evidence, population=population, server=server
+            ).checks()
+        )
 
 
-def upgraded_image(trial: Trial) -> str | None:
+def upgraded_image(sides: Sides, tools: StepTools, evidence: Evidence) -> str | None:
     """What the step before left, made again if it is gone."""
-    before = populated(trial, trial.stock)
-    reference = upgrade.upgraded_reference(trial, before)
-    if not exists(trial.engine, reference):
-        upgrade.run(trial)
-    return reference if exists(trial.engine, reference) else None
+    before = populated(tools, sides.stock)
+    reference = upgrade.upgraded_reference(sides, before)
+    if not exists(tools.engine, reference):
+        upgrade.run(sides, tools, evidence)
+    return reference if exists(tools.engine, reference) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Downgrade:
-    trial: Trial
+    sides: Sides
+    tools: StepTools
+    evidence: Evidence
     population: Population
     server: ValidatedServer
 
     def checks(self) -> Iterator[Check]:
-        self.trial.progress("downgrading by the package manager")
-        changed = install(self.trial, self.server.box, stock_names(self.trial))
-        log = self.trial.keep("downgrade-packages.txt", str(changed.done))
+        self.tools.progress("downgrading by the package manager")
+        changed = install(self.server.box, self.sides.row.family, stock_names(self.sides))
+        log = self.evidence.keep("downgrade-packages.txt", str(changed.done))
         if not changed.ok:
             found = f"the package manager does not go back to stock: {changed.why}"
             yield _check(NAME, Status.WARNED, found, details=changed.last_lines, evidence=(log,))

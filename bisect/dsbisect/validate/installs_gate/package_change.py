@@ -9,7 +9,8 @@ from pathlib import Path
 
 from dsbisect.validate.check import last_lines
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbuilds.drivers.package_build import LIBEXEC
 from dsbuilds.drivers.package_image import MOUNTED, chosen_packages, exact_words
 from dsharness.containers.container import Container
@@ -49,33 +50,33 @@ class Changed:
         return last_lines(f"{self.done.stdout}{self.done.stderr}")
 
 
-def patched_names(trial: Trial) -> dict[str, str]:
+def patched_names(sides: Sides) -> dict[str, str]:
     """Name -> version of the patched packages that take the place of stock ones."""
-    return chosen_packages(trial.stock, trial.build, packages_of(trial.row).server)
+    return chosen_packages(sides.stock, sides.build, packages_of(sides.row).server)
 
 
-def stock_names(trial: Trial) -> dict[str, str]:
+def stock_names(sides: Sides) -> dict[str, str]:
     """The same packages as stock has them; a package that is new has no earlier version."""
-    known = trial.stock.packages
-    return {name: known[name] for name in patched_names(trial) if name in known}
+    known = sides.stock.packages
+    return {name: known[name] for name in patched_names(sides) if name in known}
 
 
 @contextmanager
 def changeable_server(
-    trial: Trial, reference: str, packages: Path, *, purpose: str
+    tools: StepTools, reference: str, packages: Path, *, purpose: str
 ) -> Iterator[ValidatedServer]:
     """A server on a system whose packages can be changed for those in a folder."""
     volumes = ((packages, MOUNTED, "ro"), (LIBEXEC, INSTALLERS, "ro"), (OWN, SCRIPTS, "ro"))
     with validated_server(
-        trial, reference, purpose=purpose, volumes=volumes, capabilities=CAPABILITIES
+        tools, reference, purpose=purpose, volumes=volumes, capabilities=CAPABILITIES
     ) as server:
         yield server
 
 
-def install(trial: Trial, box: Container, wanted: Mapping[str, str]) -> Changed:
+def install(box: Container, family: Family, wanted: Mapping[str, str]) -> Changed:
     """Exactly these versions, up or down, from the mounted folder."""
-    words = exact_words(trial.row.family, wanted)
-    kind = "apt" if trial.row.family is Family.APT else "dnf"
+    words = exact_words(family, wanted)
+    kind = "apt" if family is Family.APT else "dnf"
     fetch, change = (f"{INSTALLERS}/{verb}-built-{kind}" for verb in ("fetch", "install"))
     return _run(box, "sh", "-c", 'f=$1 c=$2; shift 2; sh "$f" "$@" && sh "$c" "$@"', "sh",
                 fetch, change, *words)  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.directory.populated_image import populated
+from dsbisect.validate.evidence import Evidence
 from dsbisect.validate.installs_gate.downgrade import upgraded_image
 from dsbisect.validate.installs_gate.package_change import (
     Changed,
@@ -16,33 +17,36 @@ from dsbisect.validate.installs_gate.package_change import (
     remove,
     stock_names,
 )
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbuilds.drivers.package_build import repository_of
 
 NAME = "removal"
 SHOWN = 40
 
 
-def run(trial: Trial) -> list[Check]:
+def run(sides: Sides, tools: StepTools, evidence: Evidence) -> list[Check]:
     """The same removal on a filled stock system and on the upgraded one."""
-    upgraded = upgraded_image(trial)
+    upgraded = upgraded_image(sides, tools, evidence)
     if upgraded is None:
         return [_check(Status.NOT_RUN, "the upgrade left no packages to remove")]
-    trial.progress("removing the stock packages")
-    stock = populated(trial, trial.stock).reference
-    by_stock, left_by_stock = _removed(trial, stock, stock_names(trial))
-    trial.progress("removing the patched packages")
-    by_patched, left_by_patched = _removed(trial, upgraded, patched_names(trial))
-    log = trial.keep("removal-packages.txt", f"{by_stock.done}\n{by_patched.done}")
+    tools.progress("removing the stock packages")
+    stock = populated(tools, sides.stock).reference
+    by_stock, left_by_stock = _removed(sides, tools, stock, stock_names(sides))
+    tools.progress("removing the patched packages")
+    by_patched, left_by_patched = _removed(sides, tools, upgraded, patched_names(sides))
+    log = evidence.keep("removal-packages.txt", f"{by_stock.done}\n{by_patched.done}")
     if not by_patched.ok:
         return [_failed(by_stock, by_patched, log)]
-    names = ", ".join(patched_names(trial))
+    names = ", ".join(patched_names(sides))
     return [leftovers_check(left_by_stock, left_by_patched, names, log)]
 
 
-def _removed(trial: Trial, reference: str, names: dict[str, str]) -> tuple[Changed, frozenset[str]]:
-    packages = repository_of(trial.build)
-    with changeable_server(trial, reference, packages, purpose=NAME) as server:
+def _removed(
+    sides: Sides, tools: StepTools, reference: str, names: dict[str, str]
+) -> tuple[Changed, frozenset[str]]:
+    packages = repository_of(sides.build)
+    with changeable_server(tools, reference, packages, purpose=NAME) as server:
         changed = remove(server.box, names)
         return changed, files_of(server.box) if changed.ok else frozenset()
 

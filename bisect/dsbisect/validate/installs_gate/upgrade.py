@@ -19,6 +19,7 @@ from dsbisect.validate.directory.product_advice import START
 from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import differences, dump_of, passwords_in
+from dsbisect.validate.evidence import Evidence
 from dsbisect.validate.guess_cost import alike
 from dsbisect.validate.installs_gate.package_change import (
     changeable_server,
@@ -26,8 +27,9 @@ from dsbisect.validate.installs_gate.package_change import (
     patched_names,
     stock_names,
 )
+from dsbisect.validate.sides import Sides
 from dsbisect.validate.step import judged
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.user_binds import binding_checks
 from dsbuilds.drivers.package_build import repository_of
 from dsharness.content_key import content_key
@@ -45,39 +47,43 @@ BIND_ADVICE = (
 )
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
     """All checks; the first one that no later step can do without stops the validation."""
-    before = populated(trial, trial.stock)
-    return judged(Gate.INSTALLS, "upgrade", lambda trial: _upgraded(trial, before))(trial)
+    before = populated(tools, sides.stock)
+    return judged(Gate.INSTALLS, "upgrade", lambda: _upgraded(sides, tools, evidence, before))()
 
 
-def _upgraded(trial: Trial, before: Populated) -> Sequence[Check]:
+def _upgraded(
+    sides: Sides, tools: StepTools, evidence: Evidence, before: Populated
+) -> Sequence[Check]:
     with changeable_server(
-        trial, before.reference, repository_of(trial.build), purpose="upgrade"
+        tools, before.reference, repository_of(sides.build), purpose="upgrade"
     ) as server:
-        upgrade = _Upgrade(trial=trial, before=before, server=server)
+        upgrade = _Upgrade(sides=sides, evidence=evidence, before=before, server=server)
         checks = list(upgrade.checks())
         if not any(check.stops for check in checks):
-            observe(server, "upgrade-patched", before.population.users, since_s=upgrade.started_at)
+            users = before.population.users
+            observe(server, evidence, "upgrade-patched", users, since_s=upgrade.started_at)
             server.forget_scheme()
-            key = upgraded_key(trial, before)
-            labels = labels_of(KIND, row=trial.patched_row.id, key=key)
-            server.box.commit(upgraded_reference(trial, before), labels)
+            key = upgraded_key(sides, before)
+            labels = labels_of(KIND, row=sides.patched_row.id, key=key)
+            server.box.commit(upgraded_reference(sides, before), labels)
     return checks
 
 
-def upgraded_key(trial: Trial, before: Populated) -> str:
-    return content_key(["upgraded", REVISION, before.key, trial.build.content])
+def upgraded_key(sides: Sides, before: Populated) -> str:
+    return content_key(["upgraded", REVISION, before.key, sides.build.content])
 
 
-def upgraded_reference(trial: Trial, before: Populated) -> str:
+def upgraded_reference(sides: Sides, before: Populated) -> str:
     """The image that this step leaves: an instance of stock, upgraded, with new users in it."""
-    return f"{REPOSITORY}/{KIND}:{upgraded_key(trial, before)}"
+    return f"{REPOSITORY}/{KIND}:{upgraded_key(sides, before)}"
 
 
 @dataclass(kw_only=True)
 class _Upgrade:
-    trial: Trial
+    sides: Sides
+    evidence: Evidence
     before: Populated
     server: ValidatedServer
     started_at: float = 0.0  # of the epoch: what was written before came with the packages
@@ -104,10 +110,10 @@ class _Upgrade:
         yield from checks_of(answers, Gate.INSTALLS, {}, advice)
 
     def _upgraded(self) -> Check:
-        self.trial.progress("upgrading by the package manager")
-        wanted, had = patched_names(self.trial), stock_names(self.trial)
-        changed = install(self.trial, self.server.box, wanted)
-        log = self.trial.keep("upgrade-packages.txt", str(changed.done))
+        self.server.tools.progress("upgrading by the package manager")
+        wanted, had = patched_names(self.sides), stock_names(self.sides)
+        changed = install(self.server.box, self.sides.row.family, wanted)
+        log = self.evidence.keep("upgrade-packages.txt", str(changed.done))
         words = ", ".join(f"{name} {had.get(name, '(new)')} to {wanted[name]}" for name in wanted)
         if changed.ok:
             return _check("upgrade", f"the package manager upgraded {words}", evidence=(log,))
@@ -120,7 +126,7 @@ class _Upgrade:
         )  # fmt: skip
 
     def _started(self) -> Check:
-        self.trial.progress("starting the upgraded server")
+        self.server.tools.progress("starting the upgraded server")
         self.started_at = time.time()
         try:
             self.server.start()
@@ -137,7 +143,7 @@ class _Upgrade:
 
     def _no_service(self, error: InstanceError, why: str, advice: str) -> Check:
         lines = self.server.error_lines()
-        log = self.trial.keep("upgrade-server.txt", f"{error}\n\n{lines}\n")
+        log = self.evidence.keep("upgrade-server.txt", f"{error}\n\n{lines}\n")
         return _check(
             "service-starts", f"the upgraded server {why}",
             status=Status.FAILED, stops=True, advice=advice, evidence=(log,),
@@ -154,7 +160,7 @@ class _Upgrade:
         if not changes:
             found = f"{len(after)} entries with {values} values are the same as before the upgrade"
             return _check("data-intact", found, figures=figures)
-        log = self.trial.keep("upgrade-differences.txt", "\n".join(changes) + "\n")
+        log = self.evidence.keep("upgrade-differences.txt", "\n".join(changes) + "\n")
         return _check(
             "data-intact",
             f"{len(changes)} differences in {len(before)} entries after the upgrade: {changes[0]}",
@@ -183,7 +189,7 @@ class _Upgrade:
         with self.server.manager() as directory:
             new = add_default_user(directory, f"{NEW}default")
             users = (*add_scheme_users(directory, NEW), new)
-        yield new_password_check(self.trial.build.promise, old.stored, new.stored)
+        yield new_password_check(self.sides.build.promise, old.stored, new.stored)
         yield from binding_checks(self.server, users, Gate.INSTALLS, of="new-users")
         with self.server.manager() as directory:
             dump = dump_of(directory)

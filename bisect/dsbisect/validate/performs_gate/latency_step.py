@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from dsbisect.validate.check import Check, Figure, Gate, Status
@@ -19,12 +20,14 @@ from dsbisect.validate.directory.population import PEOPLE, SchemeUser
 from dsbisect.validate.directory.product_advice import AS_STORED, PID_FILE
 from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
+from dsbisect.validate.evidence import Evidence
 from dsbisect.validate.performs_gate import single_client
 from dsbisect.validate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
-from dsbisect.validate.performs_gate.paired_samples import GIVE_MORE
+from dsbisect.validate.performs_gate.paired_samples import GIVE_MORE, SpeedQuestion
 from dsbisect.validate.step import Step, judged
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.step_tools import StepTools
 from dsharness.errors import InstanceError
+from dsharness.machine.host import machine_id
 from dsharness.machine.machine_lock import measuring_alone
 from dsresults.number_text import significant
 
@@ -100,19 +103,32 @@ class Client(Protocol):
     def switches(self) -> int: ...
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def single_client_step(question: SpeedQuestion, evidence: Evidence) -> Step:
+    """A step of its own: it needs neither the workloads nor a laboratory."""
+    return Step(
+        gate=Gate.PERFORMS, name="latency", title="comparing how long a single client waits",
+        seconds=90.0, inputs=[question.max_pairs, machine_id()],
+        run=judged(Gate.PERFORMS, "latency", partial(run, question, evidence)),
+    )  # fmt: skip
+
+
+def run(question: SpeedQuestion, evidence: Evidence) -> Sequence[Check]:
     """Both servers stand next to each other; one of them has work at a time."""
-    patched, stock = populated(trial, trial.patched), populated(trial, trial.stock)
+    tools, sides = question.tools, question.sides
+    patched, stock = populated(tools, sides.patched), populated(tools, sides.stock)
     users = [cheap_user(each.population.users) for each in (patched, stock)]
     if None in users:
         found = f"no server stores passwords under one of {', '.join(CHEAP)}"
         return [Check(gate=Gate.PERFORMS, name="latency", status=Status.NOT_RUN, found=found)]
     pairs: list[tuple[Run, Run]] = []
-    trial.wait_until_alone()
-    with _client(trial, patched, "patched") as one, _client(trial, stock, "stock") as other:
-        trial.progress("measuring how long a single client waits, stock and patched in turn")
-        for _ in range(trial.max_pairs):
-            with measuring_alone(trial.progress):
+    question.alone()
+    with (
+        _client(tools, evidence, patched, "patched") as one,
+        _client(tools, evidence, stock, "stock") as other,
+    ):
+        tools.progress("measuring how long a single client waits, stock and patched in turn")
+        for _ in range(question.max_pairs):
+            with measuring_alone(tools.progress):
                 pairs.append(pair_of(one, other))
             if len(pairs) < LEAST_PAIRS:
                 continue
@@ -269,11 +285,13 @@ def voluntary_switches(statuses: str) -> int:
 
 
 @contextmanager
-def _client(trial: Trial, made: Populated, side: str) -> Iterator[LdapClient]:
+def _client(
+    tools: StepTools, evidence: Evidence, made: Populated, side: str
+) -> Iterator[LdapClient]:
     user = cheap_user(made.population.users)
     if user is None:
         raise InstanceError("no user has a cheap password")
-    with validated_server(trial, made.reference, purpose=f"latency-{side}") as server:
+    with validated_server(tools, made.reference, purpose=f"latency-{side}") as server:
         server.start()
         with server.manager() as directory:
             directory.modify("cn=config", AS_STORED, optional=True)
@@ -284,10 +302,4 @@ def _client(trial: Trial, made: Populated, side: str) -> Iterator[LdapClient]:
             client = LdapClient(server=server, binding=binding, managing=managing, user=user)
             client.warm()
             yield client
-        observe(server, f"latency-{side}", made.population.users)
-
-
-STEP = Step(
-    gate=Gate.PERFORMS, name="latency", title="comparing how long a single client waits",
-    seconds=90.0, depends=("max_pairs", "machine_id"), run=judged(Gate.PERFORMS, "latency", run),
-)  # fmt: skip
+        observe(server, evidence, f"latency-{side}", made.population.users)

@@ -11,11 +11,16 @@ from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.performs_gate.margin import Comparison, Pairs
-from dsbisect.validate.performs_gate.paired_samples import GIVE_MORE, opened_lab, sampled_pairs
+from dsbisect.validate.performs_gate.paired_samples import (
+    GIVE_MORE,
+    SpeedQuestion,
+    opened_lab,
+    sampled_pairs,
+)
 from dsbisect.validate.step import Step
-from dsbisect.validate.trial import Trial
+from dsharness.machine.host import machine_id
 from dsharness.measure.metrics import GROWTH
-from dsharness.model import Sample, Workload
+from dsharness.model import Sample
 from dsresults.number_text import whole
 
 LEAK_BYTES = 200.0  # an operation
@@ -25,21 +30,21 @@ ALLOCATOR_BYTES = 256 * 1024  # two steps of malloc's
 RUN_S, LONGEST_RUN_S = 6.0, 12.0
 
 
-def leak_of_workloads(workloads: Sequence[Workload]) -> Step:
+def lost_memory_step(question: SpeedQuestion) -> Step:
     """With the workload of the fewest users."""
-    few = min(workloads, key=lambda each: each.users_bound or math.inf)
+    few = min(question.workloads, key=lambda each: each.users_bound or math.inf)
     long = few.model_copy(update={"duration_s": RUN_S, "most_s": LONGEST_RUN_S})
 
-    def run(trial: Trial) -> Sequence[Check]:
-        with opened_lab(trial) as lab:
+    def run() -> Sequence[Check]:
+        with opened_lab(question) as lab:
             found = sampled_pairs(
-                trial, lab, long, lambda pairs: leak_of(pairs).decided, trial.max_pairs
+                question, lab, long, lambda pairs: leak_of(pairs).decided, question.max_pairs
             )
         return [_check(found.pairs)]
 
     return Step(
         gate=Gate.PERFORMS, name="leak", title="looking for a leak of memory", seconds=60.0,
-        depends=("max_pairs", "machine_id"), inputs=long.model_dump(mode="json"), run=run,
+        inputs=[question.max_pairs, machine_id(), long.model_dump(mode="json")], run=run,
     )  # fmt: skip
 
 

@@ -10,20 +10,23 @@ from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.lab.candidates import Progress
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
+from dsbisect.lab.watcher import Watcher
 from dsbisect.search.question import History, Question
 from dsbisect.search.search_loop import Rounds
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbuilds.built_row import check_promise
 from dsharness.measure.golden_state import Golden
-from dsharness.model import DECIDER, Image, Sample, SystemName, Workload
+from dsharness.model import DECIDER, Image, Sample, Settings, SystemName, Workload
 from dsresults.compare.campaign_column import pairs
+from dsresults.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSides:
     """A ``Supply``: both images exist already."""
 
-    trial: Trial
+    sides: Sides
 
     @property
     def identities(self) -> Mapping[str, str]:
@@ -38,11 +41,11 @@ class TwoSides:
 
     def image(self, candidate: str, progress: Progress) -> Image:
         del progress
-        return self.trial.stock if candidate == self.trial.row.id else self.trial.patched
+        return self.sides.stock if candidate == self.sides.row.id else self.sides.patched
 
     def system(self, candidate: str) -> SystemName:
         del candidate
-        return self.trial.row.system
+        return self.sides.row.system
 
     def check(self, candidate: str, golden: Golden) -> None:
         del candidate
@@ -65,24 +68,45 @@ class SampledPairs:
     disturbed: bool = False  # and the machine explains it
 
 
-def opened_lab(trial: Trial, metric: str = DECIDER) -> AbstractContextManager[Laboratory]:
+@dataclass(frozen=True, kw_only=True)
+class SpeedQuestion:
+    """Two sides, the workloads that they are compared under, and how sure it has to be."""
+
+    sides: Sides
+    tools: StepTools
+    workloads: tuple[Workload, ...]
+    settings: Settings
+    margin_pct: float  # what is slower by less is not worse
+    max_pairs: int  # of each workload
+    store: Store
+    watcher: Watcher
+    alone: Callable[[], object]  # returns when nothing else of the validation is at work
+
+    @property
+    def line(self) -> tuple[str, str]:
+        return (self.sides.row.id, self.sides.patched_row.id)
+
+
+def opened_lab(
+    question: SpeedQuestion, metric: str = DECIDER
+) -> AbstractContextManager[Laboratory]:
     """Both servers, filled for every workload of the profile."""
+    engine = question.tools.engine
     plan = LabPlan.on(
-        trial.engine,
-        matrix=trial.matrix,
-        settings=trial.settings,
-        workloads=trial.workloads,
+        engine,
+        matrix=question.tools.matrix,
+        settings=question.settings,
+        workloads=question.workloads,
         metric=metric,
     )
-    sides = (trial.row.id, trial.patched_row.id)
     return open_lab(
-        plan, TwoSides(trial=trial), sides,
-        engine=trial.engine, store=trial.store, watcher=trial.watcher,
+        plan, TwoSides(sides=question.sides), question.line,
+        engine=engine, store=question.store, watcher=question.watcher,
     )  # fmt: skip
 
 
 def sampled_pairs(
-    trial: Trial,
+    asked: SpeedQuestion,
     lab: Laboratory,
     workload: Workload,
     enough: Callable[[Pairs], bool],
@@ -92,26 +116,26 @@ def sampled_pairs(
     """Samples of an earlier run of the same question count."""
     for failure in lab.failures.values():
         raise failure
-    sides = (trial.row.id, trial.patched_row.id)
+    stock, patched = asked.line
 
     def missing(history: History) -> int:
-        state = _state([*history.of(sides[0]), *history.of(sides[1])], *sides)
+        state = _state([*history.of(stock), *history.of(patched)], stock, patched)
         left = max(0, most - len(state.pairs))
         return 0 if state.refused or enough(state.pairs) else left
 
     question = Question(
-        series_id=trial.patched_row.id,
-        line=sides,
+        series_id=patched,
+        line=asked.line,
         workload_id=workload.id,
-        settings_id=trial.settings.id,
+        settings_id=asked.settings.id,
         metric=metric,
     )
-    trial.wait_until_alone()
+    asked.alone()
     campaign = run_campaign(
         question, workload, search=Rounds(missing=missing, open_end=True),
-        lab=lab, store=trial.store, listener=trial.watcher, kind="validate",
+        lab=lab, store=asked.store, listener=asked.watcher, kind="validate",
     )  # fmt: skip
-    return _state(trial.store.samples(campaign_id=campaign.id), *sides)
+    return _state(asked.store.samples(campaign_id=campaign.id), stock, patched)
 
 
 def _state(samples: Sequence[Sample], stock: str, patched: str) -> SampledPairs:

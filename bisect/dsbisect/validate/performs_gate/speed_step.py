@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dsbisect.validate.check import Check, Gate, Status
@@ -19,11 +18,12 @@ from dsbisect.validate.performs_gate.margin import (
 from dsbisect.validate.performs_gate.paired_samples import (
     GIVE_MORE,
     SampledPairs,
+    SpeedQuestion,
     opened_lab,
     sampled_pairs,
 )
 from dsbisect.validate.step import Step
-from dsbisect.validate.trial import Trial
+from dsharness.machine.host import machine_id
 from dsharness.measure.metrics import (
     COST,
     CPU,
@@ -72,10 +72,10 @@ class InstructionRatio:
         }
 
 
-def instruction_ratio(trial: Trial, workload: Workload) -> InstructionRatio | None:
+def instruction_ratio(question: SpeedQuestion, workload: Workload) -> InstructionRatio | None:
     """None where a server could not be counted: that is no reason to refuse it."""
-    with opened_lab(trial, metric=INSTRUCTIONS.name) as lab:
-        found = sampled_pairs(trial, lab, workload, bool, most=1, metric=INSTRUCTIONS.name)
+    with opened_lab(question, metric=INSTRUCTIONS.name) as lab:
+        found = sampled_pairs(question, lab, workload, bool, most=1, metric=INSTRUCTIONS.name)
     both = [
         (one.value(INSTRUCTIONS.name), two.value(INSTRUCTIONS.name)) for one, two in found.pairs
     ]
@@ -125,37 +125,34 @@ FIRST_LOOK = 12  # pairs, before instructions are counted
 SECONDS = 200.0
 
 
-def workload_step(workload: Workload) -> Step:
+def workload_step(question: SpeedQuestion, workload: Workload) -> Step:
     """Its checks of speed and of memory come from the same samples."""
-
-    def run(trial: Trial) -> Sequence[Check]:
-        return _Speed(trial, workload).checks()
+    limits = [question.margin_pct, question.max_pairs, machine_id()]
 
     return Step(
         gate=Gate.PERFORMS,
         name=f"speed-{workload.id}",
         title=f"comparing the speed of {workload.title}",
-        depends=("margin_pct", "max_pairs", "machine_id"),
-        inputs=workload.model_dump(mode="json"),
+        inputs=[*limits, workload.model_dump(mode="json")],
         seconds=SECONDS,
-        run=run,
+        run=_Speed(question, workload).checks,
     )
 
 
 class _Speed:
     """One workload's comparison."""
 
-    def __init__(self, trial: Trial, workload: Workload) -> None:
-        self._trial = trial
+    def __init__(self, question: SpeedQuestion, workload: Workload) -> None:
+        self._question = question
         self._workload = workload
         self._name = f"speed-{workload.id}"
 
     def checks(self) -> list[Check]:
-        found, counted = self._sampled(min(FIRST_LOOK, self._trial.max_pairs)), None
+        found, counted = self._sampled(min(FIRST_LOOK, self._question.max_pairs)), None
         if not found.refused and not self._times(found.pairs).decided:
-            counted = instruction_ratio(self._trial, self._workload)
+            counted = instruction_ratio(self._question, self._workload)
             if self._by_instructions(found.pairs, counted) is None:
-                found = self._sampled(self._trial.max_pairs)
+                found = self._sampled(self._question.max_pairs)
         if found.refused:
             return [self._refused(found)]
         return [
@@ -165,11 +162,11 @@ class _Speed:
         ]
 
     def _sampled(self, most: int) -> SampledPairs:
-        with opened_lab(self._trial) as lab:
-            return sampled_pairs(self._trial, lab, self._workload, self._enough, most)
+        with opened_lab(self._question) as lab:
+            return sampled_pairs(self._question, lab, self._workload, self._enough, most)
 
     def _times(self, pairs: Pairs) -> Comparison:
-        return compared(slower_pct(COST, pairs), self._trial.margin_pct)
+        return compared(slower_pct(COST, pairs), self._question.margin_pct)
 
     def _enough(self, pairs: Pairs) -> bool:
         return self._times(pairs).decided
@@ -181,7 +178,7 @@ class _Speed:
         low, high = self._times(pairs).interval
         if not low <= counted.slower_pct <= high:
             return None
-        by_count = Comparison(interval=counted.interval, margin=self._trial.margin_pct)
+        by_count = Comparison(interval=counted.interval, margin=self._question.margin_pct)
         return by_count if by_count.decided else None
 
     def _speed(self, found: SampledPairs, counted: InstructionRatio | None) -> Check:
@@ -220,7 +217,7 @@ class _Speed:
     def _witness(self, found: SampledPairs) -> list[Check]:
         """CPU time does not see locks and waiting: the rate does."""
         usable = [pair for pair in found.pairs if not any(sample.load_bound for sample in pair)]
-        rate = compared(slower_pct(RATE, usable), 5 * self._trial.margin_pct)
+        rate = compared(slower_pct(RATE, usable), 5 * self._question.margin_pct)
         if rate.word != "worse" or self._times(found.pairs).word == "worse":
             return []
         return [
@@ -238,7 +235,7 @@ class _Speed:
         latest = next(
             sample for sample in reversed(found.samples) if sample.candidate_id == found.refused
         )
-        side = "stock" if found.refused == self._trial.row.id else "patched"
+        side = "stock" if found.refused == self._question.sides.row.id else "patched"
         fault = side == "patched" and not found.disturbed
         return Check(
             gate=Gate.PERFORMS,

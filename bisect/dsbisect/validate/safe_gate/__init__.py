@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dsbisect.validate.check import Gate
+from dsbisect.validate.evidence import Evidence
 from dsbisect.validate.safe_gate import (
     existing_passwords,
     new_inventory,
     new_traces,
     password_strength,
 )
-from dsbisect.validate.step import Step, judged
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step import Run, Step, judged
+from dsbisect.validate.step_tools import StepTools
 
-STEPS: tuple[Step, ...] = (
-    Step(
-        gate=Gate.SAFE, name="password-strength", seconds=30, depends=("accept_weaker",),
-        run=judged(Gate.SAFE, "password-strength", password_strength.run),
-        title="comparing how stock and patched servers store passwords",
-    ),
-    Step(
-        gate=Gate.SAFE, name="existing-passwords", seconds=15,
-        run=judged(Gate.SAFE, "existing-passwords", existing_passwords.run),
-        title="looking at what becomes of passwords that are stored already",
-    ),
-    Step(
-        gate=Gate.SAFE, name="inventory", seconds=30,
-        run=judged(Gate.SAFE, "inventory", new_inventory.run),
-        title="listing ports, privileged files and libraries, stock and patched",
-    ),
-    Step(
-        gate=Gate.SAFE, name="traces", seconds=90,
-        run=judged(Gate.SAFE, "traces", new_traces.run),
-        title="searching what the servers wrote and told for secrets, stock and patched",
-    ),
-)  # fmt: skip
+
+def _step(name: str, seconds: float, title: str, run: Run, inputs: object = None) -> Step:
+    run = judged(Gate.SAFE, name, run)
+    return Step(gate=Gate.SAFE, name=name, seconds=seconds, title=title, run=run, inputs=inputs)
+
+
+def steps(
+    sides: Sides, tools: StepTools, evidence: Evidence, *, accept_weaker: bool
+) -> tuple[Step, ...]:
+    """Of stored passwords first; what the servers left behind is looked through at the end."""
+    return (
+        _step(
+            "password-strength", 30, "comparing how stock and patched servers store passwords",
+            partial(password_strength.run, sides, tools, accept_weaker=accept_weaker),
+            inputs=accept_weaker,
+        ),
+        _step(
+            "existing-passwords", 15,
+            "looking at what becomes of passwords that are stored already",
+            partial(existing_passwords.run, sides, tools),
+        ),
+        _step(
+            "inventory", 30, "listing ports, privileged files and libraries, stock and patched",
+            partial(new_inventory.run, sides, tools, evidence),
+        ),
+        _step(
+            "traces", 90,
+            "searching what the servers wrote and told for secrets, stock and patched",
+            partial(new_traces.run, sides, tools, evidence),
+        ),
+    )  # fmt: skip

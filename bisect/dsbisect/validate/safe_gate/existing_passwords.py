@@ -10,17 +10,18 @@ from dsbisect.validate.directory.product_advice import STORED_AGAIN
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.guess_cost import guess_cost, ratio, shown
 from dsbisect.validate.safe_gate.password_strength import DEFAULT, SLACK, values_of
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsharness.systems.ldap.stored_password import parse_stored
 
 NAME = "existing-passwords"
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools) -> Sequence[Check]:
     """A value that stock wrote is put into the patched server, and its owner binds."""
-    users = populated(trial, trial.stock).population.users
+    users = populated(tools, sides.stock).population.users
     old = next(user for user in users if user.scheme == DEFAULT)
-    with validated_server(trial, populated(trial, trial.patched).reference, purpose=NAME) as server:
+    with validated_server(tools, populated(tools, sides.patched).reference, purpose=NAME) as server:
         server.start()
         kept = _after_bind(server, old.stored, old.password)
         server.stop()

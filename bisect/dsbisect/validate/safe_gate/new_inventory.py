@@ -12,7 +12,9 @@ from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.directory.product_advice import PID_FILE
 from dsbisect.validate.directory.validated_server import validated_server
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsharness.model import Image, Value
 
 SECTION = "== "
@@ -128,11 +130,11 @@ LOOKS = (
 )  # fmt: skip
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
     """Both servers are running while they are looked at."""
-    stock, patched = (_inventory(trial, image) for image in (trial.stock, trial.patched))
-    log = trial.keep("inventory.json", patched.model_dump_json(indent=1) + "\n")
-    trial.keep("inventory-stock.json", stock.model_dump_json(indent=1) + "\n")
+    stock, patched = (_inventory(tools, image) for image in (sides.stock, sides.patched))
+    log = evidence.keep("inventory.json", patched.model_dump_json(indent=1) + "\n")
+    evidence.keep("inventory-stock.json", stock.model_dump_json(indent=1) + "\n")
     return list(inventory_checks(stock, patched, log))
 
 
@@ -152,10 +154,10 @@ def inventory_checks(stock: Inventory, patched: Inventory, log: str) -> Iterator
         )  # fmt: skip
 
 
-def _inventory(trial: Trial, image: Image) -> Inventory:
-    trial.progress(f"listing what {image.candidate_id} offers")
+def _inventory(tools: StepTools, image: Image) -> Inventory:
+    tools.progress(f"listing what {image.candidate_id} offers")
     with validated_server(
-        trial, populated(trial, image).reference, purpose="inventory",
+        tools, populated(tools, image).reference, purpose="inventory",
         capabilities=CAPABILITIES, volumes=((OWN, SCRIPTS, "ro"),),
     ) as server:  # fmt: skip
         server.start()

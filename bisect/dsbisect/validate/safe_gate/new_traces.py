@@ -9,11 +9,14 @@ from functools import partial
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
 from dsbisect.validate.directory.product_advice import IN_PROGRAMS, OWN_FOLDERS
 from dsbisect.validate.directory.server_traces import Traces, kept_traces
+from dsbisect.validate.evidence import Evidence
 from dsbisect.validate.secret_search import DIGITS, Find, new_finds
 from dsbisect.validate.server_logs import information, literal, new_kinds, severe, unindexed
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.works_gate import suites
 from dsharness.containers.container import running
+from dsharness.model import Image
 from dsharness.paths import logs_home
 
 # Both sides do the same in these; the others are looked through for secrets alone.
@@ -28,26 +31,29 @@ LEAKED = (
 )
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
     """Stock's servers do now what patched ones did in earlier steps."""
-    stock = {name: suites.answered(trial, trial.stock, name)[1] for name in suites.NAMES}
+    stock = {
+        name: suites.answered(tools, evidence, sides.stock, name, "stock")[1]
+        for name in suites.NAMES
+    }
     every = (*PAIRED, *OTHERS)
-    patched = {name: kept for name in every if (kept := kept_traces(trial, f"{name}-patched"))}
+    patched = {name: kept for name in every if (kept := kept_traces(evidence, f"{name}-patched"))}
     for name in ("replication", "latency"):
-        kept = kept_traces(trial, f"{name}-stock")
+        kept = kept_traces(evidence, f"{name}-stock")
         stock |= {name: kept} if kept else {}
     lacking = [name for name in every if name not in patched]
-    return list(traces_checks(patched, stock, lacking, partial(_in_programs, trial)))
+    return list(traces_checks(patched, stock, lacking, partial(_in_programs, sides.stock, tools)))
 
 
-def _in_programs(trial: Trial, kinds: Sequence[str]) -> Collection[str]:
+def _in_programs(stock: Image, tools: StepTools, kinds: Sequence[str]) -> Collection[str]:
     """The messages that files of stock's server have in them."""
     texts = {kind: text for kind in kinds if (text := literal(kind))}
     if not texts:
         return ()
-    log = logs_home() / "validate" / f"{trial.row.id}-messages.log"
+    log = logs_home() / "validate" / f"{tools.name}-messages.log"
     with running(
-        trial.engine, trial.stock.reference, "sleep", "infinity", purpose="messages", log=log
+        tools.engine, stock.reference, "sleep", "infinity", purpose="messages", log=log
     ) as box:
         found = box.must(
             "sh", "-c", IN_PROGRAMS, "sh", *texts.values(), what="looking for messages in stock"

@@ -8,7 +8,8 @@ from dsbisect.validate.check import Check, Figure, Gate, Status
 from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.directory.population import SchemeUser
 from dsbisect.validate.guess_cost import GuessCost, alike, guess_cost, ratio, shown
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsharness.systems.ldap.stored_password import parse_stored
 
 DEFAULT = "default"
@@ -24,13 +25,13 @@ FORMULA = (
 )
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, *, accept_weaker: bool) -> Sequence[Check]:
     """Read from what running servers wrote for users of every scheme."""
-    stock = values_of(populated(trial, trial.stock).population.users)
-    patched = values_of(populated(trial, trial.patched).population.users)
+    stock = values_of(populated(tools, sides.stock).population.users)
+    patched = values_of(populated(tools, sides.patched).population.users)
     return [
-        default_check(stock[DEFAULT], patched[DEFAULT], accepted=trial.accept_weaker),
-        schemes_check(stock, patched, accepted=trial.accept_weaker),
+        default_check(stock[DEFAULT], patched[DEFAULT], accepted=accept_weaker),
+        schemes_check(stock, patched, accepted=accept_weaker),
     ]
 
 

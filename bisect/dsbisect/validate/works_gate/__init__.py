@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dsbisect.validate.check import Gate
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.sides import Sides
 from dsbisect.validate.step import Run, Step, judged
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.works_gate import distribution_tests, recovery, replication, suites
 
 
@@ -13,11 +18,24 @@ def _step(name: str, seconds: float, title: str, run: Run) -> Step:
     return Step(gate=Gate.WORKS, name=name, seconds=seconds, title=title, run=run)
 
 
-STEPS: tuple[Step, ...] = (
-    _step("binds", 45, "binding with every scheme, with and without TLS", suites.binds),
-    _step("operations", 20, "searching and changing entries", suites.operations),
-    _step("passwords", 30, "changing passwords under a policy", suites.passwords),
-    _step("recovery", 45, "restarting the server, and killing it during writes", recovery.run),
-    _step("replication", 60, "replicating between a patched and a stock server", replication.run),
-    _step("distribution-tests", 30, "running the distribution's own tests", distribution_tests.run),
-)
+def steps(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Step, ...]:
+    """The suites of the LDAP client, and what else an administrator relies on."""
+    given = (sides, tools, evidence)
+    suite = partial(partial, suites.checks, *given)
+    return (
+        _step("binds", 45, "binding with every scheme, with and without TLS", suite("binds")),
+        _step("operations", 20, "searching and changing entries", suite("operations")),
+        _step("passwords", 30, "changing passwords under a policy", suite("passwords")),
+        _step(
+            "recovery", 45, "restarting the server, and killing it during writes",
+            partial(recovery.run, *given),
+        ),
+        _step(
+            "replication", 60, "replicating between a patched and a stock server",
+            partial(replication.run, *given),
+        ),
+        _step(
+            "distribution-tests", 30, "running the distribution's own tests",
+            partial(distribution_tests.run, *given),
+        ),
+    )  # fmt: skip

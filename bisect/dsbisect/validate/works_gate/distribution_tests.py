@@ -13,11 +13,13 @@ from debian.deb822 import Deb822
 from dsbisect.validate.check import Check, Gate, Status, last_lines
 from dsbisect.validate.directory.product_advice import PREPARE
 from dsbisect.validate.directory.validated_server import validated_server
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbuilds.sources.debian import distribution_source
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import DsbisectError
-from dsharness.model import Family
+from dsharness.model import Family, Image
 from dsharness.products.row_facts import packages_of
 
 NAME = "distribution-tests"
@@ -42,13 +44,13 @@ class ShippedTest:
     depends: frozenset[str]
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
     """One check for each test; what cannot run says why."""
-    if trial.row.family is not Family.APT:
+    if sides.row.family is not Family.APT:
         return [_not_run(NAME, "RPM packages ship no tests for an installed system")]
     try:
-        package = packages_of(trial.row).source
-        source = distribution_source(trial.at, trial.stock, package, None, progress=trial.progress)
+        package = packages_of(sides.row).source
+        source = distribution_source(tools.at, sides.stock, package, None, progress=tools.progress)
     except DsbisectError as error:
         return [_not_run(NAME, f"the source package is not available: {error.message}")]
     with scratch_folder("tests") as folder:
@@ -58,7 +60,7 @@ def run(trial: Trial) -> Sequence[Check]:
         tests = tuple(shipped_tests(Path(folder)))
         if not tests:
             return [_not_run(NAME, f"{source.name} {source.version} ships no tests")]
-        return [_ran(trial, test, Path(folder)) for test in tests]
+        return [_ran(sides.patched, tools, evidence, test, Path(folder)) for test in tests]
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -98,14 +100,16 @@ def obstacle(test: ShippedTest, installed: Collection[str]) -> str | None:
     return f"it needs {', '.join(lacking)}, which is not installed" if lacking else None
 
 
-def _ran(trial: Trial, test: ShippedTest, folder: Path) -> Check:
+def _ran(
+    patched: Image, tools: StepTools, evidence: Evidence, test: ShippedTest, folder: Path
+) -> Check:
     name = f"autopkgtest-{test.name}"
-    why = obstacle(test, trial.patched.packages)
+    why = obstacle(test, patched.packages)
     if why is not None:
         return _not_run(name, f"debian/tests/{test.name} cannot run in this container: {why}")
-    trial.progress(f"running debian/tests/{test.name}")
+    tools.progress(f"running debian/tests/{test.name}")
     with validated_server(
-        trial, trial.patched.reference, purpose=NAME,
+        tools, patched.reference, purpose=NAME,
         volumes=((folder, INSIDE, "ro"),), capabilities=CAPABILITIES,
     ) as server:  # fmt: skip
         server.box.must("sh", "-s", what="prepare the server's folders", stdin=PREPARE)
@@ -113,7 +117,7 @@ def _ran(trial: Trial, test: ShippedTest, folder: Path) -> Check:
             "sh", "-c", 'export AUTOPKGTEST_TMP=$(mktemp -d); cd "$1" && exec "$2"', "sh",
             INSIDE, f"{FOLDER}/{test.name}", limit_s=LIMIT_S,
         )  # fmt: skip
-    log = trial.keep(f"{name}.txt", str(done))
+    log = evidence.keep(f"{name}.txt", str(done))
     if done.ok:
         found = f"debian/tests/{test.name} passes on the patched packages, without systemd"
         return Check(gate=Gate.WORKS, name=name, status=Status.PASSED, found=found, evidence=(log,))

@@ -14,7 +14,9 @@ from dsbisect.validate.directory.product_advice import INSTANCE
 from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.directory_dump import differences, dump_of
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsharness.errors import InstanceError, WorkloadError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
@@ -27,12 +29,12 @@ LOST = "An acknowledged write must survive a crash. Look at the database library
 NO_VERIFY = ("not supported", "not implemented", "unsupported", "invalid choice")
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
     """Both on one server, one after the other."""
-    made = populated(trial, trial.patched)
-    with validated_server(trial, made.reference, purpose="recovery") as server:
+    made = populated(tools, sides.patched)
+    with validated_server(tools, made.reference, purpose="recovery") as server:
         checks = list(_checks(server, made.population))
-        observe(server, "recovery-patched", made.population.users)
+        observe(server, evidence, "recovery-patched", made.population.users)
         return checks
 
 
@@ -41,7 +43,7 @@ def _checks(server: ValidatedServer, population: Population) -> Iterator[Check]:
     server.stop()
     server.start()
     yield restart_check(server, population)
-    server.trial.progress("killing the server while it writes")
+    server.tools.progress("killing the server while it writes")
     acknowledged = _killed_during_writes(server)
     try:
         server.start()

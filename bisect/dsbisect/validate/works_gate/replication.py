@@ -18,8 +18,10 @@ from dsbisect.validate.directory.validated_server import (
     validated_server,
 )
 from dsbisect.validate.directory_dump import differences, dump_of
+from dsbisect.validate.evidence import Evidence
 from dsbisect.validate.ldap_client import REPLICATION
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.user_binds import right_check, wrong, wrong_check
 from dsharness.errors import DeadlineError, InstanceError
 from dsharness.process.deadline import Deadline, wait_until
@@ -35,30 +37,30 @@ ADVICE = (
 )
 
 
-def run(trial: Trial) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
     """The patched side initialises the stock one; then both write."""
-    ours, theirs = populated(trial, trial.patched), populated(trial, trial.stock)
+    ours, theirs = populated(tools, sides.patched), populated(tools, sides.stock)
     with (
-        validated_server(trial, ours.reference, purpose="patched-supplier") as patched,
+        validated_server(tools, ours.reference, purpose="patched-supplier") as patched,
         validated_server(
-            trial, theirs.reference, purpose="stock-supplier", system=PartnerServer(),
+            tools, theirs.reference, purpose="stock-supplier", system=PartnerServer(),
             network=f"container:{patched.box.name}",
         ) as stock,
     ):  # fmt: skip
         stock.move_ports()
         pair = _Pair(patched=patched, stock=stock)
         try:
-            return list(_observed(pair, ours.population.users))
+            return list(_observed(pair, evidence, ours.population.users))
         except (DeadlineError, InstanceError) as error:
             words = "\n".join(f"{side.error_lines()}\n" for side in (patched, stock))
-            log = trial.keep("replication-errors.txt", words)
+            log = evidence.keep("replication-errors.txt", words)
             return [_check(Status.FAILED, f"replication does not work: {error.message}", (log,))]
 
 
-def _observed(pair: _Pair, users: Sequence[SchemeUser]) -> Iterator[Check]:
+def _observed(pair: _Pair, evidence: Evidence, users: Sequence[SchemeUser]) -> Iterator[Check]:
     yield from pair.checks(users)
-    observe(pair.patched, "replication-patched", users)
-    observe(pair.stock, "replication-stock", users)
+    observe(pair.patched, evidence, "replication-patched", users)
+    observe(pair.stock, evidence, "replication-stock", users)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class _Pair:
     stock: ValidatedServer
 
     def checks(self, users: Sequence[SchemeUser]) -> Iterator[Check]:
-        progress = self.patched.trial.progress
+        progress = self.patched.tools.progress
         for number, server in enumerate((self.patched, self.stock), 1):
             server.start()
             with server.manager() as directory:

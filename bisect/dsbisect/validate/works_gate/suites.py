@@ -11,7 +11,9 @@ from dsbisect.validate.directory.population import client_users
 from dsbisect.validate.directory.product_advice import AUDITED, CHANGELOG
 from dsbisect.validate.directory.server_traces import Traces, observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
-from dsbisect.validate.trial import Trial
+from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.sides import Sides
+from dsbisect.validate.step_tools import StepTools
 from dsharness.model import Image
 
 OTHERWISE = (
@@ -30,35 +32,27 @@ ADVICE = {
 NAMES = ("binds", "operations", "passwords")
 
 
-def binds(trial: Trial) -> Sequence[Check]:
-    return _suite(trial, "binds")
-
-
-def operations(trial: Trial) -> Sequence[Check]:
-    return _suite(trial, "operations")
-
-
-def passwords(trial: Trial) -> Sequence[Check]:
-    return _suite(trial, "passwords")
-
-
-def _suite(trial: Trial, name: str) -> Sequence[Check]:
-    answers, _ = answered(trial, trial.patched, name)
+def checks(sides: Sides, tools: StepTools, evidence: Evidence, name: str) -> Sequence[Check]:
+    """What a suite finds on the patched server."""
+    answers, _ = answered(tools, evidence, sides.patched, name, "patched")
     return checks_of(answers, Gate.WORKS, ADVICE, OTHERWISE)
 
 
-def answered(trial: Trial, image: Image, name: str) -> tuple[tuple[Answer, ...], Traces]:
+def answered(
+    tools: StepTools, evidence: Evidence, image: Image, name: str, side: str
+) -> tuple[tuple[Answer, ...], Traces]:
     """What a suite's client says of an image's server, and what that server left behind."""
-    made, side = populated(trial, image), "patched" if image is trial.patched else "stock"
-    with validated_server(trial, made.reference, purpose=name) as server:
+    made = populated(tools, image)
+    with validated_server(tools, made.reference, purpose=name) as server:
         server.start()
         if name == "passwords":
             _write_all_down(server)
-        trial.progress(f"running the client's suite {name} on the {side} server")
+        tools.progress(f"running the client's suite {name} on the {side} server")
         users = {"users": client_users(made.population.users)}
         answers = server.asked(name, users)
         replies = server.asked("replies", users) if name == "passwords" else ()
-        return answers, observe(server, f"{name}-{side}", made.population.users, replies)
+        traces = observe(server, evidence, f"{name}-{side}", made.population.users, replies)
+        return answers, traces
 
 
 def _write_all_down(server: ValidatedServer) -> None:
