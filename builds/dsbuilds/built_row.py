@@ -5,7 +5,6 @@ source -> tree -> edits and patches -> driver -> Build -> Image
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dsbuilds.build_request import patch_folder
@@ -16,7 +15,7 @@ from dsbuilds.drivers.repository_rpm import repository_order
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
-from dsbuilds.edits.contract import Patch, promise_of
+from dsbuilds.edits.edit import Patch, promise_of
 from dsbuilds.edits.patch_file import patch_of
 from dsbuilds.edits.user_patch import user_patch
 from dsbuilds.history.repository import Repository
@@ -26,7 +25,7 @@ from dsbuilds.sources.source_tree import Tree
 from dsbuilds.sources.srpm import srpm_source
 from dsbuilds.sources.tarball import tarball_tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
-from dsbuilds.toolchains.toolchain_choice import Way, first_that_works, ways_of
+from dsbuilds.toolchains.toolchain_choice import BuildWay, first_that_works, ways_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError
@@ -47,6 +46,7 @@ from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsharness.products import product_of
 from dsharness.products.row_facts import packages_of
+from dsharness.progress import Progress
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME
 from dsimages.buildah import Workshop
 from dsimages.image_set import build_image
@@ -56,8 +56,6 @@ PACKAGE_DRIVERS: dict[DriverName, PackageDriver] = {
     DriverName.DEB: DebDriver(),
     DriverName.RPM: RpmDriver(),
 }
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +118,7 @@ class BuiltRowMaker:
             if each.row == self.base.candidate_id and each.offers
         ]
 
-        def make(way: Way) -> tuple[Build, ToolchainImage]:
+        def make(way: BuildWay) -> tuple[Build, ToolchainImage]:
             toolset = toolset_of(self.engine, self.matrix, way.toolchain, progress=self.progress)
             order = TreeOrder(
                 tree=tree,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
@@ -18,8 +17,6 @@ from dsimages.containerfile import render
 from dsimages.matrix_lock import Locked, MatrixLock
 
 FORMAT = 1  # raise when the way of building changes what is in an image
-
-Progress = Callable[[str], None]
 
 
 def image_key(row: Row, locked: Locked) -> str:

@@ -15,6 +15,7 @@ from dsharness.process.command import stop_all
 from dsharness.process.deadline import Deadline
 from dsharness.products import product_of
 from dsharness.products.row_facts import known_of, packages_of, titled
+from dsharness.progress import Progress
 from dsimages import manifest
 from dsimages.base_image import Foundation, foundation
 from dsimages.buildah import (
@@ -30,7 +31,7 @@ from dsimages.buildah import (
     untag,
 )
 from dsimages.containerfile import render
-from dsimages.image_catalog import Progress, find_image, image_key, lock_of, reference_of
+from dsimages.image_catalog import find_image, image_key, lock_of, reference_of
 from dsimages.keyed_image import ensured
 from dsimages.matrix_lock import Locked, MatrixLock, definition_key
 from dsimages.pins import check_manifest, lockable

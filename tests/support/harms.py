@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.edit import Patch
 from dsbuilds.sources.source_tree import Tree
 
 SLAPD = "ldap/servers/slapd"

@@ -11,7 +11,7 @@ from shipped import MATRIX
 from watchers import RecordingWatcher
 
 from dsbisect.validate.check import Check, Gate
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.performs_gate.paired_samples import SpeedQuestion
 from dsbisect.validate.sides import Sides, made_sides, stock_image
 from dsbisect.validate.step import Step
@@ -96,7 +96,7 @@ class Tried:
 
     sides: Sides
     tools: StepTools
-    evidence: Evidence
+    evidence: EvidenceFolder
 
     def steps(self, *, accept_weaker: bool = False) -> dict[str, Step]:
         """By name; those that need a laboratory cannot be run."""
@@ -116,12 +116,14 @@ def tried(
 ) -> Tried:  # fmt: skip
     """Made for real; ``stock`` is the row's own image where none is given."""
     sides = made_sides(row, patched_row, stock or stock_image(row, tools), tools, packages)
-    return Tried(sides=sides, tools=tools, evidence=Evidence(folder=folder / "evidence"))
+    return Tried(sides=sides, tools=tools, evidence=EvidenceFolder(folder=folder / "evidence"))
 
 
 def step_names(*gates: Gate) -> list[str]:
     """Of the steps of these gates that need no laboratory, in their order."""
     tools = tools_of(ENGINE, ROW, "none")
-    steps = Tried(sides=sides_of(), tools=tools, evidence=Evidence(folder=Path("/nowhere"))).steps()
+    steps = Tried(
+        sides=sides_of(), tools=tools, evidence=EvidenceFolder(folder=Path("/nowhere"))
+    ).steps()
     names = [name for name in steps if not name.startswith(("speed-", "leak"))]
     return [name for name in names if steps[name].gate in gates]

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from dsbisect.lab.candidates import Progress
 from dsbuilds.build_cache import find
 from dsbuilds.built_row import check_promise
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
-from dsbuilds.edits.contract import Patch, promise_of
+from dsbuilds.edits.edit import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.needs import needs_of, product_of_tree
-from dsbuilds.toolchains.toolchain_choice import Way, first_that_works, ways_of
+from dsbuilds.toolchains.toolchain_choice import BuildWay, first_that_works, ways_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
@@ -23,6 +22,7 @@ from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.measure.golden_state import Golden
 from dsharness.model import AppliedPatch, Build, Image, Matrix, Promise, SystemName, Toolchain
 from dsharness.products import source_system
+from dsharness.progress import Progress
 
 Repair = Callable[[Tree], "tuple[Tree, AppliedPatch] | None"]
 Patches = Callable[[Tree], "tuple[Patch, ...]"]
@@ -47,7 +47,7 @@ class _Source:
     promise: Promise
     specimen: Specimen
 
-    def order(self, way: Way, toolset: ToolchainImage) -> TreeOrder:
+    def order(self, way: BuildWay, toolset: ToolchainImage) -> TreeOrder:
         return TreeOrder(
             tree=self.tree,
             needs=way.needs,
@@ -76,7 +76,7 @@ class SourceSupply:
     repairs: tuple[Repair, ...] = ()
     specimens: dict[str, Specimen] = field(default_factory=dict)
     builds: dict[str, Build] = field(default_factory=dict)
-    ways: dict[str, Way] = field(default_factory=dict)
+    ways: dict[str, BuildWay] = field(default_factory=dict)
     _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
     _settled: bool = False  # the toolchain that all candidates try first stands
     _identities: dict[str, str] = field(default_factory=dict)
@@ -184,18 +184,18 @@ class SourceSupply:
 
     def _built(
         self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], progress: Progress
-    ) -> tuple[tuple[Build, ToolchainImage], Way]:
+    ) -> tuple[tuple[Build, ToolchainImage], BuildWay]:
         """Build in the first way that works; leave parts out only if all candidates lack them."""
         source = self._source(specimen, tree, applied)
         ways = self._comparable(ways_of(source.tree.read, self.toolchains))
 
-        def make(way: Way) -> tuple[Build, ToolchainImage]:
+        def make(way: BuildWay) -> tuple[Build, ToolchainImage]:
             toolset = self._toolset_of(way.toolchain, progress)
             return build_tree(self.engine, source.order(way, toolset), progress=progress), toolset
 
         return first_that_works(ways, make, progress, ends=not self._settled)
 
-    def _comparable(self, ways: tuple[Way, ...]) -> tuple[Way, ...]:
+    def _comparable(self, ways: tuple[BuildWay, ...]) -> tuple[BuildWay, ...]:
         """Without an optional part that other candidates have, it would be a different server."""
         have = frozenset[str]().union(*(way.needs.optional for way in self.ways.values()))
         left = tuple(way for way in ways if not way.left_out & have)

@@ -11,7 +11,7 @@ from dsbisect.commits.commit_candidates import Patches, Repair
 from dsbisect.lab.lab_plan import default_workloads
 from dsbisect.search.question import Question
 from dsbuilds.build_request import check_changes
-from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.edit import Patch
 from dsbuilds.edits.patch_file import patch_of
 from dsbuilds.edits.user_patch import user_patch
 from dsbuilds.history.commit_change import picked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,8 +11,7 @@ from dsharness.containers.engine import Engine
 from dsharness.measure.golden_state import Golden
 from dsharness.model import DriverName, Image, Matrix, SystemName
 from dsharness.products import product_of, source_system
-
-Progress = Callable[[str], None]
+from dsharness.progress import Progress
 
 
 class Supply(Protocol):

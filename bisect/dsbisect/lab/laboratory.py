@@ -35,13 +35,15 @@ AGES_APART = 1  # turns
 MOST_BUILDS = 4  # of a proof: what one does on one core, others use
 T = TypeVar("T")
 
-Progress = Callable[[str, str], None]  # (candidate, what is happening)
+CandidateProgress = Callable[[str, str], None]  # (candidate, what is happening)
 
 
 class Laboratory:
     """Owns the servers of a campaign; leaving it removes every container."""
 
-    def __init__(self, engine: Engine, plan: LabPlan, supply: Supply, progress: Progress) -> None:
+    def __init__(
+        self, engine: Engine, plan: LabPlan, supply: Supply, progress: CandidateProgress
+    ) -> None:
         self._engine = engine
         self._plan = plan
         self._supply = supply

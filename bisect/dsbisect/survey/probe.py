@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,16 +18,15 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError, InstanceError
 from dsharness.measure.golden_state import golden_state
 from dsharness.model import Matrix, Settings, SystemName, Toolchain
+from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Seed
 
 ENTRIES = 2
 PREFIX = "unbuildable: "
 
-Progress = Callable[[str], None]
-
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class ProbeStep:
     """What came of a stage: so far, or of the whole."""
 
     outcome: BuildResult
@@ -68,7 +66,7 @@ class Probe:
         """What serves it."""
         return self.supply.system(self.name)
 
-    def build(self, progress: Progress) -> Step:
+    def build(self, progress: Progress) -> ProbeStep:
         """The server's build, kept for the next stage."""
         begun = time.monotonic()
         try:
@@ -77,9 +75,9 @@ class Probe:
             return _failed(error, BuildResult(), time.monotonic() - begun)
         # The build may have been made in an earlier survey, which was interrupted.
         seconds = built.provenance.seconds
-        return Step(outcome=BuildResult(built=True, seconds=seconds), ended=False)
+        return ProbeStep(outcome=BuildResult(built=True, seconds=seconds), ended=False)
 
-    def serve(self, built: BuildResult, progress: Progress) -> Step:
+    def serve(self, built: BuildResult, progress: Progress) -> ProbeStep:
         """Whether what was built starts and lets its users bind."""
         begun = time.monotonic()
         try:
@@ -90,13 +88,13 @@ class Probe:
         # Searches use another number of users, so this state would only take space.
         self.engine.podman("rmi", golden.reference, cleanup=True)
         seconds = round(built.seconds + time.monotonic() - begun, 1)
-        return Step(
+        return ProbeStep(
             outcome=BuildResult(
                 built=True, starts=True, binds=True, facts=golden.facts, seconds=seconds
             )
         )
 
-    def build_whole(self, failed: BuildResult, progress: Progress) -> Step:
+    def build_whole(self, failed: BuildResult, progress: Progress) -> ProbeStep:
         """Whether it fails alike where nothing is left out and nothing is set for it."""
         try:
             (way, *_) = ways_of(self.tree.read, (self.toolchain,))
@@ -106,13 +104,13 @@ class Probe:
             build_tree(self.engine, order, progress=progress)
         except UnbuildableError as error:
             if not error.lasting:
-                return Step(outcome=failed, lasting=False)
+                return ProbeStep(outcome=failed, lasting=False)
             said = _alike(failed.why_not, error)
         except CandidateError:
-            return Step(outcome=failed, lasting=False)
+            return ProbeStep(outcome=failed, lasting=False)
         else:
             said = BUILDS
-        return Step(outcome=failed.model_copy(update={"every_file": said}))
+        return ProbeStep(outcome=failed.model_copy(update={"every_file": said}))
 
 
 def _alike(why_not: str, error: UnbuildableError) -> str:
@@ -131,13 +129,13 @@ def _text(log: Path | None) -> str:
         return ""
 
 
-def _failed(error: CandidateError, so_far: BuildResult, took_s: float) -> Step:
+def _failed(error: CandidateError, so_far: BuildResult, took_s: float) -> ProbeStep:
     answered = isinstance(error, InstanceError) and error.answered
     outcome = BuildResult(
         built=so_far.built, starts=answered, why_not=_line(error), log=str(error.log or ""),
         seconds=round(so_far.seconds + took_s, 1),
     )  # fmt: skip
-    return Step(outcome=outcome, lasting=_lasts(error))
+    return ProbeStep(outcome=outcome, lasting=_lasts(error))
 
 
 def _lasts(error: CandidateError) -> bool:

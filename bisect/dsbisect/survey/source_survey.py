@@ -11,8 +11,8 @@ from typing import Protocol
 from dsbisect.commits.commits_request import SHORT, tree_of
 from dsbisect.survey.build_result import Attempt, BuildResult, SourceResult, keep, recall
 from dsbisect.survey.chosen_sources import Selection, chosen_of
-from dsbisect.survey.probe import PREFIX, Probe, Step
-from dsbisect.survey.survey_schedule import Job, Stage, next_job
+from dsbisect.survey.probe import PREFIX, Probe, ProbeStep
+from dsbisect.survey.survey_schedule import SurveyJob, SurveyStage, next_job
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.needs import eras_of
@@ -111,7 +111,7 @@ def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iter
 def _worked(board: _Board, jobs: int) -> Iterator[SourceResult]:
     """The results of what is new, as they come; an error ends what still runs."""
     pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="survey")
-    running: dict[Future[Step], Job] = {}
+    running: dict[Future[ProbeStep], SurveyJob] = {}
     try:
         while board.waiting or running:
             check_request()
@@ -136,7 +136,7 @@ class _Board:
     def __init__(self, survey: Survey, listener: SurveyListener, lines: Sequence[_Line]) -> None:
         self.lines = lines
         self.listener = listener
-        self.waiting: set[Job] = set()
+        self.waiting: set[SurveyJob] = set()
         self._plain = survey.plain
         self._last: dict[str, int] = {}
         self._built: dict[int, BuildResult] = {}  # and not served yet
@@ -145,44 +145,44 @@ class _Board:
         self._new: set[int] = set()
         self.complete = [each for line in lines for each in self._advanced(line)]
 
-    def begun(self, running: Collection[Job]) -> Job | None:
+    def begun(self, running: Collection[SurveyJob]) -> SurveyJob | None:
         """The job that begins now, if one can."""
         job = next_job(self.waiting, running, self._last)
         if job is not None:
             self.waiting.remove(job)
-            if job.stage is Stage.BUILD:
+            if job.stage is SurveyStage.BUILD:
                 self._last[job.toolchain] = job.place
         return job
 
-    def step(self, job: Job) -> Step:
+    def step(self, job: SurveyJob) -> ProbeStep:
         """Carry it out, in any thread, and keep what came of it."""
         line, probe = self.lines[job.place], self._probe(job)
         known = recall(job.key)  # equal sources of two names are one
-        if known is not None and (job.stage is not Stage.WHOLE or known.every_file):
-            return Step(outcome=known)
+        if known is not None and (job.stage is not SurveyStage.WHOLE or known.every_file):
+            return ProbeStep(outcome=known)
         told = partial(self.listener.trying, line.source, job.toolchain)
         match job.stage:
-            case Stage.BUILD:
+            case SurveyStage.BUILD:
                 step = probe.build(told)
-            case Stage.SERVE:
+            case SurveyStage.SERVE:
                 step = probe.serve(self._built[job.place], told)
-            case Stage.WHOLE:
+            case SurveyStage.WHOLE:
                 at = line.probes.index(probe)
                 step = probe.build_whole(self._tried[job.place][at], told)
         if step.ended and step.lasting:
             keep(job.key, step.outcome)
         return step
 
-    def ended(self, job: Job, step: Step) -> list[SourceResult]:
+    def ended(self, job: SurveyJob, step: ProbeStep) -> list[SourceResult]:
         """Its line, if that is complete now."""
         line, tried = self.lines[job.place], self._tried[job.place]
         if not step.lasting:
             self._passing.add(job.place)
         if not step.ended:
             self._built[job.place] = step.outcome
-            self.waiting.add(replace(job, stage=Stage.SERVE))
+            self.waiting.add(replace(job, stage=SurveyStage.SERVE))
             return []
-        if job.stage is Stage.WHOLE:
+        if job.stage is SurveyStage.WHOLE:
             tried[line.probes.index(self._probe(job))] = step.outcome
         else:
             tried.append(step.outcome)
@@ -201,13 +201,13 @@ class _Board:
                 break
             known = recall(probe.key)
             if known is None:
-                self._wait_for(line, probe, Stage.BUILD)
+                self._wait_for(line, probe, SurveyStage.BUILD)
                 return []
             tried.append(known)
         result = line.result(tried, known=line.place not in self._new)
         if self._wants_whole(line, result):
             (probe,) = (each for each in line.probes if each.toolchain.id == result.toolchain)
-            self._wait_for(line, probe, Stage.WHOLE)
+            self._wait_for(line, probe, SurveyStage.WHOLE)
             return []
         return [result]
 
@@ -216,12 +216,14 @@ class _Board:
         new = not result.outcome.every_file and line.place not in self._passing
         return self._plain and failed and new
 
-    def _wait_for(self, line: _Line, probe: Probe, stage: Stage) -> None:
+    def _wait_for(self, line: _Line, probe: Probe, stage: SurveyStage) -> None:
         self._new.add(line.place)
         toolchain = probe.toolchain.id
-        self.waiting.add(Job(place=line.place, toolchain=toolchain, key=probe.key, stage=stage))
+        self.waiting.add(
+            SurveyJob(place=line.place, toolchain=toolchain, key=probe.key, stage=stage)
+        )
 
-    def _probe(self, job: Job) -> Probe:
+    def _probe(self, job: SurveyJob) -> Probe:
         probes = self.lines[job.place].probes
         return next(each for each in probes if each.toolchain.id == job.toolchain)
 

@@ -12,7 +12,7 @@ from dsbuilds.drivers.tree import SLOTS
 RECENT = 12  # the first builds make toolchains and fill caches: they say little of the last ones
 
 
-class Stage(IntEnum):
+class SurveyStage(IntEnum):
     """How far a source came."""
 
     BUILD = 0  # in one of its toolchain's folders
@@ -21,30 +21,30 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class SurveyJob:
     """One stage of one source in one toolchain."""
 
     place: int  # in the order of versions: neighbours have most objects in common
     toolchain: str
     key: str  # equal for equal sources
-    stage: Stage = Stage.BUILD
+    stage: SurveyStage = SurveyStage.BUILD
 
 
 def next_job(
-    waiting: Collection[Job], running: Collection[Job], last: Mapping[str, int]
-) -> Job | None:
+    waiting: Collection[SurveyJob], running: Collection[SurveyJob], last: Mapping[str, int]
+) -> SurveyJob | None:
     """The job to begin now; None when all of them have to wait for one that runs.
 
     What was built is served before more is built, and no more builds of a toolchain are begun than
     it has folders. ``last`` is the place of the last build of each toolchain.
     """
     begun = {job.key for job in running}
-    later = [job for job in waiting if job.stage is not Stage.BUILD and job.key not in begun]
+    later = [job for job in waiting if job.stage is not SurveyStage.BUILD and job.key not in begun]
     if later:
         return min(later, key=lambda job: (job.stage, job.place))
-    begun |= {job.key for job in waiting if job.stage is not Stage.BUILD}
-    building = Counter(job.toolchain for job in running if job.stage is Stage.BUILD)
-    free: dict[str, list[Job]] = {}
+    begun |= {job.key for job in waiting if job.stage is not SurveyStage.BUILD}
+    building = Counter(job.toolchain for job in running if job.stage is SurveyStage.BUILD)
+    free: dict[str, list[SurveyJob]] = {}
     for job in waiting:
         if building[job.toolchain] < SLOTS and job.key not in begun:
             free.setdefault(job.toolchain, []).append(job)

@@ -23,7 +23,7 @@ from dsbisect.validate.attestation import (
 from dsbisect.validate.check import Check, Gate, Status, worst
 from dsbisect.validate.validation import Validated
 from dsbisect.validate.validation_page import HEADLINES, QUESTIONS, page_text
-from dsbisect.validate.validation_result import Answer, Validation
+from dsbisect.validate.validation_result import ShipAnswer, Validation
 from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError, UsageError
 from dsharness.guarded_files import given_file
@@ -67,7 +67,7 @@ def _lines(v: Validation) -> Iterator[str]:
 
 
 def _reasons_title(v: Validation) -> str:
-    return "Worth reading" if v.answer is Answer.SHIP else "Why"
+    return "Worth reading" if v.answer is ShipAnswer.SHIP else "Why"
 
 
 def _section(title: str, checks: Iterable[Check], *, say_status: bool = False) -> Iterator[str]:
@@ -161,7 +161,7 @@ def write_answer(folder: Path, validated: Validated, key: Ed25519PrivateKey | No
         _remove_earlier(folder)
         _write_texts(folder, found)
         packages = _copied(folder, validated)
-        if key is not None and found.answer is not Answer.INCONCLUSIVE:
+        if key is not None and found.answer is not ShipAnswer.INCONCLUSIVE:
             atomic_write(folder / ATTESTATION, signed(statement_of(found, folder, packages), key))
 
 
@@ -219,7 +219,7 @@ def statement_of(found: Validation, folder: Path, packages: list[Path]) -> State
 
     warned = names(Status.WARNED)
     result: Result = "FAILED"
-    if found.answer is Answer.SHIP:
+    if found.answer is ShipAnswer.SHIP:
         result = "WARNED" if warned else "PASSED"
     return Statement(
         subject=describe(packages),

@@ -10,7 +10,7 @@ from dsbisect.validate.check import Check, Gate, Status
 from dsharness.model import Value
 
 
-class Answer(Value):
+class ClientAnswer(Value):
     """One thing that the client tried."""
 
     name: str
@@ -18,21 +18,21 @@ class Answer(Value):
     found: str
 
 
-def answers_in(text: str) -> tuple[Answer, ...]:
+def answers_in(text: str) -> tuple[ClientAnswer, ...]:
     """Of its whole output; what is no answer is left out."""
     return tuple(_answers(text))
 
 
-def _answers(text: str) -> Iterable[Answer]:
+def _answers(text: str) -> Iterable[ClientAnswer]:
     for line in text.splitlines():
         try:
-            yield Answer.model_validate_json(line)
+            yield ClientAnswer.model_validate_json(line)
         except ValidationError:
             continue
 
 
 def checks_of(
-    answers: Iterable[Answer], gate: Gate, advice: Mapping[str, str], otherwise: str
+    answers: Iterable[ClientAnswer], gate: Gate, advice: Mapping[str, str], otherwise: str
 ) -> tuple[Check, ...]:
     """One for each answer; ``otherwise`` is the advice where an answer has none of its own."""
     return tuple(

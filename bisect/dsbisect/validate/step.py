@@ -18,7 +18,7 @@ from dsharness.errors import BuildError, CandidateError, EditError, InstanceErro
 from dsharness.model import Value
 from dsharness.process.command import atomic_write, go_on, stop_all
 
-Run = Callable[[], Sequence[Check]]
+StepRun = Callable[[], Sequence[Check]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +32,9 @@ class Step:
     gate: Gate
     name: str
     title: str  # progress: "building it a second time"
-    inputs: object = None  # what its checks follow from besides both sides, as JSON
+    inputs: object = None  # what else its checks follow from than both sides, as JSON
     seconds: float  # about, on two cores and from nothing: for the first ETA
-    run: Run
+    run: StepRun
     # What takes its time and hardly needs anyone: begun at once, and waited for by what is timed.
     background: Callable[[], object] | None = None
 
@@ -82,7 +82,7 @@ ADVICE = (
 )
 
 
-def judged(gate: Gate, name: str, run: Run) -> Run:
+def judged(gate: Gate, name: str, run: StepRun) -> StepRun:
     """The step's work; an error of the server ends it as a failed check of that name."""
 
     def judge() -> Sequence[Check]:

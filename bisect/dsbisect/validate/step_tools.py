@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,9 +12,8 @@ from dsharness.containers.engine import Engine
 from dsharness.model import Family, Matrix
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
+from dsharness.progress import Progress
 from dsimages.buildah import Workshop
-
-Progress = Callable[[str], None]
 
 
 @dataclass(kw_only=True)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from dsbisect.lab.watcher import Watcher
 from dsbisect.validate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.performs_gate.paired_samples import SpeedQuestion
 from dsbisect.validate.sides import Sides, made_sides, stock_image
 from dsbisect.validate.step import Background, KeptSteps, Step, StepListener, run_steps
@@ -109,7 +109,7 @@ def validate(
 
 
 def steps_of(
-    question: SpeedQuestion, evidence: Evidence, *, accept_weaker: bool
+    question: SpeedQuestion, evidence: EvidenceFolder, *, accept_weaker: bool
 ) -> tuple[Step, ...]:
     """What takes long and rarely decides comes last."""
     given = (question.sides, question.tools, evidence)
@@ -123,8 +123,8 @@ def steps_of(
     return tuple(sorted(steps, key=lambda step: LAST.index(step.name) if step.name in LAST else -1))
 
 
-def evidence_of(folder: Path, sides: Sides) -> Evidence:
-    return Evidence(folder=folder / "evidence" / content_key(sides.package_hashes))
+def evidence_of(folder: Path, sides: Sides) -> EvidenceFolder:
+    return EvidenceFolder(folder=folder / "evidence" / content_key(sides.package_hashes))
 
 
 def kept_steps(folder: Path, sides: Sides) -> KeptSteps:

@@ -7,14 +7,14 @@ from functools import cache
 from jinja2 import Environment
 
 from dsbisect.validate.check import Check, Gate, Status, worst
-from dsbisect.validate.validation_result import Answer, Validation
+from dsbisect.validate.validation_result import ShipAnswer, Validation
 from dsresults.number_text import capital
 from dsresults.report.html_page import page_environment, utc
 
 HEADLINES = {
-    Answer.SHIP: "Ship it",
-    Answer.DO_NOT_SHIP: "Do not ship it",
-    Answer.INCONCLUSIVE: "No answer yet",
+    ShipAnswer.SHIP: "Ship it",
+    ShipAnswer.DO_NOT_SHIP: "Do not ship it",
+    ShipAnswer.INCONCLUSIVE: "No answer yet",
 }
 QUESTIONS = {
     Gate.BUILDS: "Does it build, cleanly and the same way twice?",

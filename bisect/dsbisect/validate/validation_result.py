@@ -11,7 +11,7 @@ from dsbisect.validate.check import Check, Gate, Status, worst
 from dsharness.model import Finding, Value
 
 
-class Answer(StrEnum):
+class ShipAnswer(StrEnum):
     """To the question whether it may be shipped."""
 
     SHIP = "ship"
@@ -19,13 +19,13 @@ class Answer(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-def answer_of(checks: Sequence[Check]) -> Answer:
+def answer_of(checks: Sequence[Check]) -> ShipAnswer:
     """A gate of which nothing was run leaves the answer open: lack of data is no pass."""
     if any(check.status is Status.FAILED for check in checks):
-        return Answer.DO_NOT_SHIP
+        return ShipAnswer.DO_NOT_SHIP
     gates = [worst(check for check in checks if check.gate is gate) for gate in Gate]
     open_ = any(check.status is Status.INCONCLUSIVE for check in checks)
-    return Answer.INCONCLUSIVE if open_ or Status.NOT_RUN in gates else Answer.SHIP
+    return ShipAnswer.INCONCLUSIVE if open_ or Status.NOT_RUN in gates else ShipAnswer.SHIP
 
 
 class PackageFile(Value):
@@ -56,7 +56,7 @@ class Validation(Value):
 
     @computed_field  # type: ignore[prop-decorator]  # programs that read the JSON need it
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> ShipAnswer:
         return answer_of(self.checks)
 
     @property

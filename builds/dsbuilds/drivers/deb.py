@@ -8,7 +8,7 @@ from pathlib import Path
 from debian.deb822 import Deb822
 
 from dsbuilds.drivers.debian_files import headed, with_entry, with_patches
-from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, Progress
+from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder
 from dsbuilds.drivers.package_toolchain import dependencies_shop
 from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.script import confined_run, work_folder
@@ -18,6 +18,7 @@ from dsbuilds.sources.source_tree import Tree, imported
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import SourceError
 from dsharness.model import DriverName
+from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 
 BUILD_FIELDS = ("Build-Depends", "Build-Depends-Arch", "Build-Depends-Indep", "Build-Conflicts",

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
-from dsbuilds.edits.contract import Patch, promise_of
+from dsbuilds.edits.edit import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sandbox.build_output import PLAIN, content_of, copy_output, plain_file
 from dsbuilds.sandbox.sandbox import Limits
@@ -27,6 +27,7 @@ from dsharness.content_key import content_key
 from dsharness.errors import BuildError
 from dsharness.machine.host import available_cpus
 from dsharness.model import Build, DriverName, Image, Provenance, Row
+from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive
 
@@ -34,8 +35,6 @@ LIBEXEC = Path(__file__).parents[1] / "libexec"
 PACKAGES = "packages"  # the repository, below a build's folder
 INDEX_CHARACTERS = 1 << 20
 INDEX = "packages.tsv"  # in it: NAME TAB VERSION TAB FILE of each
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dsbuilds.drivers.package_build import LIBEXEC, Progress, index_of, repository_of
+from dsbuilds.drivers.package_build import LIBEXEC, index_of, repository_of
 from dsbuilds.drivers.package_toolchain import containerfile
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, ImageError
 from dsharness.model import Build, Family, Image, Row
 from dsharness.products.row_facts import packages_of
+from dsharness.progress import Progress
 from dsimages import manifest
 from dsimages.buildah import (
     DRAFT,

@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from dsbuilds.drivers.package_build import PackageOrder, Progress
+from dsbuilds.drivers.package_build import PackageOrder
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
 from dsharness.products import notable_versions
+from dsharness.progress import Progress
 from dsimages import manifest
 from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.keyed_image import keyed_image

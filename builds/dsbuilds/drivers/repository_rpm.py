@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from dsbuilds.drivers.package_build import PackageOrder, Progress
+from dsbuilds.drivers.package_build import PackageOrder
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.sources.download import shelved
 from dsbuilds.sources.source_archive import EPOCH, add_to
@@ -27,6 +27,7 @@ from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline
 from dsharness.products import product, product_of_source, source_facts, why_no_source
 from dsharness.products.product import SpecTemplate
+from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 
 REVISION = 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dsbuilds.drivers.debian_files import WHO, headed, one_line
-from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, Progress
+from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder
 from dsbuilds.drivers.package_toolchain import dependencies_shop
 from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.build_output import copy_output, plain_file
@@ -22,6 +22,7 @@ from dsharness.errors import EditError, SourceError
 from dsharness.model import DriverName
 from dsharness.process.command import writing
 from dsharness.products import product_of_source, why_no_source
+from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 
 SUFFIX = ".dsbisect1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -33,6 +33,7 @@ from dsharness.model import AppliedPatch, Build, DriverName, Promise, Provenance
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline
+from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive, first_free
 
@@ -45,8 +46,6 @@ SLOT_WAIT_S = 7200.0
 
 PLACES = ("crates", "ccache")  # in the build's folder
 CODE = (".c", ".h", ".cpp", ".rs")
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)

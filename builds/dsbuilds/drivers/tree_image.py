@@ -24,10 +24,10 @@ from dsharness.model.value import PackageName, PackageVersion, checked
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsharness.products import product
+from dsharness.progress import Progress
 from dsimages import manifest
 from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.containerfile import LIBEXEC
-from dsimages.image_catalog import Progress
 from dsimages.keyed_image import keyed_image
 
 SCRIPTS = Path(__file__).parents[1] / "libexec"

@@ -1,6 +1,6 @@
 """Changes to a source by what they mean, not by line numbers."""
 
-from dsbuilds.edits.contract import Edit, Edited, Files, Patch
+from dsbuilds.edits.edit import Edit, Edited, Files, Patch
 from dsbuilds.edits.known_edits import EDITS, parse
 from dsbuilds.edits.patch_file import patch_of
 from dsbuilds.edits.user_patch import user_patch

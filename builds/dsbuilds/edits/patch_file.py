@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
-from dsbuilds.edits.contract import Files, Patch
+from dsbuilds.edits.edit import Files, Patch
 from dsbuilds.edits.known_edits import parse
 from dsharness.errors import EditError
 from dsharness.model import Promise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.contract import Files
+from dsbuilds.edits.edit import Files
 from dsharness.errors import EditError
 
 UNFAMILIAR = "this source differs from every known one; write a patch for it and use --patch"

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
-from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.edit import Patch
 from dsharness.errors import EditError
 
 MOST_BYTES = 20_000_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from debian.deb822 import Deb822
@@ -19,6 +18,7 @@ from dsharness.errors import DeadlineError, DsbisectError, SourceError
 from dsharness.model import Image
 from dsharness.package_version import answers
 from dsharness.process.command import Completed
+from dsharness.progress import Progress
 from dsimages.build_failure import UNREACHABLE, no_answer_or_a_refusal
 from dsimages.buildah import Workshop
 
@@ -28,8 +28,6 @@ INSIDE = "/usr/libexec/dsbisect-build"
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
 LIMIT_S = 600.0
 GONE = re.compile(r"\b404\b")
-
-Progress = Callable[[str], None]
 
 
 def distribution_source(

@@ -25,7 +25,7 @@ def preferred(product: str, files: Files, toolchains: Sequence[Toolchain]) -> tu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class BuildWay:
     """One way to build a tree."""
 
     toolchain: Toolchain
@@ -53,14 +53,14 @@ def fitting(needs: Needs, toolchains: Sequence[Toolchain]) -> tuple[Toolchain, .
     return found
 
 
-def ways_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[Way, ...]:
+def ways_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[BuildWay, ...]:
     """All ways, best first: whole in each toolchain that fits, then without what is optional."""
     files = cache(files)
     whole = needs_of(files)
     toolchains = preferred(whole.product, files, toolchains)
     ways, refused = [], None
     try:
-        ways += [Way(toolchain=each, needs=whole) for each in fitting(whole, toolchains)]
+        ways += [BuildWay(toolchain=each, needs=whole) for each in fitting(whole, toolchains)]
     except BuildError as error:
         if not whole.optional:
             raise
@@ -69,7 +69,7 @@ def ways_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[Way, ...]:
         less = without(files, whole.optional)
         try:
             ways += [
-                Way(toolchain=each, needs=less, left_out=whole.optional)
+                BuildWay(toolchain=each, needs=less, left_out=whole.optional)
                 for each in fitting(less, toolchains)
             ]
         except BuildError:
@@ -86,7 +86,7 @@ def without(files: Files, parts: frozenset[str]) -> Needs:
 
 
 def for_range(
-    ends: Sequence[tuple[Way, ...]], toolchains: Sequence[Toolchain]
+    ends: Sequence[tuple[BuildWay, ...]], toolchains: Sequence[Toolchain]
 ) -> tuple[tuple[Toolchain, ...], str | None]:
     """The order in which a range's trees try toolchains, and a note if none builds both ends.
 
@@ -143,12 +143,12 @@ Made = TypeVar("Made")
 
 
 def first_that_works(
-    ways: Sequence[Way],
-    make: Callable[[Way], Made],
+    ways: Sequence[BuildWay],
+    make: Callable[[BuildWay], Made],
     progress: Callable[[str], None],
     *,
     ends: bool = False,
-) -> tuple[Made, Way]:
+) -> tuple[Made, BuildWay]:
     """What the first way made that works; the next is tried only where it may help.
 
     ``ends``: of a range of which nothing is known. There another compiler may help, too; of the

@@ -15,10 +15,10 @@ from dsharness.model import Family, Image, Matrix, Toolchain
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsharness.products import notable_versions
+from dsharness.progress import Progress
 from dsimages import manifest
 from dsimages.buildah import Recipe, Workshop, build, labels_of
 from dsimages.containerfile import LIBEXEC
-from dsimages.image_catalog import Progress
 from dsimages.image_set import build_image
 from dsimages.keyed_image import keyed_image
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dsharness.doctor.check import Check, Level, fail, ok, warn
+from dsharness.doctor.doctor_check import DoctorCheck, Level, fail, ok, warn
 
-__all__ = ["Check", "Level", "fail", "ok", "warn"]
+__all__ = ["DoctorCheck", "Level", "fail", "ok", "warn"]

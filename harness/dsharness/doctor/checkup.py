@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.containers.trial_container import read_inside, try_build, try_container, try_metering
 from dsharness.doctor import (
-    Check,
+    DoctorCheck,
     Level,
     engine_checks,
     fail,
@@ -23,15 +23,14 @@ from dsharness.doctor import (
 from dsharness.errors import DsbisectError, EngineError, ExitCode
 from dsharness.machine.host import available_cpus
 from dsharness.paths import cache_home
-
-Progress = Callable[[str], None]
+from dsharness.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
     """All findings, and the engine when there is one that works."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[DoctorCheck, ...]
     engine: Engine | None
 
     @property
@@ -74,28 +73,28 @@ def _detect(*, fresh: bool) -> Engine:
     return engine
 
 
-def missing(found: list[Check]) -> bool:
+def missing(found: list[DoctorCheck]) -> bool:
     """Whether the engine's own programs are not there to be asked."""
     return any(
         check.level is Level.FAIL and check.name in machine_checks.KNOWN_TO_WORK for check in found
     )
 
 
-def soften(check: Check) -> Check:
+def soften(check: DoctorCheck) -> DoctorCheck:
     """Behaviour wins: if containers start, this is only a warning; images need all their ids."""
     if check.level is Level.FAIL and check.name != rootless_checks.IDS:
         return warn(check.name, f"{check.seen}; containers start in spite of it", check.fix)
     return check
 
 
-def _programs() -> Iterator[Check]:
+def _programs() -> Iterator[DoctorCheck]:
     for program in machine_checks.KNOWN_TO_WORK:
         yield machine_checks.check_program(program, machine_checks.read_version(program))
     yield machine_checks.check_mmdebstrap(installed=shutil.which("mmdebstrap") is not None)
     yield machine_checks.check_git(installed=shutil.which("git") is not None)
 
 
-def _engine(engine: Engine, progress: Progress) -> Iterator[Check]:
+def _engine(engine: Engine, progress: Progress) -> Iterator[DoctorCheck]:
     yield engine_checks.check_runtime(engine)
     progress("a build")
     yield engine_checks.check_build(try_build(engine))
@@ -125,7 +124,7 @@ def _storage(engine: Engine) -> tuple[str, Path]:
     return store["graphDriverName"], Path(store["graphRoot"])
 
 
-def _machine() -> Iterator[Check]:
+def _machine() -> Iterator[DoctorCheck]:
     cpus = len(available_cpus())
     yield machine_checks.check_ulimits(machine_checks.read_open_files())
     yield machine_checks.check_cpus(cpus)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsharness.containers.engine import AS_IT_IS, Engine
-from dsharness.doctor.check import Check, fail, ok, warn
+from dsharness.doctor.doctor_check import DoctorCheck, fail, ok, warn
 from dsharness.errors import EngineError
 
 DELEGATION = (
@@ -43,7 +43,7 @@ class Metering:
     problem: str = ""
 
 
-def check_engine(probed: Engine | EngineError) -> Check:
+def check_engine(probed: Engine | EngineError) -> DoctorCheck:
     """Whether containers start, with which settings, and why those were needed."""
     if isinstance(probed, EngineError):
         return fail("containers", probed.message, fix_for(f"{probed.message} {probed.hint}"))
@@ -76,23 +76,23 @@ def fix_for(complaint: str) -> str:
     return found or "`podman run --rm --log-level debug ...` says more; `podman info` must work"
 
 
-def check_build(problem: str | None) -> Check:
+def check_build(problem: str | None) -> DoctorCheck:
     if problem is None:
         return ok("builds", "buildah runs a step")
     return fail("builds", f"buildah cannot run a step: {problem}", fix_for(problem))
 
 
-def check_runtime(engine: Engine) -> Check:
+def check_runtime(engine: Engine) -> DoctorCheck:
     if engine.runtime in {"crun", "runc"}:
         return ok("runtime", engine.runtime)
     return warn("runtime", f"{engine.runtime}: the lab knows crun and runc", "apt-get install crun")
 
 
-def check_cgroups(engine: Engine) -> Check:
+def check_cgroups(engine: Engine) -> DoctorCheck:
     return ok("cgroups", f"{engine.cgroups}, {'rootless' if engine.rootless else 'root'}")
 
 
-def check_pinning(engine: Engine) -> Check:
+def check_pinning(engine: Engine) -> DoctorCheck:
     if engine.pins_cpus:
         moves = "works, also while they run: two candidates are measured at the same time"
         stays = "works: server and load get their own CPUs"
@@ -100,13 +100,13 @@ def check_pinning(engine: Engine) -> Check:
     return warn("CPU pinning", "has no effect: server and load share all CPUs", _fix(engine))
 
 
-def check_memory_limit(engine: Engine) -> Check:
+def check_memory_limit(engine: Engine) -> DoctorCheck:
     if engine.limits_memory:
         return ok("memory limits", "work")
     return warn("memory limits", "have no effect: a server may take all memory", _fix(engine))
 
 
-def check_metering(engine: Engine, metering: Metering) -> Check:
+def check_metering(engine: Engine, metering: Metering) -> DoctorCheck:
     name = "CPU time"
     if metering.problem:
         return fail(name, f"of a container cannot be read: {metering.problem}", _fix(engine))
@@ -120,7 +120,7 @@ def check_metering(engine: Engine, metering: Metering) -> Check:
     return ok(name, f"read for each container from its own {metering.source}")
 
 
-def check_storage(driver: str, folder: Path) -> Check:
+def check_storage(driver: str, folder: Path) -> DoctorCheck:
     """Vfs copies the whole file system for each layer and each container."""
     if driver != "vfs":
         return ok("storage", f"{driver} at {folder}")

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsharness.doctor.check import Check, fail, ok, warn
+from dsharness.doctor.doctor_check import DoctorCheck, fail, ok, warn
 from dsharness.errors import ExitCode
 from dsharness.machine.host import available_cpus, read_ticks
 from dsharness.process.command import PACKAGES_WITH, run
@@ -36,7 +36,7 @@ def read_free(folder: Path) -> int | None:
         return None
 
 
-def check_disk(what: str, folder: Path, free: int | None) -> Check:
+def check_disk(what: str, folder: Path, free: int | None) -> DoctorCheck:
     name = f"disk, {what}"
     if free is None:
         return warn(name, f"{folder} cannot be checked", "check who may read it")
@@ -50,7 +50,7 @@ def check_disk(what: str, folder: Path, free: int | None) -> Check:
     return ok(name, seen)
 
 
-def check_cpus(count: int) -> Check:
+def check_cpus(count: int) -> DoctorCheck:
     if count > 1:
         return ok("CPUs", str(count))
     return warn(
@@ -68,7 +68,7 @@ def read_steal(seconds: float = 1.0) -> float:
     return before.steal_pct_until(read_ticks(cpus))
 
 
-def check_steal(percent: float) -> Check:
+def check_steal(percent: float) -> DoctorCheck:
     seen = f"{percent:.1f} % over a second"
     if percent <= STEAL_WARN_PCT:
         return ok("stolen time", seen)
@@ -79,7 +79,7 @@ def check_steal(percent: float) -> Check:
     )
 
 
-def check_load(load: float, cpus: int) -> Check:
+def check_load(load: float, cpus: int) -> DoctorCheck:
     seen = f"{load:.2f} over the last minute on {cpus} CPUs"
     if load <= BUSY_SHARE * cpus:
         return ok("load average", seen)
@@ -93,7 +93,7 @@ def read_line(path: Path) -> str | None:
         return None
 
 
-def check_clock(source: str | None) -> Check:
+def check_clock(source: str | None) -> DoctorCheck:
     if source is None:
         return ok("clock", "source not readable here")
     if source in STEADY_CLOCKS:
@@ -105,7 +105,7 @@ def check_clock(source: str | None) -> Check:
     )
 
 
-def check_governor(governor: str | None) -> Check:
+def check_governor(governor: str | None) -> DoctorCheck:
     if governor is None:
         return ok("CPU frequency", "not this machine's to choose (no cpufreq)")
     if governor == "performance":
@@ -123,7 +123,7 @@ def read_open_files() -> int:
     return -1 if hard == resource.RLIM_INFINITY else hard
 
 
-def check_ulimits(open_files: int) -> Check:
+def check_ulimits(open_files: int) -> DoctorCheck:
     seen = "open files: " + ("no bound" if open_files < 0 else str(open_files))
     if open_files < 0 or open_files >= OPEN_FILES:
         return ok("ulimits", seen)
@@ -166,7 +166,7 @@ def parse_ports(text: str) -> Ports | None:
     return Ports(first=first, last=last, reuse=reuse)
 
 
-def check_ports(ports: Ports | None) -> Check:
+def check_ports(ports: Ports | None) -> DoctorCheck:
     name = "ports"
     if ports is None:
         return warn(
@@ -203,7 +203,7 @@ def read_version(program: str) -> str | None:
     return lines[0] if lines else ""
 
 
-def check_program(program: str, version: str | None) -> Check:
+def check_program(program: str, version: str | None) -> DoctorCheck:
     """Podman or buildah: needed, and from KNOWN_TO_WORK on."""
     if version is None:
         return fail(program, "not installed", how_to_install(program), ExitCode.TOOL_MISSING)
@@ -218,7 +218,7 @@ def check_program(program: str, version: str | None) -> Check:
     return ok(program, found[0])
 
 
-def check_mmdebstrap(*, installed: bool) -> Check:
+def check_mmdebstrap(*, installed: bool) -> DoctorCheck:
     """Without it no Debian base can be made, and the default rows are Debian's."""
     if installed:
         return ok("mmdebstrap", "installed")
@@ -226,7 +226,7 @@ def check_mmdebstrap(*, installed: bool) -> Check:
     return fail("mmdebstrap", "not installed", fix, ExitCode.TOOL_MISSING)
 
 
-def check_git(*, installed: bool) -> Check:
+def check_git(*, installed: bool) -> DoctorCheck:
     if installed:
         return ok("git", "installed")
     return warn("git", "not installed; needed to build from source", how_to_install("git"))

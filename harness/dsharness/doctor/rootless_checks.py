@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsharness.doctor.check import Check, fail, ok, warn
+from dsharness.doctor.doctor_check import DoctorCheck, fail, ok, warn
 
 IDS = "subordinate ids"
 IDS_NEEDED = 65536
@@ -54,7 +54,7 @@ def read_account() -> Account:
     )
 
 
-def check_rootless(account: Account) -> list[Check]:
+def check_rootless(account: Account) -> list[DoctorCheck]:
     """Nothing to check for root."""
     if account.uid == 0:
         return []
@@ -67,7 +67,7 @@ def check_rootless(account: Account) -> list[Check]:
     ]
 
 
-def check_ids(account: Account) -> Check:
+def check_ids(account: Account) -> DoctorCheck:
     counts = {
         "subuid": granted(account.subuid, account.name, account.uid),
         "subgid": granted(account.subgid, account.name, account.uid),
@@ -94,7 +94,7 @@ def granted(table: str, name: str, uid: int) -> int:
     return total
 
 
-def check_mappers(account: Account) -> Check:
+def check_mappers(account: Account) -> DoctorCheck:
     missing = sorted({"newuidmap", "newgidmap"} - set(account.mappers))
     if not missing:
         return ok("id mapping", "newuidmap and newgidmap are there")
@@ -105,14 +105,14 @@ def check_mappers(account: Account) -> Check:
     )
 
 
-def check_null(account: Account) -> Check:
+def check_null(account: Account) -> DoctorCheck:
     seen = f"mode {account.null_mode:04o}"
     if account.null_mode & 0o006 == 0o006:
         return ok("/dev/null", seen)
     return fail("/dev/null", f"{seen}: users may not write to it", "as root: chmod 0666 /dev/null")
 
 
-def check_namespaces(account: Account) -> Check:
+def check_namespaces(account: Account) -> DoctorCheck:
     forbidden = [name for name, value in account.namespaces if value == 0]
     if not forbidden:
         return ok("user namespaces", "allowed")
@@ -121,7 +121,7 @@ def check_namespaces(account: Account) -> Check:
     return fail("user namespaces", f"{name} is 0", f"as root: sysctl -w {name}={value}")
 
 
-def check_runtime_dir(account: Account) -> Check:
+def check_runtime_dir(account: Account) -> DoctorCheck:
     if account.runtime_dir_writable:
         return ok("XDG_RUNTIME_DIR", account.runtime_dir)
     seen = f"{account.runtime_dir} cannot be written to" if account.runtime_dir else "not set"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dsharness.loads.contract import Extent, Load, LoadReport, Operations, Seconds
 from dsharness.loads.dnsperf import Dnsperf
 from dsharness.loads.ldclt import Ldclt
+from dsharness.loads.load import Extent, Load, LoadReport, Operations, Seconds
 
 LOADS: dict[str, Load] = {
     "dnsperf": Dnsperf(),

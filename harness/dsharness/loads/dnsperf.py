@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.contract import Extent, LoadReport, Operations, children_s
+from dsharness.loads.load import Extent, LoadReport, Operations, children_s
 from dsharness.model import DnsperfWorkload, Workload
-from dsharness.systems.contract import Endpoint
 from dsharness.systems.dns_zone import DnsEndpoint
+from dsharness.systems.system import Endpoint
 
 QUERIES_FILE = "queries.txt"
 END_S = 5  # to end by itself once its time is up, before it is ended

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.contract import Extent, LoadReport, Operations, children_s
+from dsharness.loads.load import Extent, LoadReport, Operations, children_s
 from dsharness.model import LdcltWorkload, UserOrder, Workload
-from dsharness.systems.contract import Endpoint
 from dsharness.systems.ldap.directory import Users
 from dsharness.systems.ldap.directory_system import LdapEndpoint
+from dsharness.systems.system import Endpoint
 
 USERS_FILE = "users.tsv"
 

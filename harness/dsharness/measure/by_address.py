@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from dsharness.model import Facts, Image, LdcltWorkload, Value
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline
+from dsharness.progress import Progress
 from dsharness.systems.ldap.address import LdapAddress, NamedUsers
 from dsharness.systems.ldap.directory import LdapUser, read_anonymously
 from dsharness.systems.ldap.directory_system import VERSION, LdapEndpoint
@@ -44,8 +44,6 @@ UNKNOWN = {
     "server's machine": "what else runs there, and how fast it is, is unknown",
     "network": "the time of its way there and back is part of every figure",
 }
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)

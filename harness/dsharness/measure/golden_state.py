@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,12 @@ from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Facts, Image, SystemName
 from dsharness.paths import logs_home
+from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Endpoint, Seed, System
 from dsharness.systems.readiness import answering, shared_folder, wait_until_ready
 
 LABEL_FACTS = "dsbisect.facts"
 
-Progress = Callable[[str], None]
 
 _FACTS = TypeAdapter(Facts)
 

@@ -141,7 +141,7 @@ def _short_run(at: Bench, alone: Workload) -> int:
     return operations_of(run.seconds / count, sum(run.threads.values()) / count)
 
 
-def difference(short: Run, long: Run, idle: Run) -> int:
+def difference(short: CountedRun, long: CountedRun, idle: CountedRun) -> int:
     """Instructions that the longer run took more, in threads that work for the operations."""
     return sum(
         count - short.threads.get(thread, 0)
@@ -163,7 +163,7 @@ def agreed(each: Sequence[float]) -> float | None:
     return (low + high) / 2 if low > 0 and high <= low * (1 + AGREE) else None
 
 
-def _idle(at: Bench) -> Run:
+def _idle(at: Bench) -> CountedRun:
     """What the server does without any operation."""
     box = at.instance.container
     _command(box, "zero")
@@ -179,14 +179,14 @@ def operations_of(operation_s: float, instructions: float) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class CountedRun:
     """So many instructions of each thread in so long."""
 
     threads: Mapping[int, int]
     seconds: float
 
 
-def _counted(at: Bench, workload: Workload, operations: int) -> Run:
+def _counted(at: Bench, workload: Workload, operations: int) -> CountedRun:
     box = at.instance.container
     _command(box, "zero")
     began = time.monotonic()
@@ -209,11 +209,11 @@ def _command(box: Container, words: str) -> None:
     )  # fmt: skip
 
 
-def _dumped(box: Container, began: float) -> Run:
+def _dumped(box: Container, began: float) -> CountedRun:
     _command(box, "dump")
     seconds = time.monotonic() - began
     dumps = box.must("sh", "-c", DUMPED, what="read callgrind's count")
     threads = {int(found["thread"]): int(found["count"]) for found in THREAD.finditer(dumps)}
     if not any(threads.values()):
         raise InstanceError("callgrind counted nothing", log=box.log)
-    return Run(threads=threads, seconds=seconds)
+    return CountedRun(threads=threads, seconds=seconds)

@@ -16,7 +16,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
 from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
-from dsharness.loads.contract import run_size
+from dsharness.loads.load import run_size
 from dsharness.machine.calibrator import Calibrator
 from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen, process_tree
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
@@ -36,8 +36,8 @@ from dsharness.model import (
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.products import notable_versions
-from dsharness.systems.contract import Look
 from dsharness.systems.readiness import shared_folder
+from dsharness.systems.system import Look
 
 LOAD_FOLDER = "/load"
 PROCEDURE = 5  # samples of another way of measuring are not mixed with these

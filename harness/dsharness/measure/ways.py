@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from dsharness.loads.contract import run_size
+from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.machine.host import CpuPlan, plan_cpus
 from dsharness.measure.instruction_count import take_count

@@ -23,8 +23,8 @@ from dsharness.process.output import (
     LOG_END_BYTES,
     All,
     Kept,
-    Lines,
     LogEnd,
+    OutputLines,
     Sink,
     ToFile,
     converse,
@@ -186,7 +186,7 @@ def _sinks(
 ) -> Iterator[tuple[Sink, Sink]]:
     def sink(own: Kept) -> Sink:
         sinks: tuple[Sink, ...] = (own,) if written is None else (own, written)
-        return All(sinks=sinks if heard is None else (*sinks, Lines(tell=heard)))
+        return All(sinks=sinks if heard is None else (*sinks, OutputLines(tell=heard)))
 
     out, err = map(sink, kept)
     if into is None:

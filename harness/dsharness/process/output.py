@@ -102,7 +102,7 @@ class All:
 
 
 @dataclass(kw_only=True)
-class Lines:
+class OutputLines:
     """Hands a stream on line by line, as it comes; a line that is too long loses its begin."""
 
     tell: Callable[[str], None]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dsharness.model import SystemName
 from dsharness.systems.bind import Bind, BindTree
-from dsharness.systems.contract import Endpoint, Look, Seed, System
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.freeipa import AldPro, FreeIpa
 from dsharness.systems.ldap.install_tree import DirsrvTree
 from dsharness.systems.ldap.openldap import OpenLdap
+from dsharness.systems.system import Endpoint, Look, Seed, System
 
 SYSTEMS: dict[SystemName, System] = {
     SystemName.DIRSRV: Dirsrv(),

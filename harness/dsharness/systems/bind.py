@@ -11,9 +11,10 @@ from dsharness.containers.container import Container, Options
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts, ZoneContent
+from dsharness.progress import Progress
 from dsharness.systems import side_process
-from dsharness.systems.contract import SHARED_FOLDER, Endpoint, Look, Progress, Seed
 from dsharness.systems.dns_zone import ZONE, DnsEndpoint, address, is_answer, zone_file
+from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed
 
 FOLDER = "/var/cache/bind/lab"
 PID_FILE = f"{FOLDER}/named.pid"

@@ -6,7 +6,7 @@ import re
 import zlib
 from dataclasses import dataclass
 
-from dsharness.systems.contract import Endpoint
+from dsharness.systems.system import Endpoint
 
 ZONE = "lab"
 

@@ -23,7 +23,7 @@ from dsharness.guarded_files import shared_file
 from dsharness.plain_text import plain
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems.contract import ENDED_NAME, OUTPUT_NAME, Endpoint, System
+from dsharness.systems.system import ENDED_NAME, OUTPUT_NAME, Endpoint, System
 
 READY_LIMIT_S = 120.0
 STATUS_BYTES = 100

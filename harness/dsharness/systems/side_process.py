@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsharness.containers.container import Container
-from dsharness.systems.contract import ENDED_NAME, OUTPUT_NAME, SHARED_FOLDER
+from dsharness.systems.system import ENDED_NAME, OUTPUT_NAME, SHARED_FOLDER
 
 # A process left running in a container is not seen: its output and end go where the lab looks.
 START = f'"$@" >{SHARED_FOLDER}/{OUTPUT_NAME} 2>&1; echo $? >{SHARED_FOLDER}/{ENDED_NAME}'

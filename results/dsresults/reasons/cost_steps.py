@@ -9,7 +9,7 @@ from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.comparison_table import Column, ComparisonTable, Estimate, Observed
 
 
-class Change(Value):
+class CostChange(Value):
     """Two neighbours whose costs differ under one workload; the ratio is after over before."""
 
     column: Column
@@ -25,7 +25,7 @@ class StepPlace(Value):
     comparison: ComparisonTable
     before: str
     after: str
-    changes: tuple[Change, ...]
+    changes: tuple[CostChange, ...]
 
     @property
     def boundary_of(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class StepPlace(Value):
 
 def places(comparison: ComparisonTable) -> tuple[StepPlace, ...]:
     """Every place where the cost changes, boundaries first."""
-    groups: dict[tuple[str, str], list[Change]] = {}
+    groups: dict[tuple[str, str], list[CostChange]] = {}
     for change in (one for column in comparison.columns for one in _changes(column)):
         groups.setdefault((change.before.candidate, change.after.candidate), []).append(change)
     found = [
@@ -85,7 +85,7 @@ def places(comparison: ComparisonTable) -> tuple[StepPlace, ...]:
     return tuple(sorted(found, key=lambda place: (not place.boundary_of, order(place.before))))
 
 
-def _changes(column: Column) -> Iterator[Change]:
+def _changes(column: Column) -> Iterator[CostChange]:
     answer = column.boundary
     if answer is None:
         return
@@ -93,7 +93,7 @@ def _changes(column: Column) -> Iterator[Change]:
     for (before_id, after_id), ratio in _ratios(answer).items():
         before, after = column.of(before_id), column.of(after_id)
         if before and after:
-            yield Change(
+            yield CostChange(
                 column=column,
                 before=before,
                 after=after,

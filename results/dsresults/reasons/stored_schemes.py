@@ -10,7 +10,7 @@ from dsharness import products
 from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.comparison_table import Observed
 from dsresults.number_text import milliseconds, significant, spell, times
-from dsresults.reasons.cost_steps import Change, StepPlace
+from dsresults.reasons.cost_steps import CostChange, StepPlace
 from dsresults.reasons.password_cache import avoids_hashing
 from dsresults.reasons.reason import Confidence, Reason
 
@@ -81,7 +81,7 @@ def _read_back(place: StepPlace) -> Iterator[str]:
 
 def _account(
     place: StepPlace,
-    change: Change,
+    change: CostChange,
     stored: tuple[StoredPassword, StoredPassword],
     work: _Work | None,
 ) -> str:
@@ -112,7 +112,7 @@ def _same_scheme(cost: float, work: _Work) -> str:
     return f"{times(max(left, 1 / left))} {more} than the {work.noun} explain"
 
 
-def _free(place: StepPlace, change: Change) -> list[str]:
+def _free(place: StepPlace, change: CostChange) -> list[str]:
     """Those of the two that were seen to check passwords without hashing."""
     return [
         observed.candidate
@@ -121,7 +121,7 @@ def _free(place: StepPlace, change: Change) -> list[str]:
     ]
 
 
-def _evidence(place: StepPlace, change: Change) -> str:
+def _evidence(place: StepPlace, change: CostChange) -> str:
     free = _free(place, change)
     each = [
         f"{one.candidate} {_cpu(one, hashes=one.candidate not in free)}"

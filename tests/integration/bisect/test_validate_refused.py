@@ -13,7 +13,7 @@ from changes import broken, misfit
 from lab import dsbisect, small_matrix
 
 from dsbuilds.built_row import BuiltRowMaker
-from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.edit import Patch
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.model import BuildSpec, DriverName

@@ -24,7 +24,7 @@ from signing_key import make_key
 
 from dsbisect.validate.check import Gate, Status
 from dsbisect.validate.step import KeptStep
-from dsbisect.validate.validation_result import Answer, Validation
+from dsbisect.validate.validation_result import ShipAnswer, Validation
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode
 from dsharness.paths import cache_home
@@ -143,7 +143,7 @@ def test_an_interrupted_validation_goes_on_where_it_was(runs: tuple[Run, Run]) -
 
 
 def test_every_gate_passes_on_rpm(report: Validation) -> None:
-    assert report.answer is Answer.SHIP
+    assert report.answer is ShipAnswer.SHIP
     assert report.stock == "389-ds-base 3.1.2-3"
     assert report.patched == "3.1.2-3.dsbisect1"
     statuses = {(check.gate, check.name): check.status for check in report.checks}

@@ -13,7 +13,7 @@ from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered, runtime_for
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.toolchain_choice import Way, first_that_works, ways_of
+from dsbuilds.toolchains.toolchain_choice import BuildWay, first_that_works, ways_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.container import running
 from dsharness.containers.engine import Engine
@@ -33,12 +33,12 @@ def builds_of_its_own(
         monkeypatch.setattr(f"{module}.cache_home", lambda: cache)
 
 
-def toolset(engine: Engine, way: Way) -> ToolchainImage:
+def toolset(engine: Engine, way: BuildWay) -> ToolchainImage:
     return toolset_of(engine, MATRIX, way.toolchain, progress=TOLD.append)
 
 
-def built(engine: Engine, tree: Tree) -> tuple[Build, ToolchainImage, Way]:
-    def make(way: Way) -> tuple[Build, ToolchainImage]:
+def built(engine: Engine, tree: Tree) -> tuple[Build, ToolchainImage, BuildWay]:
+    def make(way: BuildWay) -> tuple[Build, ToolchainImage]:
         at = toolset(engine, way)
         order = TreeOrder(tree=tree, needs=way.needs, toolset=at)
         return build_tree(engine, order, progress=TOLD.append), at
@@ -116,7 +116,7 @@ def test_optional_rust_that_no_toolchain_can_build_is_left_out_and_said(
     other = source.with_files({crate: (source.read(crate) or "").replace('"0.1"', '"1"')})
     only = tuple(each for each in MATRIX.toolchains if each.id == "debian-11")
 
-    def make(way: Way) -> Build:
+    def make(way: BuildWay) -> Build:
         order = TreeOrder(tree=other, needs=way.needs, toolset=toolset(engine, way))
         return build_tree(engine, order, progress=TOLD.append)
 

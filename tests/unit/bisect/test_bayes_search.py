@@ -13,7 +13,7 @@ from worlds import World, sample_of, with_metric
 
 from dsbisect.search.bayes.answer import second_step
 from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.belief import Certainty, Lines, believe
+from dsbisect.search.bayes.belief import Certainty, Tracks, believe
 from dsbisect.search.bayes.next_run import canary_due
 from dsbisect.search.bayes.prior import Budget, Costs
 from dsbisect.search.question import Answer, History, Question
@@ -173,7 +173,7 @@ def test_mass_is_one_and_never_on_what_is_excluded(step, seed, stop):
     one.search(Bayes(budget=Budget(runs=stop)))
     samples = {name: tuple(s for s in one.taken[:stop] if s.candidate_id == name) for name in NAMES}
     question = Question(series_id="s", line=tuple(NAMES), workload_id="w", settings_id="default")
-    line = Lines(prior={NAMES[4]: 0.0}).of(question.line)
+    line = Tracks(prior={NAMES[4]: 0.0}).of(question.line)
     found = believe(question, History(samples=samples), line, Bayes().belief, {})
     assert found is not None
     mass = found.mass()
@@ -290,7 +290,7 @@ def test_each_pair_is_measured_as_often_in_both_orders(step, seed, noise):
 
 
 def test_both_ends_are_measured_again_in_a_new_session():
-    line = Lines().of(tuple(NAMES))
+    line = Tracks().of(tuple(NAMES))
     days = {"c00": (1, 1, 2), "c11": (1, 2), "c12": (1, 2), "c23": (1, 1)}
     samples = {
         name: tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsbisect.validate.builds_gate.abi import (
-    Change,
+    LibraryChange,
     change_of,
     gone,
     interface_checks,
@@ -55,7 +55,7 @@ Variables changes summary: 0 Removed, 0 Changed, 0 Added variable
 
 
 def test_what_each_side_of_a_report_means():
-    assert change_of(LIBRARY, 0, "") == Change(path=LIBRARY)
+    assert change_of(LIBRARY, 0, "") == LibraryChange(path=LIBRARY)
     change = change_of(LIBRARY, 12, WITHOUT_DEBUG)
     assert (change.removed, change.added) == (("slapi_two",), ("slapi_three",))
     assert change.rust_names == 1
@@ -80,18 +80,21 @@ def test_a_comparison_that_failed_is_no_change(status):
 def test_who_links_a_library():
     stock = programs(TABLE + "no table\n")
     assert linked_by_others(stock) == {LIBRARY: 2}
-    assert gone(stock, [LIBRARY]) == (Change(path=PLUGIN, removed=("the whole library",)),)
+    assert gone(stock, [LIBRARY]) == (LibraryChange(path=PLUGIN, removed=("the whole library",)),)
 
 
 def test_a_lost_symbol_of_a_linked_library_fails_and_of_a_plugin_warns():
     stock = programs(TABLE)
-    lost = [Change(path=LIBRARY, removed=("slapi_two",)), Change(path=PLUGIN, removed=("init",))]
+    lost = [
+        LibraryChange(path=LIBRARY, removed=("slapi_two",)),
+        LibraryChange(path=PLUGIN, removed=("init",)),
+    ]
     library, plugin = interface_checks(lost, stock, stock, ())
     assert library.status is Status.FAILED
     assert library.found.startswith("libslapd.so.0.1.0 lost slapi_two. Only symbols were compared")
     assert plugin.status is Status.WARNED
     assert plugin.advice
-    more = [Change(path=LIBRARY, added=("slapi_three",))]
+    more = [LibraryChange(path=LIBRARY, added=("slapi_three",))]
     library, plugin = interface_checks(more, stock, stock, ())
     assert library.status is Status.PASSED
     assert (
@@ -102,13 +105,13 @@ def test_a_lost_symbol_of_a_linked_library_fails_and_of_a_plugin_warns():
 
 def test_types_are_compared_where_both_have_debug_information():
     debug = programs(TABLE.replace("\tno\t", "\tyes\t"))
-    library, _ = interface_checks([Change(path=LIBRARY)], debug, debug, ())
+    library, _ = interface_checks([LibraryChange(path=LIBRARY)], debug, debug, ())
     assert "Only symbols" not in library.found
 
 
 def test_what_could_not_be_compared_is_said():
     library, _ = interface_checks(
-        [Change(path=LIBRARY, trouble="timed out")], programs(TABLE), {}, ()
+        [LibraryChange(path=LIBRARY, trouble="timed out")], programs(TABLE), {}, ()
     )
     assert library.status is Status.WARNED
     assert "timed out" in library.found

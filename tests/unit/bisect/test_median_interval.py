@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbisect.validate.performs_gate.margin import EVERYTHING, Comparison, median_interval
+from dsbisect.validate.performs_gate.margin import EVERYTHING, MarginTest, median_interval
 
 LEVEL = 0.95
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=8, max_size=60)
@@ -75,4 +75,4 @@ def test_more_sure_is_never_narrower(values):
     ],
 )
 def test_what_an_interval_says_at_a_margin(interval, word):
-    assert Comparison(interval=interval, margin=2.0).word == word
+    assert MarginTest(interval=interval, margin=2.0).word == word

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t as student
 from worlds import sample_of
 
-from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe
+from dsbisect.search.bayes.belief import Beliefs, Certainty, Tracks, believe
 from dsbisect.search.bayes.evidence import Evidence, evidence
 from dsbisect.search.bayes.lattice import noise_estimate, noises_around
 from dsbisect.search.bayes.machine_speed import GROWTHS, NOISES, PRIOR, TAIL, widened
@@ -39,7 +39,7 @@ def history(costs: dict[str, float], runs: int, seed: int) -> History:
 
 def believed(known: History) -> Beliefs:
     question = Question(series_id="s", line=NAMES, workload_id="w", settings_id="default")
-    found = believe(question, known, Lines().of(NAMES), PLAIN, {})
+    found = believe(question, known, Tracks().of(NAMES), PLAIN, {})
     assert found is not None
     return found
 
@@ -110,7 +110,7 @@ def test_a_burdened_run_varies_as_much_more_as_the_runs_say(harm: float) -> None
         )
         for at, name in enumerate("ab")
     }
-    seen = evidence(COST, History(samples=samples), Lines().of(("a", "b")), 0, 1)
+    seen = evidence(COST, History(samples=samples), Tracks().of(("a", "b")), 0, 1)
     assert seen is not None
     rest = (seen.values - seen.middles[seen.owner]) * math.sqrt(12 / 11)
     middle = 1.4826 * float(np.median(np.abs(rest)))

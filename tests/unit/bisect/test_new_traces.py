@@ -8,7 +8,7 @@ import json
 import pytest
 
 from dsbisect.validate.check import Status
-from dsbisect.validate.client_answers import Answer
+from dsbisect.validate.client_answers import ClientAnswer
 from dsbisect.validate.directory.server_traces import Traces, belongs, files_in, replied
 from dsbisect.validate.safe_gate.new_traces import (
     answers_check,
@@ -185,6 +185,8 @@ def test_what_the_script_gave_is_read_and_a_cut_end_is_refused() -> None:
 
 
 def test_replies_are_places_and_a_failed_try_has_none() -> None:
-    told = Answer(name="a", ok=True, found=json.dumps({"the reply to anyone: cn=monitor": "ÿ"}))
-    failed = Answer(name="b", ok=False, found="refused")
+    told = ClientAnswer(
+        name="a", ok=True, found=json.dumps({"the reply to anyone: cn=monitor": "ÿ"})
+    )
+    failed = ClientAnswer(name="b", ok=False, found="refused")
     assert replied([told, failed]) == {"the reply to anyone: cn=monitor": b"\xff"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from worlds import World, with_metric
 
 from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.rate_witness import Difference, contradicts, word
+from dsbisect.search.bayes.rate_witness import RateDifference, contradicts, word
 from dsharness.measure.metrics import RATE
 from dsharness.model import Sample
 
@@ -86,16 +86,16 @@ ERRORS = st.floats(0.001, 5)
 
 @given(SIZES, ERRORS, SIZES, ERRORS)
 def test_more_noise_never_makes_a_witness_contradict(size, error, other, noise):
-    decider = Difference(size=size, error=error)
-    quiet, noisy = (Difference(size=other, error=noise * times) for times in (1, 2))
+    decider = RateDifference(size=size, error=error)
+    quiet, noisy = (RateDifference(size=other, error=noise * times) for times in (1, 2))
     assert contradicts(decider, quiet) or not contradicts(decider, noisy)
 
 
 @given(SIZES, ERRORS, ERRORS, st.floats(0.5, 3))
 def test_a_witness_that_sees_half_of_it_does_not_contradict(size, error, noise, part):
-    decider = Difference(size=size, error=error)
-    assert not contradicts(decider, Difference(size=part * size, error=noise))
+    decider = RateDifference(size=size, error=error)
+    assert not contradicts(decider, RateDifference(size=part * size, error=noise))
 
 
 def test_without_a_witness_there_is_no_word():
-    assert word(Difference(size=1, error=0.1), None) == "cannot tell"
+    assert word(RateDifference(size=1, error=0.1), None) == "cannot tell"

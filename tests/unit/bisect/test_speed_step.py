@@ -16,7 +16,7 @@ from worlds import sample_of, with_metric
 
 from dsbisect.validate.check import Check, Status
 from dsbisect.validate.performs_gate import leak_step, speed_step
-from dsbisect.validate.performs_gate.margin import Comparison, change_text, verdict_text
+from dsbisect.validate.performs_gate.margin import MarginTest, change_text, verdict_text
 from dsbisect.validate.performs_gate.paired_samples import SpeedQuestion
 from dsbisect.validate.performs_gate.speed_step import InstructionRatio
 from dsharness.errors import CandidateError
@@ -245,4 +245,4 @@ def test_how_a_change_is_told(interval, text):
 
 def test_every_verdict_has_its_words():
     for interval in ((3, 4), (-4, -3), (-1, 1), (-3, 1), (-3, 3)):
-        assert "%" in verdict_text(Comparison(interval=interval, margin=2.0))
+        assert "%" in verdict_text(MarginTest(interval=interval, margin=2.0))

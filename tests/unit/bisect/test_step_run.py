@@ -14,7 +14,7 @@ from shipped import MATRIX
 from validations import ENGINE, ROW, Told, question_of, sides_of, tools_of
 
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step import Background, KeptSteps, Step, run_steps
 from dsbisect.validate.validation import (
@@ -65,7 +65,7 @@ def all_steps(folder: Path, **changes: Any) -> dict[str, Step]:
     """Of a validation, by name."""
     accept_weaker = changes.pop("accept_weaker", False)
     question = question_of(sides_of(), tools_of(ENGINE, ROW, "test"), **changes)
-    steps = steps_of(question, Evidence(folder=folder), accept_weaker=accept_weaker)
+    steps = steps_of(question, EvidenceFolder(folder=folder), accept_weaker=accept_weaker)
     return {step.name: step for step in steps}
 
 

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbisect.survey.survey_schedule import Job, Stage, left_s, next_job
+from dsbisect.survey.survey_schedule import SurveyJob, SurveyStage, left_s, next_job
 from dsbuilds.drivers.tree import SLOTS
 
-BUILD, SERVE, WHOLE = Stage.BUILD, Stage.SERVE, Stage.WHOLE
+BUILD, SERVE, WHOLE = SurveyStage.BUILD, SurveyStage.SERVE, SurveyStage.WHOLE
 
 
-def job(place: int, toolchain: str = "a", stage: Stage = BUILD, key: str = "") -> Job:
-    return Job(place=place, toolchain=toolchain, key=key or f"{place} {toolchain}", stage=stage)
+def job(place: int, toolchain: str = "a", stage: SurveyStage = BUILD, key: str = "") -> SurveyJob:
+    return SurveyJob(
+        place=place, toolchain=toolchain, key=key or f"{place} {toolchain}", stage=stage
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,10 @@ def job(place: int, toolchain: str = "a", stage: Stage = BUILD, key: str = "") -
     ],
 )
 def test_the_next_job(
-    waiting: list[Job], running: list[Job], last: dict[str, int], expected: Job | None
+    waiting: list[SurveyJob],
+    running: list[SurveyJob],
+    last: dict[str, int],
+    expected: SurveyJob | None,
 ) -> None:
     assert next_job(waiting, running, last) == expected
 
@@ -52,7 +57,7 @@ def test_all_is_done_and_each_build_has_a_folder(
     sources: list[tuple[str, int]], jobs: int, chance: object
 ) -> None:
     waiting = {job(at, name, key=f"{name}{key}") for at, (name, key) in enumerate(sources)}
-    running: list[Job] = []
+    running: list[SurveyJob] = []
     last: dict[str, int] = {}
     built, served = [], 0
     while waiting or running:

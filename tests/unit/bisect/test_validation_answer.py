@@ -25,10 +25,10 @@ from dsbisect.validate.answer_files import (
 )
 from dsbisect.validate.attestation import ASKED, private_key, verified
 from dsbisect.validate.check import Check, Gate, Status, worst
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.validation import Validated
 from dsbisect.validate.validation_page import page_text
-from dsbisect.validate.validation_result import Answer, PackageFile, Validation
+from dsbisect.validate.validation_result import PackageFile, ShipAnswer, Validation
 from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError
 from dsresults.store import Store
@@ -62,38 +62,38 @@ def passed(*without: Gate) -> list[Check]:
 
 
 def test_all_gates_passed_is_ship():
-    assert validation_of(*passed()).answer is Answer.SHIP
+    assert validation_of(*passed()).answer is ShipAnswer.SHIP
 
 
 def test_a_warning_does_not_hold_it_back():
     warned = check_of(Gate.SAFE, Status.WARNED, "two")
-    assert validation_of(*passed(), warned).answer is Answer.SHIP
+    assert validation_of(*passed(), warned).answer is ShipAnswer.SHIP
 
 
 @pytest.mark.parametrize("gate", Gate)
 def test_one_failure_anywhere_is_do_not_ship(gate):
     failed = check_of(gate, Status.FAILED, "two")
     open_ = check_of(Gate.WORKS, Status.INCONCLUSIVE, "three")
-    assert validation_of(*passed(), failed, open_).answer is Answer.DO_NOT_SHIP
+    assert validation_of(*passed(), failed, open_).answer is ShipAnswer.DO_NOT_SHIP
 
 
 @pytest.mark.parametrize("gate", Gate)
 def test_a_gate_that_was_not_run_is_no_pass(gate):
-    assert validation_of(*passed(gate)).answer is Answer.INCONCLUSIVE
+    assert validation_of(*passed(gate)).answer is ShipAnswer.INCONCLUSIVE
     skipped = check_of(gate, Status.NOT_RUN)
-    assert validation_of(*passed(gate), skipped).answer is Answer.INCONCLUSIVE
+    assert validation_of(*passed(gate), skipped).answer is ShipAnswer.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("gate", Gate)
 def test_a_check_that_cannot_apply_here_does_not_hold_it_back(gate):
     skipped = check_of(gate, Status.NOT_RUN, "distribution-tests")
-    assert validation_of(*passed(), skipped).answer is Answer.SHIP
+    assert validation_of(*passed(), skipped).answer is ShipAnswer.SHIP
 
 
 @given(st.lists(st.tuples(st.sampled_from(list(Gate)), STATUSES), max_size=12))
 def test_ship_means_that_every_gate_passed_something(found):
     validation = validation_of(*(check_of(gate, status) for gate, status in found))
-    if validation.answer is Answer.SHIP:
+    if validation.answer is ShipAnswer.SHIP:
         assert {gate for gate, status in found if status in {Status.PASSED, Status.WARNED}} == set(
             Gate
         )
@@ -225,7 +225,7 @@ def test_a_statement_binds_the_packages_to_the_report(tmp_path):
 
 def answered(folder: Path, content: bytes) -> Validated:
     """An answer about one package of this content."""
-    package, evidence = folder / "built" / "a.deb", Evidence(folder=folder / content.decode())
+    package, evidence = folder / "built" / "a.deb", EvidenceFolder(folder=folder / content.decode())
     package.parent.mkdir(exist_ok=True)
     package.write_bytes(content)
     evidence.keep("lint.txt", content.decode())

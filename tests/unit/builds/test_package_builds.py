@@ -23,7 +23,7 @@ from dsbuilds.drivers.package_build import (
 from dsbuilds.drivers.package_image import STEPS, check_installed, chosen_packages, render
 from dsbuilds.drivers.package_toolchain import containerfile
 from dsbuilds.drivers.rpm import RpmDriver
-from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.edit import Patch
 from dsbuilds.sandbox.script import unbuildable
 from dsbuilds.sources.debian import refusal
 from dsbuilds.sources.source_package import SourcePackage

@@ -22,7 +22,7 @@ from dsbuilds.drivers.rpm import (
     with_patches,
     with_release,
 )
-from dsbuilds.edits.contract import Patch
+from dsbuilds.edits.edit import Patch
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sources.srpm import described, take_in
 from dsharness.errors import EditError, SourceError

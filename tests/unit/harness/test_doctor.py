@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dsharness.containers.engine import Engine
 from dsharness.doctor import (
-    Check,
+    DoctorCheck,
     Level,
     checkup,
     engine_checks,
@@ -118,7 +118,7 @@ def test_a_build_that_works() -> None:
     assert engine_checks.check_build(None).level is Level.OK
 
 
-ENGINE_TABLE: list[tuple[Callable[[Engine], Check], Engine, Level, str]] = [
+ENGINE_TABLE: list[tuple[Callable[[Engine], DoctorCheck], Engine, Level, str]] = [
     (engine_checks.check_runtime, ENGINE, Level.OK, ""),
     (engine_checks.check_runtime, engine(runtime="kata"), Level.WARN, "crun"),
     (engine_checks.check_cgroups, ENGINE, Level.OK, ""),
@@ -132,7 +132,9 @@ ENGINE_TABLE: list[tuple[Callable[[Engine], Check], Engine, Level, str]] = [
 
 
 @pytest.mark.parametrize(("check", "facts", "level", "fix"), ENGINE_TABLE)
-def test_engine(check: Callable[[Engine], Check], facts: Engine, level: Level, fix: str) -> None:
+def test_engine(
+    check: Callable[[Engine], DoctorCheck], facts: Engine, level: Level, fix: str
+) -> None:
     result = check(facts)
     assert result.level is level
     assert fix in result.fix
@@ -243,7 +245,7 @@ MACHINE_TABLE = [
 
 
 @pytest.mark.parametrize(("check", "level"), MACHINE_TABLE)
-def test_machine(check: Check, level: Level) -> None:
+def test_machine(check: DoctorCheck, level: Level) -> None:
     assert check.level is level
     assert bool(check.fix) == (level is not Level.OK)
 
@@ -289,7 +291,7 @@ def test_ports(facts: Ports | None, level: Level, seen: str) -> None:
         ((fail("a", "x", "y", ExitCode.DISK),), ExitCode.DISK),
     ],
 )
-def test_exit_code(checks: tuple[Check, ...], code: ExitCode) -> None:
+def test_exit_code(checks: tuple[DoctorCheck, ...], code: ExitCode) -> None:
     assert Diagnosis(checks=checks, engine=None).exit_code is code
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.measure.instruction_count import Run, agreed, difference, operations_of
+from dsharness.measure.instruction_count import CountedRun, agreed, difference, operations_of
 
 COST = 140_000.0
 
@@ -49,9 +49,9 @@ def test_a_run_is_as_long_as_time_allows_but_never_too_short(
     assert operations_of(operation_s, instructions) == count
 
 
-def run(seconds: float, **threads: int) -> Run:
+def run(seconds: float, **threads: int) -> CountedRun:
     numbers = {int(name.removeprefix("t")): count for name, count in threads.items()}
-    return Run(threads=numbers, seconds=seconds)
+    return CountedRun(threads=numbers, seconds=seconds)
 
 
 IDLE = run(6.0, t1=3_600_000, t2=9_000)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.loads import ldclt
-from dsharness.loads.contract import LoadReport, Operations, Seconds
+from dsharness.loads.load import LoadReport, Operations, Seconds
 from dsharness.model import LdcltWorkload, UserOrder
 from dsharness.systems.ldap.directory import Site
 from dsharness.systems.ldap.directory_system import LdapEndpoint

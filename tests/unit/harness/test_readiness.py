@@ -20,9 +20,9 @@ from dsharness.errors import EngineError, InstanceError, PortTakenError
 from dsharness.measure import instance
 from dsharness.process.command import Completed
 from dsharness.systems import side_process
-from dsharness.systems.contract import SHARED_FOLDER, Endpoint
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.readiness import answering, telling_line, wait_until_ready
+from dsharness.systems.system import SHARED_FOLDER, Endpoint
 
 LOADER = "ns-slapd: error while loading shared libraries: libpcre.so.3: cannot open shared object"
 

@@ -24,7 +24,7 @@ from dsharness.process.command import (
     says_disk_full,
 )
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.process.output import Lines
+from dsharness.process.output import OutputLines
 
 
 def python(code: str, *args: str) -> list[str]:
@@ -58,7 +58,7 @@ def test_each_line_is_heard_as_it_comes() -> None:
 
 def test_a_line_without_end_is_not_kept_whole() -> None:
     heard: list[str] = []
-    sink = Lines(tell=heard.append)
+    sink = OutputLines(tell=heard.append)
     for _ in range(100):
         sink.add(b"x" * (1 << 14))
     sink.add(b"y\nz\n")

@@ -19,7 +19,7 @@ from dsbisect.search.bayes.answer_figures import (
 )
 from dsbisect.search.bayes.belief import Beliefs, Certainty, fewest
 from dsbisect.search.bayes.effect_size import effects
-from dsbisect.search.bayes.rate_witness import CLEAR, Difference, Word, difference
+from dsbisect.search.bayes.rate_witness import CLEAR, RateDifference, Word, difference
 from dsbisect.search.question import Question
 from dsharness.measure.metrics import Metric
 from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, CostStep
@@ -109,7 +109,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     )
 
 
-def _contradiction(opinion: Word | None, apart: Difference | None, beliefs: Beliefs) -> str:
+def _contradiction(opinion: Word | None, apart: RateDifference | None, beliefs: Beliefs) -> str:
     """The witness's own figures where it contradicts; else empty."""
     if opinion != "contradicts" or apart is None or beliefs.witness is None:
         return ""

@@ -12,7 +12,7 @@ from dsbisect.search.bayes.belief import Beliefs, Certainty
 from dsbisect.search.bayes.effect_size import effects
 from dsbisect.search.bayes.evidence import evidence
 from dsbisect.search.bayes.posterior import Posterior
-from dsbisect.search.bayes.rate_witness import Difference, Word, difference, word
+from dsbisect.search.bayes.rate_witness import RateDifference, Word, difference, word
 from dsbisect.search.bayes.track import TINY, Floats, Ints
 from dsharness.model import CostStep, Outcome, Verdict
 
@@ -142,7 +142,7 @@ def unsteady(beliefs: Beliefs) -> str | None:
     return text
 
 
-def witnessed(beliefs: Beliefs) -> tuple[Word | None, Difference | None]:
+def witnessed(beliefs: Beliefs) -> tuple[Word | None, RateDifference | None]:
     """What the witness says of the named step, and its own difference."""
     seen = beliefs.witness
     if seen is None:

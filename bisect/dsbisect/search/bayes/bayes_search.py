@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from dsbisect.search.bayes.answer import conclude, unanswerable
-from dsbisect.search.bayes.belief import Beliefs, Certainty, Lines, believe, outlook
+from dsbisect.search.bayes.belief import Beliefs, Certainty, Tracks, believe, outlook
 from dsbisect.search.bayes.final_checks import left_to_check
 from dsbisect.search.bayes.line_ends import ends, moved
 from dsbisect.search.bayes.next_run import (
@@ -45,10 +45,10 @@ class Bayes:
     budget: Budget = field(default_factory=Budget)
     prior: Mapping[str, float] = field(default_factory=dict)  # relative, 1 where nothing is said
     survey_up_to: int = 0  # lines up to this length are measured completely, for the figures
-    lines: Lines = field(init=False)
+    lines: Tracks = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lines", Lines(prior=self.prior))
+        object.__setattr__(self, "lines", Tracks(prior=self.prior))
 
     def next_step(self, question: Question, history: History) -> Measure | Answer:
         failed = history.failed

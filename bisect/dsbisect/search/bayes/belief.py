@@ -200,7 +200,7 @@ def fewest(shares: Floats, part: float) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Lines:
+class Tracks:
     """The tracks of the lines asked about: a line of 100,000 is laid out once."""
 
     prior: Mapping[str, float] = field(default_factory=dict)

@@ -29,16 +29,16 @@ REACH = 8  # candidates next to a step that count as its plateau
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class FinalCheck:
     """One more turn before the answer is given."""
 
     names: tuple[str, ...]
     why: str
 
 
-def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> Check | None:
+def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> FinalCheck | None:
     """The first that is missing; None when the answer can be given."""
-    checks: list[Iterator[Check]] = []
+    checks: list[Iterator[FinalCheck]] = []
     if beliefs.settled(certainty):
         checks += [
             _plateaus(beliefs, certainty),
@@ -55,7 +55,7 @@ def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> 
     return next(itertools.chain.from_iterable(checks), None)
 
 
-def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     """Unmeasured candidates next to a small step, where few builds make a plateau.
 
     One build may lie off its plateau by itself, and a ramp has no plateaus.
@@ -73,25 +73,25 @@ def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
         for name in free:
             if not _runs(beliefs, name):
                 why = f"does {name} lie on the plateau next to the step?"
-                yield Check(names=_in_company(beliefs, name), why=why)
+                yield FinalCheck(names=_in_company(beliefs, name), why=why)
 
 
-def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     before, after = _pair(beliefs)
     if _fewest(beliefs, before, after) < certainty.least_runs:
-        yield Check(names=(before, after), why=f"confirm {before} against {after}")
+        yield FinalCheck(names=(before, after), why=f"confirm {before} against {after}")
 
 
-def _witness(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+def _witness(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     """A few more runs while it cannot tell."""
     before, after = _pair(beliefs)
     if _fewest(beliefs, before, after) < certainty.least_runs + certainty.witness_runs:
         opinion, apart = witnessed(beliefs)
         if opinion == "cannot tell" and apart is not None:
-            yield Check(names=(before, after), why="does the witness agree?")
+            yield FinalCheck(names=(before, after), why="does the witness agree?")
 
 
-def _ramp(beliefs: Beliefs) -> Iterator[Check]:
+def _ramp(beliefs: Beliefs) -> Iterator[FinalCheck]:
     """While its range is vague: the widest gap where it begins or ends, or a build there again."""
     seen = beliefs.posterior.seen
     where = ramp_range(beliefs.posterior)
@@ -106,24 +106,26 @@ def _ramp(beliefs: Beliefs) -> Iterator[Check]:
         middle = middles[max(wide, key=lambda at: seen.positions[at + 1] - seen.positions[at])]
         assert middle is not None  # noqa: S101 - chosen so
         name = beliefs.line.names[middle.position]
-        yield Check(
+        yield FinalCheck(
             names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
         )
         return
     near = {at for gap in gaps for at in (gap, gap + 1) if seen.counts[at] < MOST_RUNS}
     if near:
         name = beliefs.line.names[seen.positions[min(near, key=lambda at: seen.counts[at])]]
-        yield Check(
+        yield FinalCheck(
             names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
         )
 
 
-def _odd_builds(beliefs: Beliefs) -> Iterator[Check]:
+def _odd_builds(beliefs: Beliefs) -> Iterator[FinalCheck]:
     """Before "no difference": what would make builds seem to differ, or hide that the ends do."""
     found, names, first = beliefs.posterior, beliefs.line.names, beliefs.line.names[beliefs.low]
     odd = (found.seen.counts == 1) & (np.abs(strays(found)) > ODD)
     for at in found.seen.positions[odd]:
-        yield Check(names=(names[at], first), why=f"was the only run of {names[at]} an odd one?")
+        yield FinalCheck(
+            names=(names[at], first), why=f"was the only run of {names[at]} an odd one?"
+        )
     if not builds_differ(found):
         return
     half = (beliefs.high - beliefs.low) // 2
@@ -132,10 +134,10 @@ def _odd_builds(beliefs: Beliefs) -> Iterator[Check]:
         name = next((each for each in near if each not in beliefs.failed), None)
         if name is not None and not _runs(beliefs, name):
             why = f"a second build next to {names[end]}: does {name} cost the same?"
-            yield Check(names=(name, names[end]), why=why)
+            yield FinalCheck(names=(name, names[end]), why=why)
 
 
-def _alone(beliefs: Beliefs) -> Iterator[Check]:
+def _alone(beliefs: Beliefs) -> Iterator[FinalCheck]:
     """The neighbours of what differs alone: where they differ too, it was a change and its end."""
     line = beliefs.line.names
     for odd in odd_ones(beliefs):
@@ -143,10 +145,10 @@ def _alone(beliefs: Beliefs) -> Iterator[Check]:
         for near in (line[at - 1], line[at + 1]):
             if near not in beliefs.failed and not _runs(beliefs, near):
                 why = f"is {odd.after} alone, or does {near} cost the same?"
-                yield Check(names=_in_company(beliefs, near), why=why)
+                yield FinalCheck(names=_in_company(beliefs, near), why=why)
 
 
-def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     """Evenly spaced candidates that were not measured."""
     names = beliefs.line.names
     asked = np.linspace(beliefs.low, beliefs.high, certainty.inside + 2)[1:-1]
@@ -154,17 +156,17 @@ def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
         name = names[int(at)]
         if name not in beliefs.failed and not _runs(beliefs, name):
             why = f"inside: does {name} cost the same as the ends?"
-            yield Check(names=(name, names[beliefs.low]), why=why)
+            yield FinalCheck(names=(name, names[beliefs.low]), why=why)
 
 
-def _survey(beliefs: Beliefs, certainty: Certainty) -> Iterator[Check]:
+def _survey(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     """Every candidate of a short line."""
     line = beliefs.line
     first = line.names[beliefs.low]
     for name in line.names:
         if name not in beliefs.failed and _runs(beliefs, name) < certainty.least_runs:
             names = (name, first) if name != first else (name, line.names[beliefs.high])
-            yield Check(names=names, why=f"survey {name}: what does it cost?")
+            yield FinalCheck(names=names, why=f"survey {name}: what does it cost?")
 
 
 def _in_company(beliefs: Beliefs, name: str) -> tuple[str, ...]:

@@ -25,14 +25,14 @@ Word = Literal["agrees", "cannot tell", "contradicts"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class RateDifference:
     """A difference of logs with its standard error."""
 
     size: float
     error: float
 
 
-def contradicts(decider: Difference, witness: Difference) -> bool:
+def contradicts(decider: RateDifference, witness: RateDifference) -> bool:
     """(19): clearly different from the decider, and less than half of it."""
     along = witness.size * math.copysign(1.0, decider.size)
     apart = abs(decider.size) - along
@@ -40,7 +40,7 @@ def contradicts(decider: Difference, witness: Difference) -> bool:
     return along < PART * abs(decider.size) and apart > CLEAR * error
 
 
-def word(decider: Difference, witness: Difference | None) -> Word:
+def word(decider: RateDifference, witness: RateDifference | None) -> Word:
     if witness is None:
         return "cannot tell"
     if contradicts(decider, witness):
@@ -49,7 +49,7 @@ def word(decider: Difference, witness: Difference | None) -> Word:
     return "agrees" if along > CLEAR * witness.error else "cannot tell"
 
 
-def difference(seen: Evidence, before: Ints, after: Ints) -> Difference | None:
+def difference(seen: Evidence, before: Ints, after: Ints) -> RateDifference | None:
     """(18): of the runs of some candidates (positions) and of others; None without both."""
     places = seen.positions[seen.owner]
     first, second = np.isin(places, before), np.isin(places, after)
@@ -60,7 +60,7 @@ def difference(seen: Evidence, before: Ints, after: Ints) -> Difference | None:
     error = MEDIAN * noise * math.sqrt(1 / weights[first].sum() + 1 / weights[second].sum())
     error = math.hypot(error, _offset_error(seen, first, second))
     size = float(np.median(seen.values[second]) - np.median(seen.values[first]))
-    return Difference(size=size, error=error)
+    return RateDifference(size=size, error=error)
 
 
 def _offset_error(seen: Evidence, first: Flags, second: Flags) -> float:

@@ -6,13 +6,13 @@ from functools import partial
 
 from dsbisect.validate.builds_gate import abi, lint, made_packages, second_build
 from dsbisect.validate.check import Gate
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step import Step
 from dsbisect.validate.step_tools import StepTools
 
 
-def steps(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Step, ...]:
+def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
     """What tools find in the packages, and whether a second build makes the same ones."""
     return (
         Step(

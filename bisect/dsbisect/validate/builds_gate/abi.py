@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dsbisect.validate.builds_gate.lint import no_stock_check
 from dsbisect.validate.builds_gate.made_packages import also_in_stock
 from dsbisect.validate.check import Check, Gate, Status, listed
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.stock_packages import stock_packages
@@ -35,7 +35,7 @@ class Program:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class LibraryChange:
     """What became of one library."""
 
     path: str
@@ -62,11 +62,11 @@ def programs(table: str) -> dict[str, Program]:
     return {each.path: each for each in found}
 
 
-def change_of(path: str, status: int, report: str) -> Change:
+def change_of(path: str, status: int, report: str) -> LibraryChange:
     """What one report of abidiff says."""
     if status & BROKEN or status > 15:
         last = (report.strip().splitlines() or ["it said nothing"])[-1]
-        return Change(path=path, trouble=f"abidiff ended with status {status}: {last[:200]}")
+        return LibraryChange(path=path, trouble=f"abidiff ended with status {status}: {last[:200]}")
     kinds: dict[str, list[str]] = {"D": [], "A": [], "C": []}
     rust = 0
     for match in CHANGE.finditer(report):
@@ -78,7 +78,7 @@ def change_of(path: str, status: int, report: str) -> Change:
     renamed = SONAME.search(report)
     if renamed is not None:
         kinds["C"].insert(0, f"its SONAME, from {renamed['old']} to {renamed['new']}")
-    return Change(
+    return LibraryChange(
         path=path,
         removed=tuple(kinds["D"]),
         changed=tuple(kinds["C"]),
@@ -87,10 +87,10 @@ def change_of(path: str, status: int, report: str) -> Change:
     )
 
 
-def gone(stock: Iterable[str], compared: Iterable[str]) -> tuple[Change, ...]:
+def gone(stock: Iterable[str], compared: Iterable[str]) -> tuple[LibraryChange, ...]:
     """Stock libraries that the patched packages do not have."""
     lost = sorted({path for path in stock if ".so" in path} - set(compared))
-    return tuple(Change(path=path, removed=("the whole library",)) for path in lost)
+    return tuple(LibraryChange(path=path, removed=("the whole library",)) for path in lost)
 
 
 def linked_by_others(stock: Mapping[str, Program]) -> dict[str, int]:
@@ -144,7 +144,7 @@ SYMBOLS_ONLY = (
 )
 
 
-def checks(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Check, ...]:
+def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Check, ...]:
     """Libraries that others link, plugins, and what all of them link."""
     try:
         stock = stock_packages(sides, tools)
@@ -161,7 +161,7 @@ def checks(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Check, .
 
 
 def interface_checks(
-    changes: Sequence[Change],
+    changes: Sequence[LibraryChange],
     stock: Mapping[str, Program],
     patched: Mapping[str, Program],
     evidence: tuple[str, ...],
@@ -214,7 +214,7 @@ def needed_check(stock: Mapping[str, Program], patched: Mapping[str, Program]) -
 def _interface_check(
     name: str,
     what: str,
-    changes: Sequence[Change],
+    changes: Sequence[LibraryChange],
     if_broken: Status,
     note: str,
     evidence: tuple[str, ...],
@@ -250,7 +250,7 @@ def _interface_check(
     )
 
 
-def _broken(change: Change) -> str:
+def _broken(change: LibraryChange) -> str:
     parts = [
         f"{verb} {listed(names, SHOWN)}"
         for verb, names in (("lost", change.removed), ("changed", change.changed))
@@ -259,7 +259,7 @@ def _broken(change: Change) -> str:
     return f"{change.path.rpartition('/')[2]} {' and '.join(parts)}"
 
 
-def _lines(change: Change) -> list[str]:
+def _lines(change: LibraryChange) -> list[str]:
     found = [
         f"{change.path}: {verb} {name}"
         for verb, names in (
@@ -277,7 +277,7 @@ def _lines(change: Change) -> list[str]:
     return [*found, *([f"{change.path}: {change.trouble}"] if change.trouble else [])]
 
 
-def _changes(said: Mapping[str, str], stock: Mapping[str, Program]) -> list[Change]:
+def _changes(said: Mapping[str, str], stock: Mapping[str, Program]) -> list[LibraryChange]:
     compared = _compared(said)
     found = [
         change_of(before, int(status), said.get(report, ""))

@@ -13,7 +13,7 @@ from dsbisect.validate.builds_gate.made_packages import (
     packages_in,
 )
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.stock_packages import stock_packages
@@ -29,7 +29,7 @@ SCRIPT = "lint-packages"
 FINDINGS = "findings"  # the file that it leaves
 
 
-def checks(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Check, ...]:
+def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Check, ...]:
     """One check; not run where the distribution no longer has the stock packages."""
     kind = kind_of(sides.row.family)
     try:
@@ -53,10 +53,10 @@ def checks(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Check, .
 
 def lint_check(
     kind: str,
-    stock: Sequence[Finding],
-    patched: Sequence[Finding],
-    new: Sequence[Finding],
-    ours: Sequence[Finding],
+    stock: Sequence[LintFinding],
+    patched: Sequence[LintFinding],
+    new: Sequence[LintFinding],
+    ours: Sequence[LintFinding],
     evidence: tuple[str, ...],
 ) -> Check:
     """New errors fail, new warnings warn; those of the lab's own changelog entry do not count."""
@@ -139,7 +139,7 @@ OF_THE_LAB = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class LintFinding:
     """One line of a linter."""
 
     severity: str  # E or W
@@ -149,20 +149,20 @@ class Finding:
     line: str
 
 
-def findings(kind: str, text: str) -> tuple[Finding, ...]:
+def findings(kind: str, text: str) -> tuple[LintFinding, ...]:
     """Errors and warnings of lintian's (deb) or rpmlint's (rpm) output; all else is passed over."""
     found = []
     for line in text.splitlines():
         match = LINES[kind].match(line.rstrip())
         if match is not None:
             parts = match.groupdict(default="")
-            found.append(Finding(**parts, line=line.strip()))
+            found.append(LintFinding(**parts, line=line.strip()))
     return tuple(found)
 
 
 def new_findings(
-    stock: Iterable[Finding], patched: Iterable[Finding], versions: Mapping[str, str]
-) -> tuple[Finding, ...]:
+    stock: Iterable[LintFinding], patched: Iterable[LintFinding], versions: Mapping[str, str]
+) -> tuple[LintFinding, ...]:
     """Those of the patched packages that stock does not have, as often as it does not.
 
     ``versions``: findings repeat the versions of both sides; each -> what stands for it.
@@ -178,7 +178,7 @@ def new_findings(
     return tuple(new)
 
 
-def _same(finding: Finding, versions: Mapping[str, str]) -> tuple[str, str, str, str]:
+def _same(finding: LintFinding, versions: Mapping[str, str]) -> tuple[str, str, str, str]:
     detail = finding.detail
     for version in sorted(versions, key=len, reverse=True):
         detail = detail.replace(version, versions[version])

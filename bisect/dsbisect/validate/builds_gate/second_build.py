@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from dsbisect.validate.builds_gate.made_packages import packages_in
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides, maker_of
 from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.tool_output import LIBEXEC, kind_of
@@ -29,7 +29,7 @@ NAME = "reproducible"
 ITSELF = "the package itself, or it was made by one build only"
 
 
-def checks(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Check, ...]:
+def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Check, ...]:
     """Both builds byte for byte; not where there is nothing to build a second time."""
     if sides.given:
         return (_not_run("The packages were given: there is no source to build them from."),)
@@ -89,7 +89,7 @@ def same_check(first: Build, second: Build) -> Check:
 
 
 def different_check(
-    first: Build, second: Build, names: tuple[str, ...], tools: StepTools, evidence: Evidence
+    first: Build, second: Build, names: tuple[str, ...], tools: StepTools, evidence: EvidenceFolder
 ) -> Check:
     """What differs, in diffoscope's words."""
     found = _differences(first, second, names, tools)
@@ -123,7 +123,7 @@ def different_check(
 
 def _differences(
     first: Build, second: Build, names: tuple[str, ...], tools: StepTools
-) -> tuple[Difference, ...]:
+) -> tuple[PackageDifference, ...]:
     """Of each package; where the tools gave up, the report says so."""
     both = [name for name in names if name in second.packages and name in first.packages]
     said: dict[str, str] = {}
@@ -139,7 +139,7 @@ def _differences(
     return tuple(difference_of(name, said) for name in names)
 
 
-def _summary(difference: Difference) -> list[str]:
+def _summary(difference: PackageDifference) -> list[str]:
     shown = [line[:200] for line in changed_lines(difference.report)[:SHOWN_LINES]]
     files = (
         listed(difference.files, SHOWN_FILES)
@@ -167,7 +167,7 @@ CHANGED = re.compile(r"^[│ ]*[-+](?!-- |\+\+ )")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class PackageDifference:
     """One package of two builds."""
 
     package: str
@@ -181,10 +181,10 @@ def differing(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str,
     return tuple(name for name in sorted({*first, *second}) if first.get(name) != second.get(name))
 
 
-def difference_of(package: str, said: Mapping[str, str]) -> Difference:
+def difference_of(package: str, said: Mapping[str, str]) -> PackageDifference:
     """What the script left of one package."""
     files = tuple(said.get(f"{package}.files", "").split())
-    return Difference(
+    return PackageDifference(
         package=package,
         files=tuple(file for file in files if file not in DERIVED) or files,
         with_path=tuple(said.get(f"{package}.paths", "").splitlines()),

@@ -15,11 +15,11 @@ from typing import BinaryIO
 
 from pydantic import Field
 
-from dsbisect.validate.client_answers import Answer
+from dsbisect.validate.client_answers import ClientAnswer
 from dsbisect.validate.directory.population import SchemeUser, password_of
 from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import dump_of, passwords_in
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.ldap_client import WORDS
 from dsbisect.validate.secret_search import (
     Find,
@@ -76,10 +76,10 @@ class Traces(Value):
 
 def observe(
     server: ValidatedServer,
-    evidence: Evidence,
+    evidence: EvidenceFolder,
     name: str,
     users: Sequence[SchemeUser],
-    replies: Sequence[Answer] = (),
+    replies: Sequence[ClientAnswer] = (),
     *,
     since_s: float | None = None,
 ) -> Traces:
@@ -109,7 +109,7 @@ def observe(
     return traces
 
 
-def kept_traces(evidence: Evidence, name: str) -> Traces | None:
+def kept_traces(evidence: EvidenceFolder, name: str) -> Traces | None:
     """What an earlier step kept under that name; None where it ended before."""
     try:
         return Traces.model_validate_json((evidence.folder / _file(name)).read_bytes())
@@ -121,7 +121,7 @@ def _file(name: str) -> str:
     return f"traces-{name}.json"
 
 
-def _traces(written: Path, secrets: Sequence[Secret], replies: Sequence[Answer]) -> Traces:
+def _traces(written: Path, secrets: Sequence[Secret], replies: Sequence[ClientAnswer]) -> Traces:
     finds, cut, logs, files = [], [], {"errors": b"", "access": b""}, 0
     with written.open("rb") as stream:
         for path, data, whole in files_in(stream):
@@ -161,7 +161,7 @@ def belongs(find: Find) -> bool:
     return find.kind is SecretKind.KEY and path.startswith(f"{CONFIG_FOLDER}/")
 
 
-def replied(replies: Sequence[Answer]) -> dict[str, bytes]:
+def replied(replies: Sequence[ClientAnswer]) -> dict[str, bytes]:
     """Place -> what the server told somebody there, from the client's answers."""
     found: dict[str, bytes] = {}
     for answer in replies:

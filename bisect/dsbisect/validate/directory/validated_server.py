@@ -14,12 +14,11 @@ from typing import ClassVar
 import ldap3
 from ldap3.core.exceptions import LDAPException
 
-from dsbisect.validate.client_answers import Answer, answers_in
+from dsbisect.validate.client_answers import ClientAnswer, answers_in
 from dsbisect.validate.step_tools import StepTools
 from dsharness.containers.container import Container, finished, running
 from dsharness.errors import EngineError, InstanceError
 from dsharness.paths import logs_home
-from dsharness.systems.contract import ENDED_NAME, SHARED_FOLDER, Endpoint
 from dsharness.systems.ldap.directory import (
     Directory,
     Site,
@@ -31,6 +30,7 @@ from dsharness.systems.ldap.directory import (
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
 from dsharness.systems.readiness import shared_folder, wait_until_ready
+from dsharness.systems.system import ENDED_NAME, SHARED_FOLDER, Endpoint
 
 CLIENT = Path(__file__).parents[1] / "ldap_client"
 CLIENT_LIMIT_S = 600.0
@@ -144,7 +144,7 @@ class ValidatedServer:
         """The end of its own log, since it was last stopped."""
         return self.box.tail(self.system.error_log(), count).rpartition(STOPPED)[2].strip()
 
-    def asked(self, suite: str, more: Mapping[str, object]) -> tuple[Answer, ...]:
+    def asked(self, suite: str, more: Mapping[str, object]) -> tuple[ClientAnswer, ...]:
         """What a client found that reaches it over TCP, from a container next to it."""
         image = self.tools.image.reference
         with shared_folder() as job:  # the server never sees it, and the client cannot change it

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from dsbisect.validate.check import Gate
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.installs_gate import downgrade, removal, upgrade
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step import Step
 from dsbisect.validate.step_tools import StepTools
 
 
-def steps(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Step, ...]:
+def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
     """The way there, back and out; the later ones begin where the upgrade has ended."""
     return (
         Step(

@@ -10,7 +10,7 @@ from dsbisect.validate.directory.populated_image import populated, recalled
 from dsbisect.validate.directory.population import Population, SchemeUser
 from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import differences, dump_of
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.installs_gate import upgrade
 from dsbisect.validate.installs_gate.package_change import (
     changeable_server,
@@ -28,7 +28,7 @@ NAME = "downgrade"
 ADVICE = "Tell users in the release notes; a backup from before the upgrade is the way back."
 
 
-def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """Nothing here fails a validation: stock cannot know what is newer than it is."""
     reference = upgraded_image(sides, tools, evidence)
     if reference is None:
@@ -42,7 +42,7 @@ def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
         )
 
 
-def upgraded_image(sides: Sides, tools: StepTools, evidence: Evidence) -> str | None:
+def upgraded_image(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> str | None:
     """What the step before left, made again if it is gone."""
     before = populated(tools, sides.stock)
     reference = upgrade.upgraded_reference(sides, before)
@@ -55,7 +55,7 @@ def upgraded_image(sides: Sides, tools: StepTools, evidence: Evidence) -> str | 
 class _Downgrade:
     sides: Sides
     tools: StepTools
-    evidence: Evidence
+    evidence: EvidenceFolder
     population: Population
     server: ValidatedServer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.directory.populated_image import populated
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.installs_gate.downgrade import upgraded_image
 from dsbisect.validate.installs_gate.package_change import (
     Changed,
@@ -25,7 +25,7 @@ NAME = "removal"
 SHOWN = 40
 
 
-def run(sides: Sides, tools: StepTools, evidence: Evidence) -> list[Check]:
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> list[Check]:
     """The same removal on a filled stock system and on the upgraded one."""
     upgraded = upgraded_image(sides, tools, evidence)
     if upgraded is None:

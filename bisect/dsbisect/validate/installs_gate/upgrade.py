@@ -19,7 +19,7 @@ from dsbisect.validate.directory.product_advice import START
 from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer
 from dsbisect.validate.directory_dump import differences, dump_of, passwords_in
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.guess_cost import alike
 from dsbisect.validate.installs_gate.package_change import (
     changeable_server,
@@ -47,14 +47,14 @@ BIND_ADVICE = (
 )
 
 
-def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """All checks; the first one that no later step can do without stops the validation."""
     before = populated(tools, sides.stock)
     return judged(Gate.INSTALLS, "upgrade", lambda: _upgraded(sides, tools, evidence, before))()
 
 
 def _upgraded(
-    sides: Sides, tools: StepTools, evidence: Evidence, before: Populated
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, before: Populated
 ) -> Sequence[Check]:
     with changeable_server(
         tools, before.reference, repository_of(sides.build), purpose="upgrade"
@@ -83,7 +83,7 @@ def upgraded_reference(sides: Sides, before: Populated) -> str:
 @dataclass(kw_only=True)
 class _Upgrade:
     sides: Sides
-    evidence: Evidence
+    evidence: EvidenceFolder
     before: Populated
     server: ValidatedServer
     started_at: float = 0.0  # of the epoch: what was written before came with the packages

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ldap3.core.exceptions import LDAPException
 
-from .job import Job, RefusedError
+from .job import Job, NotDoneError
 
 Attempt = Callable[[Job], str]
 
@@ -27,7 +27,7 @@ def report(name: str, attempt: Attempt, job: Job) -> None:
     """Print what came of it as one line of JSON."""
     try:
         found, ok = attempt(job), True
-    except (UnexpectedError, RefusedError) as error:
+    except (UnexpectedError, NotDoneError) as error:
         found, ok = str(error), False
     except (LDAPException, OSError) as error:
         found, ok = f"the client could not go on: {type(error).__name__}: {error}", False

@@ -69,7 +69,7 @@ class Job:
         """A connection over plain TCP, bound as a user."""
         with opened(self.server(), user) as connection:
             if not connection.bind():
-                raise RefusedError(user.dn, connection.result)
+                raise NotDoneError(user.dn, connection.result)
             yield connection
 
     def result_of_bind(self, user: User) -> str:
@@ -79,7 +79,7 @@ class Job:
             return str(connection.result["description"])
 
 
-class RefusedError(Exception):
+class NotDoneError(Exception):
     """The server refused a bind that it has to accept."""
 
     def __init__(self, dn: str, result: dict[str, Any]) -> None:

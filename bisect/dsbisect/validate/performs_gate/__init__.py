@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.performs_gate.latency_step import single_client_step
 from dsbisect.validate.performs_gate.leak_step import lost_memory_step
 from dsbisect.validate.performs_gate.paired_samples import SpeedQuestion
@@ -10,7 +10,7 @@ from dsbisect.validate.performs_gate.speed_step import workload_step
 from dsbisect.validate.step import Step
 
 
-def steps(question: SpeedQuestion, evidence: Evidence) -> tuple[Step, ...]:
+def steps(question: SpeedQuestion, evidence: EvidenceFolder) -> tuple[Step, ...]:
     """One for a single client, one for each workload, and one for memory that is lost."""
     return (
         single_client_step(question, evidence),

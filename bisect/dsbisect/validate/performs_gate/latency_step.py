@@ -20,7 +20,7 @@ from dsbisect.validate.directory.population import PEOPLE, SchemeUser
 from dsbisect.validate.directory.product_advice import AS_STORED, PID_FILE
 from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.performs_gate import single_client
 from dsbisect.validate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
 from dsbisect.validate.performs_gate.paired_samples import GIVE_MORE, SpeedQuestion
@@ -41,7 +41,7 @@ LEAST_PAIRS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class LatencyLimits:
     """What is a clear difference, and what has to be excluded to say that there is none.
 
     In per cent of stock's figure; of slow requests, in hundredths of all. Stalls of a busy machine
@@ -53,9 +53,12 @@ class Limits:
 
 
 LIMITS = {
-    "mean": Limits(clear=20), "p50": Limits(clear=20, excluded=50), "p99": Limits(clear=100),
-    SLOW: Limits(clear=3, excluded=8), SWITCHES: Limits(clear=20, excluded=100),
-}  # fmt: skip
+    "mean": LatencyLimits(clear=20),
+    "p50": LatencyLimits(clear=20, excluded=50),
+    "p99": LatencyLimits(clear=100),
+    SLOW: LatencyLimits(clear=3, excluded=8),
+    SWITCHES: LatencyLimits(clear=20, excluded=100),
+}
 ADVICE = (
     "one client alone waits longer: look for a sleep, a lock that is held longer, a file that is "
     "read or written in each request"
@@ -63,7 +66,7 @@ ADVICE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class ClientRun:
     """Of one server: microseconds of each request by kind, and how often its threads waited."""
 
     took_us: Mapping[str, Sequence[float]]
@@ -92,7 +95,7 @@ def slow_pct(took_us: Sequence[float], both_us: Sequence[float]) -> float:
     return 100 * sum(each > slow for each in took_us) / len(took_us)
 
 
-Runs = Sequence[tuple[Run, Run]]  # (patched, stock)
+Runs = Sequence[tuple[ClientRun, ClientRun]]  # (patched, stock)
 
 
 class Client(Protocol):
@@ -103,7 +106,7 @@ class Client(Protocol):
     def switches(self) -> int: ...
 
 
-def single_client_step(question: SpeedQuestion, evidence: Evidence) -> Step:
+def single_client_step(question: SpeedQuestion, evidence: EvidenceFolder) -> Step:
     """A step of its own: it needs neither the workloads nor a laboratory."""
     return Step(
         gate=Gate.PERFORMS, name="latency", title="comparing how long a single client waits",
@@ -112,7 +115,7 @@ def single_client_step(question: SpeedQuestion, evidence: Evidence) -> Step:
     )  # fmt: skip
 
 
-def run(question: SpeedQuestion, evidence: Evidence) -> Sequence[Check]:
+def run(question: SpeedQuestion, evidence: EvidenceFolder) -> Sequence[Check]:
     """Both servers stand next to each other; one of them has work at a time."""
     tools, sides = question.tools, question.sides
     patched, stock = populated(tools, sides.patched), populated(tools, sides.stock)
@@ -120,7 +123,7 @@ def run(question: SpeedQuestion, evidence: Evidence) -> Sequence[Check]:
     if None in users:
         found = f"no server stores passwords under one of {', '.join(CHEAP)}"
         return [Check(gate=Gate.PERFORMS, name="latency", status=Status.NOT_RUN, found=found)]
-    pairs: list[tuple[Run, Run]] = []
+    pairs: list[tuple[ClientRun, ClientRun]] = []
     question.alone()
     with (
         _client(tools, evidence, patched, "patched") as one,
@@ -137,7 +140,7 @@ def run(question: SpeedQuestion, evidence: Evidence) -> Sequence[Check]:
     return list(latency_checks(pairs))
 
 
-def pair_of(one: Client, other: Client) -> tuple[Run, Run]:
+def pair_of(one: Client, other: Client) -> tuple[ClientRun, ClientRun]:
     """A run of each at the same time, block by block, the first of them in turn."""
     both = (one, other)
     before = [each.switches() for each in both]
@@ -147,7 +150,7 @@ def pair_of(one: Client, other: Client) -> tuple[Run, Run]:
             for kind, count in REQUESTS.items():
                 took[at][kind] += both[at].timed(kind, count)
     switches = [each.switches() - start for each, start in zip(both, before, strict=True)]
-    first, second = (Run(took_us=took[at], switches=switches[at]) for at in (0, 1))
+    first, second = (ClientRun(took_us=took[at], switches=switches[at]) for at in (0, 1))
     return first, second
 
 
@@ -157,11 +160,11 @@ def cheap_user(users: Sequence[SchemeUser]) -> SchemeUser | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class LatencyDifference:
     """By how much a figure of the patched side is larger: an interval."""
 
     interval: Interval
-    limits: Limits
+    limits: LatencyLimits
 
     @property
     def clear(self) -> bool:
@@ -172,18 +175,18 @@ class Difference:
         return self.clear or self.interval[1] < self.limits.excluded
 
 
-def differences(pairs: Runs) -> dict[tuple[str, str], Difference]:
+def differences(pairs: Runs) -> dict[tuple[str, str], LatencyDifference]:
     """By kind of request and figure."""
     more = [_more(one, other) for one, other in pairs]
     return {
-        key: Difference(
+        key: LatencyDifference(
             interval=median_interval([each[key] for each in more], LEVEL), limits=LIMITS[key[1]]
         )
         for key in more[0]
     }
 
 
-def _more(one: Run, other: Run) -> dict[tuple[str, str], float]:
+def _more(one: ClientRun, other: ClientRun) -> dict[tuple[str, str], float]:
     """What one pair says."""
     ours, theirs = one.figures, other.figures
     found = {key: 100 * (ours[key] / theirs[key] - 1) for key in ours if theirs[key]}
@@ -219,7 +222,7 @@ def _title(kind: str) -> str:
     return f"time of a {kind} by a single client with a cheap scheme"
 
 
-def _words(name: str, difference: Difference) -> str:
+def _words(name: str, difference: LatencyDifference) -> str:
     if name == SLOW:
         low, high = (significant(each) for each in difference.interval)
         return f"{low} to {high} more of a hundred take {SLOW_US / 1000:.0f} ms more"
@@ -286,7 +289,7 @@ def voluntary_switches(statuses: str) -> int:
 
 @contextmanager
 def _client(
-    tools: StepTools, evidence: Evidence, made: Populated, side: str
+    tools: StepTools, evidence: EvidenceFolder, made: Populated, side: str
 ) -> Iterator[LdapClient]:
     user = cheap_user(made.population.users)
     if user is None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.performs_gate.margin import Comparison, Pairs
+from dsbisect.validate.performs_gate.margin import MarginTest, Pairs
 from dsbisect.validate.performs_gate.paired_samples import (
     GIVE_MORE,
     SpeedQuestion,
@@ -48,12 +48,12 @@ def lost_memory_step(question: SpeedQuestion) -> Step:
     )  # fmt: skip
 
 
-def leak_of(pairs: Pairs) -> Comparison:
+def leak_of(pairs: Pairs) -> MarginTest:
     """Bytes that an operation leaves, patched more than stock; the first pair fills caches."""
     patched, stock = (_kept([pair[side] for pair in pairs[1:]]) for side in (0, 1))
     more = (patched[0] - stock[1], patched[1] - max(0.0, stock[0]))
     slow = len(pairs) > FIRST_PAIRS and more[0] <= LEAK_BYTES
-    return Comparison(interval=more, margin=SLOW_LEAK_BYTES if slow else LEAK_BYTES)
+    return MarginTest(interval=more, margin=SLOW_LEAK_BYTES if slow else LEAK_BYTES)
 
 
 def _kept(samples: Sequence[Sample]) -> tuple[float, float]:

@@ -43,7 +43,7 @@ Word = Literal["better", "same", "not worse", "worse", "undecided"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class MarginTest:
     """How much worse, as an interval in units of the margin: per cent, or the metric's own."""
 
     interval: Interval
@@ -81,7 +81,7 @@ def change_text(interval: tuple[float, float]) -> str:
     return f"{significant(-low)} % faster to {significant(high)} % slower"
 
 
-def verdict_text(comparison: Comparison) -> str:
+def verdict_text(comparison: MarginTest) -> str:
     margin = f"{comparison.margin:g} %"
     return {
         "worse": f"slower by more than {margin}",
@@ -109,8 +109,8 @@ def slower_pct(metric: Metric, pairs: Pairs) -> tuple[float, ...]:
     return tuple(100 * (one / other - 1) for one, other in both if one and other)
 
 
-def compared(values: Sequence[float], margin: float) -> Comparison:
-    return Comparison(interval=median_interval(values, LEVEL), margin=margin)
+def compared(values: Sequence[float], margin: float) -> MarginTest:
+    return MarginTest(interval=median_interval(values, LEVEL), margin=margin)
 
 
 def middle(samples: Sequence[Sample], metric: Metric) -> float:

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.lab.candidates import Progress
 from dsbisect.lab.lab_plan import LabPlan
 from dsbisect.lab.laboratory import Laboratory, open_lab
 from dsbisect.lab.watcher import Watcher
@@ -18,6 +17,7 @@ from dsbisect.validate.step_tools import StepTools
 from dsbuilds.built_row import check_promise
 from dsharness.measure.golden_state import Golden
 from dsharness.model import DECIDER, Image, Sample, Settings, SystemName, Workload
+from dsharness.progress import Progress
 from dsresults.compare.campaign_column import pairs
 from dsresults.store import Store
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.performs_gate.margin import (
-    Comparison,
+    MarginTest,
     Pairs,
     change_text,
     compared,
@@ -165,20 +165,20 @@ class _Speed:
         with opened_lab(self._question) as lab:
             return sampled_pairs(self._question, lab, self._workload, self._enough, most)
 
-    def _times(self, pairs: Pairs) -> Comparison:
+    def _times(self, pairs: Pairs) -> MarginTest:
         return compared(slower_pct(COST, pairs), self._question.margin_pct)
 
     def _enough(self, pairs: Pairs) -> bool:
         return self._times(pairs).decided
 
-    def _by_instructions(self, pairs: Pairs, counted: InstructionRatio | None) -> Comparison | None:
+    def _by_instructions(self, pairs: Pairs, counted: InstructionRatio | None) -> MarginTest | None:
         """Where the times leave it open: what the count says, unless the times contradict it."""
         if counted is None:
             return None
         low, high = self._times(pairs).interval
         if not low <= counted.slower_pct <= high:
             return None
-        by_count = Comparison(interval=counted.interval, margin=self._question.margin_pct)
+        by_count = MarginTest(interval=counted.interval, margin=self._question.margin_pct)
         return by_count if by_count.decided else None
 
     def _speed(self, found: SampledPairs, counted: InstructionRatio | None) -> Check:
@@ -248,7 +248,7 @@ class _Speed:
         )
 
 
-def _advice(status: Status, slower: Comparison) -> str:
+def _advice(status: Status, slower: MarginTest) -> str:
     """A margin that accepts it lies above the interval, not only above the margin of today."""
     if status is Status.FAILED:
         return (

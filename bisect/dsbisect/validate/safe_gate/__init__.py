@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from dsbisect.validate.check import Gate
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.safe_gate import (
     existing_passwords,
     new_inventory,
@@ -13,17 +13,17 @@ from dsbisect.validate.safe_gate import (
     password_strength,
 )
 from dsbisect.validate.sides import Sides
-from dsbisect.validate.step import Run, Step, judged
+from dsbisect.validate.step import Step, StepRun, judged
 from dsbisect.validate.step_tools import StepTools
 
 
-def _step(name: str, seconds: float, title: str, run: Run, inputs: object = None) -> Step:
+def _step(name: str, seconds: float, title: str, run: StepRun, inputs: object = None) -> Step:
     run = judged(Gate.SAFE, name, run)
     return Step(gate=Gate.SAFE, name=name, seconds=seconds, title=title, run=run, inputs=inputs)
 
 
 def steps(
-    sides: Sides, tools: StepTools, evidence: Evidence, *, accept_weaker: bool
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, *, accept_weaker: bool
 ) -> tuple[Step, ...]:
     """Of stored passwords first; what the servers left behind is looked through at the end."""
     return (

@@ -12,7 +12,7 @@ from dsbisect.validate.check import Check, Gate, Status
 from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.directory.product_advice import PID_FILE
 from dsbisect.validate.directory.validated_server import validated_server
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step_tools import StepTools
 from dsharness.model import Image, Value
@@ -93,7 +93,7 @@ CAPABILITIES = ("DAC_READ_SEARCH", "SYS_PTRACE")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class InventoryPart:
     """One part of the inventory, and what something new in it means."""
 
     part: str
@@ -103,34 +103,34 @@ class Look:
 
 
 LOOKS = (
-    Look(
+    InventoryPart(
         part="ports", words="ports that anyone on the network can reach",
         advice="Say in the changelog what listens there, and how to switch it off.",
     ),
-    Look(
+    InventoryPart(
         part="sockets", words="Unix sockets that accept connections",
         advice="Check who may connect: the mode of the socket and of its folder.",
     ),
-    Look(
+    InventoryPart(
         part="setuid", words="files that run with their owner's or group's rights",
         advice="A setuid file needs a review of its own; the distribution's security team asks.",
     ),
-    Look(
+    InventoryPart(
         part="capabilities", words="files with capabilities",
         advice="A file with capabilities needs a review of its own, as a setuid file does.",
     ),
-    Look(
+    InventoryPart(
         part="writable", words="files or folders that anyone may write to", status=Status.FAILED,
         advice="Fix the modes in the package: any local user could change these files.",
     ),
-    Look(
+    InventoryPart(
         part="libraries", words="libraries in the server's process",
         advice="Each is code that runs with the server's rights: it was asked for by the patch?",
     ),
 )  # fmt: skip
 
 
-def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """Both servers are running while they are looked at."""
     stock, patched = (_inventory(tools, image) for image in (sides.stock, sides.patched))
     log = evidence.keep("inventory.json", patched.model_dump_json(indent=1) + "\n")

@@ -9,7 +9,7 @@ from functools import partial
 from dsbisect.validate.check import Check, Figure, Gate, Status, listed
 from dsbisect.validate.directory.product_advice import IN_PROGRAMS, OWN_FOLDERS
 from dsbisect.validate.directory.server_traces import Traces, kept_traces
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.secret_search import DIGITS, Find, new_finds
 from dsbisect.validate.server_logs import information, literal, new_kinds, severe, unindexed
 from dsbisect.validate.sides import Sides
@@ -31,7 +31,7 @@ LEAKED = (
 )
 
 
-def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """Stock's servers do now what patched ones did in earlier steps."""
     stock = {
         name: suites.answered(tools, evidence, sides.stock, name, "stock")[1]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import partial
 
 from dsbisect.validate.check import Gate
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides
-from dsbisect.validate.step import Run, Step, judged
+from dsbisect.validate.step import Step, StepRun, judged
 from dsbisect.validate.step_tools import StepTools
 from dsbisect.validate.works_gate import distribution_tests, recovery, replication, suites
 
 
-def _step(name: str, seconds: float, title: str, run: Run) -> Step:
+def _step(name: str, seconds: float, title: str, run: StepRun) -> Step:
     """A patched server that stops answering is the change's fault, in each of them."""
     run = judged(Gate.WORKS, name, run)
     return Step(gate=Gate.WORKS, name=name, seconds=seconds, title=title, run=run)
 
 
-def steps(sides: Sides, tools: StepTools, evidence: Evidence) -> tuple[Step, ...]:
+def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
     """The suites of the LDAP client, and what else an administrator relies on."""
     given = (sides, tools, evidence)
     suite = partial(partial, suites.checks, *given)

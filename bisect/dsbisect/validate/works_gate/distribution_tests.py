@@ -13,7 +13,7 @@ from debian.deb822 import Deb822
 from dsbisect.validate.check import Check, Gate, Status, last_lines
 from dsbisect.validate.directory.product_advice import PREPARE
 from dsbisect.validate.directory.validated_server import validated_server
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step_tools import StepTools
 from dsbuilds.sources.debian import distribution_source
@@ -44,7 +44,7 @@ class ShippedTest:
     depends: frozenset[str]
 
 
-def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """One check for each test; what cannot run says why."""
     if sides.row.family is not Family.APT:
         return [_not_run(NAME, "RPM packages ship no tests for an installed system")]
@@ -101,7 +101,7 @@ def obstacle(test: ShippedTest, installed: Collection[str]) -> str | None:
 
 
 def _ran(
-    patched: Image, tools: StepTools, evidence: Evidence, test: ShippedTest, folder: Path
+    patched: Image, tools: StepTools, evidence: EvidenceFolder, test: ShippedTest, folder: Path
 ) -> Check:
     name = f"autopkgtest-{test.name}"
     why = obstacle(test, patched.packages)

@@ -14,7 +14,7 @@ from dsbisect.validate.directory.product_advice import INSTANCE
 from dsbisect.validate.directory.server_traces import observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
 from dsbisect.validate.directory_dump import differences, dump_of
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step_tools import StepTools
 from dsharness.errors import InstanceError, WorkloadError
@@ -29,7 +29,7 @@ LOST = "An acknowledged write must survive a crash. Look at the database library
 NO_VERIFY = ("not supported", "not implemented", "unsupported", "invalid choice")
 
 
-def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """Both on one server, one after the other."""
     made = populated(tools, sides.patched)
     with validated_server(tools, made.reference, purpose="recovery") as server:

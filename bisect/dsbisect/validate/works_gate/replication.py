@@ -18,7 +18,7 @@ from dsbisect.validate.directory.validated_server import (
     validated_server,
 )
 from dsbisect.validate.directory_dump import differences, dump_of
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.ldap_client import REPLICATION
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step_tools import StepTools
@@ -37,7 +37,7 @@ ADVICE = (
 )
 
 
-def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """The patched side initialises the stock one; then both write."""
     ours, theirs = populated(tools, sides.patched), populated(tools, sides.stock)
     with (
@@ -57,7 +57,9 @@ def run(sides: Sides, tools: StepTools, evidence: Evidence) -> Sequence[Check]:
             return [_check(Status.FAILED, f"replication does not work: {error.message}", (log,))]
 
 
-def _observed(pair: _Pair, evidence: Evidence, users: Sequence[SchemeUser]) -> Iterator[Check]:
+def _observed(
+    pair: _Pair, evidence: EvidenceFolder, users: Sequence[SchemeUser]
+) -> Iterator[Check]:
     yield from pair.checks(users)
     observe(pair.patched, evidence, "replication-patched", users)
     observe(pair.stock, evidence, "replication-stock", users)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dsbisect.validate.check import Check, Gate
-from dsbisect.validate.client_answers import Answer, checks_of
+from dsbisect.validate.client_answers import ClientAnswer, checks_of
 from dsbisect.validate.directory.populated_image import populated
 from dsbisect.validate.directory.population import client_users
 from dsbisect.validate.directory.product_advice import AUDITED, CHANGELOG
 from dsbisect.validate.directory.server_traces import Traces, observe
 from dsbisect.validate.directory.validated_server import ValidatedServer, validated_server
-from dsbisect.validate.evidence import Evidence
+from dsbisect.validate.evidence_folder import EvidenceFolder
 from dsbisect.validate.sides import Sides
 from dsbisect.validate.step_tools import StepTools
 from dsharness.model import Image
@@ -32,15 +32,15 @@ ADVICE = {
 NAMES = ("binds", "operations", "passwords")
 
 
-def checks(sides: Sides, tools: StepTools, evidence: Evidence, name: str) -> Sequence[Check]:
+def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder, name: str) -> Sequence[Check]:
     """What a suite finds on the patched server."""
     answers, _ = answered(tools, evidence, sides.patched, name, "patched")
     return checks_of(answers, Gate.WORKS, ADVICE, OTHERWISE)
 
 
 def answered(
-    tools: StepTools, evidence: Evidence, image: Image, name: str, side: str
-) -> tuple[tuple[Answer, ...], Traces]:
+    tools: StepTools, evidence: EvidenceFolder, image: Image, name: str, side: str
+) -> tuple[tuple[ClientAnswer, ...], Traces]:
     """What a suite's client says of an image's server, and what that server left behind."""
     made = populated(tools, image)
     with validated_server(tools, made.reference, purpose=name) as server:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.contract import Edited, Files
 from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, RUST_SOURCE, dse_values
+from dsbuilds.edits.edit import Edited, Files
 from dsbuilds.edits.source_place import UNFAMILIAR, EditedSource, source, whole_number
 from dsharness.errors import AlreadySoError, EditError
 from dsharness.model import Promise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.contract import Files
+from dsbuilds.edits.edit import Files
 
 C_SCHEME = "PBKDF2_SHA256"  # computed by NSS; its rounds are tuned at start-up
 RUST_SCHEMES = ("PBKDF2", "PBKDF2-SHA1", "PBKDF2-SHA256", "PBKDF2-SHA512")

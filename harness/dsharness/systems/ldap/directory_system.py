@@ -10,9 +10,10 @@ from typing import ClassVar
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
 from dsharness.model import Content, DirectoryContent, Facts, Settings
-from dsharness.systems.contract import Endpoint, Look, Progress, Seed
+from dsharness.progress import Progress
 from dsharness.systems.ldap.directory import Directory, Site, Users, add_people, connect
 from dsharness.systems.ldap.stored_password import stored_in
+from dsharness.systems.system import Endpoint, Look, Seed
 
 SOCKET_NAME = "ldapi"
 PASSWORD_SCHEME = "password-scheme"  # noqa: S105 - an option's name

@@ -8,9 +8,9 @@ from typing import ClassVar
 from dsharness.containers.container import Container, Options
 from dsharness.model import Settings
 from dsharness.systems import side_process
-from dsharness.systems.contract import SHARED_FOLDER, Seed
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
+from dsharness.systems.system import SHARED_FOLDER, Seed
 
 INSTANCE = "lab"
 CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"

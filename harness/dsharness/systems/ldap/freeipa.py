@@ -7,7 +7,6 @@ from typing import ClassVar
 from dsharness.containers.container import Container
 from dsharness.errors import DeadlineError
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems.contract import Seed
 from dsharness.systems.ldap.ipa_directory import (
     ADDRESS,
     DOMAIN,
@@ -19,6 +18,7 @@ from dsharness.systems.ldap.ipa_directory import (
     boot,
     install_error,
 )
+from dsharness.systems.system import Seed
 
 INIT = "/usr/local/sbin/init"
 INSTALL_LOG = "/var/log/ipaserver-install.log"

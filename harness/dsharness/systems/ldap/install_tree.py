@@ -15,12 +15,13 @@ from typing import ClassVar
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
 from dsharness.model import DATABASE, OWN, Settings
-from dsharness.systems.contract import SHARED_FOLDER, Progress, Seed
+from dsharness.progress import Progress
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, add_people, connect
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, WORKERS
 from dsharness.systems.ldap.dirsrv import INSTANCE, Dirsrv
 from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
+from dsharness.systems.system import SHARED_FOLDER, Seed
 
 PREFIX = "/opt/dirsrv"  # where every tree is configured to be
 DATA = f"{PREFIX}/share/dirsrv"

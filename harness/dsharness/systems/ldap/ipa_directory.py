@@ -15,9 +15,9 @@ from dsharness.containers.container import Container, Options
 from dsharness.errors import InstanceError
 from dsharness.model import Settings
 from dsharness.systems import side_process
-from dsharness.systems.contract import SHARED_FOLDER
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
+from dsharness.systems.system import SHARED_FOLDER
 
 HOST, DOMAIN, REALM = "ipa", "lab.test", "LAB.TEST"
 HOSTNAME = f"{HOST}.{DOMAIN}"

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
 from dsharness.model import DATABASE, OWN, Facts, Settings
-from dsharness.systems.contract import SHARED_FOLDER, Endpoint, Seed
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
+from dsharness.systems.system import SHARED_FOLDER, Endpoint, Seed
 
 # Every severity and no tracing, on standard error: with -d 0 a server that cannot start ends
 # without a word.

@@ -16,9 +16,9 @@ from dsharness.containers.container import Container, Options
 from dsharness.errors import InstanceError
 from dsharness.model import Settings
 from dsharness.systems import side_process
-from dsharness.systems.contract import OUTPUT_NAME, SHARED_FOLDER, Seed
 from dsharness.systems.ldap.directory import Directory, Site
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
+from dsharness.systems.system import OUTPUT_NAME, SHARED_FOLDER, Seed
 
 MODULES = "/usr/lib/ldap"
 # What may hash passwords, by module; 2.5 renamed pw-argon2 to argon2.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from dsharness.model import Workload
-from dsharness.systems.contract import Endpoint
+from dsharness.systems.system import Endpoint
 
 
 @dataclass(frozen=True, kw_only=True)

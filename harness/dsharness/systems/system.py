@@ -5,7 +5,7 @@ A driver is a class that satisfies ``System``, listed in ``dsharness.systems.SYS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
@@ -13,12 +13,12 @@ from typing import ClassVar, Protocol, TypeVar
 from dsharness.containers.container import Container, Options
 from dsharness.errors import WorkloadError
 from dsharness.model import Content, Facts, Settings
+from dsharness.progress import Progress
 
 SHARED_FOLDER = "/run/dsbisect"  # inside the container: what the lab and the server share
 # What a server that is started next to another main command says, and its status once it ended.
 OUTPUT_NAME, ENDED_NAME = "server.output", "server.ended"
 
-Progress = Callable[[str], None]
 C = TypeVar("C", bound=Content)
 
 

@@ -9,7 +9,7 @@ from dsharness.process.command import atomic_write
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class EvidenceFolder:
     """The folder of these packages; others of the same names have one of their own."""
 
     folder: Path

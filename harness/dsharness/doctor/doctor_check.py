@@ -14,7 +14,7 @@ class Level(StrEnum):
     FAIL = "fail"  # the lab cannot work
 
 
-class Check(Value):
+class DoctorCheck(Value):
     """A finding; ``code`` is how doctor ends when this one fails."""
 
     name: str
@@ -24,13 +24,13 @@ class Check(Value):
     code: ExitCode = ExitCode.OK
 
 
-def ok(name: str, seen: str) -> Check:
-    return Check(name=name, level=Level.OK, seen=seen)
+def ok(name: str, seen: str) -> DoctorCheck:
+    return DoctorCheck(name=name, level=Level.OK, seen=seen)
 
 
-def warn(name: str, seen: str, fix: str) -> Check:
-    return Check(name=name, level=Level.WARN, seen=seen, fix=fix)
+def warn(name: str, seen: str, fix: str) -> DoctorCheck:
+    return DoctorCheck(name=name, level=Level.WARN, seen=seen, fix=fix)
 
 
-def fail(name: str, seen: str, fix: str, code: ExitCode = ExitCode.ENGINE) -> Check:
-    return Check(name=name, level=Level.FAIL, seen=seen, fix=fix, code=code)
+def fail(name: str, seen: str, fix: str, code: ExitCode = ExitCode.ENGINE) -> DoctorCheck:
+    return DoctorCheck(name=name, level=Level.FAIL, seen=seen, fix=fix, code=code)
