@@ -123,10 +123,10 @@ def judge_clean(samples: int) -> None:
     """What a careful person gives to git bisect run: a clean build, a few runs, a verdict."""
     from dsbisect.cli.progress_terminal import Watch  # noqa: PLC0415
     from dsbisect.commits.commit_candidates import SourceSupply  # noqa: PLC0415
-    from dsbisect.lab.lab_plan import LabPlan  # noqa: PLC0415
-    from dsbisect.lab.laboratory import Laboratory  # noqa: PLC0415
     from dsharness.matrix import find_workload  # noqa: PLC0415
     from dsharness.model import Settings, Turn  # noqa: PLC0415
+    from dslab.lab_plan import LabPlan  # noqa: PLC0415
+    from dslab.laboratory import Laboratory  # noqa: PLC0415
 
     matrix = load_matrix(Path("..") / "matrix.yaml")
     engine = detect()

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsbisect.validate.answer_files import summary_text
-from dsbisect.validate.validation_result import Validation
+from dsvalidate.answer_files import summary_text
+from dsvalidate.validation_result import Validation
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = re.compile(r"^\$ (dsbisect validate .*)$", re.MULTILINE)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from dsbisect.lab.candidates import RowSupply
 from dsharness.containers.engine import Engine
 from dsharness.loads import LOADS, Seconds
 from dsharness.machine.calibrator import Calibrator
@@ -20,6 +19,7 @@ from dsharness.measure.sample import LOAD_FOLDER, PROCEDURE, Bench, bench, take_
 from dsharness.measure.ways import duet_seats, take_duet
 from dsharness.model import Matrix, Procedure, Sample, Settings, Turn, Workload, largest
 from dsharness.systems import Seed
+from dslab.candidates import RowSupply
 
 SECONDS = 2  # of a run in the old way, after one that is not counted
 

@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import Floats, World
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.track import log_sum
+from dssearch.bayes.prior import Belief
+from dssearch.bayes.track import log_sum
 
 LEVEL = 0.95
 BELIEF = Belief()

@@ -11,9 +11,9 @@ from typing import ClassVar, assert_never
 
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
-from dsbisect.search.question import Answer, Enough, History, Measure, Question, Search
-from dsbisect.search.simulation import walk
 from dsharness.model import Boundary
+from dssearch.question import Answer, Enough, History, Measure, Question, Search
+from dssearch.simulation import walk
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,7 @@ SIMULATION = (
     "peers_halving", "peers_pinpoint", "peers_votes", "play", "worlds",
 )  # fmt: skip
 CODE = (
-    "bisect/dsbisect/search/**/*.py",
+    "bisect/dssearch/**/*.py",
     "bisect/dsbisect/search_options.py",
     "harness/dsharness/measure/metrics.py",
     *(f"benchmarks/search/{name}.py" for name in SIMULATION),

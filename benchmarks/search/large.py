@@ -45,7 +45,7 @@ def measure_apart() -> Large:
 def measure() -> Large:
     # Here, since the time that importing takes is no step's.
     from benchmarks.search.methods import COSTS  # noqa: PLC0415
-    from dsbisect.search.bayes.bayes_search import Bayes  # noqa: PLC0415
+    from dssearch.bayes.bayes_search import Bayes  # noqa: PLC0415
 
     empty_mb = _peak_mb()
     line_of(N)

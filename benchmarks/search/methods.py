@@ -11,10 +11,10 @@ from benchmarks.search.driver import drive, line_of
 from benchmarks.search.findings import Finding
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import World
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.bayes.prior import Belief, Costs
 from dsbisect.search_options import SearchOptions
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.bayes.belief import Certainty
+from dssearch.bayes.prior import Belief, Costs
 
 # One setting for all cells. A build costs less than three runs: a neighbour's build is mostly
 # there (docs/builds.md), and a run is what `--duration` makes it.

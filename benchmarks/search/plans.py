@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks.search.all_cores import on_all_cores
 from benchmarks.search.methods import COSTS
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.forecast import Noise, Wanted, forecast
-from dsbisect.search.simulation import RunNoise, rehearse
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.forecast import Noise, Wanted, forecast
+from dssearch.simulation import RunNoise, rehearse
 
 PILOT = 10  # runs, as `plan` takes
 SEARCHES = 4  # on each machine: pilots differ more than searches on one machine

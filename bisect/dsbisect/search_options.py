@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.search.bayes.prior import Belief
-    from dsbisect.search.question import Search
     from dsharness.model import Workload
+    from dssearch.bayes.prior import Belief
+    from dssearch.question import Search
 
 # Measured on two cores (docs/search.md); figures to plan with, not a promise.
 RUN_OVERHEAD_S = 1.3  # around the load itself
@@ -72,9 +72,9 @@ class SearchOptions:
     ) -> Search:
         """The search for candidates that take this long to be prepared."""
         # `--help` must not import numpy and scipy.
-        from dsbisect.search.bayes.bayes_search import Bayes  # noqa: PLC0415
-        from dsbisect.search.bayes.belief import Certainty  # noqa: PLC0415
-        from dsbisect.search.bayes.prior import (  # noqa: PLC0415
+        from dssearch.bayes.bayes_search import Bayes  # noqa: PLC0415
+        from dssearch.bayes.belief import Certainty  # noqa: PLC0415
+        from dssearch.bayes.prior import (  # noqa: PLC0415
             Belief,
             Budget,
             Costs,

@@ -17,9 +17,6 @@ from store_values import sample
 from watchers import RecordingWatcher
 from worlds import World
 
-from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.question import Question
 from dsharness.errors import BusyError, StoreError
 from dsharness.model import (
     Boundary,
@@ -31,7 +28,10 @@ from dsharness.model import (
     Setup,
     Turn,
 )
+from dslab.campaign_loop import run_campaign
 from dsresults.store import Store
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.question import Question
 
 QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", settings_id="default")
 WORLD = World({"a": 1, "b": 1, "c": 20})

@@ -11,9 +11,7 @@ from pathlib import Path
 
 from watchers import RecordingWatcher
 
-from dsbisect.lab.campaign_loop import run_campaign
 from dsbisect.rows.rows_study import ROWS, SURVEY
-from dsbisect.search.question import Question
 from dsbisect.search_options import SearchOptions
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE
 from dsharness.model import (
@@ -31,8 +29,10 @@ from dsharness.model import (
 )
 from dsharness.products import notable_versions
 from dsharness.systems.ldap.stored_password import StoredPassword
+from dslab.campaign_loop import run_campaign
 from dsresults.report import ReportData, report_data
 from dsresults.store import Store
+from dssearch.question import Question
 
 C_SCHEME = StoredPassword(scheme="PBKDF2_SHA256", rounds=2048)
 RUST_10K = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)

@@ -10,15 +10,15 @@ from typing import Any
 from shipped import MATRIX
 from watchers import RecordingWatcher
 
-from dsbisect.validate.check import Check, Gate
-from dsbisect.validate.evidence_folder import EvidenceFolder
-from dsbisect.validate.performs_gate.paired_samples import SpeedQuestion
-from dsbisect.validate.sides import Sides, made_sides, stock_image
-from dsbisect.validate.step import Step
-from dsbisect.validate.step_tools import StepTools
-from dsbisect.validate.validation import steps_of
 from dsharness.containers.engine import Engine
 from dsharness.model import Build, DriverName, Image, Provenance, Row
+from dsvalidate.check import Check, Gate
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.performs_gate.paired_samples import SpeedQuestion
+from dsvalidate.sides import Sides, made_sides, stock_image
+from dsvalidate.step import Step
+from dsvalidate.step_tools import StepTools
+from dsvalidate.validation import steps_of
 
 ENGINE = Engine(
     podman_version="5.0.0",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dsbisect.lab.watcher import Watcher
-from dsbisect.search.question import Measure, Question
 from dsharness.model import Boundary, Campaign, Sample
+from dslab.watcher import Watcher
+from dssearch.question import Measure, Question
 
 
 @dataclass

@@ -6,12 +6,12 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.question import History, Measure, Question, Search
-from dsbisect.search.search_loop import TurnEnd, run_search
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric
 from dsharness.model import DECIDER, Boundary, Sample
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.bayes.belief import Certainty
+from dssearch.question import History, Measure, Question, Search
+from dssearch.search_loop import TurnEnd, run_search
 
 TEN_RUNS = Bayes(certainty=Certainty(least_runs=5))  # of both neighbours: there is time to stop it
 

@@ -142,11 +142,11 @@ def measure(  # noqa: PLR0913 - each is an option
         )
 
     from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.lab.lab_plan import default_workloads
     from dsbisect.rows.rows_study import SamplesRequest, measure_row
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dslab.lab_plan import default_workloads
     from dsresults.store import Store
 
     checked = load_matrix(matrix)

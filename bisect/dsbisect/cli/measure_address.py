@@ -84,9 +84,9 @@ def plan_of(options: AddressOptions) -> AddressPlan:
 def _run(matrix: Matrix, plan: AddressPlan, *, keep: bool) -> AddressResult:
     from rich.console import Console
 
-    from dsbisect.lab.candidates import RowSupply
     from dsharness.containers.engine_probe import detect
     from dsharness.measure.by_address import measure_address
+    from dslab.candidates import RowSupply
 
     console = Console(stderr=True, highlight=False)
 

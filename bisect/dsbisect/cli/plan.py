@@ -23,8 +23,8 @@ from dsbisect.search_options import SearchOptions
 from dsharness.errors import InconclusiveError, UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.search.build_scatter import BuildScatter
-    from dsbisect.search.forecast import Forecast
+    from dssearch.build_scatter import BuildScatter
+    from dssearch.forecast import Forecast
 
 
 def plan(  # noqa: PLR0913 - each is an option
@@ -84,8 +84,12 @@ def plan(  # noqa: PLR0913 - each is an option
     from dsbisect.commits.commits_request import Ask
     from dsbisect.commits.layout_samples import scatter_of_builds
     from dsbisect.rows.rows_study import SamplesRequest, measure_row
-    from dsbisect.search.bayes.bayes_search import Bayes
-    from dsbisect.search.forecast import (
+    from dsharness.containers.engine_probe import detect
+    from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dsharness.measure.metrics import find_metric
+    from dsresults.store import Store
+    from dssearch.bayes.bayes_search import Bayes
+    from dssearch.forecast import (
         Noise,
         Wanted,
         check,
@@ -94,10 +98,6 @@ def plan(  # noqa: PLR0913 - each is an option
         refuse_the_invisible,
         refuse_without_chance,
     )
-    from dsharness.containers.engine_probe import detect
-    from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
-    from dsharness.measure.metrics import find_metric
-    from dsresults.store import Store
 
     wanted = Wanted(
         candidates=candidates, drop_pct=drop, most_runs=max_runs, most_hours=max_hours,
@@ -157,7 +157,7 @@ def plan(  # noqa: PLR0913 - each is an option
 
 
 def _differing(seen: BuildScatter | None, drop_pct: float) -> Iterator[str]:
-    from dsbisect.search.build_scatter import BUILDS, SEVERAL
+    from dssearch.build_scatter import BUILDS, SEVERAL
 
     if seen is None:
         return

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Self, TextIO
 
-from dsbisect.search.question import Measure, Question
 from dsharness.model import Boundary, Campaign, Sample
+from dssearch.question import Measure, Question
 
 
 class Events:

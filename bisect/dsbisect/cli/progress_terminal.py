@@ -14,10 +14,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
-from dsbisect.search.question import Measure, Outlook, Question, Share
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS, RATE
 from dsharness.model import Boundary, Campaign, Sample
+from dssearch.question import Measure, Outlook, Question, Share
 
 TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing is cached; used until one is ready
 

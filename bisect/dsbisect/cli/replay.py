@@ -14,10 +14,10 @@ from dsharness.errors import ExitCode, StoreError, UsageError
 from dsharness.plain_text import plain  # a log may hold anything
 
 if TYPE_CHECKING:
-    from dsbisect.search.replay import Replay
     from dsharness.measure.metrics import Metric
     from dsharness.model import Campaign, Sample
     from dsresults.store import Store
+    from dssearch.replay import Replay
 
 SEARCHES = {"rows", "commits"}
 
@@ -32,10 +32,10 @@ def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = Fa
 
     Example: dsbisect log --json >search.jsonl
     """
-    from dsbisect.search.replay import replay
-    from dsbisect.search.search_record import search_of
     from dsresults.store import Store
     from dsresults.store.json_lines import write_log
+    from dssearch.replay import replay
+    from dssearch.search_record import search_of
 
     with Store.open(store, create=False) as opened:
         chosen = _chosen(opened, campaigns or [])
@@ -56,9 +56,9 @@ def replay_log(
 
     Example: dsbisect replay search.jsonl
     """
-    from dsbisect.search.replay import replay
-    from dsbisect.search.search_record import search_of
     from dsresults.store.json_lines import parse_log
+    from dssearch.replay import replay
+    from dssearch.search_record import search_of
 
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")

@@ -67,9 +67,9 @@ def _commits(
 def _validation(
     finding: Finding, _store: Store, _matrix: Matrix, output: Path | None
 ) -> tuple[Value, str, Path]:
-    from dsbisect.validate.answer_files import answer_text, write_texts
-    from dsbisect.validate.validation_result import Validation
     from dsresults.report import default_folder
+    from dsvalidate.answer_files import answer_text, write_texts
+    from dsvalidate.validation_result import Validation
 
     found = Validation.model_validate(finding.value)
     path = write_texts(output or default_folder(f"{found.row}-validated"), found)

@@ -78,11 +78,11 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
     --workload bind-one
     """
-    from dsbisect.lab.lab_plan import default_workloads
     from dsbisect.rows.rows_request import Request
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
     from dsharness.matrix.series_graph import chains
     from dsharness.measure.metrics import find_metric
+    from dslab.lab_plan import default_workloads
 
     decider = find_metric(metric).name
     options = SearchOptions(

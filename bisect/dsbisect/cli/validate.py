@@ -14,7 +14,7 @@ from dsbisect.program import NOT_TO_BE_SHIPPED
 from dsharness.errors import ExitCode
 
 if TYPE_CHECKING:
-    from dsbisect.validate.attestation import Predicate
+    from dsvalidate.attestation import Predicate
 
 PackageDriver = Literal["deb", "rpm"]
 
@@ -78,8 +78,8 @@ def validate(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect validate --row debian-13 --patch fix.patch --key key.pem
     """
-    from dsbisect.validate.validate_request import ValidateRequest, check_request
     from dsharness.matrix import find_profile, find_row, find_settings, load_matrix
+    from dsvalidate.validate_request import ValidateRequest, check_request
 
     checked = load_matrix(matrix)
     known = find_row(checked, row)
@@ -99,12 +99,12 @@ def validate(  # noqa: PLR0913 - each is an option
     check_request(request)
 
     from dsbisect.cli.validate_progress import ValidationWatch
-    from dsbisect.validate.answer_files import answer_text, write_answer
-    from dsbisect.validate.attestation import private_key
-    from dsbisect.validate.validation import validate as run
     from dsharness.containers.engine_probe import detect
     from dsresults.report import default_folder
     from dsresults.store import Store
+    from dsvalidate.answer_files import answer_text, write_answer
+    from dsvalidate.attestation import private_key
+    from dsvalidate.validation import validate as run
 
     signing = private_key(key) if key else None  # a wrong key is told now, not after the work
     engine = detect()
@@ -139,7 +139,7 @@ def verify(
 
     Example: dsbisect verify attestation.json packages/*.deb --key key.pub
     """
-    from dsbisect.validate.attestation import verified
+    from dsvalidate.attestation import verified
 
     statement = verified(attestation, key, packages, packages_only=packages_only)
     if as_json:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.markup import escape
 
 from dsbisect.cli.progress_terminal import Watch, sample_line, spell_left
-from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.validation_page import HEADLINES
-from dsbisect.validate.validation_result import answer_of
 from dsharness.model import Sample
+from dsvalidate.check import Check, Gate, Status
+from dsvalidate.validation_page import HEADLINES
+from dsvalidate.validation_result import answer_of
 
 COLOURS = {
     Status.PASSED: "green",

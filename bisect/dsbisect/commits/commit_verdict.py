@@ -11,15 +11,15 @@ from dsbisect.commits.commits_request import (
     surroundings_of,
     tree_of,
 )
-from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.lab.lab_plan import LabPlan
-from dsbisect.lab.laboratory import open_lab
-from dsbisect.lab.watcher import Watcher
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary
+from dslab.campaign_loop import run_campaign
+from dslab.lab_plan import LabPlan
+from dslab.laboratory import open_lab
+from dslab.watcher import Watcher
 from dsresults.store import Store
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dsbisect.commits.commit_candidates import Patches, Repair
-from dsbisect.lab.lab_plan import default_workloads
-from dsbisect.search.question import Question
 from dsbuilds.build_request import check_changes
 from dsbuilds.edits.edit import Patch
 from dsbuilds.edits.patch_file import patch_of
@@ -22,6 +20,8 @@ from dsharness.content_key import content_key
 from dsharness.errors import AlreadySoError, BuildError, UsageError
 from dsharness.model import DATABASE, DECIDER, AppliedPatch, Matrix, Settings, Toolchain, Workload
 from dsharness.products import source_system
+from dslab.lab_plan import default_workloads
+from dssearch.question import Question
 
 SHORT = 12
 

@@ -29,13 +29,6 @@ from dsbisect.commits.proof import (
     judged,
     prove,
 )
-from dsbisect.lab.campaign_loop import answered_before, run_campaign, unfinished
-from dsbisect.lab.lab_plan import LabPlan
-from dsbisect.lab.laboratory import Laboratory, open_lab
-from dsbisect.lab.repeated_failure import refuse_equal_ends, remedies_of
-from dsbisect.lab.watcher import Watcher
-from dsbisect.search.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
-from dsbisect.search.question import Question, Search
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
@@ -43,6 +36,11 @@ from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
+from dslab.campaign_loop import answered_before, run_campaign, unfinished
+from dslab.lab_plan import LabPlan
+from dslab.laboratory import Laboratory, open_lab
+from dslab.repeated_failure import refuse_equal_ends, remedies_of
+from dslab.watcher import Watcher
 from dsresults.commits_result import (
     CommitFindings,
     Comparison,
@@ -50,6 +48,8 @@ from dsresults.commits_result import (
     TimeSpent,
 )
 from dsresults.store import Store
+from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
+from dssearch.question import Question, Search
 
 USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
 LOOKED_AT = 200  # candidates: beyond this their files are not listed

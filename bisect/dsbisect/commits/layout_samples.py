@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commits_request import SHORT, Ask, patches_of, surroundings_of, tree_of
-from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.lab.lab_plan import LabPlan
-from dsbisect.lab.laboratory import open_lab
-from dsbisect.lab.watcher import Watcher
-from dsbisect.search.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
-from dsbisect.search.question import History
-from dsbisect.search.search_loop import Rounds
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.measure.metrics import find_metric
 from dsharness.model import Sample
+from dslab.campaign_loop import run_campaign
+from dslab.lab_plan import LabPlan
+from dslab.laboratory import open_lab
+from dslab.watcher import Watcher
 from dsresults.store import Store
+from dssearch.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
+from dssearch.question import History
+from dssearch.search_loop import Rounds
 
 
 def to_see(step: float, names: Sequence[str], metric: str) -> Rounds:

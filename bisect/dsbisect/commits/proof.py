@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.build_scatter import PooledStep
 from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import CandidateError, EditError, InconclusiveError, SourceError
 from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Provenance
 from dsresults.commits_result import Comparison
+from dssearch.bayes.belief import Certainty
+from dssearch.build_scatter import PooledStep
 
 Compare = Callable[[str, str], Boundary]  # (before, after), both candidates of the supply
 Prepare = Callable[[Sequence[str]], None]  # builds at the same time what is compared later

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dsbisect.lab.campaign_loop import (
+from dsbisect.rows.rows_request import Request
+from dsbisect.search_options import SearchOptions
+from dsharness.containers.engine import Engine
+from dsharness.model import Campaign, Image, Matrix, Sample, Settings, Workload
+from dslab.campaign_loop import (
     SampleSource,
     answered_before,
     run_campaign,
     unfinished,
 )
-from dsbisect.lab.candidates import RowSupply
-from dsbisect.lab.lab_plan import LabPlan
-from dsbisect.lab.laboratory import open_lab
-from dsbisect.lab.watcher import Watcher
-from dsbisect.rows.rows_request import Request
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.question import Question, Search
-from dsbisect.search.search_loop import Rounds
-from dsbisect.search_options import SearchOptions
-from dsharness.containers.engine import Engine
-from dsharness.model import Campaign, Image, Matrix, Sample, Settings, Workload
+from dslab.candidates import RowSupply
+from dslab.lab_plan import LabPlan
+from dslab.laboratory import open_lab
+from dslab.watcher import Watcher
 from dsresults.store import Store
+from dssearch.bayes.prior import Belief
+from dssearch.question import Question, Search
+from dssearch.search_loop import Rounds
 
 # Rows come from different compilers and libraries, and there is one build of each: what is below a
 # fifth could be that. Asked for a tenth, two equal rows end undecided in most runs.

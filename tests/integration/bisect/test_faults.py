@@ -19,9 +19,6 @@ from benches import DEFAULT, MATRIX, USERS, cpus_of, golden_of, image_of
 from small_disk import small_disk
 from turns import turn_of
 
-from dsbisect.lab.candidates import RowSupply
-from dsbisect.lab.lab_plan import LabPlan
-from dsbisect.lab.laboratory import Laboratory
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import found, remove
 from dsharness.errors import DiskFullError, ExitCode, InstanceError
@@ -31,6 +28,9 @@ from dsharness.measure.ways import InTurn
 from dsharness.model import DirectoryContent, Image, LdcltWorkload, Settings, UserOrder
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
+from dslab.candidates import RowSupply
+from dslab.lab_plan import LabPlan
+from dslab.laboratory import Laboratory
 
 pytestmark = pytest.mark.whole
 

@@ -16,9 +16,6 @@ from rpm_world import missing_tools
 from stock_image import with_stock
 from validations import Tried, step_names, tools_of, tried
 
-from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.given_packages import given_build
-from dsbisect.validate.stock_packages import stock_packages
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.package_build import (
     PackageOrder,
@@ -35,6 +32,9 @@ from dsharness.model import Build, BuildSpec, DriverName, Image, Row, SrpmSource
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
+from dsvalidate.check import Check, Gate, Status
+from dsvalidate.given_packages import given_build
+from dsvalidate.stock_packages import stock_packages
 
 OLD, NEW = "8", "9"
 DEB_ROW = MATRIX.row("debian-13").model_copy(update={"id": "tiny-deb"})

@@ -10,10 +10,10 @@ from benches import MATRIX
 from harms import LOUD, QUIET, Harm, harmful
 from validations import step_names, tools_of, tried
 
-from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.sides import maker_of, stock_image
 from dsharness.model import BuildSpec, DriverName
 from dsharness.systems.ldap.dirsrv import Dirsrv
+from dsvalidate.check import Check, Gate, Status
+from dsvalidate.sides import maker_of, stock_image
 
 pytestmark = pytest.mark.whole
 

@@ -22,13 +22,13 @@ from rpm_row import PUBLISHED, rpm_row
 from rpm_world import missing_tools
 from signing_key import make_key
 
-from dsbisect.validate.check import Gate, Status
-from dsbisect.validate.step import KeptStep
-from dsbisect.validate.validation_result import ShipAnswer, Validation
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode
 from dsharness.paths import cache_home
 from dsharness.process.deadline import Deadline
+from dsvalidate.check import Gate, Status
+from dsvalidate.step import KeptStep
+from dsvalidate.validation_result import ShipAnswer, Validation
 
 pytestmark = [
     pytest.mark.whole,

@@ -9,9 +9,9 @@ from benches import MATRIX
 from repacked import build_named_as, repacked
 from validations import Tried, sides_of, step_names, tools_of, tried
 
-from dsbisect.validate.check import Gate, Status, worst
-from dsbisect.validate.sides import stock_image
-from dsbisect.validate.stock_packages import stock_packages
+from dsvalidate.check import Gate, Status, worst
+from dsvalidate.sides import stock_image
+from dsvalidate.stock_packages import stock_packages
 
 ROW = MATRIX.row("debian-13")
 GOOD = {Status.PASSED, Status.NOT_RUN}

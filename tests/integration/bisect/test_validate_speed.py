@@ -9,12 +9,12 @@ from benches import MATRIX
 from changes import leaking
 from validations import question_of, tools_of, tried
 
-from dsbisect.validate import performs_gate
-from dsbisect.validate.check import Status
-from dsbisect.validate.sides import maker_of, stock_image
 from dsharness.containers.engine import Engine
 from dsharness.model import BuildSpec, DriverName, LdcltWorkload
 from dsresults.store import Store
+from dsvalidate import performs_gate
+from dsvalidate.check import Status
+from dsvalidate.sides import maker_of, stock_image
 
 pytestmark = pytest.mark.whole
 

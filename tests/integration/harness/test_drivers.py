@@ -17,7 +17,6 @@ import pytest
 from benches import MATRIX, Bench, benched, golden_of
 from turns import turn_of
 
-from dsbisect.lab.lab_plan import LabPlan
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError
 from dsharness.loads import LOADS
@@ -28,6 +27,7 @@ from dsharness.measure.sample import take_sample
 from dsharness.model import Row, Settings, Workload
 from dsharness.products import product, product_of
 from dsharness.systems import SYSTEMS
+from dslab.lab_plan import LabPlan
 
 USUAL = ("debian-13:bind-random", "debian-13-openldap:bind-random", "debian-12-bind:dns-udp")
 ENTRIES = 60  # a state that is quickly filled

@@ -11,7 +11,8 @@ import pytest
 from signing_key import make_key
 
 from dsbisect.cli.validate import verify
-from dsbisect.validate.attestation import (
+from dsharness.errors import AttestationError, UsageError
+from dsvalidate.attestation import (
     Predicate,
     Statement,
     describe,
@@ -20,7 +21,6 @@ from dsbisect.validate.attestation import (
     signed,
     verified,
 )
-from dsharness.errors import AttestationError, UsageError
 
 ASKED = {
     "row": "debian-13", "change": "a=1", "workloads": ["bind-one"], "settings": "default",

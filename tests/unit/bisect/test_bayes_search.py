@@ -11,16 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from worlds import World, sample_of, with_metric
 
-from dsbisect.search.bayes.answer import second_step
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.belief import Certainty, Tracks, believe
-from dsbisect.search.bayes.next_run import canary_due
-from dsbisect.search.bayes.prior import Budget, Costs
-from dsbisect.search.question import Answer, History, Question
-from dsbisect.search.search_record import choice_of, record_of, search_of
 from dsharness.errors import StoreError
 from dsharness.measure.metrics import COST
 from dsharness.model import Campaign, SearchChoice
+from dssearch.bayes.answer import second_step
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.bayes.belief import Certainty, Tracks, believe
+from dssearch.bayes.next_run import canary_due
+from dssearch.bayes.prior import Budget, Costs
+from dssearch.question import Answer, History, Question
+from dssearch.search_record import choice_of, record_of, search_of
 
 NAMES = [f"c{number:02}" for number in range(24)]
 

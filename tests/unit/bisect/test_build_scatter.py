@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dsbisect.search.build_scatter import (
+from dsharness.errors import InconclusiveError
+from dssearch.build_scatter import (
     MOST_RUNS,
     PILOT_RUNS,
     build_scatter,
@@ -15,7 +16,6 @@ from dsbisect.search.build_scatter import (
     pooled_step,
     runs_each,
 )
-from dsharness.errors import InconclusiveError
 
 
 def groups(random, builds, runs, scatter, noise, mean=0.0):

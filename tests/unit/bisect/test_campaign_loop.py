@@ -8,9 +8,6 @@ from measured import own
 from watchers import RecordingWatcher
 from worlds import TEN_RUNS, World
 
-from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.question import Question
 from dsharness.errors import (
     DiskFullError,
     ExitCode,
@@ -19,7 +16,10 @@ from dsharness.errors import (
     UnreachableError,
 )
 from dsharness.model import LdcltWorkload, Turn, TurnState
+from dslab.campaign_loop import run_campaign
 from dsresults.store import Store
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.question import Question
 
 WORKLOAD = LdcltWorkload(id="w", title="binds")
 QUESTION = Question(series_id="s", line=("a", "b", "c"), workload_id="w", settings_id="default")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.validate.builds_gate.made_packages import (
+from dsvalidate.builds_gate.made_packages import (
     Package,
     changelog_check,
     newest_entry,
     unnamed,
     version_check,
 )
-from dsbisect.validate.check import Status
+from dsvalidate.check import Status
 
 DEB = """\
 389-ds-base (3.1.2+dfsg1-1+dsbisect1) trixie; urgency=medium

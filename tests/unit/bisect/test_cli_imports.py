@@ -11,11 +11,11 @@ import pytest
 
 from dsbisect.cli import build
 from dsbisect.cli.root import COMMANDS
-from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.bayes.prior import Budget
 from dsbisect.search_options import SearchOptions
 from dsbuilds.edits.known_edits import EDITS
 from dsharness.model import DriverName
+from dssearch.bayes.belief import Certainty
+from dssearch.bayes.prior import Budget
 
 HEAVY = {
     "numpy", "scipy", "sqlalchemy", "alembic", "ruamel", "jinja2", "ldap3", "dsharness.model",

@@ -17,10 +17,10 @@ from dsbisect.commits.commits_request import SHORT, Ask
 from dsbisect.commits.commits_study import CommitsStudy
 from dsbisect.commits.commits_text import answer_text
 from dsbisect.commits.proof import Case
-from dsbisect.search.bayes.bayes_search import Bayes
 from dsbisect.search_options import SearchOptions
 from dsharness.matrix import find_settings, find_workload
 from dsharness.model import Boundary
+from dssearch.bayes.bayes_search import Bayes
 
 BAD, GOOD = ("b1", "b2", "bad"), ("g1", "good")
 

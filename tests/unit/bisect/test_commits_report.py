@@ -15,7 +15,6 @@ from worlds import World
 from dsbisect.cli import root
 from dsbisect.commits.commits_study import CommitsResult
 from dsbisect.commits.commits_text import answer_text, write_findings
-from dsbisect.search.bayes.bayes_search import Bayes
 from dsbuilds.history.culprit import Suspect
 from dsharness.model import AppliedPatch, Campaign, DriverName, Finding, Image, Provenance
 from dsresults.commits_result import (
@@ -26,6 +25,7 @@ from dsresults.commits_result import (
     TimeSpent,
 )
 from dsresults.store import Store
+from dssearch.bayes.bayes_search import Bayes
 
 LINE = tuple(f"{number:012x}" for number in range(16))
 HASH = "0123456789abcdef0123456789abcdef01234567"

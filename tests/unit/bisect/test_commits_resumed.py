@@ -10,9 +10,9 @@ from claiming_labs import QUESTION, Benches, search
 from watchers import RecordingWatcher
 
 from dsbisect.commits.commits_study import CommitsStudy, _interrupted
-from dsbisect.search.bayes.bayes_search import Bayes
 from dsharness.model import Campaign, LdcltWorkload, Settings
 from dsresults.store import Store
+from dssearch.bayes.bayes_search import Bayes
 
 WORKLOAD = LdcltWorkload(id="w", title="binds")
 ASK: Any = SimpleNamespace(workload=WORKLOAD, settings=Settings(id="default"), metric="cost")

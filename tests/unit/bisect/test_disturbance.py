@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from worlds import sample_of
 
-from dsbisect.search.bayes.evidence import Evidence, evidence
-from dsbisect.search.bayes.machine_speed import widened
-from dsbisect.search.bayes.track import track
-from dsbisect.search.question import History
 from dsharness.measure.metrics import COST
 from dsharness.model import Sample
+from dssearch.bayes.evidence import Evidence, evidence
+from dssearch.bayes.machine_speed import widened
+from dssearch.bayes.track import track
+from dssearch.question import History
 
 NAMES = ("a", "b")
 

@@ -7,9 +7,12 @@ import math
 import pytest
 from worlds import World, sample_of
 
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.prior import Costs
-from dsbisect.search.forecast import (
+from dsbisect.search_options import SearchOptions
+from dsharness.errors import InconclusiveError, UsageError
+from dsharness.model import LdcltWorkload
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.bayes.prior import Costs
+from dssearch.forecast import (
     Noise,
     Wanted,
     check,
@@ -19,10 +22,7 @@ from dsbisect.search.forecast import (
     refuse_without_chance,
     smallest_visible,
 )
-from dsbisect.search.simulation import RunNoise, rehearse
-from dsbisect.search_options import SearchOptions
-from dsharness.errors import InconclusiveError, UsageError
-from dsharness.model import LdcltWorkload
+from dssearch.simulation import RunNoise, rehearse
 
 DRIVEN = LdcltWorkload(id="w", title="w", users=10)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rows import APT, DNF, row_of
 
-from dsbisect.validate.given_packages import check_given
 from dsharness.errors import UsageError
+from dsvalidate.given_packages import check_given
 
 DEB, RPM = b"!<arch>\ndebian-binary", b"\xed\xab\xee\xdb\x03\x00"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dsbisect.validate.check import Status
-from dsbisect.validate.safe_gate.new_inventory import (
+from dsvalidate.check import Status
+from dsvalidate.safe_gate.new_inventory import (
     LOOKS,
     Inventory,
     inventory_checks,

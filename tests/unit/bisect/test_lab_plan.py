@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from shipped import MATRIX
 
-from dsbisect.lab.lab_plan import LabPlan, default_workloads
 from dsharness.errors import UsageError
 from dsharness.machine.host import CpuPlan
 from dsharness.matrix import find_workload
 from dsharness.measure.ways import InTurn
 from dsharness.model import LdcltWorkload, Settings, SystemName
+from dslab.lab_plan import LabPlan, default_workloads
 
 BINDS = LdcltWorkload(id="bind-one", title="binds")
 DEFAULT = Settings(id="default")

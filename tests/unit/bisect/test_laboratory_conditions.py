@@ -15,8 +15,6 @@ from shipped import MATRIX
 from turns import turn_of
 
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.lab.lab_plan import LabPlan
-from dsbisect.lab.laboratory import Laboratory
 from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
 from dsharness.machine import host
@@ -26,6 +24,8 @@ from dsharness.measure.sample import Bench
 from dsharness.measure.ways import Duet, InTurn
 from dsharness.model import Image, Settings, Turn
 from dsharness.process.deadline import forget_request, keep_request
+from dslab.lab_plan import LabPlan
+from dslab.laboratory import Laboratory
 
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
@@ -75,7 +75,7 @@ def test_a_title_of_settings_changes_nothing() -> None:
 
 def test_another_way_of_sampling_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
     before = lab().setup
-    monkeypatch.setattr("dsbisect.lab.laboratory.PROCEDURE", 1000)
+    monkeypatch.setattr("dslab.laboratory.PROCEDURE", 1000)
     assert lab().setup != before
 
 

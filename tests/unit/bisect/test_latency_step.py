@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbisect.validate.check import Check, Status
-from dsbisect.validate.directory.population import SchemeUser
-from dsbisect.validate.performs_gate.latency_step import (
+from dsvalidate.check import Check, Status
+from dsvalidate.directory.population import SchemeUser
+from dsvalidate.performs_gate.latency_step import (
     BLOCKS,
     REQUESTS,
     cheap_user,

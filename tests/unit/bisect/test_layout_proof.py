@@ -30,17 +30,17 @@ from dsbisect.commits.proof import (
     pooled,
     prove,
 )
-from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.search.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
-from dsbisect.search.forecast import LEAST_REHEARSALS
-from dsbisect.search.question import Question
 from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode, InconclusiveError, InstanceError
 from dsharness.matrix import load_matrix
 from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Turn
+from dslab.campaign_loop import run_campaign
 from dsresults.store import Store
+from dssearch.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
+from dssearch.forecast import LEAST_REHEARSALS
+from dssearch.question import Question
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
 ENGINE = Engine(
@@ -311,7 +311,7 @@ def test_a_plan_tells_by_how_much_builds_differ_even_if_it_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str, status: ExitCode
 ) -> None:
     monkeypatch.setattr("dsharness.containers.engine_probe.detect", lambda: ENGINE)
-    monkeypatch.setattr("dsbisect.search.forecast.REHEARSALS", LEAST_REHEARSALS)
+    monkeypatch.setattr("dssearch.forecast.REHEARSALS", LEAST_REHEARSALS)
     monkeypatch.setattr("dsbisect.commits.layout_samples.scatter_of_builds", lambda *_, **__: SEEN)
     monkeypatch.setenv("DSBISECT_MATRIX", str(ROOT / "matrix.yaml"))
     store = f"sqlite:///{tmp_path}/results.db"

@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dsbisect.validate.client_answers import answers_in
-from dsbisect.validate.directory.validated_server import CLIENT
-from dsbisect.validate.ldap_client.__main__ import SUITES
-from dsbisect.validate.ldap_client.binds import _encoded
+from dsvalidate.client_answers import answers_in
+from dsvalidate.directory.validated_server import CLIENT
+from dsvalidate.ldap_client.__main__ import SUITES
+from dsvalidate.ldap_client.binds import _encoded
 
 JOB = {
     "port": 1, "secure_port": 1, "ca_file": "/nowhere", "suffix": "dc=lab",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.validate.builds_gate.abi import (
+from dsvalidate.builds_gate.abi import (
     LibraryChange,
     change_of,
     gone,
@@ -14,7 +14,7 @@ from dsbisect.validate.builds_gate.abi import (
     needed_check,
     programs,
 )
-from dsbisect.validate.check import Status
+from dsvalidate.check import Status
 
 LIBRARY, PLUGIN = "usr/lib/libslapd.so.0.1.0", "usr/lib/dirsrv/plugins/libacl-plugin.so"
 TABLE = f"""\

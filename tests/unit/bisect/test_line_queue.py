@@ -8,7 +8,7 @@ import pytest
 from worlds import World
 
 from dsbisect.commits.line_queue import changed_sides, hunt, hunt_parted
-from dsbisect.search.bayes.bayes_search import Bayes
+from dssearch.bayes.bayes_search import Bayes
 
 NAMES = [f"c{number:02}" for number in range(32)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.validate.builds_gate.lint import findings, lint_check, new_findings
-from dsbisect.validate.check import Status
+from dsvalidate.builds_gate.lint import findings, lint_check, new_findings
+from dsvalidate.check import Status
 
 LINTIAN = """\
 N: a note

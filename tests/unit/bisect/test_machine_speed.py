@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsbisect.search.bayes.evidence import Evidence
-from dsbisect.search.bayes.machine_speed import _fit, _Motion, _runs, without_speed
 from dsharness.measure.metrics import COST
+from dssearch.bayes.evidence import Evidence
+from dssearch.bayes.machine_speed import _fit, _Motion, _runs, without_speed
 
 NOISE = 0.05
 

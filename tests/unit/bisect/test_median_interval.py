@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbisect.validate.performs_gate.margin import EVERYTHING, MarginTest, median_interval
+from dsvalidate.performs_gate.margin import EVERYTHING, MarginTest, median_interval
 
 LEVEL = 0.95
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=8, max_size=60)

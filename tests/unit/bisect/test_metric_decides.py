@@ -12,17 +12,17 @@ from watchers import RecordingWatcher
 from worlds import World, sample_of, with_metric
 
 from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName
-from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.question import Question
-from dsbisect.search.replay import replay
-from dsbisect.search.search_record import search_of
 from dsharness.errors import UsageError
 from dsharness.measure.metrics import GROWTH, LATENCY, METRICS, RATE, find_metric
 from dsharness.model import DECIDER, Boundary, LdcltWorkload, Sample
+from dslab.campaign_loop import run_campaign
 from dsresults.report import report_data
 from dsresults.report.report_data import repeat_command
 from dsresults.store import Store
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.question import Question
+from dssearch.replay import replay
+from dssearch.search_record import search_of
 
 NAMES = tuple(f"c{number}" for number in range(12))
 STEP = 7

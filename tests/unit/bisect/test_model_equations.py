@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import t as student
 from worlds import sample_of
 
-from dsbisect.search.bayes.belief import Beliefs, Certainty, Tracks, believe
-from dsbisect.search.bayes.evidence import Evidence, evidence
-from dsbisect.search.bayes.lattice import noise_estimate, noises_around
-from dsbisect.search.bayes.machine_speed import GROWTHS, NOISES, PRIOR, TAIL, widened
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.question import History, Question
 from dsharness.measure.metrics import COST
+from dssearch.bayes.belief import Beliefs, Certainty, Tracks, believe
+from dssearch.bayes.evidence import Evidence, evidence
+from dssearch.bayes.lattice import noise_estimate, noises_around
+from dssearch.bayes.machine_speed import GROWTHS, NOISES, PRIOR, TAIL, widened
+from dssearch.bayes.prior import Belief
+from dssearch.question import History, Question
 
 NAMES = ("a", "b", "c", "d")
 NOISE = 0.03

@@ -7,19 +7,19 @@ import json
 
 import pytest
 
-from dsbisect.validate.check import Status
-from dsbisect.validate.client_answers import ClientAnswer
-from dsbisect.validate.directory.server_traces import Traces, belongs, files_in, replied
-from dsbisect.validate.safe_gate.new_traces import (
+from dsharness.errors import InstanceError
+from dsvalidate.check import Status
+from dsvalidate.client_answers import ClientAnswer
+from dsvalidate.directory.server_traces import Traces, belongs, files_in, replied
+from dsvalidate.safe_gate.new_traces import (
     answers_check,
     messages_check,
     readable_check,
     secrets_check,
     traces_checks,
 )
-from dsbisect.validate.secret_search import Find, SecretKind
-from dsbisect.validate.server_logs import literal
-from dsharness.errors import InstanceError
+from dsvalidate.secret_search import Find, SecretKind
+from dsvalidate.server_logs import literal
 
 AUDIT = Find(
     place="/var/log/dirsrv/slapd-lab/audit, line 3", secret="the stored password of uid=a",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dsbisect.validate.builds_gate.second_build import (
+from dsvalidate.builds_gate.second_build import (
     changed_lines,
     difference_of,
     differing,

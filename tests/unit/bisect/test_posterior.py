@@ -6,14 +6,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from worlds import sample_of, with_metric
 
-from dsbisect.search.bayes import lattice
-from dsbisect.search.bayes.effect_size import effects
-from dsbisect.search.bayes.evidence import evidence, witness
-from dsbisect.search.bayes.posterior import Posterior, weigh
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.track import track
-from dsbisect.search.question import History
 from dsharness.measure.metrics import COST, RATE
+from dssearch.bayes import lattice
+from dssearch.bayes.effect_size import effects
+from dssearch.bayes.evidence import evidence, witness
+from dssearch.bayes.posterior import Posterior, weigh
+from dssearch.bayes.prior import Belief
+from dssearch.bayes.track import track
+from dssearch.question import History
 
 NAMES = tuple(f"c{number}" for number in range(64))
 NOISE = 0.05

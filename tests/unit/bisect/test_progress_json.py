@@ -8,8 +8,8 @@ import json
 from worlds import World
 
 from dsbisect.cli.progress_json import Events
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.question import Question
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.question import Question
 
 
 def test_every_line_is_json_and_tells_what_is_believed():

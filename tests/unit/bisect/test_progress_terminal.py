@@ -9,12 +9,12 @@ from worlds import sample_of, with_metric
 
 from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
 from dsbisect.cli.validate_progress import ValidationWatch
-from dsbisect.search.question import History, Measure, Outlook, Question, Share
-from dsbisect.search.search_loop import Rounds
-from dsbisect.validate.check import Check, Gate, Status
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS
 from dsharness.model import Boundary, Campaign
+from dssearch.question import History, Measure, Outlook, Question, Share
+from dssearch.search_loop import Rounds
+from dsvalidate.check import Check, Gate, Status
 
 FEW = Question(series_id="s", line=("a", "b"), workload_id="few", settings_id="default")
 MANY = Question(series_id="s", line=("a", "b"), workload_id="many", settings_id="default")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import World, with_metric
 
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.rate_witness import RateDifference, contradicts, word
 from dsharness.measure.metrics import RATE
 from dsharness.model import Sample
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.bayes.rate_witness import RateDifference, contradicts, word
 
 STEP = 8
 NAMES = tuple(f"c{number}" for number in range(16))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dsbisect.lab.repeated_failure import FailureRow, kind_of, refuse_equal_ends, remedies_of
 from dsharness.errors import (
     BuildError,
     CandidateError,
@@ -15,6 +14,7 @@ from dsharness.errors import (
     InstanceError,
     SystematicError,
 )
+from dslab.repeated_failure import FailureRow, kind_of, refuse_equal_ends, remedies_of
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from measured import WorldBenches as Benches
 from watchers import RecordingWatcher
 from worlds import TEN_RUNS, World
 
-from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.prior import Costs
-from dsbisect.search.question import Question
-from dsbisect.search.replay import replay
-from dsbisect.search.search_record import search_of
 from dsharness.model import LdcltWorkload
+from dslab.campaign_loop import run_campaign
 from dsresults.store import Store
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.bayes.prior import Costs
+from dssearch.question import Question
+from dssearch.replay import replay
+from dssearch.search_record import search_of
 
 LINE = ("a", "b", "c", "d", "e", "f", "g", "h")
 QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")

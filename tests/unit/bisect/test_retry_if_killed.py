@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.lab.laboratory import retry_if_killed
 from dsharness.errors import EngineError, InstanceError
+from dslab.laboratory import retry_if_killed
 
 
 def starts(*errors: Exception) -> list[Exception]:

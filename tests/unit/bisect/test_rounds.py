@@ -12,12 +12,12 @@ from measured import WorldBenches
 from watchers import RecordingWatcher
 from worlds import World, sample_of
 
-from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.search.question import Answer, History, Measure, Question
-from dsbisect.search.search_loop import Rounds
 from dsharness.errors import InstanceError
 from dsharness.model import Campaign, LdcltWorkload
+from dslab.campaign_loop import run_campaign
 from dsresults.store import Store
+from dssearch.question import Answer, History, Measure, Question
+from dssearch.search_loop import Rounds
 
 WORKLOAD = LdcltWorkload(id="w", title="binds")
 PAIR = Question(series_id="s", line=("a", "b"), workload_id="w", settings_id="default")

@@ -89,7 +89,7 @@ def laboratory(monkeypatch):
     class Fresh(Laboratory):
         pass
 
-    monkeypatch.setattr("dsbisect.lab.laboratory.Laboratory", Fresh)
+    monkeypatch.setattr("dslab.laboratory.Laboratory", Fresh)
     return Fresh
 
 

@@ -19,14 +19,14 @@ from claiming_labs import (
 from watchers import RecordingWatcher
 from worlds import TEN_RUNS
 
-from dsbisect.lab.campaign_loop import run_campaign
-from dsbisect.lab.search_claim import claimed
-from dsbisect.search.bayes.bayes_search import Bayes
 from dsharness.containers.ownership import lives, owner_tag
 from dsharness.errors import BusyError
 from dsharness.model import LdcltWorkload
+from dslab.campaign_loop import run_campaign
+from dslab.search_claim import claimed
 from dsresults.store import Store
 from dsresults.store.claims import STALE_S, this_process
+from dssearch.bayes.bayes_search import Bayes
 
 ME = this_process()
 GONE = replace(ME, owner="1@gone")

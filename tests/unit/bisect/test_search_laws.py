@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsbisect.search.bayes.bayes_search import OTHERS, Bayes
-from dsbisect.search.bayes.belief import Certainty
-from dsbisect.search.bayes.prior import Belief, Budget
-from dsbisect.search.simulation import SimulatedRun, walk
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import UsageError
 from dsharness.model import Boundary
+from dssearch.bayes.bayes_search import OTHERS, Bayes
+from dssearch.bayes.belief import Certainty
+from dssearch.bayes.prior import Belief, Budget
+from dssearch.simulation import SimulatedRun, walk
 
 LINE = tuple(f"c{at}" for at in range(32))
 

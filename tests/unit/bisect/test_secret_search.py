@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbisect.validate.secret_search import (
+from dsvalidate.secret_search import (
     SHORTEST,
     Find,
     Secret,

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from worlds import World, sample_of
 
-from dsbisect.search.bayes.bayes_search import Bayes
-from dsbisect.search.bayes.belief import Beliefs, Certainty, believe
-from dsbisect.search.bayes.evidence import evidence
-from dsbisect.search.bayes.prior import Belief
-from dsbisect.search.bayes.track import track
-from dsbisect.search.question import History, Measure, Question
-from dsbisect.search.search_loop import TurnEnd
 from dsharness.measure.metrics import COST, RATE
 from dsharness.model import Machine, Sample
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.bayes.belief import Beliefs, Certainty, believe
+from dssearch.bayes.evidence import evidence
+from dssearch.bayes.prior import Belief
+from dssearch.bayes.track import track
+from dssearch.question import History, Measure, Question
+from dssearch.search_loop import TurnEnd
 
 NAMES = tuple(f"c{number}" for number in range(16))
 FLAT = dict.fromkeys(NAMES, 1.0)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from ldap3.protocol.rfc4511 import LDAPMessage
 from pyasn1.codec.ber import decoder
 
-from dsbisect.validate.performs_gate import single_client as client
 from dsharness.errors import InstanceError
+from dsvalidate.performs_gate import single_client as client
 
 LONG = "x" * 300
 

@@ -14,15 +14,15 @@ from measured import own
 from validations import ENGINE, question_of, sides_of, tools_of
 from worlds import sample_of, with_metric
 
-from dsbisect.validate.check import Check, Status
-from dsbisect.validate.performs_gate import leak_step, speed_step
-from dsbisect.validate.performs_gate.margin import MarginTest, change_text, verdict_text
-from dsbisect.validate.performs_gate.paired_samples import SpeedQuestion
-from dsbisect.validate.performs_gate.speed_step import InstructionRatio
 from dsharness.errors import CandidateError
 from dsharness.measure.metrics import GROWTH, MEMORY, RATE
 from dsharness.model import Machine, Procedure, Sample, Setup, Turn, Workload
 from dsresults.store import Store
+from dsvalidate.check import Check, Status
+from dsvalidate.performs_gate import leak_step, speed_step
+from dsvalidate.performs_gate.margin import MarginTest, change_text, verdict_text
+from dsvalidate.performs_gate.paired_samples import SpeedQuestion
+from dsvalidate.performs_gate.speed_step import InstructionRatio
 
 STOCK, PATCHED = "debian-13", "debian-13-patched"
 

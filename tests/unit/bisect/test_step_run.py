@@ -13,17 +13,6 @@ import pytest
 from shipped import MATRIX
 from validations import ENGINE, ROW, Told, question_of, sides_of, tools_of
 
-from dsbisect.validate.check import Check, Gate, Status
-from dsbisect.validate.evidence_folder import EvidenceFolder
-from dsbisect.validate.sides import Sides
-from dsbisect.validate.step import Background, KeptSteps, Step, run_steps
-from dsbisect.validate.validation import (
-    COMMON_S,
-    WORKLOAD_S,
-    evidence_of,
-    kept_steps,
-    steps_of,
-)
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.errors import (
     BuildError,
@@ -33,6 +22,17 @@ from dsharness.errors import (
     InstanceError,
 )
 from dsharness.process.command import run
+from dsvalidate.check import Check, Gate, Status
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.sides import Sides
+from dsvalidate.step import Background, KeptSteps, Step, run_steps
+from dsvalidate.validation import (
+    COMMON_S,
+    WORKLOAD_S,
+    evidence_of,
+    kept_steps,
+    steps_of,
+)
 
 
 @dataclass(kw_only=True)
@@ -103,7 +103,7 @@ def test_a_step_that_depends_on_what_changed_is_run_again(packages, changed, mon
     if changed == "inputs":
         step = replace(step, inputs=[3.0])
     else:
-        monkeypatch.setattr("dsbisect.validate.step.code_key", lambda: "other")
+        monkeypatch.setattr("dsvalidate.step.code_key", lambda: "other")
     assert packages.run(step)[0].status is Status.FAILED
 
 

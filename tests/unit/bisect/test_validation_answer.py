@@ -16,22 +16,22 @@ from signing_key import make_key
 from typer.testing import CliRunner
 
 from dsbisect.cli import root
-from dsbisect.validate.answer_files import (
+from dsharness.content_key import file_sha256
+from dsharness.errors import PackageError
+from dsresults.store import Store
+from dsvalidate.answer_files import (
     answer_text,
     junit_text,
     statement_of,
     summary_text,
     write_answer,
 )
-from dsbisect.validate.attestation import ASKED, private_key, verified
-from dsbisect.validate.check import Check, Gate, Status, worst
-from dsbisect.validate.evidence_folder import EvidenceFolder
-from dsbisect.validate.validation import Validated
-from dsbisect.validate.validation_page import page_text
-from dsbisect.validate.validation_result import PackageFile, ShipAnswer, Validation
-from dsharness.content_key import file_sha256
-from dsharness.errors import PackageError
-from dsresults.store import Store
+from dsvalidate.attestation import ASKED, private_key, verified
+from dsvalidate.check import Check, Gate, Status, worst
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.validation import Validated
+from dsvalidate.validation_page import page_text
+from dsvalidate.validation_result import PackageFile, ShipAnswer, Validation
 
 STATUSES = st.sampled_from(list(Status))
 

@@ -16,7 +16,7 @@ SOURCES = (
     "images/dsimages",
     "builds/dsbuilds",
     "results/dsresults",
-    "bisect/dsbisect",
+    "bisect",
 )
 OWN = (
     "harness/dsharness/products/",
@@ -24,7 +24,7 @@ OWN = (
     "harness/dsharness/systems/bind",
     "builds/dsbuilds/edits/dirsrv/",
     "builds/dsbuilds/libexec/389-ds/",
-    "bisect/dsbisect/validate/directory/",
+    "bisect/dsvalidate/directory/",
 )
 # What lists the drivers there are, and why it may.
 LISTS = {

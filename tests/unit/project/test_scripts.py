@@ -14,7 +14,7 @@ FOLDERS = (
     "builds/dsbuilds/libexec",
     "builds/dsbuilds/libexec/389-ds",
     "images/dsimages/libexec",
-    "bisect/dsbisect/validate/libexec",
+    "bisect/dsvalidate/libexec",
     "tests/integration/harness/freeipa",
     "examples/tmt",
 )

@@ -23,10 +23,10 @@ from benchmarks.upstream import (
     surveyed,
     tables,
 )
-from dsbisect.search.bayes.bayes_search import Bayes
 from dsbuilds.history.culprit import Suspect
 from dsharness.matrix import find_workload, load_matrix
 from dsresults.commits_result import CommitFindings, Comparison, Culprit, TimeSpent
+from dssearch.bayes.bayes_search import Bayes
 
 ROOT = Path(__file__).parents[3]
 NAMES = tuple(f"{number}" * 12 for number in range(4))

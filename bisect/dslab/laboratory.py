@@ -1,0 +1,318 @@
+"""Candidates become ready servers: built, filled once, and started when they are needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager, suppress
+from types import TracebackType
+from typing import Self, TypeVar
+
+from dsbuilds.toolchains.toolchain_image import check_tools
+from dsharness.containers.engine import Engine
+from dsharness.containers.ownership import reap
+from dsharness.content_key import content_key
+from dsharness.errors import CandidateError, InstanceError, WorkloadError
+from dsharness.machine.host import machine_now
+from dsharness.machine.machine_lock import measuring_alone
+from dsharness.measure.golden_state import Golden, golden_state
+from dsharness.measure.instance import serve
+from dsharness.measure.instruction_count import Valgrind
+from dsharness.measure.sample import PROCEDURE, Bench, bench
+from dsharness.model import Image, Machine, Procedure, Sample, Setup, Turn
+from dsharness.process.command import stop_all
+from dsharness.process.deadline import check_request
+from dsimages.buildah import remove_leftovers
+from dslab.candidates import RowSupply, Supply
+from dslab.lab_plan import LabPlan
+from dslab.spent_time import SpentTime
+from dslab.watcher import Preparation, Watcher
+from dsresults.store import Store
+
+WORKERS = 2
+AGES_APART = 1  # turns
+MOST_BUILDS = 4  # of a proof: what one does on one core, others use
+T = TypeVar("T")
+
+CandidateProgress = Callable[[str, str], None]  # (candidate, what is happening)
+
+
+class Laboratory:
+    """Owns the servers of a campaign; leaving it removes every container."""
+
+    def __init__(
+        self, engine: Engine, plan: LabPlan, supply: Supply, progress: CandidateProgress
+    ) -> None:
+        self._engine = engine
+        self._plan = plan
+        self._supply = supply
+        self._progress = progress
+        self._resources = ExitStack()
+        self._benches: dict[str, tuple[Bench, ExitStack]] = {}
+        self._served: Counter[str] = Counter()  # turns of each one's server since it started
+        self._loader: Image | None = None
+        self._wrapper: Valgrind | None = None
+        self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
+        self._refused: dict[str, CandidateError] = {}  # by what was prepared for a turn
+        self.goldens: dict[str, Golden] = {}
+        self.failures: dict[str, CandidateError] = {}
+        self.spent = SpentTime()
+
+    def __enter__(self) -> Self:
+        for orphan in (*reap(self._engine), *remove_leftovers(self._engine)):
+            self._progress(orphan, "removed: its owner was killed")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        """What must stay the same for old samples to count."""
+        keys = {row: golden.key for row, golden in self.goldens.items()}
+        return self._supply.identities or keys
+
+    @property
+    def unmeasurable(self) -> dict[str, str]:
+        """Candidates that could not be prepared, and why."""
+        return {row: str(error) for row, error in self.failures.items()}
+
+    @property
+    def setup(self) -> Setup:
+        """What samples must share to be compared, and to resume a search from them."""
+        return Setup(machine=self.machine, procedure=self._procedure)
+
+    @property
+    def _procedure(self) -> Procedure:
+        settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
+        return Procedure(
+            version=PROCEDURE,
+            way=self._plan.way.name,
+            settings=content_key(settings),
+            loader=self._loader.key if self._loader else None,
+            runtimes=dict(self._runtimes),
+        )
+
+    @property
+    def machine(self) -> Machine:
+        return machine_now(self._engine, self._plan.way.cpus)
+
+    @property
+    def images(self) -> dict[str, Image]:
+        return {golden.image.key: golden.image for golden in self.goldens.values()}
+
+    @property
+    def paired(self) -> bool:
+        """Whether two candidates are measured at the same time."""
+        return self._plan.way.paired
+
+    def store_images(self, store: Store) -> None:
+        for image in self.images.values():
+            store.add_image(image)
+
+    def prepare(self, candidates: Iterable[str], watcher: Preparation) -> None:
+        """Build images and golden states, two at a time; a candidate that fails is noted.
+
+        A fault that affects more than one candidate ends everything.
+        """
+        candidates = tuple(candidates)
+        for candidate in candidates:
+            with suppress(CandidateError):  # what is no source comes again when it is built
+                self._plan.refuse_unfit(candidate, self._supply.system(candidate))
+        with _at_a_time(WORKERS) as pool:
+            # The load generator's image comes first: no row can be measured without it.
+            loader: Future[Image] = pool.submit(self._load_generator)
+            work = {pool.submit(self._golden, each): each for each in candidates}
+            for future in as_completed(work):
+                candidate = work[future]
+                try:
+                    self.goldens[candidate] = future.result()
+                except CandidateError as error:
+                    self.failures[candidate] = error
+                    watcher.failed(candidate, str(error))
+                else:
+                    watcher.prepared(candidate)
+            self._loader = loader.result()
+            self._wrapper = self._valgrind() if self._plan.way.counts else None
+            self._runtimes = dict(self._supply.runtimes)
+
+    def prepare_more(self, candidates: Sequence[str]) -> None:
+        """The same for what is needed next; the error of one that fails comes from ``ready``."""
+        self._even_ages(candidates)
+        known = self.goldens.keys() | self._refused.keys()
+        missing = [each for each in candidates if each not in known]
+        if len(missing) < WORKERS:
+            return
+        with _at_a_time(MOST_BUILDS) as pool:
+            for candidate, future in [(each, pool.submit(self._golden, each)) for each in missing]:
+                try:
+                    self.goldens[candidate] = future.result()
+                except CandidateError as error:
+                    self._refused[candidate] = error
+
+    def _even_ages(self, candidates: Sequence[str]) -> None:
+        """Start servers again that have served more than those that they are compared with.
+
+        What a server does leaves traces in it: one that leaks grows, and costs more with its age.
+        """
+        most = min((self._served[each] for each in candidates), default=0) + AGES_APART
+        for candidate in candidates:
+            if self._served[candidate] > most:
+                self.retire(candidate)
+
+    def ready(self, candidate: str) -> None:
+        """A candidate's server runs; CandidateError when it cannot."""
+        self._bench(candidate)
+
+    def take(self, turn: Turn) -> Iterator[Sample]:
+        """One run of each. A server that died gets a new one."""
+        check_request()
+        way = self._plan.way
+        benches = [self._bench(candidate) for candidate in turn.candidates]
+        self._served.update(turn.candidates)
+        taken = way.take(turn, benches, self._counting if way.counts else self._measuring)
+        for candidate, at, sample in zip(turn.candidates, benches, taken, strict=True):
+            self._look_after(candidate, at, sample)
+            yield sample
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """What else the machine does changes no count."""
+        with self.spent.on("runs"):
+            yield
+
+    @contextmanager
+    def _measuring(self) -> Iterator[None]:
+        """No other lab of this machine measures meanwhile."""
+        with measuring_alone(self._show_wait), self.spent.on("runs"):
+            yield
+
+    def _show_wait(self, what: str) -> None:
+        self._progress("measuring", what)
+
+    def _look_after(self, candidate: str, at: Bench, sample: Sample) -> None:
+        if not sample.valid and not at.usable:
+            self.retire(candidate)
+
+    def retire(self, candidate: str) -> None:
+        """Stop a candidate's servers; the next sample starts them again."""
+        del self._served[candidate]
+        if candidate in self._benches:
+            _, resources = self._benches.pop(candidate)
+            resources.close()
+
+    def _load_generator(self) -> Image:
+        row = self._plan.matrix.tools.loads[self._plan.tool]
+        rows = RowSupply(engine=self._engine, matrix=self._plan.matrix)
+        with self.spent.on("builds"):
+            return rows.image(row, lambda what: self._progress(row, what))
+
+    def _valgrind(self) -> Valgrind:
+        def show(what: str) -> None:
+            self._progress("valgrind", what)
+
+        return Valgrind(image=check_tools(self._engine, self._plan.matrix, progress=show).reference)
+
+    def _golden(self, candidate: str) -> Golden:
+        def show(what: str) -> None:
+            self._progress(candidate, what)
+
+        with self.spent.on("builds"):
+            image = self._supply.image(candidate, show)
+        system, keep = self._supply.system(candidate), self._plan.keep
+        with self.spent.on("fills"):
+            golden = retry_if_killed(
+                lambda: golden_state(
+                    self._engine, image, system, self._plan.seed, progress=show, keep=keep
+                )
+            )
+        self._supply.check(candidate, golden)
+        return golden
+
+    def _bench(self, candidate: str) -> Bench:
+        if candidate not in self._benches:
+            if self._loader is None:
+                raise WorkloadError("the laboratory was not prepared")
+            if candidate in self._refused:
+                raise self._refused.pop(candidate)
+            if candidate not in self.goldens:
+                self.goldens[candidate] = self._golden(candidate)
+            loader = self._loader
+            with self.spent.on("fills"):
+                started = retry_if_killed(lambda: self._started(candidate, loader))
+            self._benches[candidate] = started
+        return self._benches[candidate][0]
+
+    def _started(self, candidate: str, loader: Image) -> tuple[Bench, ExitStack]:
+        cpus, keep = self._plan.way.cpus, self._plan.keep
+        with ExitStack() as made:
+            instance = made.enter_context(
+                serve(self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep)
+            )
+            with instance.needed():
+                place = made.enter_context(
+                    bench(
+                        self._engine,
+                        instance,
+                        loader,
+                        cpus,
+                        self.machine,
+                        self._procedure,
+                        keep=keep,
+                    )
+                )
+            return place, self._resources.enter_context(made.pop_all())
+
+
+@contextmanager
+def _at_a_time(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """What an error or a Ctrl-C leaves running is ended."""
+    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="prepare")
+    try:
+        yield pool
+    except BaseException:
+        stop_all()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def open_lab(
+    plan: LabPlan,
+    supply: Supply,
+    candidates: Sequence[str],
+    *,
+    engine: Engine,
+    store: Store,
+    watcher: Watcher,
+    questions: int = 1,
+    notes: Sequence[str] = (),
+) -> Iterator[Laboratory]:
+    """A lab whose candidates are prepared, as far as they can be; it stores their images."""
+    watcher.begin(candidates, questions)
+    for note in notes:
+        watcher.preparing(candidates[0], note)
+    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
+        laboratory.prepare(candidates, watcher)
+        if again := supply.uneven():
+            laboratory.prepare(again, watcher)
+        laboratory.store_images(store)
+        yield laboratory
+        laboratory.store_images(store)
+
+
+def retry_if_killed(make: Callable[[], T]) -> T:
+    """Make it; once more if its server was ended from outside. The second time counts."""
+    try:
+        return make()
+    except InstanceError as error:
+        if not error.killed:
+            raise
+    return make()

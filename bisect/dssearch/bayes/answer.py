@@ -1,0 +1,323 @@
+"""From the probabilities to the answer, in words with their figures. Core pure logic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from dsharness.measure.metrics import Metric
+from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, CostStep
+from dssearch.bayes.answer_figures import (
+    builds_differ,
+    ends_apart,
+    odd_ones,
+    ramp_range,
+    steps,
+    unsteady,
+    verdicts,
+    visible_pct,
+    witnessed,
+)
+from dssearch.bayes.belief import Beliefs, Certainty, fewest
+from dssearch.bayes.effect_size import effects
+from dssearch.bayes.rate_witness import CLEAR, RateDifference, Word, difference
+from dssearch.question import Question
+
+RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
+DOUBTLESS = 4.0  # standard errors of it
+FIRST_END_SLOW = "; the first end is the slow one"
+MOST_TOLD = 50  # a longer set of suspects is shown by its ends
+
+
+def conclude(
+    beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str = "", *, builds: bool = False
+) -> Boundary:
+    """The best answer so far; ``stop`` and ``left`` say why it ended early, and what is missing.
+
+    ``builds``: that is other builds of the same sources.
+    """
+    if beliefs.settled(certainty):
+        found = _named(beliefs, certainty)
+    elif beliefs.ramped(certainty):
+        found = _ramp(beliefs, certainty)
+    elif beliefs.refuted(certainty):
+        found = _none(beliefs, certainty)
+    else:
+        found = _undecided(beliefs, certainty, stop, left)
+        found = found.model_copy(update={"shape": "builds" if builds else None})
+    odd = odd_ones(beliefs)
+    notes = "".join(_alone(beliefs.decider, each) for each in odd)
+    return found.model_copy(update={"odd": odd, "summary": found.summary + notes})
+
+
+def unanswerable(question: Question, failed: Mapping[str, str]) -> Boundary:
+    """Fewer than two candidates can be measured."""
+    summary = _too_few_text(failed)
+    return question.boundary(
+        unmeasured=dict(failed), found=False, direction="unknown", summary=summary
+    )
+
+
+def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
+    top, found, names = beliefs.top, beliefs.posterior, beliefs.line.names
+    low, high = found.ends(top)
+    before, after = names[low], names[high]
+    chance = float(found.stepped[top])
+    effect = effects(found, top)
+    slower = effect.middle > 1
+    word = "slower" if slower else "faster"
+    words = beliefs.decider.words
+    size, (least, most) = effect.middle, effect.interval(certainty.level)
+    if not slower:
+        size, least, most = 1 / size, 1 / most, 1 / least
+    summary = (
+        f"{after} is the first {words.one(word)}: {'it ' if words.verb else ''}"
+        f"{words.said(word, _times(size))} than {before}"
+        f"{'' if words.verb else _by_metric(beliefs.decider)} "
+        f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%})"
+    )
+    suspects = beliefs.names(top)
+    summary = _with_suspects(summary, before, after, suspects)
+    if not slower:
+        worse = f"; the first end is the one {words.one('slower')}"
+        summary += worse if words.verb else FIRST_END_SLOW
+    also = _also(beliefs, certainty)
+    if also:
+        summary += second_step(beliefs.second, also)
+    summary += _notes(beliefs)
+    opinion, apart = witnessed(beliefs)
+    doubt = _contradiction(opinion, apart, beliefs)
+    return beliefs.boundary(
+        before=before,
+        after=after,
+        suspects=suspects,
+        found=not doubt,
+        direction="unknown" if doubt else word,
+        effect=size,
+        effect_interval=(least, most),
+        effect_level=certainty.level,
+        summary=f"inconclusive: {doubt}. By {beliefs.decider.label} {summary}"
+        if doubt
+        else summary,
+        steps=steps(beliefs, certainty),
+        verdicts=verdicts(beliefs, certainty, slower=slower),
+        confidence=chance,
+        chances=_chances(beliefs, (*suspects, *also)),
+        also=also,
+        witness=opinion,
+    )
+
+
+def _contradiction(opinion: Word | None, apart: RateDifference | None, beliefs: Beliefs) -> str:
+    """The witness's own figures where it contradicts; else empty."""
+    if opinion != "contradicts" or apart is None or beliefs.witness is None:
+        return ""
+    low, high = (math.exp(apart.size + sign * CLEAR * apart.error) for sign in (-1, 1))
+    return (
+        f"{beliefs.witness.metric.label} contradicts: by it {_times(math.exp(apart.size))} "
+        f"the time per operation ({_times(low)} to {_times(high)})"
+    )
+
+
+def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
+    names, chance = beliefs.line.names, beliefs.posterior.ramp
+    found = beliefs.posterior
+    where = ramp_range(found)
+    first, last = where.first, where.last
+    word = "slower" if found.rise > 0 else "faster"
+    size = math.exp(abs(found.rise))
+    return beliefs.boundary(
+        found=False,
+        direction=word,
+        shape="ramp",
+        effect=size,
+        suspects=names[first : last + 1],
+        summary=f"a ramp over {names[first]} to {names[last]} ({last - first + 1} candidates), "
+        f"{beliefs.decider.words.said(word, _times(size))} in all (chance {chance:.1%}): "
+        "many small steps, no single culprit" + _notes(beliefs),
+        verdicts=verdicts(beliefs, certainty, slower=None),
+        confidence=chance,
+    )
+
+
+def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
+    names, visible = beliefs.line.names, visible_pct(beliefs, certainty)
+    chance = beliefs.nothing(certainty)
+    shape, note, between = _nature_of_none(beliefs)
+    return beliefs.boundary(
+        found=False,
+        direction="none",
+        shape=shape,
+        effect=1.0,
+        smallest_visible_pct=visible,
+        summary=_none_text(
+            beliefs.question,
+            names[beliefs.low],
+            names[beliefs.high],
+            by=f"{_by_metric(beliefs.decider)} (chance {chance:.1%})",
+            note=note,
+            visible_pct=visible,
+        )
+        + between
+        + _expected(certainty)
+        + _elsewhere(beliefs)
+        + _notes(beliefs),
+        verdicts=verdicts(beliefs, Certainty(), slower=None),
+        confidence=chance,
+    )
+
+
+def _expected(certainty: Certainty) -> str:
+    if certainty.expected is None:
+        return ""
+    return f"; the expected {100 * math.expm1(certainty.expected):.3g} % does not reproduce here"
+
+
+def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None, str, str]:
+    """What "no difference" leaves open: what builds differ by, and what lies between."""
+    if builds_differ(beliefs.posterior):
+        ends, builds = (
+            100 * math.expm1(abs(size))
+            for size in (ends_apart(beliefs.posterior), beliefs.posterior.scatter)
+        )
+        note = (
+            f"; the ends differ by {ends:.1f} %, within what builds of one source differ by "
+            f"themselves (about {builds:.1f} %)"
+        )
+        return "builds", note, ""
+    inside = len(beliefs.posterior.seen.positions) - 2
+    if inside >= beliefs.high - beliefs.low - 1 - len(beliefs.failed):
+        return None, "", ""
+    between = (
+        f"; a change that was taken back in between shows only where something was measured "
+        f"({inside} of the {beliefs.high - beliefs.low - 1} inside): "
+        "`--inside K` measures K of them"
+    )
+    return "ends", "", between
+
+
+def _elsewhere(beliefs: Beliefs) -> str:
+    """What only the rate shows: a lock or a queue costs no CPU time."""
+    seen = beliefs.witness
+    ends = beliefs.posterior.seen.positions
+    apart = None if seen is None else difference(seen, ends[:1], ends[-1:])
+    if seen is None or apart is None or abs(apart.size) < max(RATE_ALONE, DOUBTLESS * apart.error):
+        return ""
+    way = "slower" if apart.size > 0 else "faster"
+    return (
+        f"; note: by {seen.metric.label} {beliefs.line.names[beliefs.high]} is "
+        f"{_times(math.exp(abs(apart.size)))} {way}: a lock or a queue costs no CPU time"
+    )
+
+
+def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> Boundary:
+    names, nothing = beliefs.line.names, beliefs.nothing(certainty)
+    chance = 1 - nothing
+    suspects = beliefs.credible(certainty.level)
+    return beliefs.boundary(
+        found=False,
+        direction="unknown",
+        suspects=suspects,
+        smallest_visible_pct=visible_pct(beliefs, certainty),
+        summary=f"undecided between {names[beliefs.low]} and {names[beliefs.high]}"
+        f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {nothing:.1%}; "
+        f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
+        + (f"; {left}" if left else "")
+        + _notes(beliefs),
+        steps=steps(beliefs, certainty),
+        verdicts=verdicts(beliefs, certainty, slower=None),
+        confidence=chance * certainty.level,
+        chances=_chances(beliefs, suspects),
+    )
+
+
+def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
+    """Where a second step would be, with the level of certainty, if there is one.
+
+    Empty while the chance of a second step is below what the level leaves open.
+    """
+    if beliefs.second < 1 - certainty.level:
+        return ()
+    gaps = fewest(beliefs.second_by_gap, certainty.level)
+    return tuple(name for gap in gaps for name in beliefs.names(gap))
+
+
+def _chances(beliefs: Beliefs, names: tuple[str, ...]) -> dict[str, float]:
+    chances = beliefs.chances()
+    return {name: round(float(chances[beliefs.line.index[name]]), 6) for name in names[:MOST_TOLD]}
+
+
+def second_step(chance: float, names: tuple[str, ...]) -> str:
+    """``a second step: c (100%)`` when it is certain, else ``… is possible (9%): c``."""
+    if f"{chance:.0%}" == "100%":
+        return f"; a second step: {_listed(names)} (100%)"
+    return f"; a second step is possible ({chance:.0%}): {_listed(names)}"
+
+
+def _bound(beliefs: Beliefs) -> str:
+    """Runs whose load had no CPU left say less of the system than they seem to."""
+    runs = [s for group in beliefs.history.samples.values() for s in group if s.valid]
+    bound = len(runs) - len(beliefs.decider.telling(runs))
+    if not bound:
+        return ""
+    return (
+        f"; note: in {bound} of {len(runs)} runs the load had no CPU left, "
+        f"so {beliefs.decider.label} says more of the load than of the system"
+    )
+
+
+def _notes(beliefs: Beliefs) -> str:
+    return _canary(beliefs) + _bound(beliefs)
+
+
+def _alone(decider: Metric, step: CostStep) -> str:
+    """What differs from all before and after it is no culprit, and worth knowing."""
+    word = "slower" if step.ratio > 1 else "faster"
+    how = decider.words.said(word, _times(max(step.ratio, 1 / step.ratio)))
+    verb = "" if decider.words.verb else "is "
+    return f"; note: {step.after} alone {verb}{how}, what follows is not"
+
+
+def _canary(beliefs: Beliefs) -> str:
+    stray = unsteady(beliefs)
+    return f"; note: {stray}" if stray else ""
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    if len(names) <= 4:
+        return ", ".join(names)
+    return f"{names[0]} to {names[-1]} ({len(names)})"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} times" if value < 100 else f"{value:.0f} times"
+
+
+def _by_metric(decider: Metric) -> str:
+    """By which metric, unless it is the usual one."""
+    return "" if decider.name == DECIDER else f" by {decider.label}"
+
+
+def _none_text(
+    question: Question, first: str, last: str, *, by: str, note: str, visible_pct: float
+) -> str:
+    """The ends agree as far as these runs could show; no culprit is named."""
+    return (
+        f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}"
+        f"{note}; smallest drop this run could have seen: {math.ceil(visible_pct)} %"
+    )
+
+
+def _too_few_text(unmeasurable: Mapping[str, str]) -> str:
+    """Fewer than two candidates can be measured."""
+    reasons = "; ".join(f"{name}: {why}" for name, why in unmeasurable.items())
+    return f"fewer than two candidates can be measured: {reasons}"
+
+
+def _with_suspects(summary: str, before: str, after: str, suspects: tuple[str, ...]) -> str:
+    """With what could not be judged between the two, where there is anything."""
+    if len(suspects) < 2:
+        return summary
+    skipped = ", ".join(suspects[:-1])
+    return f"between {before} and {after}: {summary}, but {skipped} could not be judged"

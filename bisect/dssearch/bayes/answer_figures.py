@@ -1,0 +1,225 @@
+"""The figures an answer shows: steps, verdicts, what could have been seen. Core pure logic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc
+
+from dsharness.model import CostStep, Outcome, Verdict
+from dssearch.bayes.belief import Beliefs, Certainty
+from dssearch.bayes.effect_size import effects
+from dssearch.bayes.evidence import evidence
+from dssearch.bayes.posterior import Posterior
+from dssearch.bayes.rate_witness import RateDifference, Word, difference, word
+from dssearch.bayes.track import TINY, Floats, Ints
+
+WIDE = 2.58 * 1.25  # 99 % of a difference of medians, in standard errors of means
+EARLY_AND_LATE = 4  # runs of one candidate in each half, before they are compared
+RARE = 0.001  # a chance
+SURE = 0.95  # that a candidate is an odd one
+STRAY = 4.5  # standard errors
+
+
+def steps(beliefs: Beliefs, certainty: Certainty) -> tuple[CostStep, ...]:
+    """Every gap that more likely than not holds a step, with its size."""
+    found, names = beliefs.posterior, beliefs.line.names
+    found_steps = []
+    for gap in np.flatnonzero(found.stepped >= 0.5):
+        low, high = found.ends(int(gap))
+        effect = effects(found, int(gap))
+        found_steps.append(
+            CostStep(
+                before=names[low], after=names[high],
+                ratio=effect.middle, interval=effect.interval(certainty.level),
+            )
+        )  # fmt: skip
+    return tuple(found_steps)
+
+
+def odd_ones(beliefs: Beliefs) -> tuple[CostStep, ...]:
+    """What differs alone: it lies off the level that holds before and after it."""
+    found, names = beliefs.posterior, beliefs.line.names
+    stepped = found.stepped >= 0.5
+    if stepped.sum() > 1:
+        return ()  # each is a step of its own
+    gap = int(np.argmax(stepped)) if stepped.any() else None
+    chances, middles, positions = found.odd_chances(gap), found.seen.middles, found.seen.positions
+    late = np.arange(len(chances)) > (len(chances) if gap is None else gap)
+    odd = []
+    for at in np.flatnonzero(chances >= SURE):
+        apart = float(middles[at] - np.median(middles[(late == late[at]) & (chances < 0.5)]))
+        half = WIDE * found.noise / math.sqrt(found.seen.counts[at])
+        odd.append(
+            CostStep(
+                before=names[positions[at - 1]], after=names[positions[at]], ratio=math.exp(apart),
+                interval=(math.exp(apart - half), math.exp(apart + half)),
+            )
+        )  # fmt: skip
+    return tuple(odd)
+
+
+def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> tuple[Verdict, ...]:
+    """Of every measured candidate; ``slower`` is None where no step is named."""
+    top, found = beliefs.top, beliefs.posterior
+    chance = float(found.stepped[top])
+    made = []
+    for at, position in enumerate(found.seen.positions):
+        name = beliefs.line.names[position]
+        changed = at > top
+        outcome, why = Outcome.INCONCLUSIVE, "no step is certain enough"
+        if slower is not None and chance >= certainty.level:
+            outcome = Outcome.SLOW if changed is slower else Outcome.FAST
+            why = f"{'at or after' if changed else 'before'} the step, chance {chance:.1%}"
+        ratio, interval = _to_first(beliefs, at)
+        made.append(
+            Verdict(
+                candidate=name, outcome=outcome, why=why, ratio_to_first=ratio, interval=interval,
+                samples=tuple(s.id for s in beliefs.history.of(name) if s.valid),
+            )
+        )  # fmt: skip
+    return tuple(made)
+
+
+def visible_pct(beliefs: Beliefs, certainty: Certainty) -> float:
+    """The size that a step which was missed does not exceed, with the level of certainty; in %.
+
+    Never less than is looked for, than what the ends differ by, or than the speeds taken out.
+    """
+    found = effects(beliefs.posterior)
+    order = np.argsort(np.abs(found.sizes))
+    at = int(np.searchsorted(np.cumsum(found.posterior[order]), certainty.level))
+    missed = float(np.abs(found.sizes[order[min(at, len(order) - 1)]]))
+    missed += beliefs.posterior.grid.width / 2
+    posterior = beliefs.posterior
+    least = max(beliefs.least(certainty), abs(ends_apart(posterior)), posterior.seen.taken)
+    return 100 * math.expm1(max(missed, least))
+
+
+def ends_apart(found: Posterior) -> float:
+    """By how much the last end differs from the first: a log."""
+    return float(found.seen.middles[-1] - found.seen.middles[0])
+
+
+def builds_differ(found: Posterior) -> bool:
+    """Whether the candidates differ by clearly more than the noise of their runs."""
+    square = float(found.seen.counts @ strays(found) ** 2)
+    return bool(chdtrc(found.gaps, square) < RARE)
+
+
+def strays(found: Posterior) -> Floats:
+    """How far each measured candidate lies off the mean of all runs, in the noise of one."""
+    levels, counts = found.seen.middles, found.seen.counts
+    middle = float(counts @ levels) / float(counts.sum())
+    far: Floats = (levels - middle) / found.noise
+    return far
+
+
+def unsteady(beliefs: Beliefs) -> str | None:
+    """The canary: the same candidate early and late must cost the same."""
+    # as measured: the posterior no longer contains what the machine's speed explains
+    seen = evidence(
+        beliefs.question.decider, beliefs.history, beliefs.line, beliefs.low, beliefs.high
+    )
+    worst, text = STRAY, None
+    if seen is None:
+        return None
+    for at, position in enumerate(seen.positions):
+        own = seen.values[seen.owner == at]
+        half = len(own) // 2
+        if half < EARLY_AND_LATE:
+            continue
+        change = float(np.median(own[-half:]) - np.median(own[:half]))
+        strays = abs(change) / (beliefs.posterior.noise * 1.25 * math.sqrt(2 / half))
+        if strays > worst:
+            worst = strays
+            text = (
+                f"{beliefs.line.names[position]} cost {math.exp(change):.2f} times as much "
+                "late as early, so the machine has changed"
+            )
+    return text
+
+
+def witnessed(beliefs: Beliefs) -> tuple[Word | None, RateDifference | None]:
+    """What the witness says of the named step, and its own difference."""
+    seen = beliefs.witness
+    if seen is None:
+        return None, None
+    before, after = _sides(beliefs, beliefs.top)
+    decider = difference(beliefs.posterior.seen, before, after)
+    apart = difference(seen, before, after)
+    assert decider is not None  # noqa: S101 - both sides of a named gap were measured
+    return word(decider, apart), apart
+
+
+def _sides(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:
+    """What was measured from the step before a gap up to it, and from it to the next step."""
+    positions = beliefs.posterior.seen.positions
+    others = [int(gap) for gap in np.flatnonzero(beliefs.posterior.stepped >= 0.5) if gap != top]
+    first = max((gap + 1 for gap in others if gap < top), default=0)
+    last = min((gap for gap in others if gap > top), default=len(positions) - 1)
+    return positions[first : top + 1], positions[top + 1 : last + 1]
+
+
+def _to_first(beliefs: Beliefs, at: int) -> tuple[float, tuple[float, float] | None]:
+    """The cost over that of the first end, with what the noise makes of so many runs."""
+    if at == 0:
+        return 1.0, (1.0, 1.0)
+    levels, runs = beliefs.posterior.seen.middles, beliefs.posterior.seen.counts
+    middle = float(levels[at] - levels[0])
+    half = WIDE * beliefs.posterior.noise * math.sqrt(1 / runs[at] + 1 / runs[0])
+    return math.exp(middle), (math.exp(middle - half), math.exp(middle + half))
+
+
+PLACES = (1 / 6, 1 / 2, 5 / 6)  # of a start or an end within its gap
+HALF = 0.5  # of the range must lie on the ramp, and of the ramp in the range
+DOUBT = (0.1, 0.9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RampRange:
+    """Positions of the first and the last of the many steps."""
+
+    first: int
+    last: int
+    chance: float  # that half of the range lies on the ramp, and half of the ramp in the range
+    vague: tuple[int, int]  # positions between which the less certain end lies
+
+
+def ramp_range(found: Posterior) -> RampRange:
+    """The medians of start and end; (10) for their chances."""
+    starts, ends, weights = _points(found)
+    first, last = _quantile(starts, weights, 0.5), _quantile(ends, weights, 0.5)
+    common = np.minimum(ends, last) - np.maximum(starts, first) + 1
+    longest = np.maximum(ends - starts, last - first) + 1
+    vague = max(
+        (tuple(_quantile(points, weights, part) for part in DOUBT) for points in (starts, ends)),
+        key=lambda each: each[1] - each[0],
+    )
+    return RampRange(
+        first=first,
+        last=max(first + 1, last),
+        chance=float(weights[common >= HALF * longest].sum()),
+        vague=(vague[0], vague[1]),
+    )
+
+
+def _points(found: Posterior) -> tuple[Ints, Ints, Floats]:
+    """Starts and ends with their chances."""
+    low, high = found.seen.positions[:-1], found.seen.positions[1:]
+    places = low[:, None] + 1 + np.rint(np.outer(high - low - 1, PLACES)).astype(np.int64)
+    gaps, count = len(low), len(PLACES)
+    shape = (gaps, count, gaps, count)
+    starts = np.broadcast_to(places[:, :, None, None], shape).ravel()
+    ends = np.broadcast_to(places[None, None, :, :], shape).ravel()
+    each = np.broadcast_to(found.ramps[:, None, :, None], shape).ravel()
+    weights = np.where(ends > starts, each, 0.0)
+    return starts, ends, weights / max(TINY, float(weights.sum()))
+
+
+def _quantile(points: Ints, weights: Floats, part: float) -> int:
+    order = np.argsort(points, kind="stable")
+    at = int(np.searchsorted(np.cumsum(weights[order]), part))
+    return int(points[order[min(at, len(points) - 1)]])

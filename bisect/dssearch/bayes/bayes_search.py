@@ -1,0 +1,146 @@
+"""The default search: weighs every run, and may answer "none". Core pure logic, no I/O.
+
+It weighs everything that was measured (``posterior``), stops when the answer is certain enough or
+the budget is spent, and otherwise measures what tells most per second (``next_run``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from dssearch.bayes.answer import conclude, unanswerable
+from dssearch.bayes.belief import Beliefs, Certainty, Tracks, believe, outlook
+from dssearch.bayes.final_checks import left_to_check
+from dssearch.bayes.line_ends import ends, moved
+from dssearch.bayes.next_run import (
+    NextRun,
+    canary_due,
+    choose,
+    lost_in_builds,
+)
+from dssearch.bayes.prior import Belief, Budget, Costs
+from dssearch.bayes.track import Track
+from dssearch.question import Answer, History, Measure, Outlook, Question
+
+SHARED_OUT = 4  # in simulated histories without a step, a run tells so much more than this says
+OTHERS = (
+    "other builds of both ends or longer runs would tell, "
+    "and `--smallest PCT` leaves out what does not matter to you"
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bayes:
+    """A ``Search``."""
+
+    looks: ClassVar[bool] = True
+    certainty: Certainty = field(default_factory=Certainty)
+    belief: Belief = field(default_factory=Belief)
+    costs: Costs = field(default_factory=Costs)
+    budget: Budget = field(default_factory=Budget)
+    prior: Mapping[str, float] = field(default_factory=dict)  # relative, 1 where nothing is said
+    survey_up_to: int = 0  # lines up to this length are measured completely, for the figures
+    lines: Tracks = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", Tracks(prior=self.prior))
+
+    def next_step(self, question: Question, history: History) -> Measure | Answer:
+        failed = history.failed
+        line = self.lines.of(question.line)
+        bounds = ends(line.names, failed, history.samples)
+        if bounds is None:
+            return Answer(boundary=unanswerable(question, failed))
+        spent = self.budget.spent(history, self.costs)
+        beliefs = believe(question, history, line, self.belief, failed)
+        if beliefs is not None:
+            return self._continue(beliefs, spent)
+        if spent is not None:
+            return Answer(boundary=unanswerable(question, {**failed, "budget": spent}))
+        pair = (line.names[bounds[0]], line.names[bounds[1]])
+        why = moved(line.names, bounds) or "prove both ends"
+        return _turn(history, line, pair, why, 2 * math.ceil(math.log2(len(line.names))))
+
+    def _continue(self, beliefs: Beliefs, spent: str | None) -> Measure | Answer:
+        if spent is not None:
+            return self._answer(beliefs, spent)
+        if beliefs.certain(self.certainty):
+            last = left_to_check(beliefs, self.certainty, self.survey_up_to)
+            if last is None:
+                return self._answer(beliefs)
+            return _turn(
+                beliefs.history, beliefs.line, last.names, last.why, 0, shown=outlook(beliefs)
+            )
+        lost = lost_in_builds(beliefs)
+        if lost:
+            return self._answer(beliefs, lost, builds=True)
+        choice = choose(beliefs, self.costs, self.budget, every=self.certainty.every)
+        if choice is None:
+            return self._answer(beliefs, "no further run would tell more", builds=True)
+        return self._measure(beliefs, choice)
+
+    def _answer(self, beliefs: Beliefs, stop: str = "", *, builds: bool = False) -> Answer:
+        """``builds``: only other builds of the same sources would tell more."""
+        left = self._left(beliefs) if stop and not beliefs.certain(self.certainty) else ""
+        return Answer(boundary=conclude(beliefs, self.certainty, stop, left, builds=builds))
+
+    def _left(self, beliefs: Beliefs) -> str:
+        """What it would take; how much longer is estimated from the next run."""
+        choice = choose(beliefs, self.costs, Budget(), every=self.certainty.every)
+        if choice is None:
+            return OTHERS
+        runs = 1 + _remaining(beliefs, choice, self.certainty)
+        return f"about {runs} more runs ({runs * self.costs.run_s / 60:.0f} min) may settle it"
+
+    def _measure(self, beliefs: Beliefs, choice: NextRun) -> Measure:
+        history, remaining = beliefs.history, _remaining(beliefs, choice, self.certainty)
+        shown = outlook(beliefs)
+        if canary_due(beliefs):
+            names = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
+            why = "canary: do the ends still cost the same?"
+            return _turn(history, beliefs.line, names, why, remaining, shown)
+        names = (choice.candidate, *((choice.reference,) if choice.reference else ()))
+        return _turn(history, beliefs.line, names, choice.why, remaining, shown)
+
+
+def _turn(
+    history: History,
+    line: Track,
+    names: tuple[str, ...],
+    why: str,
+    remaining: int,
+    shown: Outlook | None = None,
+) -> Measure:
+    """A B, then B A when the two meet again: what drifts within a turn cancels over both."""
+    number = history.turns
+    met = sorted(set.intersection(*({s.turn for s in history.of(name)} for name in names)))
+    pair = tuple(sorted(names, key=line.index.__getitem__))
+    order = pair if (min([*met, number]) + len(met)) % 2 == 0 else pair[::-1]
+    return Measure(turn=number, candidates=order, why=why, remaining=remaining, outlook=shown)
+
+
+def _remaining(beliefs: Beliefs, choice: NextRun, certainty: Certainty) -> int:
+    """The missing bits, at the rate of the next run: a guess for the ETA.
+
+    Where there is probably no step, a run that tells little still moves its odds: what it tells is
+    shared out over the few cases in which there is one.
+    """
+    none = beliefs.posterior.none
+    if 0.5 < none < 1:
+        missing = max(0.0, _log_odds(certainty.none) - _log_odds(none)) / math.log(2)
+        rate = SHARED_OUT * choice.gain / (1 - none)
+    else:
+        masses = beliefs.mass()
+        shares = masses[masses > 0] / masses.sum()
+        missing = max(0.3, -float((shares * np.log2(shares)).sum()))
+        rate = choice.gain
+    return max(0, min(999, math.ceil(missing / max(rate, 1e-3)) - 1))
+
+
+def _log_odds(chance: float) -> float:
+    return math.log(chance / (1 - chance))

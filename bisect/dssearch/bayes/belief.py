@@ -1,0 +1,258 @@
+"""The probabilities after everything that was measured. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dsharness.measure.metrics import Metric
+from dsharness.model import Boundary
+from dssearch.bayes.effect_size import effects
+from dssearch.bayes.evidence import Evidence, evidence, witness
+from dssearch.bayes.gap_split import Split, split
+from dssearch.bayes.line_ends import ends
+from dssearch.bayes.posterior import Posterior, weigh
+from dssearch.bayes.prior import Belief
+from dssearch.bayes.track import TINY, Floats, Track, track
+from dssearch.question import History, Outlook, Question, Share
+
+LEAST_IN_SCATTER = 2.0  # steps below so many times what builds differ by are not looked for
+SURE = 0.9  # that there is a step: more than one gap may be
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certainty:
+    """How certain an answer must be."""
+
+    level: float = 0.95
+    real: float = 0.98  # that there is a step at all, before one is named
+    none: float = 0.97  # that there is no step, before "no difference" is answered
+    unseen_odds: float = 0.04  # of a step of any one size, before "no difference" is answered
+    visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
+    smallest: float | None = None  # a log: instead of that, if you know what matters to you
+    inside: int = 0  # places between the ends that are measured before "no difference" is answered
+    every: bool = False  # whether the search goes on for a second step when one is sure
+    expected: float | None = None  # the log of a difference that someone reported
+    plateau: int = 3  # builds on each side of a small step before it is named
+    witness_runs: int = 0  # further ones of both neighbours while the witness cannot tell
+    least_runs: int = 2  # of the neighbours of what is named, and of a line that is surveyed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Beliefs:
+    """A posterior with the line it is about."""
+
+    question: Question
+    history: History
+    line: Track
+    low: int  # the ends that can be measured
+    high: int
+    failed: Mapping[str, str]  # what cannot be measured -> why
+    posterior: Posterior
+
+    @property
+    def decider(self) -> Metric:
+        """The metric that decided: the rate where not every sample has the one asked for."""
+        return self.posterior.seen.metric
+
+    @property
+    def witness(self) -> Evidence | None:
+        """All runs by the witness of the metric that decides."""
+        return witness(self.posterior.seen, self.history, self.line, self.low, self.high)
+
+    def boundary(self, **facts: object) -> Boundary:
+        """An answer, with what is alike in all of them."""
+        facts = {"metric": self.decider.name, "unmeasured": dict(self.failed), **facts}
+        return self.question.boundary(**facts)
+
+    def failures(self, gap: int) -> list[int]:
+        low, high = self.posterior.ends(gap)
+        places = (self.line.index[name] for name in self.failed)
+        return sorted(at for at in places if low < at < high)
+
+    def split(self, gap: int) -> Split | None:
+        return split(self.line, gap, self.posterior.ends(gap), self.failures(gap))
+
+    def names(self, gap: int) -> tuple[str, ...]:
+        """The candidates of which one is the step when it is in this gap."""
+        low, high = self.posterior.ends(gap)
+        return self.line.names[low + 1 : high + 1]
+
+    @property
+    def top(self) -> int:
+        """The gap to be named: the likeliest.
+
+        Of several sure ones within which nothing is left to measure it is the first that goes the
+        way of the whole line.
+        """
+        stepped = self.posterior.stepped
+        sure = [int(gap) for gap in np.flatnonzero(stepped >= SURE) if self.split(int(gap)) is None]
+        if not sure:
+            return int(np.argmax(stepped))
+        levels = self.posterior.seen.middles
+        whole = levels[-1] - levels[0]
+        along = (gap for gap in sure if (levels[gap + 1] - levels[gap]) * whole > 0)
+        return next(along, sure[0])
+
+    @property
+    def second_by_gap(self) -> Floats:
+        """For each gap the chance that it holds a second step, the named one being the first."""
+        chances: Floats = self.posterior.pairs[self.top]
+        return chances
+
+    @property
+    def second(self) -> float:
+        return float(self.second_by_gap.sum())
+
+    @property
+    def pair(self) -> float:
+        """The chance of two steps in different gaps."""
+        return float(np.triu(self.posterior.two, 1).sum())
+
+    def settled(self, certainty: Certainty) -> bool:
+        """(14): a gap that contains a step for sure enough, with nothing left to measure inside.
+
+        Whether there is a second step elsewhere is a separate question, asked after this one.
+        """
+        found, top = self.posterior, self.top
+        if found.none > 1 - certainty.real or found.stepped[top] < certainty.level:
+            return False
+        return self.split(top) is None and not (certainty.every and self._open(certainty))
+
+    def _open(self, certainty: Certainty) -> bool:
+        """Whether a second step is possible, and not yet as certain as the first."""
+        if self.second < 1 - certainty.level:
+            return False
+        other = int(np.argmax(self.second_by_gap))
+        return self.second_by_gap[other] < certainty.level or self.split(other) is not None
+
+    def least(self, certainty: Certainty) -> float:
+        """(17): the log of the smallest step that is looked for."""
+        found = self.posterior
+        builds = LEAST_IN_SCATTER * found.scatter
+        if certainty.smallest is not None:
+            return max(certainty.smallest, builds)
+        return max(certainty.visible * found.noise, builds)
+
+    def refuted(self, certainty: Certainty) -> bool:
+        """(15): nothing that is looked for, and no size of it could have hidden."""
+        if self.nothing(certainty) < certainty.none:
+            return False
+        return self._unseen_odds(certainty) <= certainty.unseen_odds
+
+    def _unseen_odds(self, certainty: Certainty) -> float:
+        """Against nothing, the odds of the best fitting step of one size that is looked for."""
+        sizes = effects(self.posterior)
+        large = np.abs(sizes.sizes) >= self.least(certainty)
+        best = float(sizes.gain[large].max()) if large.any() else 0.0
+        return float(self.posterior.one.sum()) * best / max(TINY, self.nothing(certainty))
+
+    def nothing(self, certainty: Certainty) -> float:
+        """The chance of no step and no ramp, or of one too small to be looked for."""
+        found, least = self.posterior, self.least(certainty)
+        flat = found.ramp if abs(found.rise) < least else 0.0
+        return found.none + flat + found.below(least)
+
+    def ramped(self, certainty: Certainty) -> bool:
+        """(16): many small steps instead of one."""
+        found = self.posterior
+        if found.ramp < certainty.level:
+            return False
+        return abs(found.rise) >= self.least(certainty) and found.none <= 1 - certainty.real
+
+    def certain(self, certainty: Certainty) -> bool:
+        return self.settled(certainty) or self.ramped(certainty) or self.refuted(certainty)
+
+    def mass(self) -> Floats:
+        """Of each candidate; with ``none`` and ``ramp`` of the posterior they sum to 1."""
+        found = self.posterior
+        return self._spread(found.one + np.diag(found.two) + found.pairs.sum(1) / 2)
+
+    def chances(self) -> Floats:
+        """Of each candidate, that it is a step, alone or with another."""
+        return self._spread(self.posterior.stepped)
+
+    def _spread(self, shares: Floats) -> Floats:
+        """What each gap has, over its candidates."""
+        line = self.line
+        spread = np.zeros(len(line.names))
+        for gap, share in enumerate(shares):
+            low, high = self.posterior.ends(gap)
+            weights = line.weights[low + 1 : high + 1]
+            total = weights.sum()
+            spread[low + 1 : high + 1] = share * (weights / total if total > 0 else 0.0)
+        return spread
+
+    def credible(self, level: float) -> tuple[str, ...]:
+        """The fewest candidates that hold ``level`` of the mass of all steps, in line order."""
+        masses = self.mass()
+        return tuple(self.line.names[at] for at in fewest(masses, level) if masses[at] > 0)
+
+
+def fewest(shares: Floats, part: float) -> list[int]:
+    """The fewest places that hold that part of all shares, in their own order."""
+    order = np.argsort(-shares, kind="stable")
+    count = int(np.searchsorted(np.cumsum(shares[order]), part * shares.sum() - 1e-12)) + 1
+    return [int(at) for at in sorted(order[:count])]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tracks:
+    """The tracks of the lines asked about: a line of 100,000 is laid out once."""
+
+    prior: Mapping[str, float] = field(default_factory=dict)
+    known: dict[int, Track] = field(default_factory=dict)
+
+    def of(self, names: Sequence[str]) -> Track:
+        found = self.known.get(id(names))
+        if found is None or found.names is not names:
+            self.known.clear()
+            found = self.known[id(names)] = track(names, self.prior)
+        return found
+
+
+def believe(
+    question: Question, history: History, line: Track, belief: Belief, failed: Mapping[str, str]
+) -> Beliefs | None:
+    """None before both ends were measured."""
+    bounds = ends(line.names, failed, history.samples)
+    if bounds is None:
+        return None
+    seen = evidence(question.decider, history, line, *bounds)
+    if seen is None or (seen.positions[0], seen.positions[-1]) != bounds:
+        return None
+    return Beliefs(
+        question=question,
+        history=history,
+        line=line,
+        low=bounds[0],
+        high=bounds[1],
+        failed={name: why for name, why in failed.items() if name in line.index},
+        posterior=weigh(seen, line, belief),
+    )
+
+
+SHOWN = 6
+
+
+def outlook(beliefs: Beliefs) -> Outlook:
+    """The likeliest gaps with their chances."""
+    found, names = beliefs.posterior, beliefs.line.names
+    order = np.argsort(-found.stepped, kind="stable")[:SHOWN]
+    shares = []
+    for gap in order:
+        low, high = found.ends(int(gap))
+        chance = float(found.stepped[gap])
+        shares.append(
+            Share(after=names[low], last=names[high], candidates=high - low, chance=chance)
+        )
+    return Outlook(
+        shares=tuple(share for share in shares if share.chance >= 0.005),
+        none=found.none,
+        ramp=found.ramp,
+        two=beliefs.pair,
+        noise_pct=100 * math.expm1(found.noise),
+    )

@@ -1,0 +1,96 @@
+"""How large the step is, valid at any time. Core pure logic, no I/O.
+
+An effect stays in the interval while its posterior density is at least ``1 - level`` times its
+prior density. Under the true effect the inverse of that ratio is a martingale that starts at 1, so
+it ever exceeds ``1 / (1 - level)`` with a chance of at most ``1 - level``: the interval stays valid
+if you look after each run and stop at any time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dssearch.bayes.posterior import Posterior, by_kind
+from dssearch.bayes.track import TINY, Floats, Ints
+
+LEAST = 1e-3  # pairs of steps less likely than this weigh nothing
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Effects:
+    """Over the sizes a step may have: how much likelier the data made each."""
+
+    sizes: Floats  # log of the ratio after / before
+    prior: Floats
+    posterior: Floats
+
+    @property
+    def gain(self) -> Floats:
+        return self.posterior / np.maximum(TINY, self.prior)
+
+    @property
+    def middle(self) -> float:
+        """The median ratio."""
+        at = int(np.searchsorted(np.cumsum(self.posterior), 0.5))
+        return math.exp(self.sizes[min(at, len(self.sizes) - 1)])
+
+    def interval(self, level: float) -> tuple[float, float]:
+        inside = self.sizes[self.gain >= 1 - level]
+        half = 0.0 if len(self.sizes) < 2 else float(np.diff(self.sizes).min()) / 2
+        return math.exp(inside.min() - half), math.exp(inside.max() + half)
+
+
+def effects(found: Posterior, gap: int | None = None) -> Effects:
+    """Of a step in that gap, alone or with another; or of a single one wherever it may be."""
+    joint = _alone(found, np.arange(found.gaps) if gap is None else np.array([gap]))
+    if gap is not None:
+        joint += _with_another(found, gap)
+    cells = np.outer(found.grid.cells, found.grid.cells)
+    ticks, place = found.grid.differences
+    prior = np.tensordot(found.scatter_prior, found.steps, 1) * cells
+    after = np.bincount(place, weights=(joint * cells).ravel())
+    before = np.bincount(place, weights=prior.ravel()).astype(np.float64)
+    possible = before > 0
+    return Effects(
+        sizes=np.asarray(ticks[possible] * found.grid.width, dtype=np.float64),
+        prior=before[possible],
+        posterior=after[possible] / max(TINY, after[possible].sum()),
+    )
+
+
+def _alone(found: Posterior, gaps: Ints) -> Floats:
+    """How likely each two levels are before and after a step in one of these gaps."""
+    weights, chain = found.one_way * found.one, found.chain
+    likely = np.maximum(TINY, (chain.arrive * chain.after * found.grid.cells).sum(-1))
+    joint = np.zeros(found.steps.shape[1:])
+    for kind, ways in by_kind(found.kinds):
+        for at in gaps:
+            scale = (weights[ways, at] / likely[ways, at])[:, None]
+            part = (chain.before[ways, at] * scale).T @ chain.after[ways, at]
+            joint += part * found.steps[kind]
+    return joint
+
+
+def _with_another(found: Posterior, gap: int) -> Floats:
+    """The same where there is a second step in another gap."""
+    chain, joint = found.chain, np.zeros(found.steps.shape[1:])
+    cells = np.outer(found.grid.cells, found.grid.cells)
+    for other in range(found.gaps):
+        first, second = min(gap, other), max(gap, other)
+        chance = float(found.two[first, second])
+        if other == gap or chance < LEAST:
+            continue
+        middle = chain.middle(first, second)
+        if gap == first:
+            one, two = chain.before[:, gap], middle * chain.leave[:, second]
+        else:
+            one, two = chain.arrive[:, first] * middle, chain.after[:, gap]
+        part = np.zeros_like(joint)
+        for kind, ways in by_kind(found.kinds):
+            led = (one[ways] * found.any_way[ways, None]).T @ two[ways]
+            part += led * found.steps[kind]
+        joint += chance * part / max(TINY, float((part * cells).sum()))
+    return joint

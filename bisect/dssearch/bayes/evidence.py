@@ -1,0 +1,160 @@
+"""From samples to numbers: which candidate, when, and which value. Core pure logic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+import numpy as np
+
+from dsharness.measure.metrics import METRICS, RATE, Metric
+from dsharness.model import Sample
+from dssearch.bayes.machine_offsets import Offsets, offsets, tied
+from dssearch.bayes.track import Floats, Ints, Track
+from dssearch.question import History
+
+# What makes a burden of 1, each alone.
+STEAL_PCT = 10.0
+STRAY = math.log(1.25)  # of the calibrator from its median
+GAP_S = 1.0
+
+BREAK_S = 1800.0  # without any run: then a machine may have been started again, or rebuilt
+
+DIGITS = 9  # what a constant factor leaves behind in the last bits must decide nothing
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """Valid samples in the order of time; values are logs, relative to the first."""
+
+    metric: Metric
+    positions: Ints  # of the measured candidates in the line, ascending
+    owner: Ints  # for each sample, which of these it is
+    values: Floats
+    turns: Ints  # what was measured in one turn had the same speed of the machine
+    sessions: Ints  # between two of them nothing was measured for long
+    scales: Floats  # by which the noise of each sample is multiplied
+    burden: Floats  # how disturbed the machine was, 0 where nothing did
+    machines: Ints  # for each sample, which machine took it
+    doubts: Floats  # by machine: the error of the offset that was taken out
+    taken: float = 0.0  # the deviation of the speeds that were taken out of runs without a pair
+
+    @cached_property
+    def counts(self) -> Ints:
+        return np.bincount(self.owner, minlength=len(self.positions)).astype(np.int64)
+
+    @cached_property
+    def middles(self) -> Floats:
+        """The median value of each measured candidate: what its own runs alone say."""
+        order = np.lexsort((self.values, self.owner))
+        ranked, first = self.values[order], np.cumsum(self.counts) - self.counts
+        middles: Floats = (
+            ranked[first + (self.counts - 1) // 2] + ranked[first + self.counts // 2]
+        ) / 2
+        return middles
+
+
+def evidence(metric: Metric, history: History, line: Track, low: int, high: int) -> Evidence | None:
+    """By a metric where every sample has it, else by rate.
+
+    None without any sample.
+    """
+    ends = (low, high)
+    decided = _evidence(history, line, ends, metric)
+    return decided or _evidence(history, line, ends, RATE)
+
+
+def witness(
+    decided: Evidence, history: History, line: Track, low: int, high: int
+) -> Evidence | None:
+    """The same by the witness of the metric that decided; None where it has none."""
+    name = decided.metric.witness
+    if name is None:
+        return None
+    metric = METRICS[name]
+    telling = {each: metric.telling(group) for each, group in history.samples.items()}
+    free = History(samples=telling, unmeasurable=history.unmeasurable)
+    return _evidence(free, line, (low, high), metric)
+
+
+def _evidence(
+    history: History,
+    line: Track,
+    ends: tuple[int, int],
+    metric: Metric,
+) -> Evidence | None:
+    samples = _comparable(sorted(_samples(history, line, *ends), key=_when), ends)
+    values = [metric.slowness(sample) for _, sample in samples]
+    if not samples or not all(value and value > 0 for value in values):
+        return None
+    logs = np.array([math.log(value) for value in values if value])
+    positions, owner = np.unique([at for at, _ in samples], return_inverse=True)
+    machines = _machines(samples)
+    found = Offsets(sizes=np.zeros(1), errors=np.zeros(1))
+    if machines.max() > 0:
+        found = offsets(logs - logs[0], owner, machines)
+        logs -= found.sizes[machines]
+    return Evidence(
+        metric=metric,
+        positions=positions.astype(np.int64),
+        owner=owner.astype(np.int64),
+        machines=machines,
+        doubts=found.errors,
+        values=np.round(logs - logs[0], DIGITS),
+        turns=np.array([sample.turn for _, sample in samples], dtype=np.int64),
+        sessions=_sessions([sample for _, sample in samples]),
+        scales=np.ones(len(logs)),
+        burden=burdens([sample for _, sample in samples], machines),
+    )
+
+
+def _comparable(
+    samples: Sequence[tuple[int, Sample]], ends: tuple[int, int]
+) -> Sequence[tuple[int, Sample]]:
+    """Without those of machines that share no candidate with the others."""
+    machines = _machines(samples)
+    if len(samples) == 0 or machines.max() == 0:
+        return samples
+    kept = tied(np.array([at for at, _ in samples], dtype=np.int64), machines, ends)
+    return [placed for placed, usable in zip(samples, kept, strict=True) if usable]
+
+
+def _machines(samples: Sequence[tuple[int, Sample]]) -> Ints:
+    """For each sample the number of its machine, in the order of their first samples."""
+    numbers: dict[str, int] = {}
+    each = [numbers.setdefault(sample.machine.id, len(numbers)) for _, sample in samples]
+    return np.array(each, dtype=np.int64)
+
+
+def _sessions(samples: Sequence[Sample]) -> Ints:
+    """Of each run, in the order of time; one session where times are not known."""
+    try:
+        times = [datetime.fromisoformat(sample.started_at).timestamp() for sample in samples]
+    except ValueError:
+        return np.zeros(len(samples), dtype=np.int64)
+    return np.cumsum(np.diff(times, prepend=times[0]) > BREAK_S).astype(np.int64)
+
+
+def burdens(samples: Sequence[Sample], machines: Ints) -> Floats:
+    """Of each run; 0 on a machine that nothing disturbs."""
+    steal = np.array([max(0.0, sample.steal_pct) for sample in samples]) / STEAL_PCT
+    gap = np.array([sample.gap_s for sample in samples]) / GAP_S
+    speeds = np.array([math.log(sample.calibrator_us or 1.0) for sample in samples])
+    usual = np.array([np.median(speeds[machines == one]) for one in np.unique(machines)])
+    stray = (speeds - usual[machines]) / STRAY
+    return np.asarray(np.sqrt(steal**2 + gap**2 + stray**2), dtype=np.float64)
+
+
+def _samples(history: History, line: Track, low: int, high: int) -> Iterator[tuple[int, Sample]]:
+    for name, group in history.samples.items():
+        at = line.index.get(name)
+        if at is not None and low <= at <= high and name not in history.unmeasurable:
+            yield from ((at, sample) for sample in group if sample.valid)
+
+
+def _when(placed: tuple[int, Sample]) -> tuple[int, str, int, str]:
+    at, sample = placed
+    return (sample.turn, sample.started_at, at, sample.id)

@@ -1,0 +1,77 @@
+"""Which candidate to measure within a gap. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dssearch.bayes.track import Floats, Ints, Track
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """Measure ``position``; the step is after it with all but ``share`` of the gap's mass."""
+
+    gap: int
+    position: int
+    share: float
+    buildable: float  # the chance that it can be measured at all
+
+
+def split(line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int]) -> Split | None:
+    """The middle of the mass; None when nothing that could be measured is left inside.
+
+    What cannot be measured comes in stretches, of a length that grows with what was seen of them:
+    so after a failure the next try is as far away as the stretch may reach.
+    """
+    low, high = ends
+    total = line.mass(low, high)
+    if high - low < 2 or total <= 0:
+        return None
+    if not failed:
+        at = _middle(line, low, high)
+        return Split(gap=gap, position=at, share=line.mass(low, at) / total, buildable=1.0)
+    inner = np.arange(low + 1, high)
+    buildable = _buildable(inner, np.asarray(sorted(failed)))
+    share = (line.sums[inner] - line.sums[low]) / total
+    worth = buildable * _bits(share)
+    best = int(np.argmax(worth))
+    if worth[best] <= 0:
+        return None
+    return Split(
+        gap=gap,
+        position=int(inner[best]),
+        share=float(share[best]),
+        buildable=float(buildable[best]),
+    )
+
+
+def _middle(line: Track, low: int, high: int) -> int:
+    """The earlier one of two that halve the mass equally well."""
+    half = (line.sums[low] + line.sums[high]) / 2
+    at = int(np.clip(np.searchsorted(line.sums, half), low + 1, high - 1))
+    before = max(low + 1, at - 1)
+    return before if abs(line.sums[before] - half) <= abs(line.sums[at] - half) else at
+
+
+def _buildable(inner: Ints, failed: Ints) -> Floats:
+    """0 for what failed; near it little, the less the longer its stretch already is."""
+    after = np.searchsorted(failed, inner)
+    left = inner - failed[np.maximum(after - 1, 0)]
+    right = failed[np.minimum(after, len(failed) - 1)] - inner
+    nearest = np.minimum(
+        np.where(after > 0, left, np.inf), np.where(after < len(failed), right, np.inf)
+    )
+    reach = failed[-1] - failed[0] + 1
+    buildable: Floats = nearest / (nearest + reach)
+    between = (after > 0) & (after < len(failed))
+    buildable = np.where(between, buildable / 2, buildable)
+    return np.where(np.isin(inner, failed), 0.0, buildable)
+
+
+def _bits(share: Floats) -> Floats:
+    inside = np.clip(share, 1e-12, 1 - 1e-12)
+    bits: Floats = -inside * np.log2(inside) - (1 - inside) * np.log2(1 - inside)
+    return np.where((share <= 0) | (share >= 1), 0.0, bits)

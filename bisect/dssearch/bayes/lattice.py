@@ -1,0 +1,133 @@
+"""The levels among which the posterior weighs. Core pure logic, no I/O.
+
+Only levels near something that was measured can matter, so the lattice has points there and
+nowhere else: a step of 100 times costs no more of them than one of 5 %. Close to a measured
+middle they are as fine as the noise; further away, as far as builds may scatter, they are coarse.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dssearch.bayes.evidence import Evidence
+from dssearch.bayes.prior import Belief
+from dssearch.bayes.track import TINY, Floats, Ints
+
+FINENESS = 2.5  # lattice points per standard error of a candidate
+REACH = 10  # points on each side of a candidate's middle
+FAR = 3.0  # times the scatter of builds, in coarse points
+COARSE = 2.0  # of these per scatter
+NEAR = 2.0  # times smaller or larger than expected
+MOST = 300  # points in all
+SPREAD = np.exp(np.linspace(-1.1, 1.1, 7))  # noises around the estimated one
+PRIOR_SAMPLES = 2.0  # the prior noise counts as this many
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lattice:
+    """Levels are whole multiples of ``width``; ``cells`` is what each of them stands for."""
+
+    width: float
+    ticks: Ints
+    cells: Floats
+
+    @property
+    def levels(self) -> Floats:
+        levels: Floats = self.ticks * np.float64(self.width)
+        return levels
+
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Between any two levels: logs of the least and the largest difference of their cells."""
+        apart = np.abs(np.subtract.outer(self.ticks, self.ticks)) * self.width
+        half = self.width / 2
+        return np.log(np.maximum(apart - half, TINY)), np.log(apart + half)
+
+    def shares_below(self, size: float) -> Floats:
+        """Between any two levels: the part of the differences that is smaller than this (a log)."""
+        low, high = self.bounds
+        return np.clip((math.log(size) - low) / (high - low), 0.0, 1.0)
+
+    @cached_property
+    def differences(self) -> tuple[Ints, Ints]:
+        """By how many ticks two levels differ, ascending, and for each two which of these it is."""
+        apart = np.subtract.outer(-self.ticks, -self.ticks)
+        ticks, place = np.unique(apart, return_inverse=True)
+        return ticks, place.ravel().astype(np.int64)
+
+
+def lattice(middles: Floats, errors: Floats, belief: Belief) -> Lattice:
+    """Around these middles, each known with an error of its own."""
+    width = float(errors.min()) / FINENESS
+    scatter = max(size for size, _ in belief.scatters)
+    ticks, coarse = _ticks(middles, errors, width, scatter)
+    while len(ticks) > MOST:
+        width *= 1.5
+        ticks, coarse = _ticks(middles, errors, width, scatter)
+    apart = np.minimum(np.diff(ticks), coarse).astype(np.float64)
+    cells = (np.append(apart, 1.0) + np.insert(apart, 0, 1.0)) / 2
+    return Lattice(width=width, ticks=ticks, cells=cells)
+
+
+def step_priors(grid: Lattice, noise: float, belief: Belief) -> Floats:
+    """(11): the chance that a step leads from one level to the other's cell of one tick.
+
+    For each scatter of builds. Alike on a log scale, from what is too small to be seen or to be
+    more than builds differ by.
+    """
+    below, above = grid.bounds
+    # a step far below the noise could be told from none by hundreds of runs only
+    least = belief.least_step(noise)
+    lows = [max(least, belief.least_in_scatter * size) for size, _ in belief.scatters]
+    shares = np.stack(
+        [_log_uniform(below, above, low, max(belief.most_log, 2 * low)) for low in lows]
+    )
+    if belief.expected_log is not None:
+        near = belief.expected_log / NEAR, belief.expected_log * NEAR
+        shares = (shares + _log_uniform(below, above, *near)) / 2
+    return shares
+
+
+def _log_uniform(below: Floats, above: Floats, low: float, high: float) -> Floats:
+    """The chance of a size between these two (logs), in one of both directions."""
+    one, other = math.log(low), math.log(high)
+    inside = np.clip(above, one, other) - np.clip(below, one, other)
+    chance: Floats = inside / (2 * (other - one))
+    return chance
+
+
+def _ticks(middles: Floats, errors: Floats, width: float, scatter: float) -> tuple[Ints, int]:
+    """The points, and how far apart the coarse ones are."""
+    centres = np.rint(middles / width)[:, None]
+    strides = np.maximum(1, np.rint(errors / FINENESS / width))[:, None]
+    # on common points, so that those of several candidates coincide
+    fine = strides * (np.rint(centres / strides) + np.arange(-REACH, REACH + 1))
+    coarse = max(1, round(scatter / COARSE / width))
+    side = math.ceil(FAR * scatter / width / coarse)
+    far = coarse * (np.rint(centres / coarse) + np.arange(-side, side + 1))
+    coarse = max(coarse, int(strides.max()))
+    both = fine.ravel() if side * coarse <= REACH else np.concatenate([fine.ravel(), far.ravel()])
+    return np.unique(both).astype(np.int64), coarse
+
+
+def noise_estimate(seen: Evidence, belief: Belief) -> float:
+    """A robust guess, so that the lattice lies well; its weight is judged later."""
+    middles = seen.middles
+    rest = np.abs(seen.values - middles[seen.owner]) / seen.scales
+    freedom = len(rest) - len(middles)
+    if freedom <= 0:
+        return belief.noise
+    rest = np.minimum(rest, 3 * max(belief.least_noise, 1.5 * float(np.median(rest[rest > 0]))
+                                    if np.any(rest > 0) else belief.least_noise))  # fmt: skip
+    square = PRIOR_SAMPLES * belief.noise**2 + float(np.sum(rest**2))
+    return max(belief.least_noise, math.sqrt(square / (PRIOR_SAMPLES + freedom)))
+
+
+def noises_around(noise: float, belief: Belief) -> tuple[Floats, Floats]:
+    """Sizes of noise with the log of their prior: (2)."""
+    noises = np.maximum(belief.least_noise, noise * SPREAD)
+    return noises, np.array([belief.log_noise_prior(float(each)) for each in noises])

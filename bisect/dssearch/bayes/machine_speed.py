@@ -1,0 +1,230 @@
+"""The machine's speed while the runs were taken, estimated from them. Core pure logic, no I/O.
+
+The log of each cost is the level of its candidate, plus the speed in its turn, plus noise. The
+speed is a random walk from turn to turn that jumps where a session begins, or it drifts steadily.
+The levels are free, so that a step is not mistaken for a change of speed or the other way round;
+how far the speed walks, jumps and drifts is what makes the values likeliest.
+
+How much less a run on a disturbed machine counts.
+
+Stolen time, an unsteady calibrator and a lab without CPU are covariates: their effect on a cost is
+not known in advance, so it is estimated from the runs themselves. The variance of a run is
+``noise² · (1 + growth · burden²)``, and every plausible growth is weighed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg.lapack import dpbtrf, dpbtrs
+
+from dssearch.bayes.evidence import Evidence
+from dssearch.bayes.track import TINY, Flags, Floats, Ints, log_sum
+
+PACES = np.geomspace(0.003, 1.0, 8)  # variance of the speed's steps, in variances of the noise
+PAIRED = np.geomspace(3.0, 3000.0, 7)  # what only turns of two can tell from noise
+STILL = 1e-6  # a speed that does not walk within its session
+JUMPS = (0.0, 10.0, 1000.0)  # between sessions
+DRIFT = 100.0  # variance of a steady drift over all turns
+CLEAR_NATS = 2.0  # by so many nats a changing speed must explain the values better
+FREE = 4  # runs more than candidates, before anything can be told
+FAR = 4.0  # an outlier says nothing of the speed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Runs:
+    """What was measured, in the order of machines and then of turns."""
+
+    values: Floats
+    own: Floats  # run, candidate: 1 where it is this one's
+    turns: Ints  # of each run: turns are counted from 0
+    begins: Flags  # of each turn: the first of its machine
+    jumps: Flags  # of each turn: the first of its session
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Motion:
+    """How the speed changes; variances are in those of the noise."""
+
+    pace: float = 0.0  # from turn to turn
+    jump: float = 0.0  # from session to session, more than that
+    drift: float = 0.0  # over all turns
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Fit:
+    """The likeliest levels when the speed moves in one way."""
+
+    surprise: float
+    levels: Floats
+    worth: Floats  # candidate, candidate: precision of the levels, in that of one run
+    speed: Floats  # of each run
+    noise: float
+
+
+def without_speed(seen: Evidence) -> Evidence:
+    """The same without what the machine's speed explains; each candidate's noise as that leaves it.
+
+    ``seen`` itself when a steady machine explains the values as well.
+    """
+    if len(seen.values) < len(seen.positions) + FREE:
+        return seen
+    # each machine has a speed of its own
+    order = np.argsort(seen.machines, kind="stable")
+    runs = _runs(seen, order)
+    still = _fit(runs, _Motion())
+    best = min((_fit(runs, each) for each in _motions(runs)), key=lambda fit: fit.surprise)
+    if best.surprise + (0.0 if _paired(runs) else CLEAR_NATS) > still.surprise:
+        return seen
+    speed = np.empty_like(best.speed)
+    speed[order] = best.speed
+    return _seen_at(seen, replace(best, speed=speed))
+
+
+def _runs(seen: Evidence, order: Ints) -> _Runs:
+    machines, sessions, turns = (each[order] for each in (seen.machines, seen.sessions, seen.turns))
+    new_machine = np.diff(machines, prepend=-1) > 0
+    new_turn = new_machine | (np.diff(turns, prepend=-1) != 0)
+    new_session = ~new_machine & (np.diff(sessions, prepend=0) != 0)
+    own = np.zeros((len(order), len(seen.positions)))
+    own[np.arange(len(order)), seen.owner[order]] = 1.0
+    return _Runs(
+        values=_without_outliers(seen)[order],
+        own=own,
+        turns=np.cumsum(new_turn) - 1,
+        begins=new_machine[new_turn],
+        jumps=new_session[new_turn],
+    )
+
+
+def _paired(runs: _Runs) -> bool:
+    """Whether most turns are of two, which have the same speed: nothing is lost by removing it."""
+    return len(runs.values) >= 1.5 * len(runs.begins)
+
+
+def _motions(runs: _Runs) -> Iterator[_Motion]:
+    jumps = JUMPS if runs.jumps.any() else JUMPS[:1]
+    # with one run a turn, a speed that changes at will explains anything
+    paces = [*PACES, *PAIRED] if _paired(runs) else PACES
+    for jump in jumps:
+        if jump:
+            yield _Motion(jump=jump)
+        yield _Motion(jump=jump, drift=DRIFT)
+    for pace, jump in itertools.product(paces, jumps):
+        yield _Motion(pace=float(pace), jump=jump)
+
+
+def _seen_at(seen: Evidence, fit: _Fit) -> Evidence:
+    level = fit.levels[seen.owner]
+    rest = seen.values - fit.speed - level
+    free = len(rest) - len(seen.positions)
+    # the speed has taken a part of the noise with it
+    size = np.sqrt(max(TINY, float(rest @ rest)) / free)
+    counts = seen.counts
+    common = 1 / float(fit.worth.sum()) - 1 / len(rest)
+    doubt = counts * (np.diag(np.linalg.inv(fit.worth)) - common)
+    alone = np.bincount(seen.turns - seen.turns.min())[seen.turns - seen.turns.min()] == 1
+    return replace(
+        seen,
+        taken=float(np.std(fit.speed[alone])) if alone.any() else 0.0,
+        values=level + rest * min(3.0, fit.noise / size),
+        scales=seen.scales * np.sqrt(np.maximum(1.0, doubt))[seen.owner],
+    )
+
+
+def _fit(runs: _Runs, motion: _Motion) -> _Fit:
+    """The speed w in (1): generalised least squares; the inverse of a walk is tridiagonal."""
+    own, free = runs.own, len(runs.values) - runs.own.shape[1]
+    columns, known = own, np.zeros(own.shape[1])  # what is known of each in advance: a precision
+    if motion.drift > 0:
+        columns = np.column_stack([own, np.linspace(-1, 1, len(runs.begins))[runs.turns]])
+        known = np.append(known, 1 / motion.drift)
+    both = np.column_stack([columns, runs.values])
+    weighed, size = both, -float(np.log(known[known > 0]).sum())
+    if motion.pace > 0 or motion.jump > 0:
+        walk = np.maximum(STILL, motion.pace) + motion.jump * runs.jumps
+        bands = _walk_bands(runs, walk)
+        # scipy's own wrappers of these take longer than the work itself
+        root, _ = dpbtrf(bands)
+        by_turn = np.zeros((len(walk), both.shape[1]))
+        np.add.at(by_turn, runs.turns, both)
+        weighed = both - dpbtrs(root, by_turn)[0][runs.turns]
+        size += 2 * float(np.log(root[1]).sum()) + float(np.log(walk).sum())
+    worth = columns.T @ weighed[:, :-1] + np.diag(known)
+    found = np.asarray(np.linalg.solve(worth, columns.T @ weighed[:, -1]), dtype=np.float64)
+    left = weighed[:, -1] - weighed[:, :-1] @ found  # the noise's part
+    levels: Floats = found[: own.shape[1]]
+    rest = runs.values - own @ levels
+    square = max(TINY, float(rest @ left))
+    surprise = 0.5 * (size + float(np.linalg.slogdet(worth)[1]) + free * np.log(square))
+    return _Fit(
+        surprise=surprise, levels=levels, worth=_without_drift(worth, len(levels)),
+        speed=rest - left, noise=float(np.sqrt(square / free)),
+    )  # fmt: skip
+
+
+def _walk_bands(runs: _Runs, walk: Floats) -> Floats:
+    """Of the speed's precision after the runs: one over the variance of each of its steps."""
+    bands = np.zeros((2, len(walk)))
+    bands[1] = np.bincount(runs.turns) + 1 / walk
+    goes_on = np.where(runs.begins[1:], 0.0, 1.0)
+    bands[1, :-1] += goes_on / walk[1:]
+    bands[0, 1:] = -goes_on / walk[1:]
+    return bands
+
+
+def _without_drift(worth: Floats, count: int) -> Floats:
+    """The precision of the levels alone, whatever the drift is."""
+    if len(worth) == count:
+        return worth
+    shared = worth[:count, count:]
+    alone: Floats = worth[:count, :count] - shared @ shared.T / worth[count, count]
+    return alone
+
+
+def _without_outliers(seen: Evidence) -> Floats:
+    middles = seen.middles[seen.owner]
+    rest = seen.values - middles
+    size = 1.4826 * float(np.median(np.abs(rest)))
+    return middles + np.clip(rest, -FAR * size, FAR * size) if size > 0 else seen.values
+
+
+GROWTHS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
+PRIOR = np.array([0.25, 0.17, 0.17, 0.15, 0.11, 0.08, 0.05, 0.02])
+NOISES = np.geomspace(0.25, 4.0, 17)  # around the one that the residuals suggest
+TAIL = 4.0  # degrees of freedom
+
+
+def widened(seen: Evidence) -> Evidence:
+    """(5): the noise of burdened runs is multiplied; ``seen`` itself where there are none."""
+    if not np.any(seen.burden > 0):
+        return seen
+    chances = _chances(_residuals(seen), seen.burden)
+    variance = 1 + seen.burden**2 * float(chances @ GROWTHS)
+    return replace(seen, scales=seen.scales * np.sqrt(variance))
+
+
+def _residuals(seen: Evidence) -> Floats:
+    """Of candidates that ran more than once; the median has taken its part of each; else NaN."""
+    counts = seen.counts[seen.owner]
+    rest: Floats = seen.values - seen.middles[seen.owner]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(counts > 1, rest * np.sqrt(counts / (counts - 1.0)), np.nan)
+
+
+def _chances(rest: Floats, load: Floats) -> Floats:
+    """Of each growth, after what the runs say."""
+    known = np.isfinite(rest)
+    if not np.any(known):
+        return PRIOR
+    rest, load = rest[known], load[known]
+    size = max(1e-4, 1.4826 * float(np.median(np.abs(rest))))
+    scales = np.sqrt(1 + GROWTHS[:, None] * load[None, :] ** 2)
+    noise = size * NOISES[:, None, None] * scales[None]
+    each = -np.log(noise) - (TAIL + 1) / 2 * np.log1p((rest / noise) ** 2 / TAIL)
+    likely = log_sum(each.sum(-1), axis=0) + np.log(PRIOR)
+    chances: Floats = np.exp(likely - log_sum(likely))
+    return chances / max(TINY, float(chances.sum()))

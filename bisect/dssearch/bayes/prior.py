@@ -1,0 +1,108 @@
+"""Probabilities before anything is measured. Core pure logic, no I/O."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import PlainSerializer
+
+from dssearch.question import History
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belief:
+    """Chances of each kind of history, and the sizes of effects and noise that are plausible.
+
+    Effects and noise are on a log scale, so a constant factor on all values changes nothing.
+    """
+
+    none: float = 0.3  # that a range holds no step at all is common
+    two: float = 0.15
+    ramp: float = 0.03  # many small steps in the same direction
+    smallest_effect: float = 1.005  # less than this is no effect
+    least_in_noise: float = 0.5  # nor is less than this many times the noise of one run
+    asked_effect: float | None = None  # what matters to the user: the prior reaches down to it
+    least_in_scatter: float = 2.0  # nor what builds of one source differ by anyway
+    largest_effect: float = 1000.0
+    expected_effect: float | None = None  # what someone reported: half of all steps are near it
+    noise: float = 0.07  # 3 to 5 % when calibrated, 10 to 25 % when not (docs/verdicts.md)
+    noise_doubt: float = 0.6  # and it may as well be half or twice that
+    least_noise: float = 0.004  # no machine is more quiet
+    # By how much two builds of one source differ, however often they are run, each with its chance
+    scatters: tuple[tuple[float, float], ...] = (
+        (0.002, 0.3), (0.008, 0.4), (0.02, 0.2), (0.04, 0.1),
+    )  # fmt: skip
+    odd: float = 0.004  # of one candidate, that it differs from both its neighbours
+    tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
+
+    @property
+    def one(self) -> float:
+        return 1 - self.none - self.two - self.ramp
+
+    @property
+    def least_log(self) -> float:
+        return math.log(self.smallest_effect)
+
+    def least_step(self, noise: float) -> float:
+        """The log of the smallest step that is possible where one run has that noise."""
+        least = max(self.least_log, self.least_in_noise * noise)
+        return least if self.asked_effect is None else min(least, math.log(self.asked_effect))
+
+    @property
+    def expected_log(self) -> float | None:
+        return None if self.expected_effect is None else math.log(self.expected_effect)
+
+    def log_noise_prior(self, noise: float) -> float:
+        """Up to a constant: (2)."""
+        return -0.5 * (math.log(noise / self.noise) / self.noise_doubt) ** 2
+
+    @property
+    def most_log(self) -> float:
+        return math.log(self.largest_effect)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """Seconds, as far as they are known before the search; a log keeps them for the replay."""
+
+    run_s: float = 15.0
+    start_s: float = 2.0  # a server of a candidate that was not measured yet
+    prepare_s: float = 40.0  # and its build, image and directory, unless they are ready
+    ready: Annotated[frozenset[str], PlainSerializer(sorted)] = frozenset()
+    paired: bool = False  # two candidates run at the same time, for the price of one
+
+    def first_s(self, candidate: str) -> float:
+        """What comes before the first run of a candidate."""
+        return self.start_s + (0.0 if candidate in self.ready else self.prepare_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The search ends with the best set so far when one of these is spent."""
+
+    runs: int = 2000
+    builds: int | None = None  # different candidates
+    seconds: float | None = None
+
+    def spent(self, history: History, costs: Costs) -> str | None:
+        """Which part is used up, in words; None while all go on."""
+        runs = sum(len(group) for group in history.samples.values())
+        if runs >= self.runs:
+            return f"the budget of {self.runs} runs is spent"
+        if self.seconds is not None and self.used_s(history, costs) >= self.seconds:
+            return f"the budget of {self.seconds:.0f} seconds is spent"
+        return None
+
+    def used_s(self, history: History, costs: Costs) -> float:
+        """By the costs that were foreseen: a replay comes to the same figure."""
+        runs = sum(len(group) for group in history.samples.values())
+        return runs * costs.run_s + sum(costs.first_s(name) for name in _measured(history))
+
+    def may_build(self, history: History) -> bool:
+        return self.builds is None or len(_measured(history)) < self.builds
+
+
+def _measured(history: History) -> list[str]:
+    return [name for name, group in history.samples.items() if group]

@@ -1,0 +1,241 @@
+"""What a search will take, simulated before it starts. Core pure logic, no I/O.
+
+The noise comes from a pilot: one candidate measured a few times against itself (A/A). With that
+noise the real search is run on simulated lines whose step is known.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pydantic import Field
+from scipy.special import chdtri
+
+from dsharness.errors import InconclusiveError, UsageError
+from dsharness.measure.metrics import COST, RATE, Metric
+from dsharness.model import Sample, Value
+from dssearch.bayes.belief import Certainty
+from dssearch.bayes.prior import Belief, Costs
+from dssearch.bayes.track import Floats
+from dssearch.build_scatter import BuildScatter
+from dssearch.question import Search
+from dssearch.simulation import Rehearsed, RunNoise, rehearse
+
+REHEARSALS = 40
+LEAST_REHEARSALS = 12
+LEAST_PILOT = 4
+SURE = 0.9  # of the noise's interval
+PROOF = 7.0  # nats that tell a step from none
+
+
+class Forecast(Value):
+    """The figures of a plan; chances from 0 to 1."""
+
+    noise_pct: float = Field(description="by how much one run varies")
+    noise_interval_pct: tuple[float, float]
+    pilot_runs: int
+    drop_pct: float
+    candidates: int
+    smallest_visible_pct: float = Field(description="with the runs that may be spent")
+    runs: float
+    most_runs: float = Field(description="of 9 searches in 10")
+    builds: float
+    hours: float
+    rehearsals: int
+    right: float = Field(description="chance that the culprit is named, and no other")
+    wrong: float = Field(description="chance that another one is named")
+    right_error: float = Field(description="one standard error of it, from so few rehearsals")
+    wrong_error: float
+    builds_differ: BuildScatter | None = Field(
+        default=None, description="by how much builds of one source differ, if it was measured"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a search is to find."""
+
+    candidates: int
+    drop_pct: float
+    most_runs: int
+    most_hours: float | None
+    level: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """Standard deviation of the log of one run, its interval, and the number of runs."""
+
+    size: float
+    low: float
+    high: float
+    runs: int = 0
+    freedom: int = 0  # of the estimate; 0: it is certain
+    rate_slope: float = 1.0  # by how much a run's rate follows its cost
+    rate_rest: float = 0.0  # and how much it varies by itself
+
+    @classmethod
+    def given(cls, pct: float) -> Noise:
+        """By hand; nothing was measured."""
+        if pct <= 0:
+            raise UsageError(f"--noise {pct:g}: must be above 0", hint="in per cent: 5")
+        size = math.log1p(pct / 100)
+        return cls(size=size, low=size, high=size)
+
+    @classmethod
+    def seen(cls, size: float, freedom: int, runs: int) -> Noise:
+        """As estimated with so many degrees of freedom."""
+        tail = (1 - SURE) / 2
+        low, high = (
+            size * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (tail, 1 - tail)
+        )
+        return cls(size=size, low=low, high=high, runs=runs, freedom=freedom)
+
+    def drawn(self, seed: int) -> RunNoise:
+        """One of the noises that the pilot leaves possible."""
+        times = 1.0
+        if self.freedom > 0:
+            chance = np.random.default_rng([seed, self.freedom])
+            times = math.sqrt(self.freedom / float(chance.chisquare(self.freedom)))
+        return RunNoise(
+            cost=times * self.size, rate_slope=self.rate_slope, rate_rest=times * self.rate_rest
+        )
+
+
+def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
+    """From a pilot of one candidate."""
+    usable = [sample for sample in samples if sample.valid]
+    costs = [value for sample in usable if (value := metric.slowness(sample))]
+    values = costs if len(costs) == len(usable) else [v for s in usable if (v := RATE.slowness(s))]
+    if len(values) < LEAST_PILOT:
+        failed = [", ".join(sample.invalid) for sample in samples if not sample.valid]
+        raise InconclusiveError(
+            f"a plan needs {LEAST_PILOT} usable runs, the pilot has {len(values)}"
+            + (f"; refused: {failed[0]}" if failed else ""),
+            hint="raise --samples, or find out why runs fail: `dsbisect results list`",
+        )
+    logs = [math.log(value) for value in values]
+    noise = Noise.seen(statistics.stdev(logs), freedom=len(logs) - 1, runs=len(logs))
+    rates = [math.log(rate) for sample in usable if (rate := RATE.slowness(sample))]
+    if len(rates) != len(logs) or values is not costs or noise.size == 0:
+        return noise
+    slope, _ = statistics.linear_regression(logs, rates)
+    rest = [rate - slope * log for log, rate in zip(logs, rates, strict=True)]
+    return replace(noise, rate_slope=slope, rate_rest=statistics.stdev(rest))
+
+
+def forecast(noise: Noise, wanted: Wanted, search: Search, costs: Costs) -> Forecast:
+    """Simulate the search with that noise and that drop."""
+    done: list[Rehearsed] = []
+    drop = math.log1p(wanted.drop_pct / 100)
+    while len(done) < REHEARSALS and not _clear(done):
+        done.append(
+            rehearse(search, wanted.candidates, drop, noise.drawn(len(done)), seed=len(done))
+        )
+    taken = np.array([each.runs for each in done], dtype=np.float64)
+    builds = np.array([each.builds for each in done], dtype=np.float64)
+    right, wrong = (sum(hits) / len(done) for hits in _hits(done))
+    seconds = taken.mean() * costs.run_s + builds.mean() * (costs.start_s + costs.prepare_s)
+    return Forecast(
+        noise_pct=_pct(noise.size),
+        noise_interval_pct=(_pct(noise.low), _pct(noise.high)),
+        pilot_runs=noise.runs,
+        drop_pct=wanted.drop_pct,
+        candidates=wanted.candidates,
+        smallest_visible_pct=_pct(smallest_visible(noise.size, wanted.most_runs)),
+        runs=round(float(taken.mean()), 1),
+        most_runs=_exceeded_by_a_tenth(taken),
+        builds=round(float(builds.mean()), 1),
+        hours=round(float(seconds) / 3600, 3),
+        right=round(right, 3),
+        wrong=round(wrong, 3),
+        right_error=round(_error(right, len(done)), 3),
+        wrong_error=round(_error(wrong, len(done)), 3),
+        rehearsals=len(done),
+    )
+
+
+def _hits(done: Sequence[Rehearsed]) -> tuple[list[bool], list[bool]]:
+    return [each.right for each in done], [each.wrong for each in done]
+
+
+def _exceeded_by_a_tenth(taken: Floats) -> float:
+    """The 90th percentile of a future search, as an order statistic of these."""
+    at = min(len(taken), math.ceil(0.9 * (len(taken) + 1)))
+    return float(np.sort(taken)[at - 1])
+
+
+def _error(share: float, count: int) -> float:
+    """One standard error; half a case more of each kind, so that 100 % has one too."""
+    safe = (share * count + 0.5) / (count + 1)
+    return math.sqrt(safe * (1 - safe) / count)
+
+
+def smallest_visible(noise: float, runs: int) -> float:
+    """The log of the smallest step that this many runs can distinguish from none."""
+    told_apart = noise * math.sqrt(8 * PROOF / max(2, runs))
+    return max(told_apart, Certainty.visible * noise, Belief().least_log)
+
+
+def refuse_the_invisible(noise: Noise, wanted: Wanted, duration_s: float) -> None:
+    """InconclusiveError for a drop that clearly cannot be seen; it says what would help."""
+    visible = smallest_visible(noise.size, wanted.most_runs)
+    drop = math.log1p(wanted.drop_pct / 100)
+    if drop >= visible:
+        return
+    hints = [f"look for {_pct(visible):.0f} % and more"]
+    if drop >= Belief().least_log:
+        longer = duration_s * (visible / drop) ** 2
+        hints = [
+            f"runs of {longer:.0f} s instead of {duration_s:g} s (duration_s in matrix.yaml)",
+            "more users for a steadier mean",
+            "a workload with less noise",
+            *hints,
+        ]
+    raise InconclusiveError(
+        f"a drop of {wanted.drop_pct:g} % is too small to be seen: one run varies by "
+        f"{_pct(noise.size):.1f} %, and nothing below {_pct(visible):.1f} % is looked for",
+        hint=", or ".join(hints),
+    )
+
+
+def refuse_without_chance(plan: Forecast, wanted: Wanted, duration_s: float) -> None:
+    """InconclusiveError when the simulated searches failed, or take too long."""
+    late = wanted.most_hours is not None and plan.hours > wanted.most_hours
+    if plan.right >= wanted.level - 0.15 and not late:
+        return
+    why = (
+        f"{plan.hours:.2f} hours are more than {wanted.most_hours:g}"
+        if late
+        else f"only {plan.right:.0%} of the simulated searches named the culprit"
+    )
+    raise InconclusiveError(
+        f"a drop of {plan.drop_pct:g} % among {plan.candidates} candidates cannot be found like "
+        f"this: one run varies by {plan.noise_pct:.1f} %, and {why}",
+        hint=f"runs of {4 * duration_s:g} s instead of {duration_s:g} s would halve the noise; or "
+        "more users, a workload with less noise, fewer candidates"
+        + (", more hours" if late else ""),
+    )
+
+
+def _clear(done: Sequence[Rehearsed]) -> bool:
+    """Whether it is already clear that most simulated searches fail."""
+    return len(done) >= LEAST_REHEARSALS and sum(each.right for each in done) < len(done) / 2
+
+
+def check(wanted: Wanted) -> None:
+    """UsageError for values that allow no plan."""
+    if wanted.drop_pct <= 0:
+        raise UsageError(f"--drop {wanted.drop_pct:g}: must be above 0", hint="in per cent: 10")
+    if wanted.candidates < 2:
+        raise UsageError(
+            f"--candidates {wanted.candidates}: a step lies between two", hint="2 or more"
+        )
+
+
+def _pct(log: float) -> float:
+    return round(100 * math.expm1(log), 2)

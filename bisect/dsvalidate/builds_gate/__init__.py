@@ -1,0 +1,37 @@
+"""Gate 1: it builds, twice the same; its findings and its interfaces, next to stock."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dsvalidate.builds_gate import abi, lint, made_packages, second_build
+from dsvalidate.check import Gate
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.sides import Sides
+from dsvalidate.step import Step
+from dsvalidate.step_tools import StepTools
+
+
+def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
+    """What tools find in the packages, and whether a second build makes the same ones."""
+    return (
+        Step(
+            gate=Gate.BUILDS, name="package", seconds=10, title="looking at the packages",
+            run=partial(made_packages.checks, sides, tools),
+        ),
+        Step(
+            gate=Gate.BUILDS, name="lint", seconds=60,
+            title="comparing what lintian or rpmlint finds",
+            run=partial(lint.checks, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.BUILDS, name="abi", seconds=60, title="comparing the libraries' interfaces",
+            run=partial(abi.checks, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.BUILDS, name="reproducible", seconds=420,
+            title="building the packages a second time",
+            run=partial(second_build.checks, sides, tools, evidence),
+            background=partial(second_build.built_again, sides, tools),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,185 @@
+"""Step "lint": what lintian or rpmlint finds in the patched packages, and not in the stock ones."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsbuilds.drivers.package_build import repository_of
+from dsbuilds.sources.download import shelved
+from dsharness.content_key import content_key
+from dsharness.errors import PackageError, RefusedError
+from dsvalidate.builds_gate.made_packages import (
+    also_in_stock,
+    packages_in,
+)
+from dsvalidate.check import Check, Gate, Status
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.sides import Sides
+from dsvalidate.step_tools import StepTools
+from dsvalidate.stock_packages import stock_packages
+from dsvalidate.tool_output import LIBEXEC, kind_of
+
+TOOLS = {"deb": "lintian", "rpm": "rpmlint"}
+NAME = "lint"
+SCRIPT = "lint-packages"
+FINDINGS = "findings"  # the file that it leaves
+
+
+def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Check, ...]:
+    """One check; not run where the distribution no longer has the stock packages."""
+    kind = kind_of(sides.row.family)
+    try:
+        stock = stock_packages(sides, tools)
+    except (PackageError, RefusedError) as error:
+        return (no_stock_check(NAME, error),)
+    patched = also_in_stock(sides)
+    before = _stock_said(tools, stock)
+    after = _said(tools, repository_of(sides.build), [each.file for each in patched])
+    versions = {each.version: "VERSION" for each in (*packages_in(stock), *patched)}
+    versions |= {version.partition(":")[2]: "VERSION" for version in versions if ":" in version}
+    reports = (
+        evidence.keep(f"{NAME}-stock.txt", before),
+        evidence.keep(f"{NAME}-patched.txt", after),
+    )
+    found = findings(kind, before), findings(kind, after)
+    new = new_findings(*found, versions)
+    ours = [] if sides.given else [each for each in new if each.tag in OF_THE_LAB]
+    return (lint_check(kind, *found, new, ours, reports),)
+
+
+def lint_check(
+    kind: str,
+    stock: Sequence[LintFinding],
+    patched: Sequence[LintFinding],
+    new: Sequence[LintFinding],
+    ours: Sequence[LintFinding],
+    evidence: tuple[str, ...],
+) -> Check:
+    """New errors fail, new warnings warn; those of the lab's own changelog entry do not count."""
+    counted = [each for each in new if each not in ours]
+    errors = [each for each in counted if each.severity == "E"]
+    status = Status.FAILED if errors else Status.WARNED if counted else Status.PASSED
+    numbers = f"{len(patched)} findings, {len(stock)} in the stock packages"
+    if counted:
+        tags = ", ".join(dict.fromkeys(each.tag for each in errors or counted))
+        warnings = len(counted) - len(errors)
+        said = f"{_count(len(errors), 'new error')} and {_count(warnings, 'new warning')}: {tags}"
+    else:
+        said = "nothing that the stock packages do not have"
+    advice = (
+        f"Correct what these lines name; `{TOOLS[kind]}` with the option for explanations says why "
+        "each matters."
+        if counted
+        else ""
+    )
+    return Check(
+        gate=Gate.BUILDS,
+        name=NAME,
+        status=status,
+        found=f"{TOOLS[kind]} finds {said} ({numbers}).",
+        advice=advice,
+        figures={"new_errors": len(errors), "new_warnings": len(counted) - len(errors)},
+        details=(
+            *(each.line for each in counted),
+            *(f"not counted, {OF_THE_LAB[each.tag]}: {each.line}" for each in ours),
+        ),
+        evidence=evidence,
+    )
+
+
+def no_stock_check(name: str, error: PackageError | RefusedError) -> Check:
+    """What a comparison says that has nothing to compare with."""
+    return Check(
+        gate=Gate.BUILDS,
+        name=name,
+        status=Status.NOT_RUN,
+        found=f"There is nothing to compare with: {error.message}",
+        advice="Name a row whose repositories still have the stock packages.",
+    )
+
+
+def _stock_said(tools: StepTools, stock: Path) -> str:
+    """Kept: it is the same for every patch."""
+    key = content_key([stock.name, tools.image.key, (LIBEXEC / SCRIPT).read_text(encoding="utf-8")])
+
+    def fill(folder: Path) -> None:
+        said = _said(tools, stock, [each.file for each in packages_in(stock)])
+        (folder / FINDINGS).write_text(said, encoding="utf-8")
+
+    kept = shelved("stock-findings", key, tools.at.deadline, fill)
+    return (kept / FINDINGS).read_text(encoding="utf-8")
+
+
+def _said(tools: StepTools, folder: Path, files: list[str]) -> str:
+    said = tools.packages.texts(SCRIPT, *files, folders={"/packages": folder})
+    return said.get(FINDINGS, "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+LINTIAN = re.compile(
+    r"^(?P<severity>[EW]): (?P<package>[^\s:]+)(?: \w+)?: (?P<tag>\S+)(?: (?P<detail>.*))?$"
+)
+RPMLINT = re.compile(
+    r"^(?P<package>[^\s:]+)(?::\d+)?: (?P<severity>[EW]): (?P<tag>\S+)(?: (?P<detail>.*))?$"
+)
+LINES = {"deb": LINTIAN, "rpm": RPMLINT}
+# What is wrong with the changelog entry that the lab makes, and not with the patch.
+OF_THE_LAB = {
+    "bogus-mail-host-in-debian-changelog": "the lab's changelog entry is by dsbisect@localhost",
+    "latest-changelog-entry-without-new-date": "the lab's changelog entry has the last one's date",
+    "debian-changelog-line-too-long": "the lab's changelog entry has a line for each patch",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LintFinding:
+    """One line of a linter."""
+
+    severity: str  # E or W
+    package: str
+    tag: str
+    detail: str
+    line: str
+
+
+def findings(kind: str, text: str) -> tuple[LintFinding, ...]:
+    """Errors and warnings of lintian's (deb) or rpmlint's (rpm) output; all else is passed over."""
+    found = []
+    for line in text.splitlines():
+        match = LINES[kind].match(line.rstrip())
+        if match is not None:
+            parts = match.groupdict(default="")
+            found.append(LintFinding(**parts, line=line.strip()))
+    return tuple(found)
+
+
+def new_findings(
+    stock: Iterable[LintFinding], patched: Iterable[LintFinding], versions: Mapping[str, str]
+) -> tuple[LintFinding, ...]:
+    """Those of the patched packages that stock does not have, as often as it does not.
+
+    ``versions``: findings repeat the versions of both sides; each -> what stands for it.
+    """
+    known = Counter(_same(each, versions) for each in stock)
+    new = []
+    for each in patched:
+        key = _same(each, versions)
+        if known[key] > 0:
+            known[key] -= 1
+        else:
+            new.append(each)
+    return tuple(new)
+
+
+def _same(finding: LintFinding, versions: Mapping[str, str]) -> tuple[str, str, str, str]:
+    detail = finding.detail
+    for version in sorted(versions, key=len, reverse=True):
+        detail = detail.replace(version, versions[version])
+    return finding.severity, finding.package, finding.tag, detail

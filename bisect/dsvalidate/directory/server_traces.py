@@ -1,0 +1,208 @@
+"""What a validated server left behind: secrets, messages, answers, and files that anyone may read.
+
+It is taken where a step ends, and kept with the evidence: a later step compares both sides.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import Field
+
+from dsharness.containers.lab_folders import scratch_folder
+from dsharness.errors import InstanceError
+from dsharness.model import Value
+from dsharness.plain_text import plain
+from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, INSTANCE
+from dsvalidate.client_answers import ClientAnswer
+from dsvalidate.directory.population import SchemeUser, password_of
+from dsvalidate.directory.validated_server import ValidatedServer
+from dsvalidate.directory_dump import dump_of, passwords_in
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.ldap_client import WORDS
+from dsvalidate.secret_search import (
+    Find,
+    Secret,
+    SecretKind,
+    finds_in,
+    without_secrets,
+)
+from dsvalidate.server_logs import answers, messages
+
+SCRIPT = Path(__file__).parents[1] / "libexec" / "written-files"
+LIMIT_S = 240.0
+NOBODY = "65534:65534"
+LOGS = f"/var/log/dirsrv/slapd-{INSTANCE}/"
+DATABASE = (f"/var/lib/dirsrv/slapd-{INSTANCE}/", f"/dev/shm/slapd-{INSTANCE}/")  # noqa: S108
+READABLE = """
+find / -xdev -type f -newerct "@$1" -readable ! -path '/opt/dsbisect-*' 2>/dev/null
+find /etc/dirsrv /var/*/dirsrv -type f -newerct "@$2" -readable 2>/dev/null
+true
+"""
+# A token's password and a key, as 389-ds keeps them next to its configuration.
+KEYS = f"""
+cd {CONFIG_FOLDER} || exit
+for each in pin.txt pwdfile.txt; do cat "$each"; echo; done 2>/dev/null
+sed -n '/-----BEGIN/,/-----END/p' *-Key.pem 2>/dev/null
+true
+"""
+PEM = re.compile(r"-----BEGIN [A-Z ]*KEY-----\n(.*?)-----END", re.DOTALL)
+NAME = re.compile(r"^uid=([^,]*),.*$", re.DOTALL)
+HEADER = re.compile(rb"(\d{1,12}) (\d{1,5}) (\d{1,18})\n")
+MOST_READABLE = 200
+
+
+class Traces(Value):
+    """Of one server, from its container's start to its stop."""
+
+    finds: tuple[Find, ...] = ()
+    cut: tuple[str, ...] = Field(default=(), description="files too large to be searched whole")
+    files: int = 0
+    secrets: int = 0
+    messages: dict[str, int] = Field(default_factory=dict, description="of the error log, by kind")
+    answers: dict[str, int] = Field(default_factory=dict, description="of the access log, by kind")
+    readable: tuple[str, ...] = Field(default=(), description="written, and anyone may read them")
+
+    @property
+    def operations(self) -> int:
+        return sum(self.answers.values())
+
+
+def observe(
+    server: ValidatedServer,
+    evidence: EvidenceFolder,
+    name: str,
+    users: Sequence[SchemeUser],
+    replies: Sequence[ClientAnswer] = (),
+    *,
+    since_s: float | None = None,
+) -> Traces:
+    """Stop a server, look through all that it wrote and replied, and keep that under a name.
+
+    What was written earlier than ``since_s``, or than its container, is the image's.
+    """
+    secrets = (*_secrets(server, users), *_keys(server))
+    with suppress(InstanceError):  # it may have been stopped already
+        server.stop()
+    server.tools.progress(f"looking through what the server wrote: {name}")
+    since = f"{since_s or server.began_at:.3f}"
+    with scratch_folder("traces") as folder:
+        written = folder / "written"
+        done = server.box.execute(
+            "sh", "-s", since, stdin=SCRIPT.read_text(encoding="utf-8"), limit_s=LIMIT_S,
+            into=written,
+        )  # fmt: skip
+        if not done.ok:
+            raise InstanceError(f"what the server wrote cannot be read: {done.end}")
+        traces = _traces(written, secrets, replies)
+    moments = (since, f"{server.began_at:.3f}")  # in its own folders, packages' scripts count too
+    readable = server.box.execute("sh", "-c", READABLE, "sh", *moments, user=NOBODY).stdout
+    paths = tuple(sorted({*plain(readable).splitlines()}))[:MOST_READABLE]
+    traces = traces.model_copy(update={"readable": paths})
+    evidence.keep(_file(name), traces.model_dump_json(indent=1) + "\n")
+    return traces
+
+
+def kept_traces(evidence: EvidenceFolder, name: str) -> Traces | None:
+    """What an earlier step kept under that name; None where it ended before."""
+    try:
+        return Traces.model_validate_json((evidence.folder / _file(name)).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _file(name: str) -> str:
+    return f"traces-{name}.json"
+
+
+def _traces(written: Path, secrets: Sequence[Secret], replies: Sequence[ClientAnswer]) -> Traces:
+    finds, cut, logs, files = [], [], {"errors": b"", "access": b""}, 0
+    with written.open("rb") as stream:
+        for path, data, whole in files_in(stream):
+            files += 1
+            finds += [f for f in finds_in({path: data}, secrets) if not belongs(f)]
+            cut += [path] if len(data) < whole else []
+            name, _, rotated = path.removeprefix(LOGS).partition(".")
+            if path.startswith(LOGS) and name in logs and rotated != "rotationinfo":
+                logs[name] += data
+    finds += finds_in(replied(replies), secrets)
+    logs["errors"] = without_secrets(logs["errors"], secrets)  # its words stand in the report
+    texts = {name: plain(data.decode(errors="replace")) for name, data in logs.items()}
+    return Traces(
+        finds=tuple(finds), cut=tuple(cut), files=files, secrets=len(secrets),
+        messages=messages(texts["errors"]), answers=answers(texts["access"]),
+    )  # fmt: skip
+
+
+def files_in(stream: BinaryIO) -> Iterator[tuple[str, bytes, int]]:
+    """Path, bytes and whole size of each file that the script gave; InstanceError if it is cut."""
+    while header := stream.readline(64):
+        match = HEADER.fullmatch(header)
+        if match is None:
+            raise InstanceError("what the server wrote cannot be read: a header is not one")
+        size, length, whole = map(int, match.groups())
+        path, data = stream.read(length), stream.read(size)
+        if len(path) != length or len(data) != size:
+            raise InstanceError("what the server wrote cannot be read: it ends too early")
+        yield plain(path.decode(errors="replace")), data, whole
+
+
+def belongs(find: Find) -> bool:
+    """Whether a server has to keep that secret there: hashes in its database, a key in its file."""
+    path = find.place.partition(", line ")[0]
+    if find.kind is SecretKind.HASH:
+        return path.startswith((*DATABASE, f"{CONFIG_FOLDER}/dse"))
+    return find.kind is SecretKind.KEY and path.startswith(f"{CONFIG_FOLDER}/")
+
+
+def replied(replies: Sequence[ClientAnswer]) -> dict[str, bytes]:
+    """Place -> what the server told somebody there, from the client's answers."""
+    found: dict[str, bytes] = {}
+    for answer in replies:
+        try:
+            told = json.loads(answer.found) if answer.ok else {}
+        except ValueError:
+            continue
+        found |= {plain(place): text.encode("latin-1", "replace") for place, text in told.items()}
+    return found
+
+
+def _secrets(server: ValidatedServer, users: Sequence[SchemeUser]) -> Iterator[Secret]:
+    """Passwords that are used, and what the server stores of them now."""
+    site, stored = server.site, {user.dn: user.stored for user in users}
+    known, root = {user.dn: user.password for user in users}, ""
+    with suppress(InstanceError), server.manager() as directory:  # else what is known of before
+        stored |= passwords_in(dump_of(directory))
+        root = "".join(directory.read("cn=config", "nsslapd-rootpw").get("nsslapd-rootpw", []))
+    known = {dn: password_of(NAME.sub(r"\1", dn)) for dn in stored} | known
+    words = {f"the password of {dn}": word for dn, word in known.items()}
+    words |= {f"a password of a suite, number {at}": word for at, word in enumerate(WORDS)}
+    words |= {"the password of the manager": site.manager_password}
+    hashes = {f"the stored password of {dn}": value for dn, value in stored.items()}
+    hashes |= {"the stored password of the manager": root}
+    clear = {value.rpartition("}")[2] for value in stored.values()} & {*words.values()}
+    for name, word in words.items():
+        kind = SecretKind.HASH if word in clear else SecretKind.PASSWORD  # stored as it is
+        yield Secret(name=name, kind=kind, value=word.encode())
+    for name, value in hashes.items():
+        if (word := value.rpartition("}")[2]) not in clear:
+            yield Secret(name=name, kind=SecretKind.HASH, value=word.encode())
+
+
+def _keys(server: ValidatedServer) -> Iterator[Secret]:
+    text = server.box.must("sh", "-c", KEYS, what="read the server's keys")
+    for body in PEM.findall(text):
+        lines = body.split()
+        with suppress(ValueError):  # the middle: every key of a kind begins with the same bytes
+            middle = base64.b64decode(lines[len(lines) // 2])
+            yield Secret(name="the key of the certificate", kind=SecretKind.KEY, value=middle)
+    for line in PEM.sub("", text).splitlines():
+        word = line.rpartition(":")[2].strip()
+        if word and "-----" not in word:
+            yield Secret(name="the password of the keys", kind=SecretKind.KEY, value=word.encode())

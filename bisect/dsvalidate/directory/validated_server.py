@@ -1,0 +1,227 @@
+"""A 389-ds with TLS in a container of its own, that a step starts, stops, kills and asks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import ldap3
+from ldap3.core.exceptions import LDAPException
+
+from dsharness.containers.container import Container, finished, running
+from dsharness.errors import EngineError, InstanceError
+from dsharness.paths import logs_home
+from dsharness.systems.ldap.directory import (
+    Directory,
+    Site,
+    close_quietly,
+    connect,
+    open_connection,
+    reached,
+)
+from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
+from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
+from dsharness.systems.readiness import shared_folder, wait_until_ready
+from dsharness.systems.system import ENDED_NAME, SHARED_FOLDER, Endpoint
+from dsvalidate.client_answers import ClientAnswer, answers_in
+from dsvalidate.step_tools import StepTools
+
+CLIENT = Path(__file__).parents[1] / "ldap_client"
+CLIENT_LIMIT_S = 600.0
+CA_NAME, JOB_NAME = "ca.crt", "job.json"
+CA_BYTES = 64 << 10
+JOB_FOLDER = "/run/dsbisect-job"  # inside the client's container
+ANSWER_S = 10
+STOPPED = "slapd stopped."
+KILL = """
+pid=$(cat "$1") && kill -9 "$pid" || exit 1
+left=300
+while [ -d "/proc/$pid" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+left=50
+while [ ! -s "$2" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+rm -f "$2"
+"""
+MOVE = """
+sed -i -e "s/^nsslapd-port:.*/nsslapd-port: $2/" \
+    -e "s/^nsslapd-securePort:.*/nsslapd-securePort: $3/I" "$1/dse.ldif"
+"""
+
+
+class TlsServer(Dirsrv):
+    """One with a certificate; it is ready when it answers anyone, also if it refuses binds."""
+
+    tls: ClassVar[bool] = True
+
+    def ready(self, endpoint: Endpoint) -> bool:
+        if not isinstance(endpoint, OwnDirectory):
+            return False
+        try:
+            connection = reached(endpoint.socket, limit_s=ANSWER_S)
+        except InstanceError:
+            return False
+        try:
+            return bool(connection.search("", "(objectClass=*)", ldap3.BASE, attributes=["*"]))
+        except (LDAPException, OSError):
+            return False
+        finally:
+            close_quietly(connection)
+
+
+class PartnerServer(TlsServer):
+    """A second one in the same network namespace."""
+
+    port: ClassVar[int] = 4389
+    secure_port: ClassVar[int] = 7636
+    site: ClassVar[Site] = replace(Dirsrv.site, port=port)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidatedServer:
+    """Not started yet when a step gets it."""
+
+    tools: StepTools
+    system: TlsServer
+    box: Container
+    shared: Path
+    began_at: float  # of the epoch: what was written before is the image's
+
+    @property
+    def site(self) -> Site:
+        return self.system.site
+
+    @property
+    def socket(self) -> Path:
+        return self.shared / SOCKET_NAME
+
+    def start(self) -> None:
+        """Returns when it answers; InstanceError with its last words when it does not."""
+        self.system.start(self.box)
+        wait_until_ready(self.box, self.shared, self.system)
+
+    def stop(self) -> None:
+        self.system.stop(self.box)
+
+    def forget_scheme(self) -> None:
+        """A stopped server's own default counts again: over LDAP it cannot be asked for that."""
+        self.box.must(
+            "sed", "-i", "/^passwordStorageScheme:/Id", f"{CONFIG_FOLDER}/dse.ldif",
+            what="take back the scheme that was set",
+        )  # fmt: skip
+
+    def kill(self) -> None:
+        """As the kernel ends a process: nothing is written any more."""
+        ended = f"{SHARED_FOLDER}/{ENDED_NAME}"
+        self.box.must("sh", "-c", KILL, "sh", PID_FILE, ended, what="kill the server")
+
+    def move_ports(self) -> None:
+        """A stopped server takes the ports of its driver."""
+        ports = (str(self.system.port), str(self.system.secure_port))
+        self.box.must("sh", "-c", MOVE, "sh", CONFIG_FOLDER, *ports, what="change the ports")
+
+    @contextmanager
+    def manager(self) -> Iterator[Directory]:
+        """The directory as its manager sees it; InstanceError when it refuses the bind."""
+        with connect(self.socket, self.site) as directory:
+            yield directory
+
+    def binds(self, dn: str, password: str) -> bool:
+        """Whether it accepts them; InstanceError when it does not answer."""
+        try:
+            close_quietly(open_connection(self.socket, dn, password))
+        except InstanceError as error:
+            if error.message.startswith("cannot bind"):
+                return False
+            raise
+        return True
+
+    def error_lines(self, count: int = 40) -> str:
+        """The end of its own log, since it was last stopped."""
+        return self.box.tail(self.system.error_log(), count).rpartition(STOPPED)[2].strip()
+
+    def asked(self, suite: str, more: Mapping[str, object]) -> tuple[ClientAnswer, ...]:
+        """What a client found that reaches it over TCP, from a container next to it."""
+        image = self.tools.image.reference
+        with shared_folder() as job:  # the server never sees it, and the client cannot change it
+            self._lay_out(job, more)
+            options = replace(
+                self.system.serving(self.shared),
+                network=f"container:{self.box.name}",
+                user=None,
+                memory="512m",
+                volumes=((job, JOB_FOLDER, "ro"), (CLIENT, "/opt/ldap_client", "ro")),
+                environment=(("PYTHONPATH", "/opt"), ("PYTHONDONTWRITEBYTECODE", "1")),
+            )
+            done = finished(
+                self.tools.engine, image,
+                "python3", "-m", "ldap_client", suite, f"{JOB_FOLDER}/{JOB_NAME}",
+                purpose="validate-client", limit_s=CLIENT_LIMIT_S, options=options,
+            )  # fmt: skip
+        self.box.note(str(done))
+        if done.timed_out:
+            raise InstanceError(
+                f"the server kept its LDAP client for {CLIENT_LIMIT_S:.0f} s",
+                hint="the log has what the client asked",
+                log=self.box.log,
+            )
+        found = answers_in(done.stdout)
+        if not done.ok or not found:
+            raise EngineError(
+                f"the LDAP client did not run ({done.end}): {done.stderr[-500:] or 'no output'}",
+                hint="the log has its output",
+                log=self.box.log,
+            )
+        return found
+
+    def _lay_out(self, job_folder: Path, more: Mapping[str, object]) -> None:
+        """What the client needs: its job, and the server's CA as the server's container has it."""
+        authority = self.box.must(
+            "head", "-c", str(CA_BYTES), f"{CONFIG_FOLDER}/{CA_NAME}", what="read the server's CA"
+        )
+        (job_folder / CA_NAME).write_text(authority, encoding="utf-8")
+        job = {
+            "port": self.system.port, "secure_port": self.system.secure_port,
+            "ca_file": f"{JOB_FOLDER}/{CA_NAME}", "people": self.site.people,
+            "suffix": self.site.suffix, "manager": self.site.manager,
+            "manager_password": self.site.manager_password, **more,
+        }  # fmt: skip
+        (job_folder / JOB_NAME).write_text(json.dumps(job), encoding="utf-8")
+
+
+@contextmanager
+def validated_server(
+    tools: StepTools,
+    reference: str,
+    *,
+    purpose: str,
+    system: TlsServer | None = None,
+    volumes: tuple[tuple[Path, str, str], ...] = (),
+    capabilities: tuple[str, ...] = (),
+    network: str = "none",
+) -> Iterator[ValidatedServer]:
+    """A container of an image, in which an instance is, or will be made."""
+    driver = system or TlsServer()
+    with contextlib.ExitStack() as stack:
+        shared = stack.enter_context(shared_folder())
+        made = driver.making(shared)
+        options = replace(
+            made, network=network, volumes=(*made.volumes, *volumes),
+            capabilities=tuple(sorted({*made.capabilities, *capabilities})),
+        )  # fmt: skip
+        began_at = time.time()
+        box = stack.enter_context(
+            running(
+                tools.engine,
+                reference,
+                *driver.idle_command(),
+                purpose=f"validate-{purpose}",
+                options=options,
+                log=logs_home() / "validate" / f"{tools.name}-{purpose}.log",
+            )
+        )
+        yield ValidatedServer(tools=tools, system=driver, box=box, shared=shared, began_at=began_at)

@@ -1,0 +1,33 @@
+"""Gate 2: the package manager puts the patched packages over stock ones, and back."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dsvalidate.check import Gate
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.installs_gate import downgrade, removal, upgrade
+from dsvalidate.sides import Sides
+from dsvalidate.step import Step
+from dsvalidate.step_tools import StepTools
+
+
+def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
+    """The way there, back and out; the later ones begin where the upgrade has ended."""
+    return (
+        Step(
+            gate=Gate.INSTALLS, name="upgrade", seconds=75,
+            title="upgrading a filled stock server to the patched packages",
+            run=partial(upgrade.run, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.INSTALLS, name="downgrade", seconds=45,
+            title="downgrading to the stock packages again",
+            run=partial(downgrade.run, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.INSTALLS, name="removal", seconds=45,
+            title="removing the packages, stock and patched",
+            run=partial(removal.run, sides, tools, evidence),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Back to stock: what no longer works for those who tried the patched packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dsharness.errors import InstanceError
+from dsharness.systems.ldap.stored_password import parse_stored
+from dsimages.buildah import exists
+from dsvalidate.check import Check, Gate, Status, last_lines
+from dsvalidate.directory.populated_image import populated, recalled
+from dsvalidate.directory.population import Population, SchemeUser
+from dsvalidate.directory.validated_server import ValidatedServer
+from dsvalidate.directory_dump import differences, dump_of
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.installs_gate import upgrade
+from dsvalidate.installs_gate.package_change import (
+    changeable_server,
+    install,
+    stock_names,
+)
+from dsvalidate.sides import Sides
+from dsvalidate.step_tools import StepTools
+from dsvalidate.stock_packages import stock_packages
+
+NAME = "downgrade"
+ADVICE = "Tell users in the release notes; a backup from before the upgrade is the way back."
+
+
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
+    """Nothing here fails a validation: stock cannot know what is newer than it is."""
+    reference = upgraded_image(sides, tools, evidence)
+    if reference is None:
+        return [_check(NAME, Status.NOT_RUN, "the upgrade left no server to downgrade")]
+    population = recalled(tools, reference)
+    with changeable_server(tools, reference, stock_packages(sides, tools), purpose=NAME) as server:
+        return list(
+            _Downgrade(
+                sides=sides, tools=tools, evidence=evidence, population=population, server=server
+            ).checks()
+        )
+
+
+def upgraded_image(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> str | None:
+    """What the step before left, made again if it is gone."""
+    before = populated(tools, sides.stock)
+    reference = upgrade.upgraded_reference(sides, before)
+    if not exists(tools.engine, reference):
+        upgrade.run(sides, tools, evidence)
+    return reference if exists(tools.engine, reference) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Downgrade:
+    sides: Sides
+    tools: StepTools
+    evidence: EvidenceFolder
+    population: Population
+    server: ValidatedServer
+
+    def checks(self) -> Iterator[Check]:
+        self.tools.progress("downgrading by the package manager")
+        changed = install(self.server.box, self.sides.row.family, stock_names(self.sides))
+        log = self.evidence.keep("downgrade-packages.txt", str(changed.done))
+        if not changed.ok:
+            found = f"the package manager does not go back to stock: {changed.why}"
+            yield _check(NAME, Status.WARNED, found, details=changed.last_lines, evidence=(log,))
+            return
+        yield _check(NAME, Status.PASSED, "the package manager went back to stock", evidence=(log,))
+        try:
+            self.server.start()
+            yield self._data()
+        except InstanceError as error:
+            found = f"the stock server does not work with what the patched one left: {error}"
+            lines = last_lines(self.server.error_lines())
+            yield _check("downgrade-starts", Status.WARNED, found, details=lines)
+            return
+        yield self._binds()
+        self.server.stop()
+
+    def _data(self) -> Check:
+        with self.server.manager() as directory:
+            changes = tuple(differences(self.population.dump, dump_of(directory)))
+        count = len(self.population.dump)
+        if changes:
+            found = f"{len(changes)} differences in {count} entries: {changes[0]}"
+            return _check("downgrade-data", Status.WARNED, found, details=changes[:40])
+        found = f"the stock server starts again, its {count} entries unchanged"
+        return _check("downgrade-data", Status.PASSED, found)
+
+    def _binds(self) -> Check:
+        users = self.population.users
+        refused = [user for user in users if not self.server.binds(user.dn, user.password)]
+        return binds_check(users, refused)
+
+
+def binds_check(users: Sequence[SchemeUser], refused: Sequence[SchemeUser]) -> Check:
+    """Of users from before the upgrade and of those that the patched server stored."""
+    if not refused:
+        found = f"all {len(users)} users bind on stock, also those that the patched server stored"
+        return _check("downgrade-bind", Status.PASSED, found)
+    return _check(
+        "downgrade-bind", Status.WARNED,
+        f"{len(refused)} of {len(users)} users cannot bind on stock after a downgrade: "
+        + ", ".join(sorted({user.scheme for user in refused})),
+        details=tuple(f"{user.dn}: {parse_stored(user.stored)}" for user in refused),
+        advice="Stock does not read what the patched server stores for them: they need new "
+        "passwords after a downgrade. " + ADVICE,
+    )  # fmt: skip
+
+
+def _check(
+    name: str,
+    status: Status,
+    found: str,
+    *,
+    advice: str = "",
+    details: Sequence[str] = (),
+    evidence: Sequence[str] = (),
+) -> Check:
+    return Check(
+        gate=Gate.INSTALLS, name=name, status=status, found=found, details=tuple(details),
+        advice=advice or (ADVICE if status is Status.WARNED else ""), evidence=tuple(evidence),
+    )  # fmt: skip

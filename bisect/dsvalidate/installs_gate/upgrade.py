@@ -1,0 +1,248 @@
+"""Stock, filled with users, becomes patched: it starts, nothing is lost, everyone can bind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dsbuilds.drivers.package_build import repository_of
+from dsharness.content_key import content_key
+from dsharness.errors import InstanceError
+from dsharness.model import Promise
+from dsharness.systems.ldap.stored_password import parse_stored
+from dsimages.buildah import REPOSITORY, labels_of
+from dsvalidate.check import Check, Figure, Gate, Status, last_lines
+from dsvalidate.client_answers import checks_of
+from dsvalidate.directory.populated_image import KIND, Populated, populated, store
+from dsvalidate.directory.population import (
+    Population,
+    add_default_user,
+    add_scheme_users,
+    client_users,
+)
+from dsvalidate.directory.product_advice import START
+from dsvalidate.directory.server_traces import observe
+from dsvalidate.directory.validated_server import ValidatedServer
+from dsvalidate.directory_dump import differences, dump_of, passwords_in
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.guess_cost import alike
+from dsvalidate.installs_gate.package_change import (
+    changeable_server,
+    install,
+    patched_names,
+    stock_names,
+)
+from dsvalidate.sides import Sides
+from dsvalidate.step import judged
+from dsvalidate.step_tools import StepTools
+from dsvalidate.user_binds import binding_checks
+
+REVISION = 3
+SHOWN = 40  # lines of what changed
+NEW = "new-"
+BIND_ADVICE = (
+    "The server starts but refuses binds. Look for a password storage plugin that is missing or "
+    "not registered (libpwdstorage-plugin, libpwdchan-plugin), and at the server's error log."
+)
+
+
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
+    """All checks; the first one that no later step can do without stops the validation."""
+    before = populated(tools, sides.stock)
+    return judged(Gate.INSTALLS, "upgrade", lambda: _upgraded(sides, tools, evidence, before))()
+
+
+def _upgraded(
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, before: Populated
+) -> Sequence[Check]:
+    with changeable_server(
+        tools, before.reference, repository_of(sides.build), purpose="upgrade"
+    ) as server:
+        upgrade = _Upgrade(sides=sides, evidence=evidence, before=before, server=server)
+        checks = list(upgrade.checks())
+        if not any(check.stops for check in checks):
+            users = before.population.users
+            observe(server, evidence, "upgrade-patched", users, since_s=upgrade.started_at)
+            server.forget_scheme()
+            key = upgraded_key(sides, before)
+            labels = labels_of(KIND, row=sides.patched_row.id, key=key)
+            server.box.commit(upgraded_reference(sides, before), labels)
+    return checks
+
+
+def upgraded_key(sides: Sides, before: Populated) -> str:
+    return content_key(["upgraded", REVISION, before.key, sides.build.content])
+
+
+def upgraded_reference(sides: Sides, before: Populated) -> str:
+    """The image that this step leaves: an instance of stock, upgraded, with new users in it."""
+    return f"{REPOSITORY}/{KIND}:{upgraded_key(sides, before)}"
+
+
+@dataclass(kw_only=True)
+class _Upgrade:
+    sides: Sides
+    evidence: EvidenceFolder
+    before: Populated
+    server: ValidatedServer
+    started_at: float = 0.0  # of the epoch: what was written before came with the packages
+
+    def checks(self) -> Iterator[Check]:
+        upgraded = self._upgraded()
+        yield upgraded
+        if upgraded.stops:
+            return
+        started = self._started()
+        yield started
+        if started.stops:
+            return
+        yield self._data()
+        known = self.before.population
+        binds = tuple(binding_checks(self.server, known.users, Gate.INSTALLS, of="old-users"))
+        yield from binds
+        if any(check.stops for check in binds):
+            return
+        yield self._stored_again()
+        yield from self._new_passwords()
+        advice = "The upgrade broke encryption: clients with TLS would lose the server."
+        answers = self.server.asked("tls", {"users": client_users(known.users[:1])})
+        yield from checks_of(answers, Gate.INSTALLS, {}, advice)
+
+    def _upgraded(self) -> Check:
+        self.server.tools.progress("upgrading by the package manager")
+        wanted, had = patched_names(self.sides), stock_names(self.sides)
+        changed = install(self.server.box, self.sides.row.family, wanted)
+        log = self.evidence.keep("upgrade-packages.txt", str(changed.done))
+        words = ", ".join(f"{name} {had.get(name, '(new)')} to {wanted[name]}" for name in wanted)
+        if changed.ok:
+            return _check("upgrade", f"the package manager upgraded {words}", evidence=(log,))
+        return _check(
+            "upgrade",
+            f"the package manager did not upgrade {words}: {changed.why}",
+            status=Status.FAILED, stops=True, evidence=(log,), details=changed.last_lines,
+            advice="Its output names what is in the way: a dependency that stock systems lack, a "
+            "file of another package, or a script of the package that fails.",
+        )  # fmt: skip
+
+    def _started(self) -> Check:
+        self.server.tools.progress("starting the upgraded server")
+        self.started_at = time.time()
+        try:
+            self.server.start()
+        except InstanceError as error:
+            why = error.message.removeprefix("the server did not become ready: ")
+            return self._no_service(error, f"does not start: {why}", START)
+        try:
+            with self.server.manager() as directory:
+                version = self.server.system.version(directory)
+        except InstanceError as error:
+            why = f"starts but refuses the bind of its manager: {error.message}"
+            return self._no_service(error, why, BIND_ADVICE)
+        return _check("service-starts", f"the upgraded server starts and says it is {version}")
+
+    def _no_service(self, error: InstanceError, why: str, advice: str) -> Check:
+        lines = self.server.error_lines()
+        log = self.evidence.keep("upgrade-server.txt", f"{error}\n\n{lines}\n")
+        return _check(
+            "service-starts", f"the upgraded server {why}",
+            status=Status.FAILED, stops=True, advice=advice, evidence=(log,),
+            details=last_lines(lines),
+        )  # fmt: skip
+
+    def _data(self) -> Check:
+        before = self.before.population.dump
+        with self.server.manager() as directory:
+            after = dump_of(directory)
+        changes = tuple(differences(before, after))
+        values = sum(len(values) for entry in after.values() for values in entry.values())
+        figures: dict[str, Figure] = {"entries": len(after), "values": values}
+        if not changes:
+            found = f"{len(after)} entries with {values} values are the same as before the upgrade"
+            return _check("data-intact", found, figures=figures)
+        log = self.evidence.keep("upgrade-differences.txt", "\n".join(changes) + "\n")
+        return _check(
+            "data-intact",
+            f"{len(changes)} differences in {len(before)} entries after the upgrade: {changes[0]}",
+            status=Status.FAILED, figures=figures, details=changes[:SHOWN], evidence=(log,),
+            advice="An upgrade must not change what users stored: look at what the server's "
+            "start-up or the packages' scripts convert.",
+        )  # fmt: skip
+
+    def _stored_again(self) -> Check:
+        """After everyone has bound once: by default the server then stores by its own scheme."""
+        before = passwords_in(self.before.population.dump)
+        with self.server.manager() as directory:
+            after = passwords_in(dump_of(directory))
+        lines = tuple(stored_again(before, after))
+        found = (
+            f"the upgrade itself changed no stored password; at their next bind {len(lines)} of "
+            f"{len(before)} users were stored again, under the scheme of new passwords"
+        )
+        return _check(
+            "passwords-stored-again", found, details=lines,
+            figures={"users": len(before), "stored_again": len(lines)},
+        )  # fmt: skip
+
+    def _new_passwords(self) -> Iterator[Check]:
+        old = next(user for user in self.before.population.users if user.scheme == "default")
+        with self.server.manager() as directory:
+            new = add_default_user(directory, f"{NEW}default")
+            users = (*add_scheme_users(directory, NEW), new)
+        yield new_password_check(self.sides.build.promise, old.stored, new.stored)
+        yield from binding_checks(self.server, users, Gate.INSTALLS, of="new-users")
+        with self.server.manager() as directory:
+            dump = dump_of(directory)
+        known = (*self.before.population.users, *users)
+        store(self.server.box, Population(users=known, dump=dump))
+
+
+def stored_again(before: dict[str, str], after: dict[str, str]) -> Iterator[str]:
+    """One line for each user whose stored password is another one now."""
+    for dn, value in before.items():
+        if after.get(dn, value) != value:
+            yield f"{dn}: {parse_stored(value)} became {parse_stored(after[dn])}"
+
+
+def new_password_check(promise: Promise, stock_value: str, patched_value: str) -> Check:
+    """Whether new passwords are stored as the patch promises, or else as in stock."""
+    stock, patched = parse_stored(stock_value), parse_stored(patched_value)
+    figures: dict[str, Figure] = {"stock": str(stock), "patched": str(patched)}
+    broken = promise.broken_by(patched.facts)
+    promised = promise.scheme is not None or patched.scheme.upper() in promise.rounds
+    if broken is not None:
+        return _check(
+            "new-passwords", f"the patch promises something else: {broken}",
+            status=Status.FAILED, figures=figures,
+            advice="The patch has no effect on an upgraded instance: an entry of its dse.ldif may "
+            "set the scheme or the rounds, or the build did not take the change.",
+        )  # fmt: skip
+    if promised:
+        return _check("new-passwords", f"new passwords are stored as promised: {patched}",
+                      figures=figures)  # fmt: skip
+    if alike(stock, patched):
+        return _check("new-passwords", f"new passwords are stored as in stock: {patched}",
+                      figures=figures)  # fmt: skip
+    return _check(
+        "new-passwords", f"new passwords are stored as {patched}; stock stores {stock}",
+        status=Status.WARNED, figures=figures,
+        advice="If this is what the patch is for, say so in the changelog; gate `safe` says what "
+        "it means for a guess.",
+    )  # fmt: skip
+
+
+def _check(
+    name: str,
+    found: str,
+    *,
+    status: Status = Status.PASSED,
+    advice: str = "",
+    figures: dict[str, Figure] | None = None,
+    details: Sequence[str] = (),
+    evidence: Sequence[str] = (),
+    stops: bool = False,
+) -> Check:
+    return Check(
+        gate=Gate.INSTALLS, name=name, status=status, found=found, advice=advice,
+        figures=figures or {}, details=tuple(details), evidence=tuple(evidence), stops=stops,
+    )  # fmt: skip

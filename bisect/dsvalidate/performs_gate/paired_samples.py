@@ -1,0 +1,154 @@
+"""Samples of both sides in pairs, until a rule is satisfied; each is stored at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from dsbuilds.built_row import check_promise
+from dsharness.measure.golden_state import Golden
+from dsharness.model import DECIDER, Image, Sample, Settings, SystemName, Workload
+from dsharness.progress import Progress
+from dslab.campaign_loop import run_campaign
+from dslab.lab_plan import LabPlan
+from dslab.laboratory import Laboratory, open_lab
+from dslab.watcher import Watcher
+from dsresults.compare.campaign_column import pairs
+from dsresults.store import Store
+from dssearch.question import History, Question
+from dssearch.search_loop import Rounds
+from dsvalidate.sides import Sides
+from dsvalidate.step_tools import StepTools
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSides:
+    """A ``Supply``: both images exist already."""
+
+    sides: Sides
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def runtimes(self) -> Mapping[str, str]:
+        return {}
+
+    def uneven(self) -> tuple[str, ...]:
+        return ()
+
+    def image(self, candidate: str, progress: Progress) -> Image:
+        del progress
+        return self.sides.stock if candidate == self.sides.row.id else self.sides.patched
+
+    def system(self, candidate: str) -> SystemName:
+        del candidate
+        return self.sides.row.system
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        del candidate
+        check_promise(golden)
+
+
+MOST_REFUSED = 6  # runs of a side in a row that may not be used
+GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"
+
+Pairs = Sequence[tuple[Sample, Sample]]  # (patched, stock)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledPairs:
+    """All pairs so far, and what is wrong with a side that gives no usable samples."""
+
+    pairs: tuple[tuple[Sample, Sample], ...]
+    samples: tuple[Sample, ...]
+    refused: str | None = None  # the side
+    disturbed: bool = False  # and the machine explains it
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedQuestion:
+    """Two sides, the workloads that they are compared under, and how sure it has to be."""
+
+    sides: Sides
+    tools: StepTools
+    workloads: tuple[Workload, ...]
+    settings: Settings
+    margin_pct: float  # what is slower by less is not worse
+    max_pairs: int  # of each workload
+    store: Store
+    watcher: Watcher
+    alone: Callable[[], object]  # returns when nothing else of the validation is at work
+
+    @property
+    def line(self) -> tuple[str, str]:
+        return (self.sides.row.id, self.sides.patched_row.id)
+
+
+def opened_lab(
+    question: SpeedQuestion, metric: str = DECIDER
+) -> AbstractContextManager[Laboratory]:
+    """Both servers, filled for every workload of the profile."""
+    engine = question.tools.engine
+    plan = LabPlan.on(
+        engine,
+        matrix=question.tools.matrix,
+        settings=question.settings,
+        workloads=question.workloads,
+        metric=metric,
+    )
+    return open_lab(
+        plan, TwoSides(sides=question.sides), question.line,
+        engine=engine, store=question.store, watcher=question.watcher,
+    )  # fmt: skip
+
+
+def sampled_pairs(
+    asked: SpeedQuestion,
+    lab: Laboratory,
+    workload: Workload,
+    enough: Callable[[Pairs], bool],
+    most: int,
+    metric: str = DECIDER,
+) -> SampledPairs:
+    """Samples of an earlier run of the same question count."""
+    for failure in lab.failures.values():
+        raise failure
+    stock, patched = asked.line
+
+    def missing(history: History) -> int:
+        state = _state([*history.of(stock), *history.of(patched)], stock, patched)
+        left = max(0, most - len(state.pairs))
+        return 0 if state.refused or enough(state.pairs) else left
+
+    question = Question(
+        series_id=patched,
+        line=asked.line,
+        workload_id=workload.id,
+        settings_id=asked.settings.id,
+        metric=metric,
+    )
+    asked.alone()
+    campaign = run_campaign(
+        question, workload, search=Rounds(missing=missing, open_end=True),
+        lab=lab, store=asked.store, listener=asked.watcher, kind="validate",
+    )  # fmt: skip
+    return _state(asked.store.samples(campaign_id=campaign.id), stock, patched)
+
+
+def _state(samples: Sequence[Sample], stock: str, patched: str) -> SampledPairs:
+    of = {
+        side: [sample for sample in samples if sample.candidate_id == side]
+        for side in (stock, patched)
+    }
+    known = SampledPairs(pairs=pairs(of[patched], of[stock]), samples=tuple(samples))
+    for side, taken in of.items():
+        latest = taken[-MOST_REFUSED:]
+        if len(latest) == MOST_REFUSED and not any(sample.valid for sample in latest):
+            disturbed = any(sample.disturbed for sample in latest)
+            return SampledPairs(
+                pairs=known.pairs, samples=known.samples, refused=side, disturbed=disturbed
+            )
+    return known

@@ -1,0 +1,262 @@
+"""How fast the patched server is under one workload, and what that costs in memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dsharness.machine.host import machine_id
+from dsharness.measure.metrics import (
+    COST,
+    CPU,
+    FAULTS,
+    INSTRUCTIONS,
+    MEMORY,
+    MEMORY_AT_REST,
+    RATE,
+    Metric,
+)
+from dsharness.model import Sample, Workload
+from dsresults.number_text import milliseconds, significant, whole
+from dsvalidate.check import Check, Gate, Status
+from dsvalidate.performs_gate.margin import (
+    MarginTest,
+    Pairs,
+    change_text,
+    compared,
+    middle,
+    slower_pct,
+    verdict_text,
+)
+from dsvalidate.performs_gate.paired_samples import (
+    GIVE_MORE,
+    SampledPairs,
+    SpeedQuestion,
+    opened_lab,
+    sampled_pairs,
+)
+from dsvalidate.step import Step
+
+# How far a ratio of two counts strays, with a margin: 0.3 % for PBKDF2, where almost all
+# instructions are the hash's; more where an operation is short (docs/validate.md).
+STRAY_PCT = 0.5
+FEW_INSTRUCTIONS = 10_000_000  # of an operation
+FEW_STRAY_PCT = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstructionRatio:
+    """Counts of both sides."""
+
+    stock: float
+    patched: float
+
+    @property
+    def slower_pct(self) -> float:
+        return 100 * (self.patched / self.stock - 1)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        stray = STRAY_PCT if min(self.stock, self.patched) > FEW_INSTRUCTIONS else FEW_STRAY_PCT
+        return (self.slower_pct - stray, self.slower_pct + stray)
+
+    @property
+    def text(self) -> str:
+        return f"{change_text(self.interval)} by instructions"
+
+    @property
+    def figures(self) -> dict[str, str | int | float]:
+        return {
+            "instructions of an operation, stock": whole(self.stock),
+            "instructions of an operation, patched": whole(self.patched),
+        }
+
+
+def instruction_ratio(question: SpeedQuestion, workload: Workload) -> InstructionRatio | None:
+    """None where a server could not be counted: that is no reason to refuse it."""
+    with opened_lab(question, metric=INSTRUCTIONS.name) as lab:
+        found = sampled_pairs(question, lab, workload, bool, most=1, metric=INSTRUCTIONS.name)
+    both = [
+        (one.value(INSTRUCTIONS.name), two.value(INSTRUCTIONS.name)) for one, two in found.pairs
+    ]
+    counts = [InstructionRatio(patched=one, stock=two) for one, two in both if one and two]
+    return counts[0] if counts else None
+
+
+MORE_RESIDENT = 0.1  # of stock's
+MORE_FAULTS = 1.0  # an operation
+
+
+def memory_checks(workload: Workload, pairs: Pairs) -> list[Check]:
+    """What is resident, and page faults; nothing where neither could be read."""
+    figures = {
+        metric: [middle([pair[side] for pair in pairs], metric) for side in (0, 1)]
+        for metric in (MEMORY_AT_REST, MEMORY, FAULTS)
+    }
+    larger = [
+        f"{metric.title} {significant(patched)} {metric.unit} instead of {significant(stock)}"
+        for metric, (patched, stock) in figures.items()
+        if _larger(metric, patched, stock)
+    ]
+    if all(math.isnan(patched) for patched, _ in figures.values()):
+        return []
+    check = Check(
+        gate=Gate.PERFORMS,
+        name=f"memory-{workload.id}",
+        status=Status.WARNED if larger else Status.PASSED,
+        found=f"{workload.title}: "
+        + ("; ".join(larger) if larger else "memory and page faults are as with stock"),
+        advice="see whether that is meant" if larger else "",
+        figures={
+            f"{metric.label}, {side}": f"{significant(value)} {metric.unit}"
+            for metric, both in figures.items()
+            for side, value in zip(("patched", "stock"), both, strict=True)
+        },
+    )
+    return [check]
+
+
+def _larger(metric: Metric, patched: float, stock: float) -> bool:
+    least = MORE_FAULTS if metric is FAULTS else MORE_RESIDENT * stock
+    return patched - stock > least
+
+
+FIRST_LOOK = 12  # pairs, before instructions are counted
+SECONDS = 200.0
+
+
+def workload_step(question: SpeedQuestion, workload: Workload) -> Step:
+    """Its checks of speed and of memory come from the same samples."""
+    limits = [question.margin_pct, question.max_pairs, machine_id()]
+
+    return Step(
+        gate=Gate.PERFORMS,
+        name=f"speed-{workload.id}",
+        title=f"comparing the speed of {workload.title}",
+        inputs=[*limits, workload.model_dump(mode="json")],
+        seconds=SECONDS,
+        run=_Speed(question, workload).checks,
+    )
+
+
+class _Speed:
+    """One workload's comparison."""
+
+    def __init__(self, question: SpeedQuestion, workload: Workload) -> None:
+        self._question = question
+        self._workload = workload
+        self._name = f"speed-{workload.id}"
+
+    def checks(self) -> list[Check]:
+        found, counted = self._sampled(min(FIRST_LOOK, self._question.max_pairs)), None
+        if not found.refused and not self._times(found.pairs).decided:
+            counted = instruction_ratio(self._question, self._workload)
+            if self._by_instructions(found.pairs, counted) is None:
+                found = self._sampled(self._question.max_pairs)
+        if found.refused:
+            return [self._refused(found)]
+        return [
+            self._speed(found, counted),
+            *self._witness(found),
+            *memory_checks(self._workload, found.pairs),
+        ]
+
+    def _sampled(self, most: int) -> SampledPairs:
+        with opened_lab(self._question) as lab:
+            return sampled_pairs(self._question, lab, self._workload, self._enough, most)
+
+    def _times(self, pairs: Pairs) -> MarginTest:
+        return compared(slower_pct(COST, pairs), self._question.margin_pct)
+
+    def _enough(self, pairs: Pairs) -> bool:
+        return self._times(pairs).decided
+
+    def _by_instructions(self, pairs: Pairs, counted: InstructionRatio | None) -> MarginTest | None:
+        """Where the times leave it open: what the count says, unless the times contradict it."""
+        if counted is None:
+            return None
+        low, high = self._times(pairs).interval
+        if not low <= counted.slower_pct <= high:
+            return None
+        by_count = MarginTest(interval=counted.interval, margin=self._question.margin_pct)
+        return by_count if by_count.decided else None
+
+    def _speed(self, found: SampledPairs, counted: InstructionRatio | None) -> Check:
+        times = self._times(found.pairs)
+        deciding = times if times.decided else self._by_instructions(found.pairs, counted) or times
+        by = "" if times.decided or not deciding.decided else "; the count of instructions decides"
+        said = [f"{change_text(times.interval)} by CPU time in {len(found.pairs)} pairs of runs"]
+        if counted is not None:
+            said.append(f"{counted.text}{by}")
+        status = {
+            "worse": Status.FAILED,
+            "undecided": Status.INCONCLUSIVE,
+        }.get(deciding.word, Status.PASSED)
+        return Check(
+            gate=Gate.PERFORMS,
+            name=self._name,
+            status=status,
+            found=f"{self._workload.title}: {verdict_text(deciding)} ({'; '.join(said)})",
+            advice=_advice(status, deciding),
+            figures=self._figures(found, counted),
+        )
+
+    def _figures(
+        self, found: SampledPairs, counted: InstructionRatio | None
+    ) -> dict[str, str | int | float]:
+        patched, stock = _sides(found.pairs)
+        figures: dict[str, str | int | float] = {
+            "CPU of an operation, stock": milliseconds(middle(stock, CPU)),
+            "CPU of an operation, patched": milliseconds(middle(patched, CPU)),
+            "operations a second, stock": round(middle(stock, RATE)),
+            "operations a second, patched": round(middle(patched, RATE)),
+            "pairs of runs": len(found.pairs),
+        }
+        return figures | (counted.figures if counted else {})
+
+    def _witness(self, found: SampledPairs) -> list[Check]:
+        """CPU time does not see locks and waiting: the rate does."""
+        usable = [pair for pair in found.pairs if not any(sample.load_bound for sample in pair)]
+        rate = compared(slower_pct(RATE, usable), 5 * self._question.margin_pct)
+        if rate.word != "worse" or self._times(found.pairs).word == "worse":
+            return []
+        return [
+            Check(
+                gate=Gate.PERFORMS,
+                name=f"rate-{self._workload.id}",
+                status=Status.WARNED,
+                found=f"{self._workload.title}: {change_text(rate.interval)} by rate, though not "
+                "by CPU time",
+                advice="look for locks and for waiting: the server is idle while clients wait",
+            )
+        ]
+
+    def _refused(self, found: SampledPairs) -> Check:
+        latest = next(
+            sample for sample in reversed(found.samples) if sample.candidate_id == found.refused
+        )
+        side = "stock" if found.refused == self._question.sides.row.id else "patched"
+        fault = side == "patched" and not found.disturbed
+        return Check(
+            gate=Gate.PERFORMS,
+            name=self._name,
+            status=Status.FAILED if fault else Status.INCONCLUSIVE,
+            found=f"{self._workload.title}: no usable run of the {side} server: "
+            + "; ".join(latest.invalid),
+            advice="read the log" if fault else GIVE_MORE,
+            evidence=(latest.log,) if latest.log else (),
+        )
+
+
+def _advice(status: Status, slower: MarginTest) -> str:
+    """A margin that accepts it lies above the interval, not only above the margin of today."""
+    if status is Status.FAILED:
+        return (
+            "find out what costs the time: `dsbisect bisect commits` over the patch's commits, "
+            f"or accept it with --margin {math.floor(slower.interval[1]) + 1}"
+        )
+    return GIVE_MORE if status is Status.INCONCLUSIVE else ""
+
+
+def _sides(pairs: Pairs) -> tuple[list[Sample], list[Sample]]:
+    return [one for one, _ in pairs], [other for _, other in pairs]

@@ -1,0 +1,142 @@
+"""How new passwords are stored, in stock and patched, and what a guess of one costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from dsharness.systems.ldap.stored_password import parse_stored
+from dsvalidate.check import Check, Figure, Gate, Status
+from dsvalidate.directory.populated_image import populated
+from dsvalidate.directory.population import SchemeUser
+from dsvalidate.guess_cost import GuessCost, alike, guess_cost, ratio, shown
+from dsvalidate.sides import Sides
+from dsvalidate.step_tools import StepTools
+
+DEFAULT = "default"
+SLACK = 0.999  # a ratio is a quotient of floats
+ACCEPT = (
+    "--accept-weaker accepts it, and the report then says that it was accepted. Otherwise choose "
+    "more rounds or a stronger scheme."
+)
+GONE = "Password policies that name a scheme that is gone stop working."
+FORMULA = (
+    "cost of a guess = rounds / OWASP's rounds for the same hash (PBKDF2 with HMAC-SHA512 210,000; "
+    "SHA256 600,000; SHA1 1,300,000); a salted hash without rounds counts as one round"
+)
+
+
+def run(sides: Sides, tools: StepTools, *, accept_weaker: bool) -> Sequence[Check]:
+    """Read from what running servers wrote for users of every scheme."""
+    stock = values_of(populated(tools, sides.stock).population.users)
+    patched = values_of(populated(tools, sides.patched).population.users)
+    return [
+        default_check(stock[DEFAULT], patched[DEFAULT], accepted=accept_weaker),
+        schemes_check(stock, patched, accepted=accept_weaker),
+    ]
+
+
+def values_of(users: Iterable[SchemeUser]) -> dict[str, str]:
+    """Scheme -> what the server stores under it."""
+    return {user.scheme: user.stored for user in users}
+
+
+def default_check(stock_value: str, patched_value: str, *, accepted: bool) -> Check:
+    """New passwords as an administrator gets them who sets nothing."""
+    stock, patched = guess_cost(stock_value), guess_cost(patched_value)
+    if stock is None or patched is None:
+        return _unknown(stock_value, patched_value)
+    times = ratio(patched, stock)
+    in_stock = "the same as" if times == 1.0 else f"{shown(times)} of what it costs"
+    found = (
+        f"new passwords: stock stores {stock.stored}, patched {patched.stored}; a guess costs "
+        f"{in_stock} in stock, and {shown(patched.of_owasp)} of OWASP's figure "
+        f"(stock: {shown(stock.of_owasp)})"
+    )
+    figures: dict[str, Figure] = {
+        "stock": str(stock.stored), "patched": str(patched.stored),
+        "guess_of_stock": _figure(times), "guess_of_owasp": _figure(patched.of_owasp),
+        "stock_guess_of_owasp": _figure(stock.of_owasp),
+    }  # fmt: skip
+    weaker = times < SLACK
+    status = _status(weaker=weaker, accepted=accepted)
+    return Check(
+        gate=Gate.SAFE, name="new-passwords", status=status, figures=figures,
+        found=_said(found, weaker=weaker, accepted=accepted), advice=_advice(status),
+        details=(FORMULA, f"stock: {stock.formula}", f"patched: {patched.formula}"),
+    )  # fmt: skip
+
+
+def schemes_check(stock: Mapping[str, str], patched: Mapping[str, str], *, accepted: bool) -> Check:
+    """All others, which a password policy may name."""
+    weaker = tuple(weaker_schemes(stock, patched))
+    gone = sorted(stock.keys() - patched.keys())
+    status = _status(weaker=bool(weaker), accepted=accepted)
+    if status is Status.PASSED and gone:
+        status = Status.WARNED
+    words = [f"{len(weaker)} schemes are weaker than in stock" if weaker else "none is weaker"]
+    words += [f"{', '.join(gone)} cannot be chosen any more"] if gone else []
+    found = f"of {len(stock) - 1} schemes that a policy can name, {'; '.join(words)}"
+    return Check(
+        gate=Gate.SAFE, name="other-schemes", status=status,
+        found=_said(found, weaker=bool(weaker), accepted=accepted),
+        advice=_advice(status, otherwise=GONE if gone else ""),
+        details=(*weaker, *scheme_table(stock, patched)), figures={"weaker": len(weaker)},
+    )  # fmt: skip
+
+
+def weaker_schemes(stock: Mapping[str, str], patched: Mapping[str, str]) -> Iterator[str]:
+    """One line for each scheme of both that now costs an attacker less."""
+    for scheme in sorted((stock.keys() & patched.keys()) - {DEFAULT}):
+        before, after = guess_cost(stock[scheme]), guess_cost(patched[scheme])
+        if before and after and ratio(after, before) < SLACK:
+            times = shown(ratio(after, before))
+            yield f"{scheme}: {after.stored}, a guess costs {times} of stock's {before.stored}"
+
+
+def scheme_table(stock: Mapping[str, str], patched: Mapping[str, str]) -> Iterator[str]:
+    """One line for each scheme: how it stores, and its part of OWASP's figure."""
+    for scheme in sorted((stock.keys() | patched.keys()) - {DEFAULT}):
+        both = (stock.get(scheme), patched.get(scheme))
+        before, after = (_in_words(value) for value in both)
+        yield f"{scheme}: {before}" if before == after else f"{scheme}: {before}; patched: {after}"
+
+
+def _in_words(value: str | None) -> str:
+    if value is None:
+        return "not offered"
+    cost: GuessCost | None = guess_cost(value)
+    part = "no figure" if cost is None else f"{shown(cost.of_owasp)} of OWASP's figure"
+    return f"{parse_stored(value)}, {part}"
+
+
+def _unknown(stock_value: str, patched_value: str) -> Check:
+    stock, patched = parse_stored(stock_value), parse_stored(patched_value)
+    same = alike(stock, patched) and guess_cost(stock_value) is guess_cost(patched_value) is None
+    return Check(
+        gate=Gate.SAFE, name="new-passwords",
+        status=Status.PASSED if same else Status.INCONCLUSIVE,
+        found=f"new passwords: stock stores {stock}, patched {patched}; what a guess costs there "
+        "is not known",
+        advice="" if same else "Compare the two schemes yourself: there is no common figure.",
+        figures={"stock": str(stock), "patched": str(patched)},
+    )  # fmt: skip
+
+
+def _status(*, weaker: bool, accepted: bool) -> Status:
+    if not weaker:
+        return Status.PASSED
+    return Status.WARNED if accepted else Status.FAILED
+
+
+def _said(found: str, *, weaker: bool, accepted: bool) -> str:
+    return f"{found}; this was accepted by --accept-weaker" if weaker and accepted else found
+
+
+def _advice(status: Status, otherwise: str = "") -> str:
+    if status is Status.FAILED:
+        return f"Passwords become easier to guess for whoever steals the database. {ACCEPT}"
+    return otherwise if status is Status.WARNED else ""
+
+
+def _figure(number: float) -> Figure:
+    return float(f"{number:.4g}")

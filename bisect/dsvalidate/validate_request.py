@@ -1,0 +1,67 @@
+"""A packager's question, checked before anything is started. No I/O but the files' names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsbuilds.build_request import check_rows
+from dsharness.errors import UsageError
+from dsharness.model import BuildSpec, Matrix, Row, Settings, Workload
+from dsvalidate.directory.product_advice import SYSTEM, WANTED
+from dsvalidate.given_packages import check_given
+
+CHANGED = "patched"
+MOST_PAIRS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateRequest:
+    """A row, what changes, and by how much it may be slower."""
+
+    matrix: Matrix
+    row: Row
+    spec: BuildSpec | None  # None: packages are given
+    packages: tuple[Path, ...] = ()
+    workloads: tuple[Workload, ...]
+    settings: Settings
+    margin_pct: float = 2.0
+    max_pairs: int = MOST_PAIRS
+    accept_weaker: bool = False
+
+    @property
+    def patched_row(self) -> Row:
+        changes = {"id": f"{self.row.id}-{CHANGED}", "published": None, "build": self.spec}
+        return self.row.model_copy(update=changes)
+
+    @property
+    def change(self) -> str:
+        """In words, for the report's title."""
+        if self.spec is None:
+            return ", ".join(package.name for package in self.packages)
+        patches = (f"patch {Path(patch).name}" for patch in self.spec.patches)
+        return ", ".join((*self.spec.edits, *patches)) or "rebuilt without a change"
+
+
+def check_request(request: ValidateRequest) -> None:
+    """UsageError for what no validation can answer."""
+    row = request.row
+    if row.system is not SYSTEM or row.build is not None:
+        built = ", built from source" if row.build else ""
+        raise UsageError(
+            f"row {row.id} ({row.system}{built}) has no {WANTED}",
+            hint="name a row of a distribution as it is: `dsbisect matrix show`",
+        )
+    if request.spec is None and not request.packages:
+        raise UsageError(
+            "nothing is named that would change the row's packages",
+            hint="--edit NAME=VALUE, --patch FILE or --package FILE",
+        )
+    if request.spec is not None and request.packages:
+        raise UsageError(
+            "--package takes packages as they are, so nothing is left to build",
+            hint="leave out --edit, --patch, --source and --driver",
+        )
+    check_given(request.packages, row)
+    if request.spec is not None:
+        check_rows(request.matrix, (request.patched_row,))

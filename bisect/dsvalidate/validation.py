@@ -1,0 +1,146 @@
+"""From a packager's question to the answer: all gates, in their order."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key
+from dsharness.model import Image
+from dsharness.paths import cache_home
+from dsharness.products.row_facts import packages_of
+from dslab.watcher import Watcher
+from dsresults.store import Store
+from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.performs_gate.paired_samples import SpeedQuestion
+from dsvalidate.sides import Sides, made_sides, stock_image
+from dsvalidate.step import Background, KeptSteps, Step, StepListener, run_steps
+from dsvalidate.step_tools import StepTools
+from dsvalidate.validate_request import ValidateRequest
+from dsvalidate.validation_result import PackageFile, Validation
+
+# A look at what all others left behind, and a whole build, for a finding that rarely decides.
+LAST = ("traces", "reproducible")
+# About, of all steps but those of a workload, and of such a one: for the first ETA.
+COMMON_S, WORKLOAD_S = 1260.0, 200.0
+
+
+class ValidationListener(StepListener, Watcher, Protocol):
+    """Receives what steps and labs do."""
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validated:
+    """The answer, and the files that it is about."""
+
+    validation: Validation
+    packages: Sequence[Path] = ()  # none if they could not be built
+    evidence: Path | None = None
+
+
+def validate(
+    request: ValidateRequest,
+    *,
+    engine: Engine,
+    store: Store,
+    listener: ValidationListener,
+    command: str,
+) -> Validated:
+    """Build the packages and run every step; the answer is stored."""
+    started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    row, folder = request.row, _folder(request)
+    server = packages_of(row).server
+    tools = StepTools(
+        engine=engine, matrix=request.matrix, family=row.family, name=request.patched_row.id,
+        progress=listener.note,
+    )  # fmt: skip
+    stock = stock_image(row, tools)
+    background = Background(tools.progress)
+    made: list[Sides] = []
+
+    def prepare() -> tuple[Sequence[Step], KeptSteps]:
+        sides = made_sides(row, request.patched_row, stock, tools, request.packages)
+        made.append(sides)
+        question = SpeedQuestion(
+            sides=sides, tools=tools, workloads=request.workloads, settings=request.settings,
+            margin_pct=request.margin_pct, max_pairs=request.max_pairs, store=store,
+            watcher=listener, alone=background.wait,
+        )  # fmt: skip
+        steps = steps_of(question, evidence_of(folder, sides), accept_weaker=request.accept_weaker)
+        return steps, kept_steps(folder, sides)
+
+    expected_s = COMMON_S + WORKLOAD_S * len(request.workloads)
+    checks = run_steps(prepare, expected_s, background, listener)
+    validation = Validation(
+        row=row.id,
+        change=request.change,
+        workloads=tuple(workload.id for workload in request.workloads),
+        settings=request.settings.id,
+        margin_pct=request.margin_pct,
+        max_pairs=request.max_pairs,
+        accept_weaker=request.accept_weaker,
+        stock=f"{server} {_version(server, stock)}",
+        patched=_version(server, made[0].patched) if made else "nothing",
+        packages=tuple(
+            PackageFile(name=name, sha256=digest)
+            for sides in made
+            for name, digest in sides.package_hashes
+        ),
+        command=command,
+        machine=f"{platform.machine()}, Linux {platform.release()}",
+        started_at=started_at,
+        seconds=round(time.monotonic() - began, 1),
+        checks=checks,
+    )
+    store.add_finding(validation.finding)
+    if not made:
+        return Validated(validation=validation)
+    evidence = evidence_of(folder, made[0]).folder
+    return Validated(validation=validation, packages=made[0].files, evidence=evidence)
+
+
+def steps_of(
+    question: SpeedQuestion, evidence: EvidenceFolder, *, accept_weaker: bool
+) -> tuple[Step, ...]:
+    """What takes long and rarely decides comes last."""
+    given = (question.sides, question.tools, evidence)
+    steps = (
+        *builds_gate.steps(*given),
+        *installs_gate.steps(*given),
+        *works_gate.steps(*given),
+        *safe_gate.steps(*given, accept_weaker=accept_weaker),
+        *performs_gate.steps(question, evidence),
+    )
+    return tuple(sorted(steps, key=lambda step: LAST.index(step.name) if step.name in LAST else -1))
+
+
+def evidence_of(folder: Path, sides: Sides) -> EvidenceFolder:
+    return EvidenceFolder(folder=folder / "evidence" / content_key(sides.package_hashes))
+
+
+def kept_steps(folder: Path, sides: Sides) -> KeptSteps:
+    """Of packages by what they are, not by what they were made from."""
+    stock = [sides.stock.key, dict(sides.stock.packages)]
+    return KeptSteps(folder=folder / "steps", sides=[stock, sides.build.key, sides.package_hashes])
+
+
+def _version(server: str, image: Image) -> str:
+    return str(image.packages.get(server, "none"))
+
+
+def _folder(request: ValidateRequest) -> Path:
+    """For what is kept between runs of the same question."""
+    asked = [
+        request.patched_row.model_dump(mode="json"),
+        [str(package.absolute()) for package in request.packages],
+    ]
+    return cache_home() / "validate" / f"{request.patched_row.id}-{content_key(asked)}"

@@ -1,0 +1,143 @@
+"""The tests that the distribution ships with its source package, where they can run here."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from debian.deb822 import Deb822
+
+from dsbuilds.sources.debian import distribution_source
+from dsharness.containers.lab_folders import scratch_folder
+from dsharness.errors import DsbisectError
+from dsharness.model import Family, Image
+from dsharness.products.row_facts import packages_of
+from dsvalidate.check import Check, Gate, Status, last_lines
+from dsvalidate.directory.product_advice import PREPARE
+from dsvalidate.directory.validated_server import validated_server
+from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.sides import Sides
+from dsvalidate.step_tools import StepTools
+
+NAME = "distribution-tests"
+FOLDER = "debian/tests"
+INSIDE = "/run/dsbisect-tests"
+LIMIT_S = 120.0
+MOST_BYTES = 1 << 20  # of one file
+# What a container without systemd and without a network gives.
+MET = frozenset(
+    {"needs-root", "isolation-container", "allow-stderr", "superficial", "breaks-testbed"}
+)
+CAPABILITIES = ("NET_BIND_SERVICE",)
+ADVICE = "The distribution runs this test too, and holds back a package that fails it."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShippedTest:
+    """One test of debian/tests/control."""
+
+    name: str
+    restrictions: frozenset[str]
+    depends: frozenset[str]
+
+
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
+    """One check for each test; what cannot run says why."""
+    if sides.row.family is not Family.APT:
+        return [_not_run(NAME, "RPM packages ship no tests for an installed system")]
+    try:
+        package = packages_of(sides.row).source
+        source = distribution_source(tools.at, sides.stock, package, None, progress=tools.progress)
+    except DsbisectError as error:
+        return [_not_run(NAME, f"the source package is not available: {error.message}")]
+    with scratch_folder("tests") as folder:
+        Path(folder).chmod(0o755)
+        for archive in source.folder.glob("*.debian.tar.*"):
+            unpack(archive, Path(folder))
+        tests = tuple(shipped_tests(Path(folder)))
+        if not tests:
+            return [_not_run(NAME, f"{source.name} {source.version} ships no tests")]
+        return [_ran(sides.patched, tools, evidence, test, Path(folder)) for test in tests]
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """The plain files of debian/tests."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            path = Path(member.name)
+            stream = tar.extractfile(member) if member.isfile() else None
+            if stream is None or str(path.parent) != FOLDER or member.size > MOST_BYTES:
+                continue
+            target = folder / FOLDER / path.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(stream.read())
+            target.chmod(0o755)
+
+
+def shipped_tests(folder: Path) -> Iterator[ShippedTest]:
+    """Those that the control file names; a command without a file is left out."""
+    control = folder / FOLDER / "control"
+    if not control.is_file():
+        return
+    for paragraph in Deb822.iter_paragraphs(control.read_text(encoding="utf-8")):
+        for name in _words(paragraph.get("Tests", "")):
+            yield ShippedTest(
+                name=name,
+                restrictions=frozenset(_words(paragraph.get("Restrictions", ""))),
+                depends=frozenset(_packages(paragraph.get("Depends", "@"))),
+            )
+
+
+def obstacle(test: ShippedTest, installed: Collection[str]) -> str | None:
+    """Why a test cannot run here."""
+    unmet = sorted(test.restrictions - MET)
+    if unmet:
+        return f"it asks for {', '.join(unmet)}"
+    lacking = sorted(test.depends - {"@", "@builddeps@"} - {*installed})
+    return f"it needs {', '.join(lacking)}, which is not installed" if lacking else None
+
+
+def _ran(
+    patched: Image, tools: StepTools, evidence: EvidenceFolder, test: ShippedTest, folder: Path
+) -> Check:
+    name = f"autopkgtest-{test.name}"
+    why = obstacle(test, patched.packages)
+    if why is not None:
+        return _not_run(name, f"debian/tests/{test.name} cannot run in this container: {why}")
+    tools.progress(f"running debian/tests/{test.name}")
+    with validated_server(
+        tools, patched.reference, purpose=NAME,
+        volumes=((folder, INSIDE, "ro"),), capabilities=CAPABILITIES,
+    ) as server:  # fmt: skip
+        server.box.must("sh", "-s", what="prepare the server's folders", stdin=PREPARE)
+        done = server.box.execute(
+            "sh", "-c", 'export AUTOPKGTEST_TMP=$(mktemp -d); cd "$1" && exec "$2"', "sh",
+            INSIDE, f"{FOLDER}/{test.name}", limit_s=LIMIT_S,
+        )  # fmt: skip
+    log = evidence.keep(f"{name}.txt", str(done))
+    if done.ok:
+        found = f"debian/tests/{test.name} passes on the patched packages, without systemd"
+        return Check(gate=Gate.WORKS, name=name, status=Status.PASSED, found=found, evidence=(log,))
+    lines = last_lines(f"{done.stdout}{done.stderr}")
+    return Check(
+        gate=Gate.WORKS, name=name, status=Status.FAILED, evidence=(log,), details=lines,
+        found=f"debian/tests/{test.name} fails on the patched packages: {done.end}", advice=ADVICE,
+    )  # fmt: skip
+
+
+def _not_run(name: str, why: str) -> Check:
+    return Check(gate=Gate.WORKS, name=name, status=Status.NOT_RUN, found=why)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r"[\s,]+", text) if word]
+
+
+def _packages(text: str) -> Iterator[str]:
+    for clause in text.split(","):
+        word = clause.split("|")[0].split("(")[0].strip()
+        if word:
+            yield word
