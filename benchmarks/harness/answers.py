@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsbisect.cli.progress_terminal import Watch
-from dsbisect.rows.rows_request import Request
+from dsbisect.rows.rows_request import RowsRequest
 from dsbisect.rows.rows_study import run_study
 from dsharness.containers.engine import Engine
 from dsharness.matrix import find_series, find_settings, find_workload
@@ -33,7 +33,7 @@ class Answers:
 
 def answers(engine: Engine, matrix: Matrix) -> Answers:
     """From ready images to the answers, in a store of their own."""
-    request = Request(
+    request = RowsRequest(
         matrix=matrix,
         series=find_series(matrix, matrix.defaults.series),
         workloads=tuple(find_workload(matrix, name) for name in matrix.defaults.workloads),

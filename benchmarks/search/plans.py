@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.search.all_cores import on_all_cores
 from benchmarks.search.methods import COSTS
 from dssearch.bayes.bayes_search import Bayes
-from dssearch.forecast import Noise, Wanted, forecast
+from dssearch.forecast import ForecastRequest, Noise, forecast
 from dssearch.simulation import RunNoise, rehearse
 
 PILOT = 10  # runs, as `plan` takes
@@ -67,7 +67,7 @@ def _plan(machine: int) -> Planned:
     pilot = chance.normal(0.0, noise, PILOT)
     seen = Noise.seen(float(pilot.std(ddof=1)), freedom=PILOT - 1, runs=PILOT)
     search = Bayes(costs=COSTS)
-    wanted = Wanted(
+    wanted = ForecastRequest(
         candidates=CANDIDATES, drop_pct=DROP_PCT, most_runs=2000, most_hours=None, level=0.95
     )
     told = forecast(seen, wanted, search, COSTS)

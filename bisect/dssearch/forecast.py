@@ -56,7 +56,7 @@ class Forecast(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ForecastRequest:
     """What a search is to find."""
 
     candidates: int
@@ -128,7 +128,7 @@ def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
     return replace(noise, rate_slope=slope, rate_rest=statistics.stdev(rest))
 
 
-def forecast(noise: Noise, wanted: Wanted, search: Search, costs: Costs) -> Forecast:
+def forecast(noise: Noise, wanted: ForecastRequest, search: Search, costs: Costs) -> Forecast:
     """Simulate the search with that noise and that drop."""
     done: list[Rehearsed] = []
     drop = math.log1p(wanted.drop_pct / 100)
@@ -181,7 +181,7 @@ def smallest_visible(noise: float, runs: int) -> float:
     return max(told_apart, Certainty.visible * noise, Belief().least_log)
 
 
-def refuse_the_invisible(noise: Noise, wanted: Wanted, duration_s: float) -> None:
+def refuse_the_invisible(noise: Noise, wanted: ForecastRequest, duration_s: float) -> None:
     """InconclusiveError for a drop that clearly cannot be seen; it says what would help."""
     visible = smallest_visible(noise.size, wanted.most_runs)
     drop = math.log1p(wanted.drop_pct / 100)
@@ -203,7 +203,7 @@ def refuse_the_invisible(noise: Noise, wanted: Wanted, duration_s: float) -> Non
     )
 
 
-def refuse_without_chance(plan: Forecast, wanted: Wanted, duration_s: float) -> None:
+def refuse_without_chance(plan: Forecast, wanted: ForecastRequest, duration_s: float) -> None:
     """InconclusiveError when the simulated searches failed, or take too long."""
     late = wanted.most_hours is not None and plan.hours > wanted.most_hours
     if plan.right >= wanted.level - 0.15 and not late:
@@ -227,7 +227,7 @@ def _clear(done: Sequence[Rehearsed]) -> bool:
     return len(done) >= LEAST_REHEARSALS and sum(each.right for each in done) < len(done) / 2
 
 
-def check(wanted: Wanted) -> None:
+def check(wanted: ForecastRequest) -> None:
     """UsageError for values that allow no plan."""
     if wanted.drop_pct <= 0:
         raise UsageError(f"--drop {wanted.drop_pct:g}: must be above 0", hint="in per cent: 10")

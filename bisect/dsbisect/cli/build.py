@@ -24,7 +24,7 @@ from dsbisect.cli.survey import survey
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.rows.rows_request import Request
+    from dsbisect.rows.rows_request import RowsRequest
     from dsharness.model import Build, BuildSpec, Matrix, Row, Settings, Workload
 
 # A test compares these with the real drivers and edits; importing those would take half a second.
@@ -171,16 +171,16 @@ def _comparison(
     settings: Settings,
     *,
     relock: bool,
-) -> Request:
+) -> RowsRequest:
     """A search of two candidates: the unchanged row, and the built one."""
-    from dsbisect.rows.rows_request import Request
+    from dsbisect.rows.rows_request import RowsRequest
     from dsharness.model import Series
 
     series = Series(id=built.id, title=f"{row.id} unchanged, and built", rows=(row.id, built.id))
     both = matrix.model_copy(
         update={"rows": (*matrix.rows, built), "series": (*matrix.series, series)}
     )
-    return Request(
+    return RowsRequest(
         matrix=both, series=series, workloads=workloads, settings=settings, relock=relock
     )
 

@@ -45,7 +45,7 @@ def clean(  # noqa: PLR0913 - each is an option
     Example: dsbisect clean --images --dry-run
     """
     from dsharness.cache_folder import cache_alone
-    from dsharness.containers.cleanup import CleanupScope, clean_up, survey
+    from dsharness.containers.cleanup import CleanupScope, clean_up, removable
     from dsresults.store.location import locate
 
     choice = CleanupScope(
@@ -54,7 +54,7 @@ def clean(  # noqa: PLR0913 - each is an option
     engine, note = _engine()
     kept = locate(store).file
     with cache_alone() as alone:
-        planned = survey(engine, choice, protected=[kept] if kept else [], alone=alone)
+        planned = removable(engine, choice, protected=[kept] if kept else [], alone=alone)
         done = planned if dry_run else list(clean_up(engine, planned))
     if as_json:
         typer.echo(json.dumps(document(done, dry_run=dry_run, note=note), indent=2))

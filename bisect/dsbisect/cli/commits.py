@@ -144,9 +144,9 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     """
     from dsbisect.cli.progress_json import Events
     from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.commits.commit_range import survey
+    from dsbisect.commits.commit_range import laid_range
     from dsbisect.commits.commits_forecast import expected_text, forecast_of
-    from dsbisect.commits.commits_request import Ask, with_usual_workload
+    from dsbisect.commits.commits_request import CommitsRequest, with_usual_workload
     from dsbisect.commits.commits_study import run_commits
     from dsbisect.commits.commits_text import answer_text, write_findings
     from dsbisect.commits.file_prior import prior_table
@@ -162,7 +162,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     )  # fmt: skip
     first, last = _ends(between, good, bad)
     checked = load_matrix(matrix, folder=False)
-    ask = Ask(
+    ask = CommitsRequest(
         matrix=checked,
         workload=find_workload(checked, workload or checked.defaults.workloads[0]),
         settings=find_settings(checked, settings_id),
@@ -183,7 +183,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         prior=prior_table(prior or ()),
         flat=no_prior,
     )
-    scope = survey(ask)
+    scope = laid_range(ask)
     if workload is None:
         ask = with_usual_workload(ask, scope.repository, scope.bad)
     forecast = forecast_of(ask, scope)

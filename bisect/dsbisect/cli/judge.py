@@ -58,14 +58,14 @@ def judge(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect judge HEAD --good v2.0.16 --bad main --workload bind-one
     """
-    from dsbisect.commits.commits_request import Ask, check_ask, with_usual_workload
+    from dsbisect.commits.commits_request import CommitsRequest, check_ask, with_usual_workload
     from dsbuilds.history.repository import Repository
     from dsharness.matrix import find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric
 
     checked = load_matrix(matrix, folder=False)
     known = {} if good and bad else _bisecting(repo)
-    ask = Ask(
+    ask = CommitsRequest(
         matrix=checked,
         workload=find_workload(checked, workload or checked.defaults.workloads[0]),
         settings=find_settings(checked, settings_id),

@@ -142,7 +142,7 @@ def measure(  # noqa: PLR0913 - each is an option
         )
 
     from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.rows.rows_study import SamplesRequest, measure_row
+    from dsbisect.rows.rows_study import MeasureRequest, measure_row
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
@@ -152,7 +152,7 @@ def measure(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     known = find_row(checked, row)
     workloads = tuple(find_workload(checked, name) for name in workload or ())
-    look = SamplesRequest(
+    look = MeasureRequest(
         matrix=checked,
         row=row,
         workloads=workloads or default_workloads(checked, [known.system]),

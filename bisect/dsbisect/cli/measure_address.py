@@ -13,7 +13,7 @@ from dsharness.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from dsharness.measure.by_address import AddressPlan, AddressResult
+    from dsharness.measure.by_address import AddressRequest, AddressResult
     from dsharness.model import Matrix
     from dsharness.systems.ldap.directory import LdapUser
 
@@ -64,13 +64,13 @@ def measure_by_address(
         console.print(part)
 
 
-def plan_of(options: AddressOptions) -> AddressPlan:
+def plan_of(options: AddressOptions) -> AddressRequest:
     """What will be done; UsageError for what cannot be meant."""
-    from dsharness.measure.by_address import AddressPlan, checked_network, network_for
+    from dsharness.measure.by_address import AddressRequest, checked_network, network_for
     from dsharness.systems.ldap.address import parse_address
 
     address = parse_address(options.address)
-    return AddressPlan(
+    return AddressRequest(
         address=address,
         users=_users(options),
         network=network_for(address, checked_network(options.network)),
@@ -81,7 +81,7 @@ def plan_of(options: AddressOptions) -> AddressPlan:
     )
 
 
-def _run(matrix: Matrix, plan: AddressPlan, *, keep: bool) -> AddressResult:
+def _run(matrix: Matrix, plan: AddressRequest, *, keep: bool) -> AddressResult:
     from rich.console import Console
 
     from dsharness.containers.engine_probe import detect

@@ -81,17 +81,17 @@ def plan(  # noqa: PLR0913 - each is an option
     """
     from dsbisect.cli.progress_terminal import Watch
     from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
-    from dsbisect.commits.commits_request import Ask
+    from dsbisect.commits.commits_request import CommitsRequest
     from dsbisect.commits.layout_samples import scatter_of_builds
-    from dsbisect.rows.rows_study import SamplesRequest, measure_row
+    from dsbisect.rows.rows_study import MeasureRequest, measure_row
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric
     from dsresults.store import Store
     from dssearch.bayes.bayes_search import Bayes
     from dssearch.forecast import (
+        ForecastRequest,
         Noise,
-        Wanted,
         check,
         forecast,
         noise_of,
@@ -99,7 +99,7 @@ def plan(  # noqa: PLR0913 - each is an option
         refuse_without_chance,
     )
 
-    wanted = Wanted(
+    wanted = ForecastRequest(
         candidates=candidates, drop_pct=drop, most_runs=max_runs, most_hours=max_hours,
         level=level,
     )  # fmt: skip
@@ -116,7 +116,7 @@ def plan(  # noqa: PLR0913 - each is an option
                 "--layouts builds a commit: it needs --repo, and neither a row nor --noise",
                 hint="`dsbisect plan --repo ~/src/server --at HEAD --layouts 5 --drop 5`",
             )
-        ask = Ask(
+        ask = CommitsRequest(
             matrix=checked, workload=driven, settings=settings, metric=decider.name,
             repository=repo, good=revision, bad=revision,
         )  # fmt: skip
@@ -135,7 +135,7 @@ def plan(  # noqa: PLR0913 - each is an option
                 hint="`dsbisect plan debian-13 --drop 10`, or --noise 5",
             )
         find_row(checked, row)
-        look = SamplesRequest(
+        look = MeasureRequest(
             matrix=checked, row=row, workloads=(driven,), settings=settings, samples=samples
         )
         engine = detect()

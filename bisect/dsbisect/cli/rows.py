@@ -32,7 +32,7 @@ from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode, StoppedError
 
 if TYPE_CHECKING:
-    from dsbisect.rows.rows_request import Request
+    from dsbisect.rows.rows_request import RowsRequest
     from dsbisect.rows.rows_study import Findings
     from dsharness.model import Campaign
 
@@ -78,7 +78,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
     --workload bind-one
     """
-    from dsbisect.rows.rows_request import Request
+    from dsbisect.rows.rows_request import RowsRequest
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
     from dsharness.matrix.series_graph import chains
     from dsharness.measure.metrics import find_metric
@@ -93,7 +93,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     searched = find_series(checked, series or checked.defaults.series)
     named = {row for line in chains(searched) for row in line}
-    request = Request(
+    request = RowsRequest(
         matrix=checked,
         series=searched,
         workloads=tuple(find_workload(checked, name) for name in workload or ())
@@ -120,12 +120,12 @@ def reproduce(
 
     Example: dsbisect reproduce --output /tmp/report
     """
-    from dsbisect.rows.rows_request import Request
+    from dsbisect.rows.rows_request import RowsRequest
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
 
     checked = load_matrix(matrix)
     defaults = checked.defaults
-    request = Request(
+    request = RowsRequest(
         matrix=checked,
         series=find_series(checked, defaults.series),
         workloads=tuple(find_workload(checked, name) for name in defaults.workloads),
@@ -136,7 +136,7 @@ def reproduce(
 
 
 def study(
-    request: Request,
+    request: RowsRequest,
     store_place: str | None,
     output: Path | None,
     *,
@@ -172,7 +172,7 @@ def study(
 
 
 def _tell(
-    request: Request, findings: Findings, output: Path | None, *, as_json: bool, command: str
+    request: RowsRequest, findings: Findings, output: Path | None, *, as_json: bool, command: str
 ) -> None:
     from dsresults.report import default_folder, render_text, report_data, write_report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dsbisect.commits.commits_request import SHORT, Ask, check_ask, tree_of
+from dsbisect.commits.commits_request import SHORT, CommitsRequest, check_ask, tree_of
 from dsbuilds.history.equal_commits import CommitGroup, collapse, server_keys, steps_along
 from dsbuilds.history.lines import Line, count, lines_between, side_lines
 from dsbuilds.history.repository import Repository
@@ -130,7 +130,7 @@ class Range:
         return tuple(names)
 
 
-def survey(ask: Ask) -> Range:
+def laid_range(ask: CommitsRequest) -> Range:
     """Open the repository and check everything that needs no build."""
     check_ask(ask)
     repository = Repository.open(ask.repository)

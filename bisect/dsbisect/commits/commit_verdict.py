@@ -5,7 +5,7 @@ from __future__ import annotations
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commits_request import (
     SHORT,
-    Ask,
+    CommitsRequest,
     patches_of,
     repairs_of,
     surroundings_of,
@@ -24,7 +24,7 @@ from dsresults.store import Store
 
 
 def judge_commit(
-    ask: Ask, revision: str, *, engine: Engine, store: Store, watcher: Watcher
+    ask: CommitsRequest, revision: str, *, engine: Engine, store: Store, watcher: Watcher
 ) -> tuple[bool | None, str]:
     """True: changed like the bad reference; False: like the good one; None: unknown."""
     repository = Repository.open(ask.repository)

@@ -7,7 +7,7 @@ import math
 from pydantic import Field
 
 from dsbisect.commits.commit_range import Range
-from dsbisect.commits.commits_request import Ask, surroundings_of
+from dsbisect.commits.commits_request import CommitsRequest, surroundings_of
 from dsbisect.search_options import run_s
 from dsharness.model import Value
 from dsresults.commits_result import EqualCommits
@@ -36,7 +36,7 @@ class CommitsForecast(Value):
     notes: tuple[str, ...] = ()
 
 
-def forecast_of(ask: Ask, scope: Range) -> CommitsForecast:
+def forecast_of(ask: CommitsRequest, scope: Range) -> CommitsForecast:
     """A forecast for one large culprit on a line where every commit builds."""
     points = len(scope.points)
     steps = math.ceil(math.log2(max(1, *(len(line) - 1 for line in scope.lines))))
@@ -67,7 +67,7 @@ def forecast_of(ask: Ask, scope: Range) -> CommitsForecast:
     )
 
 
-def _crossing(ask: Ask, scope: Range) -> tuple[str, ...]:
+def _crossing(ask: CommitsRequest, scope: Range) -> tuple[str, ...]:
     """A note about a range whose ends are of different eras."""
     ends = tuple(scope.trees[end] for end in scope.points)
     return surroundings_of(ask, ends).notes

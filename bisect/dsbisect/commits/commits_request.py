@@ -27,7 +27,7 @@ SHORT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
+class CommitsRequest:
     """A search over commits, as a user spells it."""
 
     matrix: Matrix
@@ -62,7 +62,7 @@ class Ask:
         )
 
 
-def check_ask(ask: Ask) -> None:
+def check_ask(ask: CommitsRequest) -> None:
     """Refuse what is clearly wrong before the repository is opened or fetched."""
     check_changes(ask.edits, ask.patches)
     if ask.scatter_pct is not None and ask.scatter_pct < 0:
@@ -71,7 +71,9 @@ def check_ask(ask: Ask) -> None:
         named(ask.toolchain, ask.matrix.toolchains)
 
 
-def with_usual_workload(ask: Ask, repository: Repository, revision: str) -> Ask:
+def with_usual_workload(
+    ask: CommitsRequest, repository: Repository, revision: str
+) -> CommitsRequest:
     """The same with the matrix's first workload that a server of this source answers."""
     system = source_system(repository.product(repository.revision(revision)))
     return replace(ask, workload=default_workloads(ask.matrix, [system])[0])
@@ -88,7 +90,7 @@ def tree_of(repository: Repository, revision: str) -> Tree:
     )
 
 
-def patches_of(ask: Ask) -> Patches:
+def patches_of(ask: CommitsRequest) -> Patches:
     """What is applied to every source before it is built: named edits, then the user's patches."""
     own = tuple(user_patch(path) for path in ask.patches)
 
@@ -109,7 +111,7 @@ def _holds(edit: str, tree: Tree) -> bool:
     return False
 
 
-def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
+def repairs_of(ask: CommitsRequest, repository: Repository) -> tuple[Repair, ...]:
     """The user's repairs, each cherry-picked onto sources that do not build without it."""
 
     def repair(revision: str) -> Repair:
@@ -131,7 +133,7 @@ def repairs_of(ask: Ask, repository: Repository) -> tuple[Repair, ...]:
     return tuple(repair(revision) for revision in ask.fixes)
 
 
-def untried(ask: Ask, trees: Iterable[Tree], tried: Collection[str]) -> tuple[str, ...]:
+def untried(ask: CommitsRequest, trees: Iterable[Tree], tried: Collection[str]) -> tuple[str, ...]:
     """The other toolchains that fit one of these trees: what may help where none could be built."""
     fit: set[str] = set()
     for tree in trees:
@@ -149,7 +151,7 @@ class Surroundings:
     notes: tuple[str, ...]  # where they cannot share it, or not what they would choose themselves
 
 
-def surroundings_of(ask: Ask, trees: tuple[Tree, ...]) -> Surroundings:
+def surroundings_of(ask: CommitsRequest, trees: tuple[Tree, ...]) -> Surroundings:
     """The same libraries and the same database on both sides, where that is possible."""
     known = ask.matrix.toolchains
     if ask.toolchain is not None:

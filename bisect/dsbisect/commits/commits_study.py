@@ -12,7 +12,7 @@ from dsbisect.commits.commit_range import Range
 from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
 from dsbisect.commits.commits_request import (
     SHORT,
-    Ask,
+    CommitsRequest,
     patches_of,
     repairs_of,
     surroundings_of,
@@ -79,7 +79,7 @@ class CommitsResult:
 
 
 def run_commits(
-    ask: Ask,
+    ask: CommitsRequest,
     scope: Range,
     *,
     engine: Engine,
@@ -157,7 +157,7 @@ def _time_spent(study: CommitsStudy, begun: float, seconds: float) -> TimeSpent:
     )
 
 
-def _interrupted(series_id: str, ask: Ask, store: Store) -> Campaign | None:
+def _interrupted(series_id: str, ask: CommitsRequest, store: Store) -> Campaign | None:
     """The newest campaign of this series and load, if it was stopped before its answer."""
     known = store.campaigns(
         series_id=series_id, workload_id=ask.workload.id, settings_id=ask.settings.id
@@ -171,7 +171,7 @@ def _interrupted(series_id: str, ask: Ask, store: Store) -> Campaign | None:
 class CommitsStudy:
     """One run: what the laboratory is asked for, and the results."""
 
-    ask: Ask
+    ask: CommitsRequest
     scope: Range
     supply: SourceSupply
     laboratory: Laboratory
@@ -386,6 +386,6 @@ class CommitsStudy:
         return SeveralBuilds(number=BUILDS, step=step, metric=metric, measure=measure)
 
 
-def _scatter(ask: Ask) -> float:
+def _scatter(ask: CommitsRequest) -> float:
     """By how much builds of one source differ: a log."""
     return math.log1p((USUAL_SCATTER_PCT if ask.scatter_pct is None else ask.scatter_pct) / 100)

@@ -6,7 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.commits.commits_request import SHORT, Ask, patches_of, surroundings_of, tree_of
+from dsbisect.commits.commits_request import (
+    SHORT,
+    CommitsRequest,
+    patches_of,
+    surroundings_of,
+    tree_of,
+)
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.measure.metrics import find_metric
@@ -52,7 +58,7 @@ def by_build(samples: Iterable[Sample], names: Sequence[str], metric: str) -> li
 
 
 def scatter_of_builds(
-    ask: Ask,
+    ask: CommitsRequest,
     number: int,
     runs: int,
     *,

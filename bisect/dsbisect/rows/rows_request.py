@@ -11,7 +11,7 @@ from dsharness.yaml_files.problems import suggestion
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class RowsRequest:
     """A user's question about rows."""
 
     matrix: Matrix

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dsbisect.rows.rows_request import Request
+from dsbisect.rows.rows_request import RowsRequest
 from dsbisect.search_options import SearchOptions
 from dsharness.containers.engine import Engine
 from dsharness.model import Campaign, Image, Matrix, Sample, Settings, Workload
@@ -47,7 +47,7 @@ class Findings:
 
 
 def run_study(
-    request: Request,
+    request: RowsRequest,
     *,
     engine: Engine,
     store: Store,
@@ -80,7 +80,7 @@ def run_study(
 
 
 def _answer_all(
-    request: Request, lab: SampleSource, store: Store, watcher: Watcher, options: SearchOptions
+    request: RowsRequest, lab: SampleSource, store: Store, watcher: Watcher, options: SearchOptions
 ) -> list[Campaign]:
     """One campaign for each question; answers of an interrupted run are kept."""
     asked: list[tuple[Question, Workload]] = [
@@ -128,7 +128,7 @@ def _search(options: SearchOptions, workload: Workload, answered: Sequence[Campa
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplesRequest:
+class MeasureRequest:
     """What to measure, and how often."""
 
     matrix: Matrix
@@ -141,7 +141,7 @@ class SamplesRequest:
 
 
 def measure_row(
-    request: SamplesRequest, engine: Engine, store: Store, watcher: Watcher
+    request: MeasureRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> list[Sample]:
     """Prepare the row and measure it; what was interrupted continues."""
     plan = LabPlan.on(

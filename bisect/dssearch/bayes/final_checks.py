@@ -51,7 +51,7 @@ def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> 
         checks += [_odd_builds(beliefs), _inside(beliefs, certainty)]
     checks.append(_alone(beliefs))
     if len(beliefs.line.names) <= survey_up_to:
-        checks.append(_survey(beliefs, certainty))
+        checks.append(_every_candidate(beliefs, certainty))
     return next(itertools.chain.from_iterable(checks), None)
 
 
@@ -159,7 +159,7 @@ def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
             yield FinalCheck(names=(name, names[beliefs.low]), why=why)
 
 
-def _survey(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
+def _every_candidate(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     """Every candidate of a short line."""
     line = beliefs.line
     first = line.names[beliefs.low]

@@ -150,7 +150,7 @@ class CleanupScope:
         return frozenset(chosen)
 
 
-def survey(
+def removable(
     engine: Engine | None,
     choice: CleanupScope,
     *,

@@ -47,7 +47,7 @@ UNKNOWN = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddressPlan:
+class AddressRequest:
     """Everything that will be done to the server at an address."""
 
     address: LdapAddress
@@ -152,7 +152,7 @@ def load_options(network: str | None, folder: Path) -> Options:
 
 
 def measure_address(
-    engine: Engine, loader: Image, plan: AddressPlan, progress: Progress, *, keep: bool = False
+    engine: Engine, loader: Image, plan: AddressRequest, progress: Progress, *, keep: bool = False
 ) -> AddressResult:
     """Bind as often as planned and not once more; the first refused bind ends it."""
     with shared_folder() as folder:
@@ -187,7 +187,7 @@ class LoadClient:
     """The load's container, and how much of its time is left."""
 
     def __init__(
-        self, *, plan: AddressPlan, box: Container, folder: Path, progress: Progress
+        self, *, plan: AddressRequest, box: Container, folder: Path, progress: Progress
     ) -> None:
         self._plan = plan
         self._box = box
@@ -232,7 +232,7 @@ class LoadClient:
         return report
 
 
-def _refuse(report: LoadReport, wanted: int, plan: AddressPlan, log: Path) -> None:
+def _refuse(report: LoadReport, wanted: int, plan: AddressRequest, log: Path) -> None:
     """A run counts when each of its binds succeeded."""
     if report.errors:
         error = next(iter(report.errors))
@@ -277,7 +277,7 @@ def _check_name(box: Container, address: LdapAddress) -> None:
         )
 
 
-def _facts(plan: AddressPlan) -> tuple[Facts, dict[str, str]]:
+def _facts(plan: AddressRequest) -> tuple[Facts, dict[str, str]]:
     """What it shows to anyone, and what stays unknown."""
     if plan.network is not None and plan.network.startswith(CONTAINER_NETWORK):
         why = "only the load's container reaches it"

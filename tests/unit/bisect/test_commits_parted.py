@@ -12,8 +12,8 @@ from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.commits import commits_study
-from dsbisect.commits.commit_range import survey
-from dsbisect.commits.commits_request import SHORT, Ask
+from dsbisect.commits.commit_range import laid_range
+from dsbisect.commits.commits_request import SHORT, CommitsRequest
 from dsbisect.commits.commits_study import CommitsStudy
 from dsbisect.commits.commits_text import answer_text
 from dsbisect.commits.proof import Case
@@ -65,11 +65,11 @@ def studied(past, costs, good="good"):
         "matrix": MATRIX, "workload": find_workload(MATRIX, "bind-one"),
         "settings": find_settings(MATRIX, "default"), "repository": str(past.folder),
     }  # fmt: skip
-    ask = Ask(**asked, good=past[good], bad=past["bad"])
+    ask = CommitsRequest(**asked, good=past[good], bad=past["bad"])
     supply: Any = SimpleNamespace(specimens={}, add=lambda *_: None, builds={})
     lab = SimpleNamespace(prepare_more=lambda _: None)
     study = Played(
-        ask=ask, scope=survey(ask), supply=supply, laboratory=lab, store=None,
+        ask=ask, scope=laid_range(ask), supply=supply, laboratory=lab, store=None,
         watcher=RecordingWatcher(), options=SearchOptions(),
     )  # type: ignore[arg-type]  # fmt: skip
     known = {"base": costs.get("base", 1.0)}

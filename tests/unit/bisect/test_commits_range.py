@@ -10,10 +10,10 @@ from era_trees import era_tree
 from histories import MAIN_C, Past, git
 from shipped import MATRIX
 
-from dsbisect.commits.commit_range import survey
+from dsbisect.commits.commit_range import laid_range
 from dsbisect.commits.commit_verdict import judge_commit
 from dsbisect.commits.commits_forecast import expected_text, forecast_of
-from dsbisect.commits.commits_request import Ask, patches_of, tree_of, untried
+from dsbisect.commits.commits_request import CommitsRequest, patches_of, tree_of, untried
 from dsharness.errors import EditError, SourceError
 from dsharness.matrix import find_settings, find_workload
 
@@ -35,7 +35,7 @@ def ask(past, good="begin", bad="main", **changes):
         "good": past.named.get(good, good),
         "bad": past.named.get(bad, bad),
     }
-    return Ask(**{**facts, **changes})
+    return CommitsRequest(**{**facts, **changes})
 
 
 def names(past, scope, line=None):
@@ -57,7 +57,7 @@ def grown(past):
 
 
 def test_equal_commits_stand_together_and_both_ends_stay(past):
-    scope = survey(ask(grown(past), bad="v1"))
+    scope = laid_range(ask(grown(past), bad="v1"))
     assert names(past, scope) == ["begin", "server", "merge"]
     equal = {past.names([each.commits[0]])[0]: each.kinds for each in scope.equal}
     assert equal == {"begin": ("docs", "web UI"), "merge": ("tests",)}
@@ -65,7 +65,7 @@ def test_equal_commits_stand_together_and_both_ends_stay(past):
 
 
 def test_the_line_through_a_merge_is_one_of_candidates(past):
-    scope = survey(ask(grown(past)))
+    scope = laid_range(ask(grown(past)))
     (line,) = scope.sides(scope.line[-1])
     assert names(past, scope, line) == ["server", "side", "merge"]
     assert scope.sides(scope.line[1]) == ()
@@ -84,7 +84,7 @@ def test_what_was_searched_is_not_searched_again_in_a_merge_within_a_merge(past)
     past.switch("main")
     past.commit("b")
     past.merge("merge", "topic")
-    scope = survey(ask(past))
+    scope = laid_range(ask(past))
     (line,) = scope.sides(scope.line[-1])
     inner = ["t1", "into topic", "main into topic", "t2"]
     assert names(past, scope, line) == ["b", *inner, "merge"]
@@ -95,21 +95,21 @@ def test_what_was_searched_is_not_searched_again_in_a_merge_within_a_merge(past)
 
 
 def test_an_unmeasured_suspect_stands_for_all_of_its_class(past):
-    scope = survey(ask(grown(past)))
+    scope = laid_range(ask(grown(past)))
     begin, _, merge = scope.line
     assert past.names(scope.members(begin, merge)) == ["begin", "docs", "ui"]
     assert past.names(scope.members(merge, merge)) == ["merge"]
 
 
 def test_only_commits_that_touch_the_paths_are_candidates(past):
-    scope = survey(ask(grown(past), paths=("ldap/side.c",)))
+    scope = laid_range(ask(grown(past), paths=("ldap/side.c",)))
     assert names(past, scope) == ["begin", "merge", "tests"]  # both ends stay
 
 
 def test_a_range_in_which_nothing_changes_the_server(past):
     past.commit("docs", {"README.md": "more\n"})
     past.commit("more docs", {"README.md": "even more\n"})
-    scope = survey(ask(past))
+    scope = laid_range(ask(past))
     assert names(past, scope) == ["begin", "more docs"]
 
 
@@ -125,7 +125,7 @@ def forked(past, good=None, bad=None):
 
 
 def test_branches_that_have_parted_are_three_points_and_two_lines(past):
-    scope = survey(ask(forked(past), good="fix"))
+    scope = laid_range(ask(forked(past), good="fix"))
     assert [names(past, scope, line) for line in scope.lines] == [
         ["common", "more", "culprit"], ["common", "fix"],
     ]  # fmt: skip
@@ -150,7 +150,7 @@ def test_branches_that_have_parted_are_three_points_and_two_lines(past):
     ],
 )
 def test_a_side_that_changes_no_server_is_left_out(past, good, bad, line):
-    scope = survey(ask(forked(past, good, bad), good="fix"))
+    scope = laid_range(ask(forked(past, good, bad), good="fix"))
     assert [names(past, scope, each) for each in scope.lines] == [line]
     assert (scope.good, scope.bad) == (past["fix"], past["culprit"])
     left = "good" if good else "bad"
@@ -161,7 +161,7 @@ def test_a_side_that_changes_no_server_is_left_out(past, good, bad, line):
 def test_the_wrong_way_round_is_said_and_carried_out(past):
     past.commit("a")
     past.commit("b")
-    scope = survey(ask(past, good="b", bad="begin"))
+    scope = laid_range(ask(past, good="b", bad="begin"))
     assert names(past, scope) == ["begin", "a", "b"]
     assert (scope.good, scope.bad) == (past["begin"], past["b"])
     (note,) = scope.notes
@@ -171,7 +171,7 @@ def test_the_wrong_way_round_is_said_and_carried_out(past):
 def test_a_release_by_its_number_is_said(past):
     past.tag("389-ds-base-2.0.1")
     past.commit("a")
-    scope = survey(ask(past, good="2.0.1"))
+    scope = laid_range(ask(past, good="2.0.1"))
     assert scope.notes == ("2.0.1 was taken for 389-ds-base-2.0.1",)
 
 
@@ -216,19 +216,19 @@ def test_what_is_no_389_ds_is_refused(tmp_path, monkeypatch):
     past = Past.begin(tmp_path / "repo", {"README.md": "something else\n"})
     past.commit("one")
     with pytest.raises(SourceError, match="not a source of 389-ds"):
-        survey(ask(past))
+        laid_range(ask(past))
 
 
 def test_the_forecast_tells_candidates_builds_and_hours(past):
     asked = ask(grown(past))
-    forecast = forecast_of(asked, survey(asked))
+    forecast = forecast_of(asked, laid_range(asked))
     assert forecast.builds >= 3
     assert forecast.clean_builds == 2
     assert forecast.hours > 0
     text = expected_text(forecast)
     assert text.startswith("7 commits, 3 candidates: about ")
     assert "and 2 equal to it (docs, web UI only)" in text
-    without = forecast_of(ask(past, proof=False), survey(asked))
+    without = forecast_of(ask(past, proof=False), laid_range(asked))
     assert without.clean_builds == 0
     assert without.hours < forecast.hours
 
@@ -236,18 +236,18 @@ def test_the_forecast_tells_candidates_builds_and_hours(past):
 def test_ends_that_no_toolchain_builds_both_are_told_before_anything_is_built(past):
     past.commit("newer", {"configure.ac": "AC_INIT libpcre2 RUSTC\n"})  # Debian's crates
     asked = ask(past)
-    (note,) = forecast_of(asked, survey(asked)).notes
+    (note,) = forecast_of(asked, laid_range(asked)).notes
     assert note.startswith("no toolchain builds both ends: they are built by debian-12 and")
     past.commit("back", {"configure.ac": "AC_INIT libpcre2\n"})
     asked = ask(past)
-    assert forecast_of(asked, survey(asked)).notes == ()
+    assert forecast_of(asked, laid_range(asked)).notes == ()
 
 
 def test_a_long_line_takes_its_logarithm(past):
     for number in range(40):
         past.commit(f"c{number}", {MAIN_C: f"int main() {{ return {number}; }}\n"})
     asked = ask(past)
-    forecast = forecast_of(asked, survey(asked))
+    forecast = forecast_of(asked, laid_range(asked))
     assert len(forecast.candidates) == 41
     assert forecast.builds == 2 + 6 + 2
 
@@ -260,14 +260,14 @@ def test_a_patch_of_the_users_is_applied_to_every_source(past, tmp_path):
     patch.write_text(
         f"--- a/{MAIN_C}\n+++ b/{MAIN_C}\n@@ -1 +1 @@\n-int main() {{}}\n+int main() {{ }}\n"
     )
-    scope = survey(ask(grown(past)))
+    scope = laid_range(ask(grown(past)))
     tree = tree_of(scope.repository, past["begin"])
     (made,) = patches_of(ask(past, patches=(patch,)))(tree)
     assert tree.patched(made.name, made.text).read(MAIN_C) == "int main() { }\n"
 
 
 def test_an_edit_that_does_not_fit_says_so(past):
-    scope = survey(ask(grown(past)))
+    scope = laid_range(ask(grown(past)))
     patches = patches_of(ask(past, edits=("rust-rounds=10000",)))
     with pytest.raises(EditError):
         patches(tree_of(scope.repository, past["begin"]))

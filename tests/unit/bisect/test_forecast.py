@@ -13,8 +13,8 @@ from dsharness.model import LdcltWorkload
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
 from dssearch.forecast import (
+    ForecastRequest,
     Noise,
-    Wanted,
     check,
     forecast,
     noise_of,
@@ -31,7 +31,7 @@ def wanted(**changes):
     facts = {
         "candidates": 16, "drop_pct": 50.0, "most_runs": 500, "most_hours": None, "level": 0.95
     }  # fmt: skip
-    return Wanted(**{**facts, **changes})
+    return ForecastRequest(**{**facts, **changes})
 
 
 def test_a_pilot_tells_the_noise_with_its_doubt():

@@ -19,7 +19,7 @@ from worlds import sample_of
 
 from dsbisect.cli import root
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.commits.commits_request import Ask
+from dsbisect.commits.commits_request import CommitsRequest
 from dsbisect.commits.commits_study import CommitsStudy
 from dsbisect.commits.layout_samples import by_build, to_see
 from dsbisect.commits.proof import (
@@ -83,7 +83,7 @@ class ToyLab:
             yield own(sample_of(name, cost, turn.number, invalid=invalid), turn)
 
 
-ASK = Ask(
+ASK = CommitsRequest(
     matrix=MATRIX, workload=MATRIX.workloads[0], settings=Settings(id="default"),
     repository="r", good="a", bad="b",
 )  # fmt: skip

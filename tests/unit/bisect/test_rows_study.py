@@ -6,7 +6,7 @@ from shipped import MATRIX
 from watchers import RecordingWatcher
 from worlds import World
 
-from dsbisect.rows.rows_request import Request
+from dsbisect.rows.rows_request import RowsRequest
 from dsbisect.rows.rows_study import run_study
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
@@ -32,7 +32,7 @@ def request(**changes):
         "workloads": LOADS,
         "settings": find_settings(MATRIX, "default"),
     }
-    return Request(**{**facts, **changes})
+    return RowsRequest(**{**facts, **changes})
 
 
 class Laboratory:

@@ -15,7 +15,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import DeadlineError, UsageError, WorkloadError
 from dsharness.measure.by_address import (
     HIDE,
-    AddressPlan,
+    AddressRequest,
     LoadClient,
     checked_network,
     load_options,
@@ -27,7 +27,7 @@ from dsharness.systems.ldap.directory import LdapUser
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ldclt"
 USERS = tuple(LdapUser(dn=f"uid={name},dc=x", password=f"secret-{name}") for name in "abc")
-PLAN = AddressPlan(
+PLAN = AddressRequest(
     address=LdapAddress(host="127.0.0.1", port=3389),
     users=USERS,
     network="host",
@@ -191,7 +191,7 @@ class Speaker(Container):
         return Completed(argv=command, status=0, stdout=text, stderr="", timed_out=not text)
 
 
-def client(folder: Path, *said: str, plan: AddressPlan = PLAN) -> LoadClient:
+def client(folder: Path, *said: str, plan: AddressRequest = PLAN) -> LoadClient:
     box = Speaker(engine=ENGINE, name="load", log=folder / "log", said=list(said))
     return LoadClient(plan=plan, box=box, folder=folder, progress=lambda _: None)
 

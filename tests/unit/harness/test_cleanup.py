@@ -23,7 +23,7 @@ from dsharness.containers.cleanup import (
     clean_up,
     lab_image,
     own_bytes,
-    survey,
+    removable,
 )
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import folder_bytes, refuse_precious, remove_path
@@ -107,7 +107,7 @@ def seen(things: list[Leftover]) -> list[tuple[str, str, int]]:
 
 
 def test_images_from_the_top_of_the_stack_down_and_the_users_own_stay(podman: Path) -> None:
-    assert seen(survey(ENGINE, CleanupScope(images=True))) == [
+    assert seen(removable(ENGINE, CleanupScope(images=True))) == [
         ("golden", "golden:3", 0),
         ("golden", "golden:4", 5),
         ("image", "half", 1),
@@ -118,24 +118,24 @@ def test_images_from_the_top_of_the_stack_down_and_the_users_own_stay(podman: Pa
 
 
 def test_golden_only(podman: Path) -> None:
-    assert {thing.kind for thing in survey(ENGINE, CleanupScope(golden=True))} == {Kind.GOLDEN}
+    assert {thing.kind for thing in removable(ENGINE, CleanupScope(golden=True))} == {Kind.GOLDEN}
 
 
 def test_nothing_but_containers_unless_asked(podman: Path) -> None:
     (podman / "cache").mkdir()
     with_containers(podman, orphan="1@gone")
-    assert seen(survey(ENGINE, CleanupScope())) == [("container", "dsbisect-orphan", 0)]
+    assert seen(removable(ENGINE, CleanupScope())) == [("container", "dsbisect-orphan", 0)]
     assert "images" not in (podman / "calls").read_text()
 
 
 def test_a_running_lab_keeps_its_container_and_all_it_builds_on(podman: Path, cache: Path) -> None:
     with_containers(podman, mine=owner_tag(os.getpid()), orphan="1@gone")
     asked = {"images": True, "cache": True}
-    stays = {thing.name: bool(thing.stays) for thing in survey(ENGINE, CleanupScope(**asked))}
+    stays = {thing.name: bool(thing.stays) for thing in removable(ENGINE, CleanupScope(**asked))}
     assert not stays.pop("dsbisect-orphan")
     assert all(stays.values())
     assert len(stays) == 8
-    forced = survey(ENGINE, CleanupScope(**asked, force=True))
+    forced = removable(ENGINE, CleanupScope(**asked, force=True))
     assert not any(thing.stays for thing in forced)
 
 
@@ -153,7 +153,7 @@ def test_cache_and_settings_go_and_nothing_else_of_the_folder(podman: Path, cach
     for name in ("config/engine.json", "config/containers.conf", "config/mine"):
         (podman / name).parent.mkdir(parents=True, exist_ok=True)
         (podman / name).write_text("x" * 5000)
-    planned = survey(None, CleanupScope(cache=True, config=True))
+    planned = removable(None, CleanupScope(cache=True, config=True))
     assert [thing.kind for thing in planned] == [Kind.CACHE, Kind.CONFIG, Kind.CONFIG]
     assert planned[0].size >= 5000
     assert (cache / "logs").exists()  # a survey changes nothing
@@ -163,14 +163,14 @@ def test_cache_and_settings_go_and_nothing_else_of_the_folder(podman: Path, cach
 
 
 def test_what_is_not_there_is_not_listed(podman: Path) -> None:
-    assert survey(None, CleanupScope(images=True, cache=True, config=True)) == []
+    assert removable(None, CleanupScope(images=True, cache=True, config=True)) == []
 
 
 def test_removal_goes_on_after_one_that_is_refused(
     podman: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STUCK", "localhost/dsbisect/debian-12:2")
-    done = list(clean_up(ENGINE, survey(ENGINE, CleanupScope(images=True))))
+    done = list(clean_up(ENGINE, removable(ENGINE, CleanupScope(images=True))))
     assert [thing.name for thing in done if thing.stays] == ["localhost/dsbisect/debian-12:2"]
     assert "in use" in next(thing.stays for thing in done if thing.stays)
     assert "rmi localhost/dsbisect/base:1" in (podman / "calls").read_text()
@@ -181,8 +181,8 @@ def test_the_store_is_never_taken_along_with_the_cache(podman: Path, cache: Path
     store = cache / "logs" / "dsbisect.db"
     store.write_text("")
     with pytest.raises(UsageError, match=r"dsbisect\.db"):
-        survey(None, CleanupScope(cache=True), protected=[store])
-    assert survey(None, CleanupScope(cache=True))
+        removable(None, CleanupScope(cache=True), protected=[store])
+    assert removable(None, CleanupScope(cache=True))
 
 
 @pytest.mark.parametrize("folder", [Path("/"), Path.home(), Path.cwd()])
@@ -193,7 +193,7 @@ def test_a_precious_folder_is_no_cache(
     use_cache()
     for choice in (CleanupScope(cache=True), CleanupScope(builds=True)):
         with pytest.raises(UsageError, match="was not made by dsbisect"):
-            survey(None, choice)
+            removable(None, choice)
 
 
 def test_a_folder_that_held_something_never_becomes_a_cache(podman: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_folder_that_held_something_never_becomes_a_cache(podman: Path) -> Non
     use_cache()
     assert not (podman / "cache" / TAG).exists()
     with pytest.raises(UsageError, match="was not made by dsbisect") as caught:
-        survey(None, CleanupScope(cache=True))
+        removable(None, CleanupScope(cache=True))
     assert "DSBISECT_CACHE" in caught.value.hint
     assert mine.exists()
 
@@ -213,7 +213,7 @@ def test_the_usual_place_is_the_labs_even_from_before_it_was_marked(
     monkeypatch.delenv("DSBISECT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(podman / "xdg"))
     (podman / "xdg" / "dsbisect" / "logs").mkdir(parents=True)
-    assert [thing.kind for thing in survey(None, CleanupScope(cache=True))] == [Kind.CACHE]
+    assert [thing.kind for thing in removable(None, CleanupScope(cache=True))] == [Kind.CACHE]
     use_cache()
     assert (podman / "xdg" / "dsbisect" / TAG).read_text().startswith("Signature: 8a477f597d28d172")
 
@@ -230,8 +230,8 @@ def test_a_lab_at_work_keeps_its_cache(podman: Path, cache: Path) -> None:
         signal.pause()
     os.read(reading, 1)
     with cache_alone() as alone:
-        things = survey(None, CleanupScope(cache=True), alone=alone)
-        forced = survey(None, CleanupScope(cache=True, force=True), alone=alone)
+        things = removable(None, CleanupScope(cache=True), alone=alone)
+        forced = removable(None, CleanupScope(cache=True, force=True), alone=alone)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert (alone, [bool(thing.stays) for thing in things]) == (False, [True])
