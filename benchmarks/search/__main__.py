@@ -10,6 +10,7 @@ These print their tables and write no page:
 make bench-search BENCH="--only 'two machines' --worlds 40 --tuning"
 make bench-search BENCH='--long --json before.json'       the main cells, 400 histories each
 make bench-search BENCH='--long --against before.json'    the same, and the paired differences
+make bench-search BENCH=--parts                           what each part of the search is worth
 make bench-search BENCH='--plans 24'                      is "9 in 10: at most" of a plan true?
 
 What was played is kept in results/runs/search: run the same command again to resume.
@@ -26,8 +27,14 @@ from pathlib import Path
 from benchmarks.search.cell import LAST_SEED, Cell
 from benchmarks.search.comparison import HEAD as COMPARISON_HEAD
 from benchmarks.search.comparison import differences, read_old
+from benchmarks.search.honesty import (
+    PART_WORLDS,
+    honest_cells,
+    honesty_report,
+    part_cells,
+    said_table,
+)
 from benchmarks.search.honesty import WORLDS as HONEST_WORLDS
-from benchmarks.search.honesty import honest_cells, honesty_report
 from benchmarks.search.large import Large, measure_apart
 from benchmarks.search.markdown import rows
 from benchmarks.search.plans import plan_lines, play_plans
@@ -49,6 +56,9 @@ def main() -> None:
         return
     if asked.honest:
         _honest(asked.worlds, asked.jobs)
+        return
+    if asked.parts:
+        print(said_table(play_all(part_cells(), asked.worlds or PART_WORLDS, asked.jobs)))
         return
     played = _cells(asked)
     if not played:
@@ -104,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         "--only", metavar="TEXT", action="append", help="tables and lines with this in their title"
     )
     parser.add_argument("--honest", action="store_true", help="instead: is what it says true?")
+    parser.add_argument("--parts", action="store_true", help="instead: what is each part worth?")
     parser.add_argument("--search", metavar="NAME", help="of these, what this search plays")
     parser.add_argument("--tuning", action="store_true", help="histories that no page shows")
     parser.add_argument("--worlds", type=_worlds, help=f"histories of a whole cell [{WORLDS}]")

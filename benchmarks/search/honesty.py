@@ -18,12 +18,14 @@ from benchmarks.search.methods import (
     OURS_EXPECTED,
     OURS_SCATTER,
     OURS_SMALLEST,
+    WITHOUT,
 )
 from benchmarks.search.play import Play
 from benchmarks.search.plays import Plays
 from benchmarks.search.score import coverage, score, stated
 from benchmarks.search.target import Target
 
+PART_WORLDS = 40  # the same, where searches without a part are compared
 WORLDS = 200  # histories of a cell: a share of 99 % has an error of 0.7 %
 NONE = 0.97
 HIDDEN = 0.95
@@ -84,6 +86,19 @@ def honest_cells() -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
+def part_cells() -> tuple[Cell, ...]:
+    """The same worlds and a ramp, for the search and for the search without each of its parts."""
+    ramp = Cell(group="a ramp", kind=replace(BASE, truth=Truth.RAMP, d=3.0), methods=())
+    cells = (*honest_cells(), replace(ramp, most_runs=FEWER_RUNS))
+    return tuple(replace(cell, methods=(OURS, *WITHOUT.values())) for cell in cells)
+
+
+def said_table(plays: Plays) -> str:
+    """What each search says is true in each world, and what that takes."""
+    body = [[world, method, *_row(found)] for (world, method), found in _by_world(plays).items()]
+    return rows(TABLE, body)
+
+
 def _methods(world: str) -> tuple[str, ...]:
     if world == PLAIN:
         return OPTIONS
@@ -93,13 +108,10 @@ def _methods(world: str) -> tuple[str, ...]:
 def honesty_report(plays: Plays, command: str, worlds: int) -> str:
     low, high = BASE.cv_pct
     head = HEAD.format(command=command, n=BASE.n, low=low, high=high, worlds=worlds)
-    body = [
-        [world, method, *_row(found)] for (world, method), found in _by_world(plays).items()
-    ]  # fmt: skip
     goals = [[each.what, each.wanted, each.measured, each.verdict] for each in honesty(plays)]
     return (
         head
-        + rows(TABLE, body)
+        + said_table(plays)
         + "\n## Targets\n\n"
         + rows(("target", "wanted", "measured", ""), goals)
     )

@@ -17,8 +17,8 @@ from dsharness.content_key import content_key
 
 ROOT = Path(__file__).parents[2]
 SIMULATION = (
-    "clairvoyant", "driver", "findings", "judgement", "kinds", "machine", "methods", "oracle",
-    "peers_halving", "peers_pinpoint", "peers_votes", "play", "worlds",
+    "clairvoyant", "driver", "findings", "judgement", "kinds", "left_out", "machine", "methods",
+    "oracle", "peers_halving", "peers_pinpoint", "peers_votes", "play", "worlds",
 )  # fmt: skip
 CODE = (
     "bisect/dssearch/**/*.py",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from benchmarks.search import clairvoyant, oracle, peers_halving, peers_pinpoint, peers_votes
 from benchmarks.search.driver import drive, line_of
 from benchmarks.search.findings import Finding
+from benchmarks.search.left_out import PARTS, left_out
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import World
 from dsbisect.search_options import SearchOptions
@@ -33,6 +34,7 @@ PINPOINT, PINPOINT_TOLD = "Pinpoint", "Pinpoint, told d"
 FACF, GIT_BAYESECT = "FACF", "git_bayesect"
 ORACLE, ORACLE_FRUGAL = "oracle", "oracle, 9 builds"
 CLAIRVOYANT = "clairvoyant, only proving it"
+WITHOUT = {part: f"dsbisect without {part}" for part in PARTS}
 
 
 @dataclass(kw_only=True)
@@ -70,6 +72,14 @@ def _ours_all(_: World, machine: Machine, watch: Stopwatch) -> Finding:
     return drive(search, machine, watch.step_s)
 
 
+def _without(part: str) -> Method:
+    def method(world: World, machine: Machine, watch: Stopwatch) -> Finding:
+        with left_out(part):
+            return _ours(world, machine, watch)
+
+    return method
+
+
 def _ours_told(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     """Neither the level nor whether there is a step: what that costs is what is left."""
     told = Belief(
@@ -105,4 +115,5 @@ METHODS: dict[str, Method] = {
     ORACLE: _untimed(oracle.free),
     ORACLE_FRUGAL: _untimed(oracle.frugal),
     CLAIRVOYANT: _untimed(clairvoyant.prove),
+    **{name: _without(part) for part, name in WITHOUT.items()},
 }
