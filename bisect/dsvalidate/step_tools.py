@@ -1,15 +1,17 @@
-"""What every step of a validation works with."""
+"""What every step of a validation works with, and where it writes down what it saw."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from dsbuilds.built_row import LIMIT_S
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, check_tools
 from dsharness.containers.engine import Engine
 from dsharness.model import Family, Matrix
 from dsharness.paths import logs_home
+from dsharness.process.command import atomic_write
 from dsharness.process.deadline import Deadline
 from dsharness.progress import Progress
 from dsimages.buildah import Workshop
@@ -41,3 +43,15 @@ class StepTools:
     def packages(self) -> PackageTools:
         """The programs of that image that read packages."""
         return PackageTools(at=self.at, image=self.image.reference, family=self.family)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceFolder:
+    """Of these packages; others of the same names have a folder of their own."""
+
+    folder: Path
+
+    def keep(self, name: str, text: str) -> str:
+        """Write a text, and return its name in the report."""
+        atomic_write(self.folder / name, text)
+        return f"evidence/{name}"

@@ -18,11 +18,10 @@ from dsharness.products.row_facts import packages_of
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.sides import Sides, made_sides, stock_image
 from dsvalidate.step import Background, KeptSteps, Step, StepListener, run_steps
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.validate_request import ValidateRequest
 from dsvalidate.validation_result import PackageFile, Validation
 

@@ -6,10 +6,9 @@ from functools import partial
 
 from dsvalidate.builds_gate import abi, lint, made_packages, second_build
 from dsvalidate.check import Gate
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 
 def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:

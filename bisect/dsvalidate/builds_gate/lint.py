@@ -17,9 +17,8 @@ from dsvalidate.builds_gate.made_packages import (
     packages_in,
 )
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.stock_packages import stock_packages
 from dsvalidate.tool_output import LIBEXEC, kind_of
 

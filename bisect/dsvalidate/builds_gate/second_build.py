@@ -13,9 +13,8 @@ from dsharness.errors import DeadlineError, PackageError
 from dsharness.model import Build
 from dsvalidate.builds_gate.made_packages import packages_in
 from dsvalidate.check import Check, Figure, Gate, Status, listed
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.sides import Sides, maker_of
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.tool_output import LIBEXEC, kind_of
 
 CONDITIONS = (

@@ -24,7 +24,6 @@ from dsvalidate.client_answers import ClientAnswer
 from dsvalidate.directory.population import SchemeUser, password_of
 from dsvalidate.directory.validated_server import ValidatedServer
 from dsvalidate.directory_dump import dump_of, passwords_in
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.ldap_client import WORDS
 from dsvalidate.secret_search import (
     Find,
@@ -34,6 +33,7 @@ from dsvalidate.secret_search import (
     without_secrets,
 )
 from dsvalidate.server_logs import answers, messages
+from dsvalidate.step_tools import EvidenceFolder
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "written-files"
 LIMIT_S = 240.0

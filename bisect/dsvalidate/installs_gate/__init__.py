@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from dsvalidate.check import Gate
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.installs_gate import downgrade, removal, upgrade
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 
 def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:

@@ -13,7 +13,6 @@ from dsvalidate.directory.populated_image import populated, recalled
 from dsvalidate.directory.population import Population, SchemeUser
 from dsvalidate.directory.validated_server import ValidatedServer
 from dsvalidate.directory_dump import differences, dump_of
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.installs_gate import upgrade
 from dsvalidate.installs_gate.package_change import (
     changeable_server,
@@ -21,7 +20,7 @@ from dsvalidate.installs_gate.package_change import (
     stock_names,
 )
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.stock_packages import stock_packages
 
 NAME = "downgrade"

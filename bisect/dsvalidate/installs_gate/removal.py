@@ -8,7 +8,6 @@ from pathlib import Path
 from dsbuilds.drivers.package_build import repository_of
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.directory.populated_image import populated
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.installs_gate.downgrade import upgraded_image
 from dsvalidate.installs_gate.package_change import (
     Changed,
@@ -19,7 +18,7 @@ from dsvalidate.installs_gate.package_change import (
     stock_names,
 )
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 NAME = "removal"
 SHOWN = 40

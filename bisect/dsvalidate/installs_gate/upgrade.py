@@ -25,7 +25,6 @@ from dsvalidate.directory.product_advice import START
 from dsvalidate.directory.server_traces import observe
 from dsvalidate.directory.validated_server import ValidatedServer
 from dsvalidate.directory_dump import differences, dump_of, passwords_in
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.guess_cost import alike
 from dsvalidate.installs_gate.package_change import (
     changeable_server,
@@ -35,7 +34,7 @@ from dsvalidate.installs_gate.package_change import (
 )
 from dsvalidate.sides import Sides
 from dsvalidate.step import judged
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.user_binds import binding_checks
 
 REVISION = 3

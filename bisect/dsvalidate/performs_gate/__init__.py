@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.performs_gate.latency_step import single_client_step
 from dsvalidate.performs_gate.leak_step import lost_memory_step
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.performs_gate.speed_step import workload_step
 from dsvalidate.step import Step
+from dsvalidate.step_tools import EvidenceFolder
 
 
 def steps(question: SpeedQuestion, evidence: EvidenceFolder) -> tuple[Step, ...]:

@@ -24,12 +24,11 @@ from dsvalidate.directory.population import PEOPLE, SchemeUser
 from dsvalidate.directory.product_advice import AS_STORED, PID_FILE
 from dsvalidate.directory.server_traces import observe
 from dsvalidate.directory.validated_server import ValidatedServer, validated_server
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.performs_gate import single_client
 from dsvalidate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
 from dsvalidate.performs_gate.paired_samples import GIVE_MORE, SpeedQuestion
 from dsvalidate.step import Step, judged
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 CHEAP = ("SSHA512", "SSHA384", "SSHA256", "SSHA", "SMD5")  # one round
 # Of a block; the servers take turns block by block, so that a busy moment meets both.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from dsvalidate.check import Gate
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.safe_gate import (
     existing_passwords,
     new_inventory,
@@ -14,7 +13,7 @@ from dsvalidate.safe_gate import (
 )
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step, StepRun, judged
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 
 def _step(name: str, seconds: float, title: str, run: StepRun, inputs: object = None) -> Step:

@@ -13,9 +13,8 @@ from dsvalidate.check import Check, Gate, Status
 from dsvalidate.directory.populated_image import populated
 from dsvalidate.directory.product_advice import PID_FILE
 from dsvalidate.directory.validated_server import validated_server
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 SECTION = "== "
 LISTENING, BOUND = "0A", "07"  # states of TCP and UDP in /proc/net

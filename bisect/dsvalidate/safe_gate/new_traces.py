@@ -12,11 +12,10 @@ from dsharness.paths import logs_home
 from dsvalidate.check import Check, Figure, Gate, Status, listed
 from dsvalidate.directory.product_advice import IN_PROGRAMS, OWN_FOLDERS
 from dsvalidate.directory.server_traces import Traces, kept_traces
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.secret_search import DIGITS, Find, new_finds
 from dsvalidate.server_logs import information, literal, new_kinds, severe, unindexed
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.works_gate import suites
 
 # Both sides do the same in these; the others are looked through for secrets alone.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from dsvalidate.check import Gate
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step, StepRun, judged
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.works_gate import distribution_tests, recovery, replication, suites
 
 

@@ -18,9 +18,8 @@ from dsharness.products.row_facts import packages_of
 from dsvalidate.check import Check, Gate, Status, last_lines
 from dsvalidate.directory.product_advice import PREPARE
 from dsvalidate.directory.validated_server import validated_server
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 NAME = "distribution-tests"
 FOLDER = "debian/tests"

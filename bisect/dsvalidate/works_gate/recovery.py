@@ -17,9 +17,8 @@ from dsvalidate.directory.product_advice import INSTANCE
 from dsvalidate.directory.server_traces import observe
 from dsvalidate.directory.validated_server import ValidatedServer, validated_server
 from dsvalidate.directory_dump import differences, dump_of
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 ENOUGH = 300  # writes before the end comes
 WRITE_LIMIT_S = 60.0

@@ -21,10 +21,9 @@ from dsvalidate.directory.validated_server import (
     validated_server,
 )
 from dsvalidate.directory_dump import differences, dump_of
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.ldap_client import REPLICATION
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.user_binds import right_check, wrong, wrong_check
 
 NAME = "replication"

@@ -12,9 +12,8 @@ from dsvalidate.directory.population import client_users
 from dsvalidate.directory.product_advice import AUDITED, CHANGELOG
 from dsvalidate.directory.server_traces import Traces, observe
 from dsvalidate.directory.validated_server import ValidatedServer, validated_server
-from dsvalidate.evidence_folder import EvidenceFolder
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 OTHERWISE = (
     "The same request works on stock. The log of this step has the client's and the server's words."

@@ -28,7 +28,7 @@ from dsvalidate.answer_files import (
 )
 from dsvalidate.attestation import ASKED, private_key, verified
 from dsvalidate.check import Check, Gate, Status, worst
-from dsvalidate.evidence_folder import EvidenceFolder
+from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.validation import Validated
 from dsvalidate.validation_page import page_text
 from dsvalidate.validation_result import PackageFile, ShipAnswer, Validation
