@@ -42,13 +42,8 @@ class Supply(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowSupply:
-    """Rows of a matrix."""
-
-    engine: Engine
-    matrix: Matrix
-    relock: bool = False
+class PackagedSupply:
+    """The part of a ``Supply`` that is the same for all servers from packages."""
 
     @property
     def identities(self) -> Mapping[str, str]:
@@ -56,12 +51,26 @@ class RowSupply:
 
     @property
     def runtimes(self) -> Mapping[str, str]:
-        """None: a row's golden state is named by its image."""
+        """None: a golden state is named by its image."""
         return {}
 
     def uneven(self) -> tuple[str, ...]:
-        """None: each row has its own libraries, and that is what is compared."""
+        """None: each candidate has its own libraries, and that is what is compared."""
         return ()
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        """Packages were checked with the image; edits say what the server must store."""
+        del candidate
+        check_promise(golden)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSupply(PackagedSupply):
+    """Rows of a matrix."""
+
+    engine: Engine
+    matrix: Matrix
+    relock: bool = False
 
     def image(self, candidate: str, progress: Progress) -> Image:
         row = self.matrix.row(candidate)
@@ -71,8 +80,3 @@ class RowSupply:
         row = self.matrix.row(candidate)
         built = row.build is not None and row.build.driver is DriverName.TREE
         return source_system(product_of(row)) if built else row.system
-
-    def check(self, candidate: str, golden: Golden) -> None:
-        """Packages were checked with the image; edits say what the server must store."""
-        del candidate
-        check_promise(golden)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from dsbuilds.built_row import check_promise
-from dsharness.measure.golden_state import Golden
 from dsharness.model import DECIDER, Image, Sample, Settings, SystemName, Workload
 from dsharness.progress import Progress
 from dslab.campaign_loop import run_campaign
+from dslab.candidates import PackagedSupply
 from dslab.lab_plan import LabPlan
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
@@ -23,21 +22,10 @@ from dsvalidate.step_tools import StepTools
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoSides:
+class TwoSides(PackagedSupply):
     """A ``Supply``: both images exist already."""
 
     sides: Sides
-
-    @property
-    def identities(self) -> Mapping[str, str]:
-        return {}
-
-    @property
-    def runtimes(self) -> Mapping[str, str]:
-        return {}
-
-    def uneven(self) -> tuple[str, ...]:
-        return ()
 
     def image(self, candidate: str, progress: Progress) -> Image:
         del progress
@@ -46,10 +34,6 @@ class TwoSides:
     def system(self, candidate: str) -> SystemName:
         del candidate
         return self.sides.row.system
-
-    def check(self, candidate: str, golden: Golden) -> None:
-        del candidate
-        check_promise(golden)
 
 
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
