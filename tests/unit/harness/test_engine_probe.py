@@ -95,12 +95,22 @@ def test_the_plan_that_works_is_kept_with_what_failed(
 ) -> None:
     monkeypatch.setenv("NEEDS", "runc")
     engine = detect()
-    assert engine.plan == "runtime runc"
+    assert engine.plan.startswith("runtime runc, ulimits nofile=")
     assert engine.runtime == "runc"
-    assert engine.build_flags == ("--runtime", "runc")
+    assert engine.build_flags[:3] == ("--runtime", "runc", "--ulimit")
     assert engine.notes[0] == f"{AS_IT_IS}: Error: crun: hybrid mode not supported"
     assert engine.configuration == machine / "config" / "containers.conf"
     assert tomllib.loads(engine.configuration.read_text())["engine"]["runtime"] == "runc"
+
+
+@pytest.mark.parametrize("needed", ["default_ulimits", "cgroupfs", "runc", "disabled"])
+def test_whatever_podman_needs_is_tried(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, needed: str
+) -> None:
+    monkeypatch.setenv("NEEDS", needed)
+    kept = detect().configuration
+    assert kept is not None
+    assert needed in kept.read_text()
 
 
 def test_limits_that_are_taken_and_ignored_count_as_missing(
