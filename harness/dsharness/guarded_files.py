@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ NAMED = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 FILE = NAMED | os.O_NOFOLLOW
 SOCKET = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 MOST_BYTES = 64 << 20  # of a file that is read whole
+MOST_INPUT = 1 << 30  # of an export or a log: a sample has about three thousand bytes
 
 
 @contextmanager
@@ -58,15 +60,36 @@ def shared_file(folder: Path, name: str, *, most_bytes: int) -> bytes:
 def given_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     """The whole of a file that a user named; OSError if it is none, or larger than that."""
     with regular_file(path) as stream:
-        content = stream.read(most_bytes + 1)
-    if len(content) > most_bytes:
-        raise OSError(errno.EFBIG, f"it is larger than {most_bytes >> 20} MiB", str(path))
-    return content
+        return _within(stream, str(path), most_bytes)
 
 
 def given_text(path: Path, *, most_bytes: int = MOST_BYTES) -> str:
     """The same as text; UnicodeDecodeError if it is none."""
     return given_file(path, most_bytes=most_bytes).decode("utf-8")
+
+
+def given_input(name: str, *, most_bytes: int = MOST_INPUT) -> bytes:
+    """The whole of a file or pipe that a user named, or of standard input for ``-``.
+
+    OSError for anything else, and if it is larger than that. A named pipe that nobody writes to is
+    empty.
+    """
+    if name == "-":
+        return _within(sys.stdin.buffer, "-", most_bytes)
+    descriptor = os.open(name, NAMED)
+    with os.fdopen(descriptor, "rb") as stream:
+        mode = os.fstat(descriptor).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise OSError(errno.EINVAL, "it is neither a file nor a pipe", name)
+        os.set_blocking(descriptor, True)  # a pipe's writer may take its time
+        return _within(stream, name, most_bytes)
+
+
+def _within(stream: BinaryIO, name: str, most_bytes: int) -> bytes:
+    content = stream.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes >> 20} MiB", name)
+    return content
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,15 +55,17 @@ def replay_log(
 
     Example: dsbisect replay search.jsonl
     """
+    from dsharness.guarded_files import given_input
     from dsresults.store.json_lines import parse_log
     from dssearch.replay import replay
     from dssearch.search_record import search_of
 
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        text = given_input(file).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(
-            f"cannot read {file}: {error}", hint="name a log, or - for a pipe"
+            f"cannot read {file}: {why}", hint="name a log, or - for a pipe"
         ) from error
     recorded = parse_log(text.split("\n"), source=file)
     done = [replay(campaign, samples, search_of(campaign)) for campaign, samples in recorded]

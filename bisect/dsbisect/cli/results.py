@@ -142,11 +142,14 @@ def import_(
 
 
 def _read(file: str) -> str:
+    from dsharness.guarded_files import given_input
+
     try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        content = given_input(file)
     except OSError as error:
         raise UsageError(
-            f"cannot read {file}: {error.strerror}", hint="name an export, or - for a pipe"
+            f"cannot read {file}: {error.strerror}",
+            hint="name an export, or - for a pipe; a larger one in parts of whole lines",
         ) from error
     # A wrong byte is then reported with its line.
     return content.decode("utf-8", errors="surrogateescape")

@@ -12,8 +12,9 @@ from unidiff.patch import PatchSet
 
 from dsbuilds.edits.edit import Patch
 from dsharness.errors import EditError
+from dsharness.guarded_files import given_input
 
-MOST_BYTES = 20_000_000
+MOST_BYTES = 20 << 20
 STRUCTURE = re.compile(r"^(?:--- |\+\+\+ |@@ -|diff --git ).*\r$", re.MULTILINE)
 BINARY = re.compile(r"^(?:GIT binary patch$|Binary files .* differ$)", re.MULTILINE)
 GIT = re.compile(r"^diff --git (?P<paths>.+)$", re.MULTILINE)
@@ -43,9 +44,7 @@ def user_patch(path: Path) -> Patch:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise EditError(f"{path}: a patch of more than {MOST_BYTES:_} bytes is not taken")
-        data = path.read_bytes()
+        data = given_input(str(path), most_bytes=MOST_BYTES)
     except OSError as error:
         raise EditError(f"{path}: the patch cannot be read: {error.strerror}") from error
     if b"\0" in data:

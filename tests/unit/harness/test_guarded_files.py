@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.guarded_files import given_file, opened, regular_file, shared_file, shared_socket
+from dsharness.guarded_files import (
+    given_file,
+    given_input,
+    opened,
+    regular_file,
+    shared_file,
+    shared_socket,
+)
 
 
 @pytest.fixture
@@ -80,3 +87,25 @@ def test_a_socket_is_reached_by_its_descriptor(folder: Path) -> None:
             (folder / "name").unlink()  # what lies there now is of no matter
             asking.connect(path)
         listener.accept()[0].close()
+
+
+@pytest.mark.parametrize("kind", ["device", "folder", "nothing"])
+def test_an_input_is_a_file_or_a_pipe(folder: Path, kind: str) -> None:
+    plant(folder / "name", kind)
+    with pytest.raises(OSError):
+        given_input(str(folder / "name"))
+
+
+def test_a_pipe_is_read_to_its_end_and_bounded(folder: Path) -> None:
+    plant(folder / "name", "pipe")
+    assert given_input(str(folder / "name")) == b""  # nobody writes to it
+    for most_bytes in (6, 5):
+        out, into = os.pipe()
+        os.write(into, b"sample")
+        os.close(into)
+        if most_bytes == 6:
+            assert given_input(f"/dev/fd/{out}", most_bytes=most_bytes) == b"sample"
+        else:
+            with pytest.raises(OSError, match="larger"):
+                given_input(f"/dev/fd/{out}", most_bytes=most_bytes)
+        os.close(out)
