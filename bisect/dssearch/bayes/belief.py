@@ -21,6 +21,7 @@ from dssearch.question import History, Outlook, Question, Share
 
 LEAST_IN_SCATTER = 2.0  # steps below so many times what builds differ by are not looked for
 SURE = 0.9  # that there is a step: more than one gap may be
+LASTS = 0.5  # of a step must be left to the end of the line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,17 +86,26 @@ class Beliefs:
     def top(self) -> int:
         """The gap to be named: the likeliest.
 
-        Of several sure ones within which nothing is left to measure it is the first that goes the
+        Of several sure ones within which nothing is left to measure it is the first whose change
+        lasts to the end of the line; where a later one takes back each, the first that goes the
         way of the whole line.
         """
         stepped = self.posterior.stepped
         sure = [int(gap) for gap in np.flatnonzero(stepped >= SURE) if self.split(int(gap)) is None]
         if not sure:
             return int(np.argmax(stepped))
-        levels = self.posterior.seen.middles
+        levels = self._plateaus(sure)
         whole = levels[-1] - levels[0]
-        along = (gap for gap in sure if (levels[gap + 1] - levels[gap]) * whole > 0)
-        return next(along, sure[0])
+        along = [at for at in range(len(sure)) if (levels[at + 1] - levels[at]) * whole > 0]
+        lasting = (at for at in along if _lasts(levels, at))
+        return sure[next(lasting, along[0] if along else 0)]
+
+    def _plateaus(self, gaps: Sequence[int]) -> Floats:
+        """The level before the first of these gaps, between each two, and after the last."""
+        seen = self.posterior.seen
+        parts = np.split(np.arange(len(seen.positions)), [gap + 1 for gap in gaps])
+        means = (np.average(seen.middles[part], weights=seen.counts[part]) for part in parts)
+        return np.fromiter(means, dtype=np.float64)
 
     @property
     def second_by_gap(self) -> Floats:
@@ -190,6 +200,12 @@ class Beliefs:
         """The fewest candidates that hold ``level`` of the mass of all steps, in line order."""
         masses = self.mass()
         return tuple(self.line.names[at] for at in fewest(masses, level) if masses[at] > 0)
+
+
+def _lasts(levels: Floats, at: int) -> bool:
+    """Whether no later level takes back half of this step or more."""
+    kept = (levels[at + 1 :] - levels[at]) / (levels[at + 1] - levels[at])
+    return bool(kept.min() >= LASTS)
 
 
 def fewest(shares: Floats, part: float) -> list[int]:

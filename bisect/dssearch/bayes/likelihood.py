@@ -14,7 +14,7 @@ from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import TINY, Floats, Ints
 
 UNLIKELY = 12.0  # nats below the likeliest
-LONG = 16  # candidates of a line in which one may be odd
+LONG = 6  # candidates of a line in which one may be odd
 TOGETHER = 8  # runs of one candidate, whose product is far from what a float can hold
 
 

@@ -251,6 +251,15 @@ def test_an_odd_candidate_hides_no_culprit(seed: int, odd: float) -> None:
     assert re.search(rf"note: c15 alone is 1\.\d+ times {word}", boundary.summary)
 
 
+@pytest.mark.parametrize(("step", "odd"), [(2, 4), (6, 4), (9, 5)])
+def test_nor_does_one_in_a_short_line(step: int, odd: int) -> None:
+    levels = stepped((step, 0.06))[: max(9, step + 3)]
+    levels[odd] += 0.18
+    boundary, _ = answer(Bayes(), levels, 0.01)
+    assert boundary.after == f"c{step}", boundary.summary
+    assert [alone.after for alone in boundary.odd] == [f"c{odd}"]
+
+
 def test_what_differs_at_an_end_is_a_step() -> None:
     boundary, _ = answer(Bayes(), stepped((31, 0.18)), 0.01)
     assert (boundary.after, boundary.odd) == ("c31", ())
