@@ -75,9 +75,22 @@ class Culprit(Value):
 
     @property
     def proved(self) -> bool | None:
-        """Whether every comparison supports it; None if nothing could be compared."""
-        votes = [each.confirms for each in self.proof if each.confirms is not None]
-        return all(votes) if votes else None
+        """Whether the clean builds of both sides, the first comparison, and all others support it.
+
+        None if the clean builds could not tell: the others rest on builds upon each other.
+        """
+        votes = [each.confirms for each in self.proof]
+        if False in votes:
+            return False
+        return votes[0] if votes else None
+
+    @property
+    def answer(self) -> str:
+        """What the search said, and whether its proof bears it out."""
+        if self.proof and not self.proved:
+            doubt = "NOT PROVED" if self.proved is False else "its proof could not tell"
+            return f"{self.boundary.summary}; {doubt}"
+        return self.boundary.summary
 
 
 class TimeSpent(Value):
@@ -138,7 +151,7 @@ class CommitFindings(Value):
     @property
     def finding(self) -> Finding:
         """All of it for the store, as found now."""
-        said = [culprit.boundary.summary for culprit in self.culprits] or [self.whole.summary]
+        said = [culprit.answer for culprit in self.culprits] or [self.whole.summary]
         return Finding.now(
             "commits", self, title=self.title, answer="; ".join(said), campaigns=self.campaigns
         )

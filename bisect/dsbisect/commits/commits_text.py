@@ -50,6 +50,8 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     boundary = culprit.boundary
     if culprit.proved is False:
         yield "NOT PROVED: the comparisons at the end contradict the search"
+    elif culprit.proof and culprit.proved is None:
+        yield "not proved: builds from nothing of both sides could not be told apart"
     if len(culprit.suspects) > 1:
         yield (
             f"one of {len(culprit.suspects)} commits {culprit.made_it}; they cannot be told "

@@ -6,10 +6,8 @@ way of it. Git merges; where it cannot, C and Rust files are merged item by item
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from dsbuilds.git import Git
 from dsbuilds.history.equal_commits import differences
@@ -17,6 +15,7 @@ from dsbuilds.history.relevant_files import facts_of, readable
 from dsbuilds.history.repository import UNSHALLOW, Repository
 from dsbuilds.history.source_items import can_split, merged, title
 from dsbuilds.sources.source_tree import EMPTY, Tree, kept_object, tree_with
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import SourceError
 from dsharness.products.product import SERVER
 
@@ -154,11 +153,11 @@ def _by_items(
 
 def _lines_merged(base: str, ours: str, theirs: str) -> str | None:
     """An item that both sides changed, where they changed other lines of it."""
-    with tempfile.TemporaryDirectory(prefix="dsbisect-merge-") as folder:
-        paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
+    with scratch_folder("merge") as folder:
+        paths = [folder / name for name in ("ours", "base", "theirs")]
         for path, text in zip(paths, (ours, base, theirs), strict=True):
             path.write_bytes(text.encode(errors="surrogateescape"))
-        done = Git(folder=Path(folder)).call("merge-file", "-p", *map(str, paths))
+        done = Git(folder=folder).call("merge-file", "-p", *map(str, paths))
     return done.stdout if done.ok else None
 
 

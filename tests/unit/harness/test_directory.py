@@ -171,6 +171,16 @@ def test_those_asked_for_are_added_over_so_many_connections(
     assert served.connections <= workers
 
 
+def test_a_server_that_is_too_slow_to_be_filled_ends_the_filling(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FILL_S", 0.0)
+    monkeypatch.setattr(module, "USER_S", 0.0)
+    with pytest.raises(InstanceError, match="5 users were not added within 0 s"):
+        add_people(Path("/nowhere"), SITE, range(5), workers=2)
+    assert not served.entries
+
+
 def test_a_socket_that_is_not_there(tmp_path: Path) -> None:
     gone = tmp_path / "ldapi"
     with pytest.raises(InstanceError, match="cannot reach the directory at"):

@@ -23,6 +23,7 @@ from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 LIMIT_S = 30
 ASK_S = 5  # for facts that are only shown
 MOST_BYTES = 64 << 20  # of one answer
+FILL_S, USER_S = 120.0, 2.0  # to add users: ten times what 100,000 rounds take on a busy machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,9 +272,17 @@ def add_people(
     step = max(1, -(-len(numbers) // workers))
     shares = [numbers[begin : begin + step] for begin in range(0, len(numbers), step)]
 
+    limit_s = FILL_S + USER_S * len(numbers)
+    deadline = Deadline.after(limit_s)
+
     def add_share(share: range) -> None:
         with connect(socket, site) as directory:
             for number in share:
+                if deadline.passed:
+                    raise InstanceError(
+                        f"{len(numbers)} users were not added within {limit_s:.0f} s",
+                        hint="fewer `users` in the workload, or settings with fewer rounds",
+                    )
                 add(directory, number)
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
