@@ -19,7 +19,7 @@ from dssearch.bayes.answer_figures import (
     visible_pct,
     witnessed,
 )
-from dssearch.bayes.belief import Beliefs, Certainty, fewest
+from dssearch.bayes.belief import LEAST_IN_SCATTER, Beliefs, Certainty, fewest
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.rate_witness import CLEAR, RateDifference, Word, difference
 from dssearch.question import Question
@@ -27,6 +27,7 @@ from dssearch.question import Question
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
 DOUBTLESS = 4.0  # standard errors of it
 FIRST_END_SLOW = "; the first end is the slow one"
+WANTED_PCT = 10.0  # who has not said what matters wants to hear of such a difference
 MOST_TOLD = 50  # a longer set of suspects is shown by its ends
 
 
@@ -160,11 +161,23 @@ def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
             visible_pct=visible,
         )
         + between
+        + _smaller(visible, certainty)
         + _expected(certainty)
         + _elsewhere(beliefs)
         + _notes(beliefs),
         verdicts=verdicts(beliefs, Certainty(), slower=None),
         confidence=chance,
+    )
+
+
+def _smaller(visible_pct: float, certainty: Certainty) -> str:
+    """What it takes to see less, where that is worth asking."""
+    if visible_pct <= WANTED_PCT or certainty.smallest is not None:
+        return ""
+    builds = WANTED_PCT / LEAST_IN_SCATTER
+    return (
+        f"; one of {WANTED_PCT:g} % needs `--smallest {WANTED_PCT:g}`, "
+        f"and builds of one source that differ by less than {builds:g} % themselves"
     )
 
 

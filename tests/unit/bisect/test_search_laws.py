@@ -66,6 +66,13 @@ def test_what_builds_differ_by_is_no_culprit(seed: int) -> None:
         assert {"c0", "c1", "c30", "c31"} <= builds
 
 
+def test_none_says_what_less_would_take() -> None:
+    rough, _ = answer(Bayes(), stepped(), 0.2)
+    assert "one of 10 % needs `--smallest 10`" in rough.summary, rough.summary
+    fine, _ = answer(Bayes(), stepped(), 0.01)
+    assert "--smallest" not in fine.summary, fine.summary
+
+
 def test_a_large_step_is_named_although_builds_differ() -> None:
     own = 0.02 * np.random.default_rng(5).normal(size=len(LINE))
     boundary, _ = answer(Bayes(), stepped((20, 0.3)) + own, 0.02)
