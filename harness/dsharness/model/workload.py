@@ -37,8 +37,8 @@ class WorkloadBase(Value):
         raise NotImplementedError
 
     @property
-    def users_bound(self) -> int | None:
-        """How many different users it binds as; None where it binds as none."""
+    def distinct_entries(self) -> int | None:
+        """How many different entries of its content it asks for; None where that is not known."""
         return None
 
 
@@ -63,7 +63,7 @@ class LdcltWorkload(WorkloadBase):
         return DirectoryContent(number=self.users)
 
     @property
-    def users_bound(self) -> int:
+    def distinct_entries(self) -> int:
         return 1 if self.order is UserOrder.REPEAT else self.distinct_users
 
 
@@ -92,6 +92,10 @@ class DnsperfWorkload(WorkloadBase):
     @property
     def content(self) -> ZoneContent:
         return ZoneContent(number=self.names)
+
+    @property
+    def distinct_entries(self) -> int:
+        return self.names
 
 
 # A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.

@@ -11,6 +11,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from dsharness.model import NO_DIFFERENCE, Sample, Value
 from dsresults import number_text
+from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import significant
 from dsresults.report.chart import WIDTH, charts
 from dsresults.report.report_data import ReportData, repeat_command
@@ -89,12 +90,13 @@ def _environment() -> Environment:
         capital=number_text.capital,
         figure=number_text.figure,
         ms=number_text.milliseconds,
-        spell=number_text.spell,
         utc=utc,
     )
     environment.globals.update(
         charts=charts,
         no_difference=NO_DIFFERENCE,
+        read_back=read_back,
+        shown_columns=shown_columns,
         spark=spark,
         repeat_command=repeat_command,
         chart_width=WIDTH,
