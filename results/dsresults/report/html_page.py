@@ -9,8 +9,10 @@ from functools import cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+from dsharness.measure.metrics import CLIENT_CPU, CPU, RATE, Metric
 from dsharness.model import NO_DIFFERENCE, Sample, Value
 from dsresults import number_text
+from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import significant
 from dsresults.report.chart import WIDTH, charts
@@ -69,6 +71,12 @@ def _thinned(rates: Sequence[float]) -> tuple[Sequence[float], int]:
     return (rates if seconds == 1 else [sum(part) / len(part) for part in parts]), seconds
 
 
+def sample_metrics(comparison: ComparisonTable) -> tuple[Metric, ...]:
+    """Return what is shown of each sample: what decided, and what most readers ask for."""
+    decider = filter(None, (comparison.value_shown,))
+    return tuple(dict.fromkeys((RATE, *decider, CPU, CLIENT_CPU)))
+
+
 def page_environment(*packages: str) -> Environment:
     """Renders the templates of these packages, and this one's: every text escaped, none missing."""
     loaders = [PackageLoader(package) for package in (*packages, "dsresults")]
@@ -96,6 +104,7 @@ def _environment() -> Environment:
         charts=charts,
         no_difference=NO_DIFFERENCE,
         read_back=read_back,
+        sample_metrics=sample_metrics,
         shown_columns=shown_columns,
         spark=spark,
         repeat_command=repeat_command,
