@@ -183,10 +183,10 @@ class Surveyed:
 
 
 def surveyed(tag: str, results: Sequence[Mapping[str, Any]]) -> Surveyed:
-    """The first toolchain in which a tag's users could bind, among all results of a survey."""
+    """The first toolchain in which a tag's server answered, among all results of a survey."""
     own = [each for each in results if each["source"] == tag]
     for each in own:
-        if each["outcome"]["binds"]:
+        if each["outcome"].get("answers", each["outcome"].get("binds")):  # kept before, or now
             return Surveyed(
                 tag=tag, toolchain=each["toolchain"], why_not="",
                 minutes=_minutes(each["outcome"]["seconds"]),

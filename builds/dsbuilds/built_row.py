@@ -47,7 +47,6 @@ from dsharness.process.deadline import Deadline
 from dsharness.products import product_of
 from dsharness.products.row_facts import packages_of
 from dsharness.progress import Progress
-from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME
 from dsimages.buildah import Workshop
 from dsimages.image_set import build_image
 
@@ -197,10 +196,8 @@ def row_image(
 
 
 def check_promise(golden: Golden) -> None:
-    """Refuse a server that does not store what the edits of its build promise."""
-    promise = golden.image.promise
-    if PASSWORD_SCHEME in golden.seed.settings.options:  # instead of the default
-        promise = promise.model_copy(update={"scheme": None})
+    """Refuse a server that does not tell what the edits of its build promise of its defaults."""
+    promise = golden.image.promise.without(golden.seed.settings.options)
     problem = promise.broken_by(golden.facts)
     if problem is not None:
         raise BuildError(

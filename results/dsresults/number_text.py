@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from dsharness.measure.metrics import Metric
-from dsharness.systems.ldap.stored_password import StoredPassword
 
 NARROW = "\u202f"  # no-break, so that a number never spans two lines
 
@@ -58,10 +57,3 @@ def capital(text: str) -> str:
 
 def percent(value: float) -> str:
     return f"{significant(value)} %"
-
-
-def spell(stored: StoredPassword) -> str:
-    """A stored password's scheme and rounds, and the memory that each goes over."""
-    rounds = f", {whole(stored.rounds)} rounds" if stored.rounds else ""
-    memory = f" over {whole(stored.memory_kib)} KiB" if stored.memory_kib else ""
-    return stored.scheme + rounds + memory

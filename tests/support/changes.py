@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 
+from dsbuilds.edits.dirsrv.schemes import stored_under
 from dsbuilds.edits.edit import Patch
 from dsbuilds.sources.source_tree import Tree
-from dsharness.model import Promise
 
 EARLY = "ldap/servers/slapd/getsocketpeer.c"
 PASSWORDS = "ldap/servers/slapd/pw.c"
@@ -32,7 +32,7 @@ def diff(path: str, before: str, old: str, new: str) -> str:
 def other_scheme(tree: Tree, new: str = "PBKDF2_SHA256") -> Patch:
     """The default scheme that pw_name2scheme() falls back on."""
     patch = patch_of(tree, "scheme.patch", PASSWORDS, '"PBKDF2-SHA512"', f'"{new}"')
-    return replace(patch, promise=Promise(scheme=new))
+    return replace(patch, promise=stored_under(new))
 
 
 def broken(tree: Tree) -> Patch:

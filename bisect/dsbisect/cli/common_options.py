@@ -45,13 +45,25 @@ ReportFolder = Annotated[
     Path | None,
     typer.Option("--output", help="Folder for the report. Default: results/runs/TIME-SERIES."),
 ]
+
+
+def _listed(metric: str) -> str:
+    """Print what each metric is, if that is asked; any other word is looked up later."""
+    if metric != "help":
+        return metric
+    from dsharness.measure.metrics import METRICS
+
+    width = max(map(len, METRICS))
+    for name, known in METRICS.items():
+        typer.echo(f"{name:{width}}  {known.title}")
+    raise typer.Exit
+
+
 DEFAULT_METRIC = "cost"  # the same as in the model: a test compares them
 MetricName = Annotated[
     str,
     typer.Option(
-        "--metric",
-        help="What decides: cost, cpu, rate, latency, client-cpu, memory, memory-at-rest, growth, "
-        "faults or instructions.",
+        "--metric", help="What decides; `--metric help` lists all.", callback=_listed, is_eager=True
     ),
 ]
 Level = Annotated[

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from dsbisect.cli.common_options import AsJson, OutsideMatrix
 
 if TYPE_CHECKING:
     from dsbisect.survey.build_result import SourceResult
+    from dsbisect.survey.survey_table import SurveyTable
 
 HEARTBEAT_S = 60.0
 MANY = 20  # sources take a second or more to read
@@ -30,6 +32,7 @@ class Progress:
         self._ended: list[float] = []
         self._new = 0
         self._trying: dict[tuple[str, str], str] = {}
+        self._table: SurveyTable | None = None
         self._widths: tuple[int, ...] = ()
         self.note = ""  # on the sample
 
@@ -38,23 +41,21 @@ class Progress:
         if sources > MANY:
             self._say(f"reading {sources} sources")
 
-    def begin(self, lines: Sequence[str], known: int, note: str) -> None:
-        from dsbisect.survey.survey_table import HEAD, aligned
+    def begin(self, lines: Sequence[str], products: Collection[str], known: int, note: str) -> None:
+        from dsbisect.survey.survey_table import aligned, table_for
 
         self._new, self.note = len(lines) - known, note
+        self._table = table_for(products)
         # None is complete yet: wide enough for what most of them will say.
-        typical = ("", "debian-13", "optional-rust, pcre1", "", "", "", "PBKDF2-SHA512 with 100000")
-        widest = max((len(line) for line in lines), default=0)
-        self._widths = tuple(
-            max(len(word), len(usual), widest if at == 0 else 0)
-            for at, (word, usual) in enumerate(zip(HEAD, (*typical, "", "", ""), strict=True))
-        )
+        typical = (max(lines, key=len, default=""), "debian-13", "optional-rust, pcre1")
+        words = zip_longest(self._table.head, typical, fillvalue="")
+        self._widths = tuple(max(map(len, each)) for each in words)
         if note:
             self._say(note)
         noun = "line" if len(lines) == 1 else "lines"
         self._say(f"{len(lines)} {noun}: {self._new} to try, {known} known already")
         if self._new:
-            self._say(aligned(HEAD, self._widths))
+            self._say(aligned(self._table.head, self._widths))
         self._ended.append(time.monotonic())
 
     def trying(self, source: str, toolchain: str, what: str) -> None:
@@ -65,12 +66,12 @@ class Progress:
             self._trying.pop(key, None)
 
     def found(self, finding: SourceResult) -> None:
-        from dsbisect.survey.survey_table import aligned, row_of
+        from dsbisect.survey.survey_table import aligned
 
-        if finding.known:
+        if finding.known or self._table is None:
             return
         self._ended.append(time.monotonic())
-        row = row_of(finding)
+        row = self._table.row(finding)
         counted = f"({len(self._ended) - 1} of {self._new}{self._left})"
         self._say(f"{aligned(row, self._widths)} {counted}")
 

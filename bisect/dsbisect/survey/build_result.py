@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers import tree
@@ -21,17 +21,25 @@ class BuildResult(Value):
     """How far it got, and why not further; equal sources share it, whatever their names."""
 
     built: bool = False
-    starts: bool = False  # its server answered its manager
-    binds: bool = False  # and its users
+    starts: bool = False  # its server gave a first answer
+    answers: bool = False  # and served what it was filled with
     why_not: str = ""
     every_file: str = ""  # what came of it in a plain checkout; empty: not tried
     facts: Facts = Field(default_factory=dict)  # what its server says of itself
     seconds: float = 0.0
     log: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_kept_before(cls, data: object) -> object:
+        """Read a result of when every server was asked for binds."""
+        if not isinstance(data, dict) or "binds" not in data:
+            return data
+        return {"answers" if name == "binds" else name: value for name, value in data.items()}
+
     @property
     def reached(self) -> tuple[bool, bool, bool]:
-        return self.built, self.starts, self.binds
+        return self.built, self.starts, self.answers
 
 
 class Attempt(Value):

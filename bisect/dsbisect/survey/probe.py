@@ -1,4 +1,4 @@
-"""One source in one toolchain: built, started, measured with a bind."""
+"""One source in one toolchain: built, started, filled with a little and asked for it."""
 
 from __future__ import annotations
 
@@ -78,19 +78,19 @@ class Probe:
         return ProbeStep(outcome=BuildResult(built=True, seconds=seconds), ended=False)
 
     def serve(self, built: BuildResult, progress: Progress) -> ProbeStep:
-        """Whether what was built starts and lets its users bind."""
+        """Say whether what was built starts and serves what it is filled with."""
         begun = time.monotonic()
         try:
             image = self.supply.image(self.name, progress)
             golden = golden_state(self.engine, image, self.system, self.seed, progress=progress)
         except CandidateError as error:
             return _failed(error, built, time.monotonic() - begun)
-        # Searches use another number of users, so this state would only take space.
+        # Searches fill it with more, so this state would only take space.
         self.engine.podman("rmi", golden.reference, cleanup=True)
         seconds = round(built.seconds + time.monotonic() - begun, 1)
         return ProbeStep(
             outcome=BuildResult(
-                built=True, starts=True, binds=True, facts=golden.facts, seconds=seconds
+                built=True, starts=True, answers=True, facts=golden.facts, seconds=seconds
             )
         )
 

@@ -35,7 +35,9 @@ class SurveyListener(Protocol):
 
     def reading(self, sources: int) -> None: ...
 
-    def begin(self, lines: Sequence[str], known: int, note: str) -> None: ...
+    def begin(
+        self, lines: Sequence[str], products: Collection[str], known: int, note: str
+    ) -> None: ...
 
     def trying(self, source: str, toolchain: str, what: str) -> None: ...
 
@@ -102,7 +104,8 @@ def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iter
     listener.reading(len(chosen.commits))
     board = _Board(survey, listener, _lines(survey, engine, repository, chosen.commits.items()))
     names = [line.source for line in board.lines]
-    listener.begin(names, len(board.complete), chosen.note)
+    products = dict.fromkeys(line.product for line in board.lines)
+    listener.begin(names, products, len(board.complete), chosen.note)
     reap(engine)
     yield from board.told(board.complete)
     yield from _worked(board, survey.jobs)
@@ -197,7 +200,7 @@ class _Board:
         """The line if it is complete; otherwise its next job waits."""
         tried = self._tried[line.place]
         for probe in line.probes[len(tried) :]:
-            if tried and tried[-1].binds:
+            if tried and tried[-1].answers:
                 break
             known = recall(probe.key)
             if known is None:

@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from dsbisect.survey.build_result import SourceResult
 from dsharness.products.seen_builds import Seen, SeenBuilds, seen_builds_of
-from dsharness.systems.ldap.stored_password import stored_in
+from dsresults.explainers import FactColumn, columns_of
+from dsresults.number_text import NARROW
 
-HEAD = (
-    "source", "toolchain", "shows", "built", "starts", "binds", "stored", "database", "minutes",
-    "note",
-)  # fmt: skip
-DATABASE = "database"  # the fact of that name, where a system tells it
+STAGES = ("source", "toolchain", "shows", "built", "starts", "answers")
 
 
-def row_of(each: SourceResult) -> tuple[str, ...]:
-    """The cells of a line."""
-    found = each.outcome
-    stages = ("yes" if reached else "no" for reached in found.reached)
-    minutes = f"{found.seconds / 60:.1f}" + (" (before)" if each.known and found.seconds else "")
-    return (
-        each.source, each.toolchain or "none fits", ", ".join(each.shows), *stages,
-        _stored(each), str(found.facts.get(DATABASE, "")), minutes, note_of(each),
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class SurveyTable:
+    """The columns of a table: stages, then the facts that these products' servers tell."""
+
+    facts: tuple[FactColumn, ...]
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        return (*STAGES, *(column.heading for column in self.facts), "minutes", "note")
+
+    def row(self, each: SourceResult) -> tuple[str, ...]:
+        """Return the cells of a line."""
+        found = each.outcome
+        stages = ("yes" if reached else "no" for reached in found.reached)
+        facts = (str(column.read(found.facts) or "").replace(NARROW, "") for column in self.facts)
+        before = " (before)" if each.known and found.seconds else ""
+        return (
+            each.source, each.toolchain or "none fits", ", ".join(each.shows), *stages,
+            *facts, f"{found.seconds / 60:.1f}{before}", note_of(each),
+        )  # fmt: skip
+
+    def rows(self, findings: Iterable[SourceResult]) -> list[tuple[str, ...]]:
+        return [self.head, *map(self.row, findings)]
+
+
+def table_for(products: Iterable[str]) -> SurveyTable:
+    """Return the columns for sources of these products; an empty name is that of none."""
+    known = dict.fromkeys(name for name in products if name)
+    return SurveyTable(facts=columns_of(known))
 
 
 def note_of(each: SourceResult) -> str:
@@ -33,14 +51,11 @@ def note_of(each: SourceResult) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def table_of(findings: Iterable[SourceResult]) -> str:
+def table_of(findings: Sequence[SourceResult]) -> str:
     """One line for each source, or for each of its toolchains."""
-    rows = [HEAD, *(row_of(each) for each in findings)]
-    return "\n".join(aligned(row, widths_of(rows)) for row in rows)
-
-
-def widths_of(rows: Sequence[Sequence[str]]) -> tuple[int, ...]:
-    return tuple(max(len(row[at]) for row in rows) for at in range(len(HEAD)))
+    rows = table_for(each.product for each in findings).rows(findings)
+    widths = tuple(max(map(len, cells)) for cells in zip(*rows, strict=True))
+    return "\n".join(aligned(row, widths) for row in rows)
 
 
 def aligned(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -50,7 +65,8 @@ def aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def markdown_of(findings: Sequence[SourceResult], note: str = "") -> str:
     """The table and the summary, for a page of documentation."""
-    rows = [HEAD, ("---",) * len(HEAD), *(row_of(each) for each in findings)]
+    head, *rows = table_for(each.product for each in findings).rows(findings)
+    rows = [head, ("---",) * len(head), *rows]
     lines = [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
     return "\n".join([*lines, "", *([f"{note}.", ""] if note else []), summary_of(findings), ""])
 
@@ -59,7 +75,7 @@ def summary_of(findings: Sequence[SourceResult]) -> str:
     """How many sources can be measured, from which to which, and how many never could."""
     counts = figures_of(findings)
     names = list(dict.fromkeys(each.source for each in findings))
-    good = {each.source for each in findings if each.outcome.binds}
+    good = {each.source for each in findings if each.outcome.answers}
     usable = [name for name in names if name in good]
     if not usable:
         first = f"none of {len(names)} sources can be measured"
@@ -82,7 +98,7 @@ def figures_of(findings: Sequence[SourceResult]) -> dict[str, int]:
         "sources": len(best),
         "built": sum(each.outcome.built for each in kept),
         "start": sum(each.outcome.starts for each in kept),
-        "bind": sum(each.outcome.binds for each in kept),
+        "answer": sum(each.outcome.answers for each in kept),
         "broken_in_themselves": sum(each.broken for each in kept),
     }
 
@@ -112,7 +128,7 @@ def knowledge_of(findings: Iterable[SourceResult], before: SeenBuilds) -> SeenBu
     observed = (
         Seen(version=each.version, toolchain=toolchain, works=works)
         for lines in by_source.values()
-        if any(line.outcome.binds for line in lines)
+        if any(line.outcome.answers for line in lines)
         for each in lines
         for toolchain, works in _tried(each)
     )
@@ -120,13 +136,8 @@ def knowledge_of(findings: Iterable[SourceResult], before: SeenBuilds) -> SeenBu
 
 
 def _tried(each: SourceResult) -> list[tuple[str, bool]]:
-    before = [(other.toolchain, other.outcome.binds) for other in each.before]
-    return [*before, (each.toolchain, each.outcome.binds)] if each.toolchain else before
-
-
-def _stored(each: SourceResult) -> str:
-    stored = stored_in(each.outcome.facts)
-    return "" if stored is None else str(stored)
+    before = [(other.toolchain, other.outcome.answers) for other in each.before]
+    return [*before, (each.toolchain, each.outcome.answers)] if each.toolchain else before
 
 
 def _cell(text: str) -> str:

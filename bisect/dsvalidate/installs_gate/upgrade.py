@@ -208,7 +208,6 @@ def new_password_check(promise: Promise, stock_value: str, patched_value: str) -
     stock, patched = parse_stored(stock_value), parse_stored(patched_value)
     figures: dict[str, Figure] = {"stock": str(stock), "patched": str(patched)}
     broken = promise.broken_by(patched.facts)
-    promised = promise.scheme is not None or patched.scheme.upper() in promise.rounds
     if broken is not None:
         return _check(
             "new-passwords", f"the patch promises something else: {broken}",
@@ -216,7 +215,7 @@ def new_password_check(promise: Promise, stock_value: str, patched_value: str) -
             advice="The patch has no effect on an upgraded instance: an entry of its dse.ldif may "
             "set the scheme or the rounds, or the build did not take the change.",
         )  # fmt: skip
-    if promised:
+    if promise.asked_of(patched.facts):
         return _check("new-passwords", f"new passwords are stored as promised: {patched}",
                       figures=figures)  # fmt: skip
     if alike(stock, patched):

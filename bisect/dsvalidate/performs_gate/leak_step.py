@@ -32,7 +32,7 @@ RUN_S, LONGEST_RUN_S = 6.0, 12.0
 
 def lost_memory_step(question: SpeedQuestion) -> Step:
     """With the workload of the fewest users."""
-    few = min(question.workloads, key=lambda each: each.users_bound or math.inf)
+    few = min(question.workloads, key=lambda each: each.distinct_entries or math.inf)
     long = few.model_copy(update={"duration_s": RUN_S, "most_s": LONGEST_RUN_S})
 
     def run() -> Sequence[Check]:

@@ -1,4 +1,4 @@
-"""A named source edit: a change to a source, and what the server must store after it."""
+"""A named source edit: a change to a source, and what the server must say after it."""
 
 from __future__ import annotations
 

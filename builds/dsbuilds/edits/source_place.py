@@ -53,12 +53,3 @@ def source(files: Files, path: str, missing: str) -> EditedSource:
     if text is None:
         raise EditError(f"{path}: {missing}")
     return EditedSource(path=path, text=text)
-
-
-def whole_number(name: str, value: str, most: int) -> int:
-    """A number of rounds, as users write it: 10000 or 10_000."""
-    if re.fullmatch(r"[0-9]+(?:_[0-9]+)*", value, re.ASCII) and len(value) <= 20:
-        number = int(value)
-        if 1 <= number <= most:
-            return number
-    raise EditError(f"{name}={value}: rounds are a whole number from 1 to {most}")

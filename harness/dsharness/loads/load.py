@@ -53,6 +53,7 @@ class LoadReport:
     exit_status: int | None = None
     client_cpu_us: float | None = None
     latency_us: float | None = None  # the mean time of one operation
+    verified: bool = False  # it compared each answer with what it must be, and counted the others
 
     @property
     def rate_per_s(self) -> float | None:

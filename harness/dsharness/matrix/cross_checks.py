@@ -18,14 +18,11 @@ from dsharness.matrix.pin_conflicts import row_contradictions
 from dsharness.matrix.series_graph import count_chains, find_cycle, graph_of
 from dsharness.model import (
     Defaults,
-    DnsperfWorkload,
-    LdcltWorkload,
     Profile,
     Row,
     Series,
     Toolchain,
     Tools,
-    UserOrder,
     Value,
     Workload,
 )
@@ -73,39 +70,10 @@ def order_findings(at: KeyPath, series: Series) -> Iterator[Problem]:
 
 
 def workload_contradictions(index: int, load: Workload) -> Iterator[Problem]:
-    """A load that cannot be applied as it says."""
-    match load:
-        case LdcltWorkload():
-            yield from _users(index, load)
-        case DnsperfWorkload():
-            yield from _sockets(index, load)
-
-
-def _sockets(index: int, load: DnsperfWorkload) -> Iterator[Problem]:
-    """Dnsperf shares the queries that wait out among its sockets: each needs one."""
-    if load.outstanding < load.clients:
-        yield Problem(
-            path=("workloads", index, "outstanding"),
-            value=str(load.outstanding),
-            allowed=f"at least the {load.clients} sockets that queries are sent from (`clients`)",
-        )
-
-
-def _users(index: int, load: LdcltWorkload) -> Iterator[Problem]:
-    """A load that binds as users it does not have, or walks over one user at random."""
-    at = ("workloads", index, "distinct_users")
-    if load.distinct_users > load.users:
-        yield Problem(
-            path=at,
-            value=str(load.distinct_users),
-            allowed=f"at most the {load.users} users that are seeded (`users`)",
-        )
-    if load.order is UserOrder.REPEAT and load.distinct_users > 1:
-        yield Problem(
-            path=at,
-            value=str(load.distinct_users),
-            allowed="1 with `order: repeat`, which binds one user again and again",
-        )
+    """Find what makes a load that cannot be applied as it says."""
+    for name, allowed in load.contradictions():
+        value = str(getattr(load, name))
+        yield Problem(path=("workloads", index, name), value=value, allowed=allowed)
 
 
 V = TypeVar("V", bound=Value)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsharness.loads import LoadReport
+from dsharness.systems.system import CannotCount
 
 COUNT_TOLERANCE = 0.01
 LOAD_SHARE = 0.90  # of the load's own CPUs: then it sets the pace
@@ -40,7 +41,7 @@ class RunEvidence:
     report: LoadReport
     of_load: tuple[str, ...] = ()  # what the load's driver objects to
     server_alive: bool
-    server_operations: int | None
+    server_operations: int | CannotCount | None
     server_cpu_us: float | None
     of_system: tuple[str, ...] | None  # what the system's driver objects to; None: it was not asked
     conditions: Conditions
@@ -93,6 +94,9 @@ def _server(evidence: RunEvidence) -> Iterator[str]:
     total, counted = evidence.report.total, evidence.server_operations
     if counted is None:
         yield "the server's own count of operations could not be read"
+    elif isinstance(counted, CannotCount):
+        if not evidence.report.verified:
+            yield f"the server does not count ({counted.why}), and the load verified no answer"
     elif total and abs(counted - total) > max(COUNT_TOLERANCE * total, evidence.threads):
         yield f"the server counted {counted} operations, the load {total}"
 

@@ -37,7 +37,7 @@ from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.products import notable_versions
 from dsharness.systems.readiness import shared_folder
-from dsharness.systems.system import Look
+from dsharness.systems.system import CannotCount, Look
 
 LOAD_FOLDER = "/load"
 PROCEDURE = 5  # samples of another way of measuring are not mixed with these
@@ -328,12 +328,17 @@ def _known(read: Callable[[], Known]) -> Known | None:
     return None
 
 
-def _counted(instance: Instance, kind: str, before: Look | None, after: Look | None) -> int | None:
+def _counted(
+    instance: Instance, kind: str, before: Look | None, after: Look | None
+) -> int | CannotCount | None:
     """The operations of the load alone: those of the later look of our own are left out."""
-    if before is None or after is None or kind not in after.operations:
+    if before is None or after is None:
         return None
+    first, last = before.operations, after.operations
+    if isinstance(first, CannotCount) or isinstance(last, CannotCount):
+        return last if isinstance(last, CannotCount) else None
     own = instance.system.look_operations.get(kind, 0)
-    return after.operations[kind] - before.operations[kind] - own
+    return last[kind] - first[kind] - own if kind in last else None
 
 
 def _of_system(instance: Instance, look: Look | None) -> tuple[str, ...] | None:

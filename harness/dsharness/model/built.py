@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dsharness.model.value import Identifier, PackageName, Shown, Value, Version
 
+ToldFacts = Mapping[str, str | int]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -110,28 +111,67 @@ class Provenance(Value):
     log: str
 
 
+class PromisedFact(Value):
+    """A fact that a server must tell, if it also tells those of ``where``."""
+
+    name: str
+    value: str | int
+    where: dict[str, str | int] = Field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[list[tuple[str, str]], str]:
+        """What it speaks of; what holds for every server comes first."""
+        return sorted((name, str(value)) for name, value in self.where.items()), self.name
+
+    def asked_of(self, facts: ToldFacts) -> bool:
+        return all(_alike(facts.get(name), value) for name, value in self.where.items())
+
+
 class Promise(Value):
     """What a server must say of itself when the edits of its build have taken effect."""
 
-    scheme: str | None = Field(default=None, description="under which passwords are stored")
-    rounds: dict[str, int] = Field(
-        default_factory=dict, description="scheme -> how often it is applied"
-    )
+    facts: tuple[PromisedFact, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_stored_before(cls, data: object) -> object:
+        """Read a record of when promises were a scheme of passwords, and rounds by scheme."""
+        if not isinstance(data, dict) or not data.keys() & {"scheme", "rounds"}:
+            return data
+        scheme, rounds = data.get("scheme"), data.get("rounds") or {}
+        facts = [{"name": "password-scheme", "value": scheme}] if scheme else []
+        for name, number in rounds.items():
+            where = {"password-scheme": name}
+            facts.append({"name": "password-rounds", "value": number, "where": where})
+        return {"facts": facts}
 
     def then(self, later: Promise) -> Promise:
         """Both at once; where both speak of the same, the later one holds."""
-        scheme = self.scheme if later.scheme is None else later.scheme
-        return Promise(scheme=scheme, rounds=self.rounds | later.rounds)
+        known = {str(each.key): each for each in (*self.facts, *later.facts)}
+        return Promise(facts=tuple(sorted(known.values(), key=lambda each: each.key)))
 
-    def broken_by(self, facts: Mapping[str, str | int]) -> str | None:
-        """Why these facts of a server are not what was promised; None when they are."""
-        scheme, rounds = str(facts.get("password-scheme", "")), facts.get("password-rounds")
-        if self.scheme is not None and scheme.upper() != self.scheme.upper():
-            return f"the server stores passwords under {scheme or 'nothing'}, not {self.scheme}"
-        wanted = self.rounds.get(scheme.upper())
-        if wanted is not None and rounds != wanted:
-            return f"the server stores {scheme} with {rounds} rounds, not {wanted}"
+    def without(self, names: Iterable[str]) -> Promise:
+        """Leave out these facts, which something else decides."""
+        given = set(names)
+        return Promise(facts=tuple(each for each in self.facts if each.name not in given))
+
+    def asked_of(self, facts: ToldFacts) -> bool:
+        """Whether anything is promised of a server with these facts."""
+        return any(each.asked_of(facts) for each in self.facts)
+
+    def broken_by(self, facts: ToldFacts) -> str | None:
+        """Say why these facts of a server are not what was promised; None when they are."""
+        for each in self.facts:
+            told = facts.get(each.name)
+            if each.asked_of(facts) and not _alike(told, each.value):
+                with_these = "".join(f" with {name} {value}" for name, value in each.where.items())
+                said = "not told" if told is None else told
+                return f"{each.name}{with_these} is {said}, not {each.value}"
         return None
+
+
+def _alike(told: str | int | None, wanted: str | int) -> bool:
+    return told is not None and str(told).upper() == str(wanted).upper()
 
 
 class Build(Value):

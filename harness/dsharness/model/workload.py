@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -37,9 +38,13 @@ class WorkloadBase(Value):
         raise NotImplementedError
 
     @property
-    def users_bound(self) -> int | None:
-        """How many different users it binds as; None where it binds as none."""
+    def distinct_entries(self) -> int | None:
+        """How many different entries of its content it asks for; None where that is not known."""
         return None
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Name each parameter that cannot be applied as it says, and what is allowed."""
+        yield from ()
 
 
 class UserOrder(StrEnum):
@@ -63,8 +68,15 @@ class LdcltWorkload(WorkloadBase):
         return DirectoryContent(number=self.users)
 
     @property
-    def users_bound(self) -> int:
+    def distinct_entries(self) -> int:
         return 1 if self.order is UserOrder.REPEAT else self.distinct_users
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse to bind as users that are not there, or to walk over one user at random."""
+        if self.distinct_users > self.users:
+            yield "distinct_users", f"at most the {self.users} users that are seeded (`users`)"
+        if self.order is UserOrder.REPEAT and self.distinct_users > 1:
+            yield "distinct_users", "1 with `order: repeat`, which binds one user again and again"
 
 
 class Transport(StrEnum):
@@ -92,6 +104,16 @@ class DnsperfWorkload(WorkloadBase):
     @property
     def content(self) -> ZoneContent:
         return ZoneContent(number=self.names)
+
+    @property
+    def distinct_entries(self) -> int:
+        return self.names
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse sockets without a query: dnsperf shares those that wait out among them."""
+        if self.outstanding < self.clients:
+            least = f"at least the {self.clients} sockets that queries are sent from (`clients`)"
+            yield "outstanding", least
 
 
 # A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.

@@ -57,7 +57,7 @@ def product_of(row: Row) -> str:
 @cache
 def source_facts(name: str, folder: Path = FOLDER) -> SourceFacts | None:
     """What is known of its source; None when the lab does not build it."""
-    return _read(name, folder, "source.yaml", SourceFacts)
+    return product_file(name, "source.yaml", SourceFacts, folder)
 
 
 def product_of_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str | None:
@@ -94,13 +94,13 @@ def why_no_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str:
 @cache
 def known_changes(name: str, folder: Path = FOLDER) -> KnownChanges:
     """What is known to have changed its cost; nothing, where nothing is."""
-    return _read(name, folder, "known_changes.yaml", KnownChanges) or KnownChanges()
+    return product_file(name, "known_changes.yaml", KnownChanges, folder) or KnownChanges()
 
 
 @cache
 def seen_builds(name: str, folder: Path = FOLDER) -> SeenBuilds:
     """Which toolchains its versions were seen to build in; nothing, where none was tried."""
-    return _read(name, folder, "seen_builds.yaml", SeenBuilds) or SeenBuilds()
+    return product_file(name, "seen_builds.yaml", SeenBuilds, folder) or SeenBuilds()
 
 
 def version_of_source(name: str, files: Callable[[str], str | None]) -> str | None:
@@ -143,6 +143,7 @@ def notable_versions(image: Image) -> dict[str, str]:
     return {noun: version for noun, version in found.items() if version is not None}
 
 
-def _read(name: str, folder: Path, file: str, model: type[V]) -> V | None:
+def product_file(name: str, file: str, model: type[V], folder: Path = FOLDER) -> V | None:
+    """Read a file of a product; None where it has none."""
     path = folder / name / file
     return read_checked(path, model, hint=HINT) if path.exists() else None

@@ -56,33 +56,10 @@ class KnownChange(Value):
         return any(first[:2] < version[:2] for first in firsts)
 
 
-class KeptResults(Value):
-    """From a version of a library on: how many results it keeps."""
-
-    since: Release
-    results: int
-
-
-class Hashing(Value):
-    """Whose code computes some stored passwords, and what it keeps of it."""
-
-    title: str = Field(description="the library")
-    schemes: tuple[str, ...]
-    keeps: tuple[KeptResults, ...] = Field(default=(), description="newest version first")
-
-    def kept(self, version: str) -> int | None:
-        """How many results this version keeps; None where that is not known."""
-        found = numbers(version)
-        return next((each.results for each in self.keeps if found >= numbers(each.since)), None)
-
-
 class KnownChanges(Value):
     """The whole of known_changes.yaml."""
 
     changes: tuple[KnownChange, ...] = ()
-    hashing: dict[str, Hashing] = Field(
-        default_factory=dict, description="library, as product.yaml calls it -> what it hashes"
-    )
 
     def between(
         self, before: tuple[str, Facts], after: tuple[str, Facts]
@@ -96,10 +73,6 @@ class KnownChanges(Value):
             for change in self.changes
             if change.fits(before[1], after[1]) and not change.is_in(old) and change.is_in(new)
         )
-
-    def library_of(self, scheme: str) -> str | None:
-        """Which library computes it."""
-        return next((name for name, one in self.hashing.items() if scheme in one.schemes), None)
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -176,6 +176,9 @@ class Product(Value):
         default_factory=dict,
         description="library whose version matters -> its packages; the first installed counts",
     )
+    explainers: tuple[Identifier, ...] = Field(
+        default=(), description="what a report knows of its facts, by name"
+    )
     releases: ReleaseFacts = ReleaseFacts()
     issues: str | None = Field(default=None, description="address of an issue; {issue} is its id")
 

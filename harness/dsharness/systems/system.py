@@ -47,11 +47,19 @@ class Endpoint:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CannotCount:
+    """A kind of server that does not tell how many operations it answered."""
+
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Look:
     """What a server says of itself at one moment."""
 
     facts: Facts = field(default_factory=dict)
-    operations: Mapping[str, int]  # that it has counted so far, by kind: "bind", "query"
+    # That it has counted so far, by kind ("bind", "query"); without, the load proves its answers.
+    operations: Mapping[str, int] | CannotCount
 
 
 class System(Protocol):

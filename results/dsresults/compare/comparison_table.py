@@ -18,7 +18,6 @@ from dsharness.model import (
     Value,
     Workload,
 )
-from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 
 
 class Estimate(Value):
@@ -94,10 +93,6 @@ class Observed(Value):
         return self.metrics.get(COST.name)
 
     @property
-    def stored(self) -> StoredPassword | None:
-        return stored_in(self.facts)
-
-    @property
     def busy_cpus(self) -> float | None:
         """How many CPUs the server kept busy while the load ran."""
         if self.rate_per_s is None or self.server_cpu_us_per_op is None:
@@ -146,11 +141,6 @@ class Column(Value):
         known = self.workload.model_dump(mode="json", exclude={"id", "title"})
         return {"tool": self.workload.tool, "operation": self.workload.operation, **known}
 
-    @property
-    def users(self) -> int | None:
-        """How many different users the load really binds as."""
-        return self.workload.users_bound if self.workload else None
-
 
 class ComparisonTable(Value):
     """One line of a series under one settings, with every workload that was run on it."""
@@ -176,11 +166,6 @@ class ComparisonTable(Value):
     def value_shown(self) -> Metric | None:
         """The deciding metric, unless its values are shown for every comparison or mean nothing."""
         return None if self.decider in {COST, CPU, RATE} else self.decider
-
-    @property
-    def stores_passwords(self) -> bool:
-        """Whether any of these servers told how it stores one."""
-        return any(one.stored for column in self.columns for one in column.observed)
 
     def looked_at(self) -> ComparisonTable:
         """Without the candidates that the search did not need."""

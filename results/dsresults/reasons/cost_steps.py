@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsharness.model import Boundary, Facts, Value
-from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.comparison_table import Column, ComparisonTable, Estimate, Observed
 
 
@@ -35,14 +34,6 @@ class StepPlace(Value):
     def name(self) -> str:
         found = ", ".join(self.boundary_of)
         return f"{self.before} to {self.after}" + (f" (boundary of {found})" if found else "")
-
-    @property
-    def stored(self) -> tuple[StoredPassword, StoredPassword] | None:
-        """What both store, if both could be read back."""
-        for change in self.changes:
-            if change.before.stored and change.after.stored:
-                return change.before.stored, change.after.stored
-        return None
 
     @property
     def facts(self) -> tuple[Facts, Facts]:

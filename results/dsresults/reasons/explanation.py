@@ -7,13 +7,12 @@ from itertools import pairwise
 
 from dsharness.measure.metrics import COST, CPU, find_metric
 from dsharness.model import NO_DIFFERENCE, Outcome
-from dsharness.products import known_changes as changes_of
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
+from dsresults.explainers import Explainer, explainers_of
 from dsresults.number_text import percent, significant, times
-from dsresults.reasons.cost_steps import StepPlace, places
-from dsresults.reasons.password_cache import avoids_hashing, reuse
+from dsresults.reasons.cost_steps import places
 from dsresults.reasons.reason import Confidence, Reason
-from dsresults.reasons.stored_schemes import known_changes, stored_change
+from dsresults.reasons.step_changes import known_changes, library_changes
 
 TOO_FAR_APART = 1.5
 
@@ -104,7 +103,9 @@ def changed_images(comparison: ComparisonTable) -> Iterator[Reason]:
 CLEARLY = 1.25
 
 
-def disagreement(comparison: ComparisonTable) -> Iterator[Reason]:
+def disagreement(
+    comparison: ComparisonTable, explainers: tuple[Explainer, ...]
+) -> Iterator[Reason]:
     """A verdict belongs to its workload: two workloads have different answers."""
     answered = [column for column in comparison.columns if _answer(column)]
     if len({_answer(column) for column in answered}) < 2:
@@ -115,7 +116,7 @@ def disagreement(comparison: ComparisonTable) -> Iterator[Reason]:
         f"{candidate} with {column.workload_id}"
         for column in answered
         for candidate in comparison.line
-        if avoids_hashing(comparison, column, candidate)
+        if any(each.reuses(comparison, column, candidate) for each in explainers)
     ]
     if cheap:
         text += f" They differ where earlier results are reused: {', '.join(cheap)}."
@@ -161,45 +162,6 @@ def _spell(ratio: float) -> str:
     return f"{times(ratio)} as much" if ratio > 1 else f"{times(1 / ratio)} less"
 
 
-def library_changes(place: StepPlace) -> Iterator[Reason]:
-    """At a boundary: what else differs, and how seriously to take it."""
-    if not place.boundary_of:
-        return
-    old = place.comparison.candidate(place.before).versions
-    new = place.comparison.candidate(place.after).versions
-    differ = [noun for noun in old if noun in new and old[noun] != new[noun]]
-    libraries = [noun for noun in differ if noun != place.product]
-    text = _text(place, libraries, server=bool(differ))
-    if text:
-        yield Reason(
-            topic=place.name,
-            text=text,
-            confidence=Confidence.POSSIBLE,
-            evidence=tuple(f"{noun}: {old[noun]} to {new[noun]}" for noun in differ),
-        )
-
-
-def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
-    names = ", ".join(libraries)
-    if place.stored is not None and place.stored[0] != place.stored[1]:
-        also = f"In addition to the stored password, {names} changed; this run cannot tell which "
-        return f"{also}of them is the cause." if libraries else ""
-    begin = _of_passwords(place)
-    if libraries:
-        return f"{begin}The cause may be what changed: {names}, or {place.product_title} itself."
-    if server:
-        return f"{begin}No library changed: look in {place.product_title} itself."
-    return f"{begin}No recorded version differs: compare the images' full manifests."
-
-
-def _of_passwords(place: StepPlace) -> str:
-    """Nothing for a product that stores none."""
-    if place.stored:
-        return "The stored password is the same on both sides. "
-    stores = place.product is not None and changes_of(place.product).hashing
-    return "The stored passwords could not be read back. " if stores else ""
-
-
 BY_CPU_TIME = {COST.name, CPU.name}
 
 __all__ = ["Confidence", "Reason", "explain"]
@@ -219,11 +181,14 @@ def _all(comparison: ComparisonTable) -> Iterator[Reason]:
 
 def _of_cost(comparison: ComparisonTable) -> Iterator[Reason]:
     """What is known about CPU time says nothing of a rate or a latency."""
-    yield from disagreement(comparison)
-    yield from reuse(comparison)
+    explainers = explainers_of(candidate.product for candidate in comparison.candidates)
+    yield from disagreement(comparison, explainers)
+    for each in explainers:
+        yield from each.of_loads(comparison)
     found = places(comparison)
     for place in found:
-        yield from stored_change(place)
+        for each in explainers:
+            yield from each.of_step(place)
         yield from known_changes(place)
     yield from witnesses(comparison)
     for place in found:

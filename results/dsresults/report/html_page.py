@@ -9,8 +9,11 @@ from functools import cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+from dsharness.measure.metrics import CLIENT_CPU, CPU, RATE, Metric
 from dsharness.model import NO_DIFFERENCE, Sample, Value
 from dsresults import number_text
+from dsresults.compare.comparison_table import ComparisonTable
+from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import significant
 from dsresults.report.chart import WIDTH, charts
 from dsresults.report.report_data import ReportData, repeat_command
@@ -68,6 +71,12 @@ def _thinned(rates: Sequence[float]) -> tuple[Sequence[float], int]:
     return (rates if seconds == 1 else [sum(part) / len(part) for part in parts]), seconds
 
 
+def sample_metrics(comparison: ComparisonTable) -> tuple[Metric, ...]:
+    """Return what is shown of each sample: what decided, and what most readers ask for."""
+    decider = filter(None, (comparison.value_shown,))
+    return tuple(dict.fromkeys((RATE, *decider, CPU, CLIENT_CPU)))
+
+
 def page_environment(*packages: str) -> Environment:
     """Renders the templates of these packages, and this one's: every text escaped, none missing."""
     loaders = [PackageLoader(package) for package in (*packages, "dsresults")]
@@ -89,12 +98,14 @@ def _environment() -> Environment:
         capital=number_text.capital,
         figure=number_text.figure,
         ms=number_text.milliseconds,
-        spell=number_text.spell,
         utc=utc,
     )
     environment.globals.update(
         charts=charts,
         no_difference=NO_DIFFERENCE,
+        read_back=read_back,
+        sample_metrics=sample_metrics,
+        shown_columns=shown_columns,
         spark=spark,
         repeat_command=repeat_command,
         chart_width=WIDTH,

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from dsharness.measure.metrics import COST, CPU, RATE, Metric
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
-from dsresults.number_text import NARROW, figure, significant, spell
+from dsresults.explainers import shown_columns
+from dsresults.number_text import NARROW, figure, significant
 from dsresults.reasons.reason import Reason
 from dsresults.report.report_data import ReportData, Section, repeat_command
 
@@ -66,8 +67,8 @@ def _values(comparison: ComparisonTable) -> tuple[Metric, ...]:
 def _headings(comparison: ComparisonTable) -> tuple[str, ...]:
     ratio = COST.heading if comparison.decider is COST else comparison.decider.words.ratio
     values = (metric.heading for metric in _values(comparison))
-    stored = ["stored password"] if comparison.stores_passwords else []
-    return ("candidate", "verdict", ratio, "99 % interval", *values, *stored)
+    facts = (each.heading for each in shown_columns(comparison))
+    return ("candidate", "verdict", ratio, "99 % interval", *values, *facts)
 
 
 def _cells(comparison: ComparisonTable, observed: Observed, column: Column) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ def _cells(comparison: ComparisonTable, observed: Observed, column: Column) -> t
         column.verdict_word(observed) + published,
         *_ratio(observed, comparison.metric, reference=column.reference),
         *(_value(observed, metric) for metric in _values(comparison)),
-        *([spell(observed.stored) if observed.stored else "-"] * comparison.stores_passwords),
+        *(str(each.read(observed.facts) or "-") for each in shown_columns(comparison)),
     )
 
 

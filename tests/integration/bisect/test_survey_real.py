@@ -103,7 +103,7 @@ def test_a_real_source_can_be_measured(tmp_path: Path) -> None:
     assert (found["source"], found["toolchain"], found["version"]) == ("HEAD", "debian-13", "3.1.2")
     assert found["shows"] == ["lmdb"]
     outcome = found["outcome"]
-    assert (outcome["built"], outcome["starts"], outcome["binds"]) == (True, True, True)
+    assert (outcome["built"], outcome["starts"], outcome["answers"]) == (True, True, True)
     assert outcome["facts"]["password-scheme"] == "PBKDF2-SHA512"
     assert outcome["facts"]["password-rounds"] == 10_000
     (span,) = read_checked(known, SeenBuilds).seen

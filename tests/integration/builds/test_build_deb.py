@@ -105,7 +105,8 @@ def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched)
 
     seed = Seed(content=DirectoryContent(number=20), settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.system, seed, progress=print)
-    assert golden.facts["password-scheme"] == patched.promise.scheme
+    assert patched.promise.asked_of(golden.facts)
+    assert patched.promise.broken_by(golden.facts) is None
 
 
 def test_the_same_order_is_built_and_installed_once(at, image, source, tree, patched):

@@ -96,7 +96,8 @@ def test_built_installed_by_dnf_served_and_measured(engine, at, image, patched):
 
     seed = Seed(content=DirectoryContent(number=20), settings=Settings(id="default"))
     golden = golden_state(engine, own, ROW.system, seed, progress=print)
-    assert golden.facts["password-scheme"] == patched.promise.scheme
+    assert patched.promise.asked_of(golden.facts)
+    assert patched.promise.broken_by(golden.facts) is None
     workload = MATRIX.workloads[0].model_copy(update={"users": 20, "distinct_users": 20})
     with benched(engine, golden) as bench:
         sample = take_sample(bench, turn_of(workload))

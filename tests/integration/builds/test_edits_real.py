@@ -10,7 +10,7 @@ import pytest
 from debian_sources import DEBIAN_ROWS, debian_source
 
 from dsbuilds.edits import Files, patch_of
-from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES
+from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, hashed_with, stored_under
 from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError
 from dsharness.model import Promise
@@ -30,33 +30,33 @@ class Refused:
 CASES: dict[str, dict[str, Promise | Refused]] = {
     "debian-11": {
         REVERTED: Refused(words=ALREADY),
-        "default-scheme=SSHA512": Promise(scheme="SSHA512"),
-        "c-rounds=4096": Promise(rounds={"PBKDF2_SHA256": 4096}),
+        "default-scheme=SSHA512": stored_under("SSHA512"),
+        "c-rounds=4096": hashed_with(("PBKDF2_SHA256",), 4096),
     },
     "debian-12": {
-        REVERTED: Promise(scheme="PBKDF2_SHA256"),
+        REVERTED: stored_under("PBKDF2_SHA256"),
         RUST_DEFAULT: Refused(words=ALREADY),
         "rust-rounds=10000": Refused(words=ALREADY),
-        "rust-rounds=100_000": Promise(rounds=dict.fromkeys(RUST_SCHEMES, 100_000)),
-        "c-rounds=100": Promise(rounds={"PBKDF2_SHA256": 100}),
+        "rust-rounds=100_000": hashed_with(RUST_SCHEMES, 100_000),
+        "c-rounds=100": hashed_with(("PBKDF2_SHA256",), 100),
     },
     "debian-13": {
-        REVERTED: Promise(scheme="PBKDF2_SHA256"),
+        REVERTED: stored_under("PBKDF2_SHA256"),
         RUST_DEFAULT: Refused(words=ALREADY),
-        "default-scheme=CRYPT-SHA512": Promise(scheme="CRYPT"),
+        "default-scheme=CRYPT-SHA512": stored_under("CRYPT"),
         "default-scheme=PBKDF2_SHA512": Refused(words="Perhaps you meant"),
         "rust-rounds=100000": Refused(words=ALREADY),
-        "rust-rounds=500": Promise(rounds=dict.fromkeys(RUST_SCHEMES, 500)),
-        "c-rounds=100": Promise(rounds={"PBKDF2_SHA256": 100}),
+        "rust-rounds=500": hashed_with(RUST_SCHEMES, 500),
+        "c-rounds=100": hashed_with(("PBKDF2_SHA256",), 100),
     },
     "debian-sid": {
-        REVERTED: Promise(scheme="PBKDF2_SHA256"),
+        REVERTED: stored_under("PBKDF2_SHA256"),
         RUST_DEFAULT: Refused(words=ALREADY),
         "rust-rounds=100000": Refused(words=ALREADY),
-        "rust-rounds=500": Promise(rounds=dict.fromkeys(RUST_SCHEMES, 500)),
+        "rust-rounds=500": hashed_with(RUST_SCHEMES, 500),
         "rust-rounds=10000000": Refused(words="AcceptMaxIterations"),
-        "c-rounds=100": Promise(rounds={"PBKDF2_SHA256": 100}),
-        "c-rounds=60000": Promise(rounds={"PBKDF2_SHA256": 60_000}),
+        "c-rounds=100": hashed_with(("PBKDF2_SHA256",), 100),
+        "c-rounds=60000": hashed_with(("PBKDF2_SHA256",), 60_000),
     },
 }
 

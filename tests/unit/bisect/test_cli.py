@@ -22,6 +22,7 @@ from dsbisect.cli import root
 from dsbisect.cli.exits import STOPPING, Group, run
 from dsharness import errors
 from dsharness.errors import DsbisectError, ExitCode
+from dsharness.measure.metrics import METRICS
 from dsharness.process.deadline import check_request, forget_request
 
 ROW = {
@@ -120,6 +121,14 @@ def test_help(terminal: Terminal, place: Path, command: str) -> None:
         flat = " ".join(ended[1].split())
         assert f"Example: dsbisect {command}" in flat
         assert "--json" in flat
+
+
+@pytest.mark.parametrize("command", ["plan", "bisect rows", "bisect commits"])
+def test_every_metric_is_listed_for_those_who_ask(terminal: Terminal, command: str) -> None:
+    status, out, _ = terminal.run(*command.split(), "--metric", "help")
+    lines = [line.split(maxsplit=1) for line in out.splitlines()]
+    assert status == 0
+    assert lines == [[metric.name, metric.title] for metric in METRICS.values()]
 
 
 def test_there_is_no_other_command(terminal: Terminal) -> None:

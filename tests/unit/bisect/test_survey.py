@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from dsbisect.survey.survey_table import (
     knowledge_of,
     markdown_of,
     summary_of,
+    table_for,
     table_of,
 )
 from dsbuilds.drivers.tree import TreeOrder
@@ -56,7 +57,8 @@ class RecordingProgress:
     def reading(self, sources: int) -> None:
         assert sources
 
-    def begin(self, lines: Sequence[str], known: int, note: str) -> None:
+    def begin(self, lines: Sequence[str], products: Collection[str], known: int, note: str) -> None:
+        assert set(products) <= {"", "389-ds"}
         self.begun.append((list(lines), known))
         self.note = note
 
@@ -172,7 +174,7 @@ def test_each_source_is_tried_once_newest_first(world: World, past: Past, jobs: 
     findings, watcher = run(past, "v*", jobs=jobs)
     names = ["v10-docs", "v10", "v3", "v2", "v1"]
     assert [each.source for each in findings] == names
-    assert all(each.outcome.binds for each in findings)
+    assert all(each.outcome.answers for each in findings)
     tried = world.tried if jobs == 1 else sorted(world.tried, key=names.index)
     assert tried == ["v10-docs", "v3", "v2", "v1"], "v10 makes the same server"
     assert watcher.begun == [(names, 0)]
@@ -214,7 +216,7 @@ def test_what_may_go_another_time_is_tried_again(
     assert run(past, "v1", plain=True)[0][0].outcome.why_not == why.message
     assert not world.whole_tried
     world.builds = {}
-    assert run(past, "v1")[0][0].outcome.binds
+    assert run(past, "v1")[0][0].outcome.answers
 
 
 def test_the_surroundings_end_it_and_nothing_that_was_found_is_lost(
@@ -235,7 +237,7 @@ def test_an_interrupted_survey_serves_what_was_built(world: World, past: Past) -
         run(past, "v1")
     world.starts = {}
     (finding,), _ = run(past, "v1")
-    assert finding.outcome.binds
+    assert finding.outcome.answers
 
 
 def test_the_next_toolchain_is_tried_where_the_best_one_fails(world: World, past: Past) -> None:
@@ -297,10 +299,10 @@ def test_a_toolchain_that_does_not_exist_is_refused_at_once(world: World, past: 
 
 def results() -> list[SourceResult]:
     """One of each kind."""
-    works = BuildResult(built=True, starts=True, binds=True, seconds=90, facts=FACTS)
+    works = BuildResult(built=True, starts=True, answers=True, seconds=90, facts=FACTS)
     dies = BuildResult(built=True, why_not="it ended", seconds=60)
     broken = BuildResult(why_not="x.c:1: error: a | b", every_file=ALIKE, seconds=30)
-    line = {"commit": "0", "toolchain": "debian-13", "shows": ("lmdb",)}
+    line = {"commit": "0", "product": "389-ds", "toolchain": "debian-13", "shows": ("lmdb",)}
     before = (Attempt(toolchain="debian-13", outcome=broken),)
     return [
         SourceResult(source="v3", version="3.0.0", outcome=works, **line),
@@ -316,6 +318,17 @@ def results() -> list[SourceResult]:
     ]  # fmt: skip
 
 
+def test_a_result_that_was_kept_before_is_read() -> None:
+    kept = BuildResult(built=True, starts=True, answers=True, seconds=9).model_dump_json()
+    assert BuildResult.model_validate_json(kept.replace("answers", "binds")).answers
+    assert BuildResult.model_validate_json(kept).answers
+
+
+def test_a_product_has_the_columns_that_its_servers_tell() -> None:
+    assert table_for(["", "bind"]).head[6:] == ("number of worker threads", "minutes", "note")
+    assert table_for([""]).head[6:] == ("minutes", "note")
+
+
 def test_the_table() -> None:
     assert_golden("survey/table.txt", f"{table_of(results())}\n{summary_of(results())}\n")
     assert_golden("survey/table.md", markdown_of(results(), "2 of the 9 commits of a..b"))
@@ -326,7 +339,7 @@ def test_the_document_has_the_figures() -> None:
     document = document_of(results(), "repo", "note")
     rest = {name: value for name, value in document.items() if name != "results"}
     assert rest == {
-        "repository": "repo", "note": "note", "sources": 5, "built": 3, "start": 2, "bind": 2,
+        "repository": "repo", "note": "note", "sources": 5, "built": 3, "start": 2, "answer": 2,
         "broken_in_themselves": 1, "minutes": 4.5,
     }  # fmt: skip
 

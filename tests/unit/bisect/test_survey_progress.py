@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def result(source: str, *, known: bool = False) -> SourceResult:
-    outcome = BuildResult(built=True, starts=True, binds=True, seconds=90)
+    outcome = BuildResult(built=True, starts=True, answers=True, seconds=90)
     return SourceResult(
         source=source, commit="0", toolchain="debian-13", outcome=outcome, known=known
     )
@@ -34,7 +34,9 @@ def test_a_line_for_each_source_and_a_sign_of_life(
 ) -> None:
     progress = survey.Progress()
     progress.reading(30)
-    progress.begin(["v10", "v2", "v1"], 0, "3 of the 9 commits of a..b, drawn with --seed 1")
+    progress.begin(
+        ["v10", "v2", "v1"], {"bind"}, 0, "3 of the 9 commits of a..b, drawn with --seed 1"
+    )
     progress.trying("v10", "debian-13", "building")
     for clock.now in (59.0, 60.0, 119.0, 120.0):
         progress.waiting()
@@ -52,7 +54,7 @@ def test_a_line_for_each_source_and_a_sign_of_life(
         "0 s reading 30 sources",
         "0 s 3 of the 9 commits of a..b, drawn with --seed 1",
         "0 s 3 lines: 3 to try, 0 known already",
-        "0 s source toolchain shows built starts binds stored database minutes note",
+        "0 s source toolchain shows built starts answers number of worker threads minutes note",
         "60 s 0 of 3 done; v10 (debian-13): building",
         "120 s 0 of 3 done; v10 (debian-13): building",
         "150 s v10 debian-13 yes yes yes 1.5 (1 of 3, about 5 min left)",
@@ -63,7 +65,7 @@ def test_a_line_for_each_source_and_a_sign_of_life(
 def test_known_lines_are_only_counted(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     progress = survey.Progress()
     progress.reading(1)
-    progress.begin(["v1"], 1, "")
+    progress.begin(["v1"], {"389-ds"}, 1, "")
     progress.found(result("v1", known=True))
     progress.waiting()
     assert capsys.readouterr().err == "    0 s 1 line: 0 to try, 1 known already\n"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbuilds.edits import EDITS, Edited, parse, patch_of
-from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES
+from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, hashed_with, stored_under
 from dsharness.errors import DsbisectError, EditError, UsageError
 from dsharness.model import Promise
 
@@ -36,7 +36,7 @@ def test_the_rust_default_is_taken_back_and_the_c_scheme_is_there_at_bootstrap(e
     config = edited.files[CONFIG]
     assert config.index("cn=PBKDF2_SHA256,") < config.index("cn=PBKDF2-SHA512,")
     assert "plugininitfunc: pbkdf2_sha256_pwd_storage_scheme_init" in config
-    assert edited.promise == Promise(scheme="PBKDF2_SHA256")
+    assert edited.promise == stored_under("PBKDF2_SHA256")
 
 
 def test_the_branch_for_fips_stays() -> None:
@@ -65,7 +65,7 @@ def test_the_stored_name_is_not_always_the_schemes(scheme: str, stored: str) -> 
     tree = dict(ERAS["3.1.2"])
     tree[TEMPLATE] += ERAS["3.1.2"][TEMPLATE].replace("SSHA512", "CRYPT-SHA512")
     edited = EDITS["default-scheme"].apply(scheme, reader(tree))
-    assert edited.promise.scheme == stored
+    assert edited.promise == stored_under(stored)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_rust_rounds_below_the_minimum(era: str, before: str, after: str) -> Non
     assert before in ERAS[era][RUST_SOURCE]
     assert before not in edited.files[RUST_SOURCE]
     assert after in edited.files[RUST_SOURCE]
-    assert edited.promise == Promise(rounds=dict.fromkeys(RUST_SCHEMES, 500))
+    assert edited.promise == hashed_with(RUST_SCHEMES, 500)
 
 
 def test_rust_rounds_above_the_minimum_leave_it() -> None:
@@ -226,8 +226,8 @@ def test_every_edit_explains_itself_with_an_example_that_parses() -> None:
 
 SHA512 = {"password-scheme": "PBKDF2-SHA512", "password-rounds": 10_000}
 C_HASH = {"password-scheme": "PBKDF2_SHA256", "password-rounds": 2048}
-RUST_5 = Promise(rounds=dict.fromkeys(RUST_SCHEMES, 5))
-C_5 = Promise(rounds={"PBKDF2_SHA256": 5})
+RUST_5 = hashed_with(RUST_SCHEMES, 5)
+C_5 = hashed_with(("PBKDF2_SHA256",), 5)
 
 
 @pytest.mark.parametrize(
@@ -235,16 +235,20 @@ C_5 = Promise(rounds={"PBKDF2_SHA256": 5})
     [
         (Promise(), SHA512, None),
         (Promise(), {}, None),
-        (Promise(scheme="PBKDF2-SHA512", rounds={"PBKDF2-SHA512": 10_000}), SHA512, None),
-        (Promise(scheme="CRYPT"), {"password-scheme": "crypt"}, None),
+        (stored_under("PBKDF2-SHA512").then(hashed_with(("PBKDF2-SHA512",), 10_000)), SHA512, None),
+        (stored_under("CRYPT"), {"password-scheme": "crypt"}, None),
         (C_5, SHA512, None),
         (RUST_5, C_HASH, None),
         (RUST_5, {"password-scheme": "SSHA512"}, None),
-        (Promise(scheme="PBKDF2_SHA256"), SHA512, "under PBKDF2-SHA512, not PBKDF2_SHA256"),
-        (Promise(scheme="PBKDF2_SHA256"), {}, "under nothing, not PBKDF2_SHA256"),
-        (RUST_5, SHA512, "with 10000 rounds, not 5"),
-        (C_5, C_HASH, "with 2048 rounds, not 5"),
-        (C_5, {"password-scheme": "PBKDF2_SHA256"}, "with None rounds"),
+        (
+            stored_under("PBKDF2_SHA256"),
+            SHA512,
+            "password-scheme is PBKDF2-SHA512, not PBKDF2_SHA256",
+        ),
+        (stored_under("PBKDF2_SHA256"), {}, "is not told, not PBKDF2_SHA256"),
+        (RUST_5, SHA512, "password-rounds with password-scheme PBKDF2-SHA512 is 10000, not 5"),
+        (C_5, C_HASH, "is 2048, not 5"),
+        (C_5, {"password-scheme": "PBKDF2_SHA256"}, "is not told, not 5"),
     ],
 )
 def test_what_the_server_says_is_held_against_the_promise(
@@ -255,6 +259,37 @@ def test_what_the_server_says_is_held_against_the_promise(
 
 
 def test_promises_add_up_and_the_later_one_holds() -> None:
-    both = Promise(scheme="A", rounds={"C": 1}).then(Promise(scheme="B", rounds={"R": 2}))
-    assert both == Promise(scheme="B", rounds={"C": 1, "R": 2})
-    assert RUST_5.then(Promise(rounds={"PBKDF2": 6})).rounds["PBKDF2"] == 6
+    first, second = hashed_with("C", 1), hashed_with("R", 2)
+    both = stored_under("A").then(first).then(second.then(stored_under("B")))
+    assert both == stored_under("B").then(second).then(first)
+    changed = RUST_5.then(hashed_with(("PBKDF2",), 6))
+    assert changed == hashed_with(("PBKDF2",), 6).then(hashed_with(RUST_SCHEMES[1:], 5))
+
+
+def test_what_settings_decide_is_not_asked_of_the_default() -> None:
+    both = stored_under("A").then(C_5)
+    assert both.without(["password-scheme", "database"]) == C_5
+
+
+def test_only_some_servers_are_promised_anything() -> None:
+    assert stored_under("A").asked_of({})
+    assert C_5.asked_of(C_HASH)
+    assert not C_5.asked_of(SHA512)
+    assert not Promise().asked_of(SHA512)
+
+
+@pytest.mark.parametrize(
+    ("stored", "meant"),
+    [
+        ("{}", Promise()),
+        ('{"scheme":null,"rounds":{}}', Promise()),
+        ('{"scheme":"SSHA512","rounds":{}}', stored_under("SSHA512")),
+        (
+            '{"scheme":"PBKDF2_SHA256","rounds":{"PBKDF2":7,"PBKDF2_SHA256":7}}',
+            stored_under("PBKDF2_SHA256").then(hashed_with(("PBKDF2", "PBKDF2_SHA256"), 7)),
+        ),
+    ],
+)
+def test_a_promise_that_was_stored_before_is_read(stored: str, meant: Promise) -> None:
+    assert Promise.model_validate_json(stored) == meant
+    assert Promise.model_validate_json(meant.model_dump_json()) == meant

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsbuilds.edits import patch_of
-from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES
+from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, hashed_with, stored_under
 from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError
-from dsharness.model import Promise
 
 ALL = ["default-scheme=PBKDF2_SHA256", "rust-rounds=5", "c-rounds=100"]
 
@@ -37,9 +36,8 @@ def git_applied(folder: Path, tree: Mapping[str, str], patch: str) -> dict[str, 
 @pytest.mark.parametrize("era", ["2.2.3", "3.1.2", "3.3.1"])
 def test_all_edits_make_one_patch(era: str) -> None:
     patch = patch_of(ALL, reader(ERAS[era]))
-    assert patch.promise == Promise(
-        scheme="PBKDF2_SHA256",
-        rounds={**dict.fromkeys(RUST_SCHEMES, 5), "PBKDF2_SHA256": 100},
+    assert patch.promise == stored_under("PBKDF2_SHA256").then(
+        hashed_with(RUST_SCHEMES, 5).then(hashed_with(("PBKDF2_SHA256",), 100))
     )
     assert patch.name == "+".join(ALL)
     assert patch.sha256 == patch_of(ALL, reader(ERAS[era])).sha256
@@ -61,7 +59,7 @@ def test_git_applies_exactly_what_was_meant(era: str, tmp_path: Path) -> None:
 def test_a_later_edit_starts_from_the_earlier() -> None:
     tree = ERAS["3.1.2"]
     both = patch_of(["rust-rounds=5", "rust-rounds=70"], reader(tree))
-    assert both.promise == Promise(rounds=dict.fromkeys(RUST_SCHEMES, 70))
+    assert both.promise == hashed_with(RUST_SCHEMES, 70)
     assert "+const DEFAULT_PBKDF2_ROUNDS: usize = 70;" in both.text
     assert "DEFAULT_PBKDF2_ROUNDS: usize = 5;" not in both.text
 

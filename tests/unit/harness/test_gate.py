@@ -16,6 +16,7 @@ from dsharness.measure.gate import (
     load_bound,
     objections,
 )
+from dsharness.systems.system import CannotCount
 
 REPORT = LoadReport(
     active_s=4.0, per_second=(180, 190, 191, 189), total=752, errors={}, exit_status=0,
@@ -31,6 +32,7 @@ GOOD = RunEvidence(
     of_system=(),
     conditions=Conditions(),
 )
+SILENT = CannotCount(why="it has no counter")
 BUSY = Conditions(gap_s=1.9, stepped_s=1.5)
 OUTSIDE = {
     "the lab itself got no CPU for 3.0 s": Conditions(gap_s=3.0),
@@ -61,6 +63,10 @@ def test_a_good_run_has_nothing_against_it() -> None:
         (replace(GOOD, server_operations=700), "the server counted 700 operations, the load 752"),
         (replace(GOOD, server_operations=800), "the server counted 800 operations, the load 752"),
         (replace(GOOD, server_operations=None), "own count of operations could not be read"),
+        (
+            replace(GOOD, server_operations=SILENT),
+            "not count (it has no counter), and the load",
+        ),
         (replace(GOOD, server_cpu_us=0), "the server used no CPU time"),
         (replace(GOOD, server_cpu_us=None), "the server's CPU time could not be read"),
         (replace(GOOD, of_system=None), "the server's settings could not be read back"),
@@ -84,6 +90,7 @@ def test_a_server_that_died_is_one_reason_not_four() -> None:
 @pytest.mark.parametrize(
     "evidence",
     [
+        replace(with_report(verified=True), server_operations=SILENT),
         replace(GOOD, server_operations=748),  # a thread's last bind each
         replace(GOOD, server_operations=759),  # 0.9 %
         with_report(per_second=(180, 0, 0, 189)),  # it stood still, and went on

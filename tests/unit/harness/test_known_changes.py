@@ -58,19 +58,3 @@ def test_a_change_begins_with_its_tags(change):
         assert change.is_in(tag)
         if tag[-1]:
             assert not change.is_in((*tag[:-1], tag[-1] - 1))
-
-
-@pytest.mark.parametrize(
-    ("version", "entries"),
-    [
-        ("3.44", None),
-        ("2:3.61-1", 1),
-        ("3.71.0-1.fc35", 2),
-        ("2:3.87.1-1", 3),
-        ("3.90.0-3.el8", 150),
-        ("2:3.110-1", 150),
-        ("", None),
-    ],
-)
-def test_results_kept_by_nss(version, entries):
-    assert KNOWN.hashing["nss"].kept(version) == entries

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dsharness.loads import LOADS
+from dsharness.systems import SYSTEMS
+
 ROOT = Path(__file__).resolve().parents[3]
 LAYERS = {  # in the order of the data
     "harness": {"dsharness"},
@@ -20,9 +23,9 @@ LAYERS = {  # in the order of the data
 }
 
 
-def lint_imports(**env: str) -> subprocess.CompletedProcess[str]:
+def lint_imports(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache", *arguments],
         cwd=ROOT,
         env={**os.environ, **env},
         capture_output=True,
@@ -32,10 +35,9 @@ def lint_imports(**env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def contract_modules() -> list[str]:
-    """Every module that a contract of import-linter names."""
+def named_by(*keys: str) -> list[str]:
+    """Every module that a contract of import-linter names under these keys."""
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    keys = ("layers", "source_modules", "forbidden_modules", "modules")
     return [name for rule in rules["contracts"] for key in keys for name in rule.get(key, ())]
 
 
@@ -45,16 +47,24 @@ def test_imports_go_one_way() -> None:
 
 
 def test_an_import_the_wrong_way_is_seen(tmp_path: Path) -> None:
-    for name in contract_modules():
+    for name in named_by("layers"):
         package = tmp_path / name.replace(".", "/")
         package.mkdir(parents=True, exist_ok=True)
         for each in (package, *package.relative_to(tmp_path).parents):
             if (tmp_path / each) != tmp_path:
                 (tmp_path / each / "__init__.py").touch()
     (tmp_path / "dsharness/wrong.py").write_text("import dsbisect\n")
-    done = lint_imports(PYTHONPATH=str(tmp_path))
+    done = lint_imports("--contract", "one-way", PYTHONPATH=str(tmp_path))
     assert done.returncode == 1
     assert "dsharness.wrong -> dsbisect" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "driver", [*SYSTEMS.values(), *LOADS.values()], ids=lambda each: type(each).__name__
+)
+def test_no_module_may_import_a_driver(driver: object) -> None:
+    module = f"{type(driver).__module__}."
+    assert any(module.startswith(f"{name}.") for name in named_by("protected_modules"))
 
 
 @pytest.mark.parametrize("folder", LAYERS)

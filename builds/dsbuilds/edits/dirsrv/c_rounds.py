@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.dirsrv.schemes import C_SCHEME, dse_values
+from dsbuilds.edits.dirsrv.schemes import C_SCHEME, dse_values, hashed_with, whole_number
 from dsbuilds.edits.edit import Edited, Files
-from dsbuilds.edits.source_place import EditedSource, source, whole_number
+from dsbuilds.edits.source_place import EditedSource, source
 from dsharness.errors import AlreadySoError, EditError
-from dsharness.model import Promise
 
 PLUGIN = "ldap/servers/plugins/pwdstorage/pbkdf2_pwd.c"
 HEADER = "ldap/servers/plugins/pwdstorage/pwdstorage.h"
@@ -61,7 +60,7 @@ class CRounds:
             )
         return Edited(
             files={PLUGIN: changed.text} | _accepting(plugin, wanted, files),
-            promise=Promise(rounds={C_SCHEME: wanted}),
+            promise=hashed_with((C_SCHEME,), wanted),
         )
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, Scheme, has_rust, schemes
+from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, Scheme, has_rust, schemes, stored_under
 from dsbuilds.edits.edit import Edited, Files
 from dsbuilds.edits.source_place import UNFAMILIAR, EditedSource, source
 from dsharness.errors import AlreadySoError, EditError
-from dsharness.model import Promise
 from dsharness.yaml_files.problems import shown, suggestion
 
 PW = "ldap/servers/slapd/pw.c"
@@ -68,7 +67,7 @@ class DefaultScheme:
         if config is not None:
             booted = _bootstrapped(EditedSource(path=CONFIG, text=config), scheme)
             edited |= {CONFIG: booted.text} if booted.text != config else {}
-        return Edited(files=edited, promise=Promise(scheme=scheme.stored_as))
+        return Edited(files=edited, promise=stored_under(scheme.stored_as))
 
 
 def _scheme(value: str, files: Files) -> Scheme:

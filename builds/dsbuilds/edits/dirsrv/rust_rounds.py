@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, RUST_SOURCE, dse_values
+from dsbuilds.edits.dirsrv.schemes import (
+    RUST_SCHEMES,
+    RUST_SOURCE,
+    dse_values,
+    hashed_with,
+    whole_number,
+)
 from dsbuilds.edits.edit import Edited, Files
-from dsbuilds.edits.source_place import UNFAMILIAR, EditedSource, source, whole_number
+from dsbuilds.edits.source_place import UNFAMILIAR, EditedSource, source
 from dsharness.errors import AlreadySoError, EditError
-from dsharness.model import Promise
 
 MOST = 10_000_000
 # One constant until 2.6.0; then a default with bounds; for a while a default for each digest.
@@ -54,7 +59,7 @@ class RustRounds:
             )
         return Edited(
             files={RUST_SOURCE: _with_bounds(changed, wanted).text},
-            promise=Promise(rounds=dict.fromkeys(RUST_SCHEMES, wanted)),
+            promise=hashed_with(RUST_SCHEMES, wanted),
         )
 
 

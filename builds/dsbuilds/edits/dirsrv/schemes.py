@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dsbuilds.edits.edit import Files
+from dsharness.errors import EditError
+from dsharness.model import Promise, PromisedFact
 
 C_SCHEME = "PBKDF2_SHA256"  # computed by NSS; its rounds are tuned at start-up
 RUST_SCHEMES = ("PBKDF2", "PBKDF2-SHA1", "PBKDF2-SHA256", "PBKDF2-SHA512")
@@ -16,6 +19,8 @@ DSE = (
     "ldap/servers/slapd/fedse.c",
     "ldap/servers/slapd/config.c",
 )
+# As facts, which the server's driver reads back.
+STORED_AS, ROUNDS = "password-scheme", "password-rounds"
 # The same entry is LDIF in the templates and adjacent string literals in C.
 ENTRY = re.compile(r"\bdn:\s*cn=(?P<name>[\w-]+),\s*cn=Password Storage Schemes,", re.IGNORECASE)
 NEXT = re.compile(r"\bdn:\s", re.IGNORECASE)
@@ -37,6 +42,30 @@ class Scheme:
         if self.name == "PBKDF2":
             return "PBKDF2-SHA1"
         return "CRYPT" if self.name.startswith("CRYPT") else self.name
+
+
+def stored_under(scheme: str) -> Promise:
+    """Promise that passwords are stored under a scheme."""
+    return Promise(facts=(PromisedFact(name=STORED_AS, value=scheme),))
+
+
+def hashed_with(schemes: Iterable[str], rounds: int) -> Promise:
+    """Promise rounds for passwords that are stored under one of these schemes."""
+    return Promise(
+        facts=tuple(
+            PromisedFact(name=ROUNDS, value=rounds, where={STORED_AS: each})
+            for each in sorted(schemes)
+        )
+    )
+
+
+def whole_number(name: str, value: str, most: int) -> int:
+    """A number of rounds, as users write it: 10000 or 10_000."""
+    if re.fullmatch(r"[0-9]+(?:_[0-9]+)*", value, re.ASCII) and len(value) <= 20:
+        number = int(value)
+        if 1 <= number <= most:
+            return number
+    raise EditError(f"{name}={value}: rounds are a whole number from 1 to {most}")
 
 
 def has_rust(files: Files) -> bool:

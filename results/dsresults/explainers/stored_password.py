@@ -1,4 +1,4 @@
-"""What the stored password has to do with a change of cost: scheme, rounds, known changes."""
+"""How a stored password explains what a bind costs: its scheme, its rounds, reused results."""
 
 from __future__ import annotations
 
@@ -6,53 +6,33 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dsharness import products
-from dsharness.systems.ldap.stored_password import StoredPassword
+from dsharness.model import Facts
+from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 from dsresults.compare.comparison_table import Observed
-from dsresults.number_text import milliseconds, significant, spell, times
+from dsresults.explainers.explainer import Explainer, FactColumn, FactText
+from dsresults.explainers.password_cache import avoids_hashing, reuse, spelled
+from dsresults.number_text import milliseconds, significant, times
 from dsresults.reasons.cost_steps import CostChange, StepPlace
-from dsresults.reasons.password_cache import avoids_hashing
 from dsresults.reasons.reason import Confidence, Reason
 
 ALL_OF_IT = 1.25  # a bind costs more than its hash, so the two factors never agree to the digit
 
 
 def stored_change(place: StepPlace) -> Iterator[Reason]:
-    """Whether scheme and rounds explain the change under each workload."""
-    stored = place.stored
-    if stored is None or stored[0] == stored[1]:
+    """Say whether scheme and rounds explain the change under each workload."""
+    before, after = map(stored_in, place.facts)
+    if before is None or after is None or before == after:
         return
-    before, after = stored
     work = _work(before, after)
-    text = f"The stored password changes from {spell(before)} to {spell(after)}"
+    text = f"The stored password changes from {spelled(before)} to {spelled(after)}"
     text += f": {times(work.factor)} the {work.noun}. " if work else ". "
+    same = before.scheme == after.scheme
     yield Reason(
         topic=place.name,
-        text=text + " ".join(_account(place, change, stored, work) for change in place.changes),
+        text=text + " ".join(_account(place, each, work, same=same) for each in place.changes),
         confidence=Confidence.MEASURED,
         evidence=tuple(_evidence(place, change) for change in place.changes),
     )
-
-
-def known_changes(place: StepPlace) -> Iterator[Reason]:
-    """The known changes of the product that lie just here."""
-    if place.product is None:
-        return
-    before, after = place.facts
-    old, new = place.version(place.before), place.version(place.after)
-    data, known_of = products.product(place.product), products.known_changes(place.product)
-    for known in known_of.between((old, before), (new, after)):
-        if set(known.unless_set) & set(place.comparison.options):
-            continue
-        yield Reason(
-            topic=place.name,
-            text=f"This coincides with {data.title} issue {known.issue}: {known.what}, first in "
-            f"{known.releases}. {old} on {place.before} does not have it, {new} on "
-            f"{place.after} has it.",
-            confidence=Confidence.LIKELY,
-            evidence=tuple(_read_back(place)),
-            links=data.links_of(known.issue),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,18 +53,7 @@ def _work(before: StoredPassword, after: StoredPassword) -> _Work | None:
     return _Work(factor=rounds * after.memory_kib / before.memory_kib, noun="rounds and memory")
 
 
-def _read_back(place: StepPlace) -> Iterator[str]:
-    if place.stored is not None:
-        for name, stored in zip((place.before, place.after), place.stored, strict=True):
-            yield f"read back on {name}: {spell(stored)}"
-
-
-def _account(
-    place: StepPlace,
-    change: CostChange,
-    stored: tuple[StoredPassword, StoredPassword],
-    work: _Work | None,
-) -> str:
+def _account(place: StepPlace, change: CostChange, work: _Work | None, *, same: bool) -> str:
     cost = change.ratio.value
     begin = f"With {change.column.workload_id} it takes {times(cost)} the CPU time"
     free = _free(place, change)
@@ -95,7 +64,7 @@ def _account(
         )
     if work is None:
         return f"{begin}."
-    if stored[0].scheme == stored[1].scheme:
+    if same:
         return f"{begin}: {_same_scheme(cost, work)}."
     per_round = cost / work.factor
     word = "cheaper" if per_round < 1 else "dearer"
@@ -140,6 +109,20 @@ def _evidence(place: StepPlace, change: CostChange) -> str:
 def _cpu(observed: Observed, *, hashes: bool) -> str:
     cpu_us = observed.server_cpu_us_per_op or 0.0
     text = milliseconds(cpu_us)
-    if hashes and observed.stored and observed.stored.rounds:
-        text += f" ({significant(cpu_us / observed.stored.rounds)} µs a round)"
+    stored = stored_in(observed.facts)
+    if hashes and stored and stored.rounds:
+        text += f" ({significant(cpu_us / stored.rounds)} µs a round)"
     return text
+
+
+def _read(facts: Facts) -> FactText | None:
+    stored = stored_in(facts)
+    return None if stored is None else spelled(stored)
+
+
+STORED_PASSWORD = Explainer(
+    columns=(FactColumn(heading="stored password", read=_read, accounted=True),),
+    reuses=avoids_hashing,
+    of_loads=reuse,
+    of_step=stored_change,
+)

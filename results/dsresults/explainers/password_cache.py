@@ -1,23 +1,69 @@
 """Where a password is checked without hashing it: few users are cheap, many are not.
 
-Some libraries keep the last results of a hash (known_changes.yaml of a product). A load whose users
-fit into this cache measures a look-up; one whose users do not fit measures the hash.
+Some libraries keep the last results of a hash (hashing.yaml of a product). A load whose users fit
+into this cache measures a look-up; one whose users do not fit measures the hash.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import permutations
 
+from pydantic import Field
+
 from dsharness.model import Value
-from dsharness.products import known_changes
-from dsharness.products.known_changes import Hashing
-from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, Observed
-from dsresults.number_text import milliseconds, spell, times, whole
+from dsharness.products import product_file
+from dsharness.products.known_changes import Release, numbers
+from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
+from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
+from dsresults.explainers.explainer import FactText
+from dsresults.number_text import milliseconds, times, whole
 from dsresults.reasons.reason import Confidence, Reason
 
 MUCH_CHEAPER = 2.0
 ABOUT_THE_SAME = 1.25
+
+
+class KeptResults(Value):
+    """From a version of a library on: how many results it keeps."""
+
+    since: Release
+    results: int
+
+
+class Hashing(Value):
+    """Whose code computes some stored passwords, and what it keeps of it."""
+
+    title: str = Field(description="the library")
+    schemes: tuple[str, ...]
+    keeps: tuple[KeptResults, ...] = Field(default=(), description="newest version first")
+
+    def kept(self, version: str) -> int | None:
+        """How many results this version keeps; None where that is not known."""
+        found = numbers(version)
+        return next((each.results for each in self.keeps if found >= numbers(each.since)), None)
+
+
+class HashingLibraries(Value):
+    """The whole of hashing.yaml."""
+
+    libraries: dict[str, Hashing] = Field(
+        default_factory=dict, description="library, as product.yaml calls it -> what it hashes"
+    )
+
+
+@cache
+def hashing_of(product: str) -> HashingLibraries:
+    """Return which libraries hash for a product; nothing, where that is not known."""
+    return product_file(product, "hashing.yaml", HashingLibraries) or HashingLibraries()
+
+
+def spelled(stored: StoredPassword) -> FactText:
+    """Spell a stored password's scheme and rounds, and the memory that each goes over."""
+    rounds = f"{whole(stored.rounds)} rounds" if stored.rounds else ""
+    memory = f" over {whole(stored.memory_kib)} KiB" if stored.memory_kib else ""
+    return FactText(main=stored.scheme, more=rounds + memory)
 
 
 class Contrast(Value):
@@ -27,6 +73,7 @@ class Contrast(Value):
     many: Column
     with_few: Observed
     with_many: Observed
+    stored: StoredPassword
     ratio: float
     library: str = ""  # that computes this scheme
     hashing: Hashing | None = None  # what is known of it; None: nothing
@@ -49,22 +96,24 @@ class Contrast(Value):
 def contrasts(comparison: ComparisonTable) -> Iterator[Contrast]:
     """Every candidate under each two loads that differ in their number of users."""
     for few, many in permutations(comparison.columns, 2):
-        if few.users is None or many.users is None or few.users >= many.users:
+        if not 0 < _number(few) < _number(many):
             continue
         for candidate in comparison.line:
             one, other = few.of(candidate), many.of(candidate)
-            if one and other and one.stored and one.stored == other.stored:
-                ratio = _cost_ratio(other, one)
-                if ratio is not None:
-                    library, hashing = _hashing(comparison.candidate(candidate), one)
-                    yield Contrast(
-                        few=few, many=many, with_few=one, with_many=other, ratio=ratio,
-                        library=library, hashing=hashing,
-                    )  # fmt: skip
+            if one is None or other is None:
+                continue
+            stored, ratio = stored_in(one.facts), _cost_ratio(other, one)
+            if ratio is None or stored is None or stored != stored_in(other.facts):
+                continue
+            library, hashing = _hashing(comparison.candidate(candidate).product, stored)
+            yield Contrast(
+                few=few, many=many, with_few=one, with_many=other, stored=stored, ratio=ratio,
+                library=library, hashing=hashing,
+            )  # fmt: skip
 
 
 def avoids_hashing(comparison: ComparisonTable, column: Column, candidate: str) -> bool:
-    """Whether another load showed that this one does not pay for a hash here."""
+    """True if another load showed that this one does not pay for a hash here."""
     return any(
         contrast.reuses
         and contrast.few.campaign_id == column.campaign_id
@@ -83,22 +132,19 @@ def reuse(comparison: ComparisonTable) -> Iterator[Reason]:
         yield from _not_cached([c for c in found if c.same and c.hashing and not c.hashing.keeps])
 
 
-def _hashing(candidate: Candidate, observed: Observed) -> tuple[str, Hashing | None]:
-    """The library that computes what is stored, and what is known of it."""
-    if candidate.product is None or observed.stored is None:
-        return "", None
-    known = known_changes(candidate.product)
-    library = known.library_of(observed.stored.scheme)
-    return ("", None) if library is None else (library, known.hashing[library])
+def _hashing(product: str | None, stored: StoredPassword) -> tuple[str, Hashing | None]:
+    """Return the library that computes what is stored, and what is known of it."""
+    known = hashing_of(product).libraries.items() if product else ()
+    return next(((name, one) for name, one in known if stored.scheme in one.schemes), ("", None))
 
 
 def _cached(comparison: ComparisonTable, contrast: Contrast) -> Reason:
     few, many = contrast.few, contrast.many
     candidate = comparison.candidate(contrast.with_few.candidate)
-    stored = spell(contrast.with_few.stored) if contrast.with_few.stored else ""
     text = (
         f"{candidate.id} serves {few.workload_id} ({_users(few)}) {times(contrast.ratio)} cheaper "
-        f"than {many.workload_id} ({_users(many)}), with the same stored password ({stored}). "
+        f"than {many.workload_id} ({_users(many)}), with the same stored password "
+        f"({spelled(contrast.stored)}). "
     )
     if contrast.hashing is not None and contrast.hashing.keeps:
         version = candidate.versions.get(contrast.library, "")
@@ -118,10 +164,10 @@ def _kept(hashing: Hashing, version: str, few: Column, many: Column) -> str:
     entries = hashing.kept(version)
     known = f"{hashing.title} {version}".rstrip()
     begin = f"This scheme is computed by {known}, which keeps the results of earlier hashes"
-    if entries is None or few.users is None or many.users is None:
+    if entries is None:
         return f"{begin}: a user who is still in the cache costs a look-up and no hash."
     kept = "the last one" if entries == 1 else f"the last {whole(entries)}"
-    if few.users <= entries < many.users:
+    if _number(few) <= entries < _number(many):
         return (
             f"{begin} ({kept}). There is room for {_users(few)}, whose binds cost a look-up, and "
             f"none for {_users(many)}, whose binds cost a hash each."
@@ -132,7 +178,7 @@ def _kept(hashing: Hashing, version: str, few: Column, many: Column) -> str:
 def _not_cached(same: list[Contrast]) -> Iterator[Reason]:
     if not same:
         return
-    schemes = sorted({c.with_few.stored.scheme for c in same if c.with_few.stored})
+    schemes = sorted({contrast.stored.scheme for contrast in same})
     libraries = " or ".join(sorted({c.hashing.title for c in same if c.hashing}))
     candidates = list(dict.fromkeys(contrast.with_few.candidate for contrast in same))
     yield Reason(
@@ -157,6 +203,11 @@ def _ms(observed: Observed) -> str:
     return milliseconds(observed.server_cpu_us_per_op or 0.0)
 
 
+def _number(column: Column) -> int:
+    """How many different users the load binds as; 0 where that is not known."""
+    return (column.workload.distinct_entries if column.workload else None) or 0
+
+
 def _users(column: Column) -> str:
-    users = column.users or 0
+    users = _number(column)
     return "1 user" if users == 1 else f"{whole(users)} users"
