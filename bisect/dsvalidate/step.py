@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -17,6 +16,7 @@ from dsharness.errors import BuildError, CandidateError, EditError, InstanceErro
 from dsharness.model import Value
 from dsharness.process.command import atomic_write, go_on, stop_all
 from dsvalidate.check import Check, Gate, Status
+from dsvalidate.step_code import Procedures, code_key
 
 StepRun = Callable[[], Sequence[Check]]
 
@@ -33,6 +33,7 @@ class Step:
     name: str
     title: str  # progress: "building it a second time"
     inputs: object = None  # what else its checks follow from than both sides, as JSON
+    procedures: Procedures = ()  # and code outside this package
     seconds: float  # about, on two cores and from nothing: for the first ETA
     run: StepRun
     # What takes its time and hardly needs anyone: begun at once, and waited for by what is timed.
@@ -111,17 +112,6 @@ class KeptStep(Value):
     checks: tuple[Check, ...]
 
 
-@cache
-def code_key() -> str:
-    """Of all that judges: what other code has found is looked for again."""
-    files = sorted(each for each in Path(__file__).parent.rglob("*") if _judges(each))
-    return content_key([file.read_text(encoding="utf-8") for file in files])
-
-
-def _judges(file: Path) -> bool:
-    return file.is_file() and not {"__pycache__", "templates"} & set(file.parts)
-
-
 @dataclass(frozen=True, kw_only=True)
 class KeptSteps:
     """The folder of what steps found in both sides, of packages as they are."""
@@ -143,7 +133,7 @@ class KeptSteps:
 
     def _place(self, step: Step) -> Path:
         asked = [step.gate, step.name, step.inputs]
-        return self.folder / f"{content_key([code_key(), self.sides, *asked])}.json"
+        return self.folder / f"{content_key([code_key(step.procedures), self.sides, *asked])}.json"
 
 
 BUILD_S = 600.0  # from nothing, on two cores

@@ -14,7 +14,7 @@ from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Image
 from dsharness.paths import cache_home
-from dsharness.products.row_facts import packages_of
+from dsharness.products.row_facts import known_of, packages_of
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
@@ -127,9 +127,11 @@ def evidence_of(folder: Path, sides: Sides) -> EvidenceFolder:
 
 
 def kept_steps(folder: Path, sides: Sides) -> KeptSteps:
-    """Of packages by what they are, not by what they were made from."""
+    """Packages count by what they are, not by what they were made from; so does product data."""
     stock = [sides.stock.key, dict(sides.stock.packages)]
-    return KeptSteps(folder=folder / "steps", sides=[stock, sides.build.key, sides.package_hashes])
+    known = known_of(sides.row).model_dump(mode="json")
+    told = [stock, sides.build.key, sides.package_hashes, known]
+    return KeptSteps(folder=folder / "steps", sides=told)
 
 
 def _version(server: str, image: Image) -> str:

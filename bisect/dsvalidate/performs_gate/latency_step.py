@@ -28,6 +28,7 @@ from dsvalidate.performs_gate import single_client
 from dsvalidate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
 from dsvalidate.performs_gate.paired_samples import GIVE_MORE, SpeedQuestion
 from dsvalidate.step import Step, judged
+from dsvalidate.step_code import SERVED
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 CHEAP = ("SSHA512", "SSHA384", "SSHA256", "SSHA", "SMD5")  # one round
@@ -109,7 +110,7 @@ def single_client_step(question: SpeedQuestion, evidence: EvidenceFolder) -> Ste
     """A step of its own: it needs neither the workloads nor a laboratory."""
     return Step(
         gate=Gate.PERFORMS, name="latency", title="comparing how long a single client waits",
-        seconds=90.0, inputs=[question.max_pairs, machine_id()],
+        seconds=90.0, inputs=[question.max_pairs, machine_id()], procedures=SERVED,
         run=judged(Gate.PERFORMS, "latency", partial(run, question, evidence)),
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ from dsvalidate.performs_gate.paired_samples import (
     sampled_pairs,
 )
 from dsvalidate.step import Step
+from dsvalidate.step_code import MEASURED
 
 LEAK_BYTES = 200.0  # an operation
 SLOW_LEAK_BYTES = 600.0  # where operations are so slow that the first pairs hold too few
@@ -44,6 +45,7 @@ def lost_memory_step(question: SpeedQuestion) -> Step:
 
     return Step(
         gate=Gate.PERFORMS, name="leak", title="looking for a leak of memory", seconds=60.0,
+        procedures=MEASURED,
         inputs=[question.max_pairs, machine_id(), long.model_dump(mode="json")], run=run,
     )  # fmt: skip
 

@@ -36,6 +36,7 @@ from dsvalidate.performs_gate.paired_samples import (
     sampled_pairs,
 )
 from dsvalidate.step import Step
+from dsvalidate.step_code import MEASURED
 
 # How far a ratio of two counts strays, with a margin: 0.3 % for PBKDF2, where almost all
 # instructions are the hash's; more where an operation is short (docs/validate.md).
@@ -134,6 +135,7 @@ def workload_step(question: SpeedQuestion, workload: Workload) -> Step:
         name=f"speed-{workload.id}",
         title=f"comparing the speed of {workload.title}",
         inputs=[*limits, workload.model_dump(mode="json")],
+        procedures=MEASURED,
         seconds=SECONDS,
         run=_Speed(question, workload).checks,
     )

@@ -13,12 +13,16 @@ from dsvalidate.safe_gate import (
 )
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step, StepRun, judged
+from dsvalidate.step_code import SERVED
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 
 def _step(name: str, seconds: float, title: str, run: StepRun, inputs: object = None) -> Step:
     run = judged(Gate.SAFE, name, run)
-    return Step(gate=Gate.SAFE, name=name, seconds=seconds, title=title, run=run, inputs=inputs)
+    return Step(
+        gate=Gate.SAFE, name=name, seconds=seconds, title=title, run=run, inputs=inputs,
+        procedures=SERVED,
+    )  # fmt: skip
 
 
 def steps(

@@ -7,6 +7,7 @@ from functools import partial
 from dsvalidate.check import Gate
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step, StepRun, judged
+from dsvalidate.step_code import SERVED
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.works_gate import distribution_tests, recovery, replication, suites
 
@@ -14,7 +15,9 @@ from dsvalidate.works_gate import distribution_tests, recovery, replication, sui
 def _step(name: str, seconds: float, title: str, run: StepRun) -> Step:
     """A patched server that stops answering is the change's fault, in each of them."""
     run = judged(Gate.WORKS, name, run)
-    return Step(gate=Gate.WORKS, name=name, seconds=seconds, title=title, run=run)
+    return Step(
+        gate=Gate.WORKS, name=name, seconds=seconds, title=title, run=run, procedures=SERVED
+    )
 
 
 def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
