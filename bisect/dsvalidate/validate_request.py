@@ -8,7 +8,7 @@ from pathlib import Path
 from dsbuilds.build_request import check_rows
 from dsharness.errors import UsageError
 from dsharness.model import BuildSpec, Matrix, Row, Settings, Workload
-from dsvalidate.directory.product_advice import SYSTEM, WANTED
+from dsvalidate.dirsrv.product_advice import SYSTEM, WANTED
 from dsvalidate.given_packages import check_given
 
 CHANGED = "patched"

@@ -16,7 +16,7 @@ from dsharness.model import Family
 from dsharness.process.command import Completed
 from dsharness.products.row_facts import packages_of
 from dsvalidate.check import last_lines
-from dsvalidate.directory.validated_server import ValidatedServer, validated_server
+from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import StepTools
 

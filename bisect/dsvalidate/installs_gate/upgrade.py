@@ -13,19 +13,20 @@ from dsharness.model import Promise
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import REPOSITORY, labels_of
 from dsvalidate.check import Check, Figure, Gate, Status, last_lines
-from dsvalidate.client_answers import checks_of
-from dsvalidate.directory.populated_image import KIND, Populated, populated, store
-from dsvalidate.directory.population import (
+from dsvalidate.dirsrv.client_answers import checks_of
+from dsvalidate.dirsrv.directory_dump import differences, dump_of, passwords_in
+from dsvalidate.dirsrv.guess_cost import alike
+from dsvalidate.dirsrv.populated_image import KIND, Populated, populated, store
+from dsvalidate.dirsrv.population import (
     Population,
     add_default_user,
     add_scheme_users,
     client_users,
 )
-from dsvalidate.directory.product_advice import START
-from dsvalidate.directory.server_traces import observe
-from dsvalidate.directory.validated_server import ValidatedServer
-from dsvalidate.directory_dump import differences, dump_of, passwords_in
-from dsvalidate.guess_cost import alike
+from dsvalidate.dirsrv.product_advice import START
+from dsvalidate.dirsrv.server_traces import observe
+from dsvalidate.dirsrv.user_binds import binding_checks
+from dsvalidate.dirsrv.validated_server import ValidatedServer
 from dsvalidate.installs_gate.package_change import (
     changeable_server,
     install,
@@ -35,7 +36,6 @@ from dsvalidate.installs_gate.package_change import (
 from dsvalidate.sides import Sides
 from dsvalidate.step import judged
 from dsvalidate.step_tools import EvidenceFolder, StepTools
-from dsvalidate.user_binds import binding_checks
 
 REVISION = 3
 SHOWN = 40  # lines of what changed

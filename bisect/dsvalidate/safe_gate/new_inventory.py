@@ -10,9 +10,9 @@ from pydantic import Field
 
 from dsharness.model import Image, Value
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.product_advice import PID_FILE
-from dsvalidate.directory.validated_server import validated_server
+from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.product_advice import PID_FILE
+from dsvalidate.dirsrv.validated_server import validated_server
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 

@@ -10,10 +10,10 @@ from dsharness.containers.container import running
 from dsharness.model import Image
 from dsharness.paths import logs_home
 from dsvalidate.check import Check, Figure, Gate, Status, listed
-from dsvalidate.directory.product_advice import IN_PROGRAMS, OWN_FOLDERS
-from dsvalidate.directory.server_traces import Traces, kept_traces
+from dsvalidate.dirsrv.product_advice import IN_PROGRAMS, OWN_FOLDERS
+from dsvalidate.dirsrv.server_logs import information, literal, new_kinds, severe, unindexed
+from dsvalidate.dirsrv.server_traces import Traces, kept_traces
 from dsvalidate.secret_search import DIGITS, Find, new_finds
-from dsvalidate.server_logs import information, literal, new_kinds, severe, unindexed
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.works_gate import suites

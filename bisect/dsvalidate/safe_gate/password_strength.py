@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsvalidate.check import Check, Figure, Gate, Status
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.population import SchemeUser
-from dsvalidate.guess_cost import GuessCost, alike, guess_cost, ratio, shown
+from dsvalidate.dirsrv.guess_cost import GuessCost, alike, guess_cost, ratio, shown
+from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.population import SchemeUser
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import StepTools
 

@@ -16,8 +16,8 @@ from dsharness.errors import DsbisectError
 from dsharness.model import Family, Image
 from dsharness.products.row_facts import packages_of
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.directory.product_advice import PREPARE
-from dsvalidate.directory.validated_server import validated_server
+from dsvalidate.dirsrv.product_advice import PREPARE
+from dsvalidate.dirsrv.validated_server import validated_server
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 

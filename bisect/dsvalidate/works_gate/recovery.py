@@ -11,12 +11,12 @@ from dsharness.errors import InstanceError, WorkloadError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.population import Population
-from dsvalidate.directory.product_advice import INSTANCE
-from dsvalidate.directory.server_traces import observe
-from dsvalidate.directory.validated_server import ValidatedServer, validated_server
-from dsvalidate.directory_dump import differences, dump_of
+from dsvalidate.dirsrv.directory_dump import differences, dump_of
+from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.population import Population
+from dsvalidate.dirsrv.product_advice import INSTANCE
+from dsvalidate.dirsrv.server_traces import observe
+from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 

@@ -12,19 +12,19 @@ from dsharness.errors import DeadlineError, InstanceError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.population import SchemeUser, add_scheme_users
-from dsvalidate.directory.server_traces import observe
-from dsvalidate.directory.validated_server import (
+from dsvalidate.dirsrv.directory_dump import differences, dump_of
+from dsvalidate.dirsrv.ldap_client import REPLICATION
+from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.population import SchemeUser, add_scheme_users
+from dsvalidate.dirsrv.server_traces import observe
+from dsvalidate.dirsrv.user_binds import right_check, wrong, wrong_check
+from dsvalidate.dirsrv.validated_server import (
     PartnerServer,
     ValidatedServer,
     validated_server,
 )
-from dsvalidate.directory_dump import differences, dump_of
-from dsvalidate.ldap_client import REPLICATION
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
-from dsvalidate.user_binds import right_check, wrong, wrong_check
 
 NAME = "replication"
 MANAGER = "cn=replication manager,cn=config"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from dsharness.model import Image
 from dsvalidate.check import Check, Gate
-from dsvalidate.client_answers import ClientAnswer, checks_of
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.population import client_users
-from dsvalidate.directory.product_advice import AUDITED, CHANGELOG
-from dsvalidate.directory.server_traces import Traces, observe
-from dsvalidate.directory.validated_server import ValidatedServer, validated_server
+from dsvalidate.dirsrv.client_answers import ClientAnswer, checks_of
+from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.population import client_users
+from dsvalidate.dirsrv.product_advice import AUDITED, CHANGELOG
+from dsvalidate.dirsrv.server_traces import Traces, observe
+from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 

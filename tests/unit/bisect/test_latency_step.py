@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsvalidate.check import Check, Status
-from dsvalidate.directory.population import SchemeUser
+from dsvalidate.dirsrv.population import SchemeUser
 from dsvalidate.performs_gate.latency_step import (
     BLOCKS,
     REQUESTS,

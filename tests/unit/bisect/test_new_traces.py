@@ -9,8 +9,9 @@ import pytest
 
 from dsharness.errors import InstanceError
 from dsvalidate.check import Status
-from dsvalidate.client_answers import ClientAnswer
-from dsvalidate.directory.server_traces import Traces, belongs, files_in, replied
+from dsvalidate.dirsrv.client_answers import ClientAnswer
+from dsvalidate.dirsrv.server_logs import literal
+from dsvalidate.dirsrv.server_traces import Traces, belongs, files_in, replied
 from dsvalidate.safe_gate.new_traces import (
     answers_check,
     messages_check,
@@ -19,7 +20,6 @@ from dsvalidate.safe_gate.new_traces import (
     traces_checks,
 )
 from dsvalidate.secret_search import Find, SecretKind
-from dsvalidate.server_logs import literal
 
 AUDIT = Find(
     place="/var/log/dirsrv/slapd-lab/audit, line 3", secret="the stored password of uid=a",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsvalidate.server_logs import (
+from dsvalidate.dirsrv.server_logs import (
     MOST_KINDS,
     answers,
     messages,

@@ -24,7 +24,7 @@ OWN = (
     "harness/dsharness/systems/bind",
     "builds/dsbuilds/edits/dirsrv/",
     "builds/dsbuilds/libexec/389-ds/",
-    "bisect/dsvalidate/directory/",
+    "bisect/dsvalidate/dirsrv/",
 )
 # What lists the drivers there are, and why it may.
 LISTS = {

@@ -10,7 +10,7 @@ from pydantic import Field
 from dsharness.model import Value
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.ns_slapd import fix_caches
-from dsvalidate.directory_dump import Dump
+from dsvalidate.dirsrv.directory_dump import Dump
 
 SCHEMES = "cn=Password Storage Schemes,cn=plugins,cn=config"
 # An own password may be changed; names may be read by anyone.

@@ -12,18 +12,18 @@ from dsharness.model import DirectoryContent, Image, Settings
 from dsharness.systems import Seed
 from dsimages.buildah import labels_of
 from dsimages.keyed_image import keyed_image
-from dsvalidate.directory.population import (
+from dsvalidate.dirsrv.directory_dump import dump_of
+from dsvalidate.dirsrv.population import (
     Population,
     add_default_user,
     add_scheme_users,
     fill,
 )
-from dsvalidate.directory.validated_server import (
+from dsvalidate.dirsrv.validated_server import (
     TlsServer,
     ValidatedServer,
     validated_server,
 )
-from dsvalidate.directory_dump import dump_of
 from dsvalidate.step_tools import StepTools
 
 REVISION = 3  # raised when the same image would be filled in another way

@@ -29,10 +29,10 @@ from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
 from dsharness.systems.readiness import shared_folder, wait_until_ready
 from dsharness.systems.system import ENDED_NAME, SHARED_FOLDER, Endpoint
-from dsvalidate.client_answers import ClientAnswer, answers_in
+from dsvalidate.dirsrv.client_answers import ClientAnswer, answers_in
 from dsvalidate.step_tools import StepTools
 
-CLIENT = Path(__file__).parents[1] / "ldap_client"
+CLIENT = Path(__file__).parent / "ldap_client"
 CLIENT_LIMIT_S = 600.0
 CA_NAME, JOB_NAME = "ca.crt", "job.json"
 CA_BYTES = 64 << 10

@@ -20,11 +20,12 @@ from dsharness.errors import InstanceError
 from dsharness.model import Value
 from dsharness.plain_text import plain
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, INSTANCE
-from dsvalidate.client_answers import ClientAnswer
-from dsvalidate.directory.population import SchemeUser, password_of
-from dsvalidate.directory.validated_server import ValidatedServer
-from dsvalidate.directory_dump import dump_of, passwords_in
-from dsvalidate.ldap_client import WORDS
+from dsvalidate.dirsrv.client_answers import ClientAnswer
+from dsvalidate.dirsrv.directory_dump import dump_of, passwords_in
+from dsvalidate.dirsrv.ldap_client import WORDS
+from dsvalidate.dirsrv.population import SchemeUser, password_of
+from dsvalidate.dirsrv.server_logs import answers, messages
+from dsvalidate.dirsrv.validated_server import ValidatedServer
 from dsvalidate.secret_search import (
     Find,
     Secret,
@@ -32,7 +33,6 @@ from dsvalidate.secret_search import (
     finds_in,
     without_secrets,
 )
-from dsvalidate.server_logs import answers, messages
 from dsvalidate.step_tools import EvidenceFolder
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "written-files"
