@@ -10,13 +10,13 @@ from dsharness.containers.container import running
 from dsharness.model import Image
 from dsharness.paths import logs_home
 from dsvalidate.check import Check, Figure, Gate, Status, listed
+from dsvalidate.dirsrv import suites
 from dsvalidate.dirsrv.product_advice import IN_PROGRAMS, OWN_FOLDERS
 from dsvalidate.dirsrv.server_logs import information, literal, new_kinds, severe, unindexed
 from dsvalidate.dirsrv.server_traces import Traces, kept_traces
 from dsvalidate.secret_search import DIGITS, Find, new_finds
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
-from dsvalidate.works_gate import suites
 
 # Both sides do the same in these; the others are looked through for secrets alone.
 PAIRED = (*suites.NAMES, "latency")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from dsvalidate.check import Gate
+from dsvalidate.dirsrv import recovery, replication, suites
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step, StepRun, judged
 from dsvalidate.step_code import SERVED
 from dsvalidate.step_tools import EvidenceFolder, StepTools
-from dsvalidate.works_gate import distribution_tests, recovery, replication, suites
+from dsvalidate.works_gate import distribution_tests
 
 
 def _step(name: str, seconds: float, title: str, run: StepRun) -> Step:

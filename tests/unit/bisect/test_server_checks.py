@@ -10,6 +10,7 @@ from dsharness.model import Promise
 from dsvalidate.check import Gate, Status
 from dsvalidate.dirsrv.client_answers import answers_in, checks_of
 from dsvalidate.dirsrv.population import SchemeUser, stores
+from dsvalidate.dirsrv.recovery import crash_check, verified_check
 from dsvalidate.dirsrv.user_binds import right_check, wrong_check
 from dsvalidate.installs_gate.downgrade import binds_check
 from dsvalidate.installs_gate.removal import leftovers_check, new_leftovers
@@ -20,7 +21,6 @@ from dsvalidate.works_gate.distribution_tests import (
     shipped_tests,
     unpack,
 )
-from dsvalidate.works_gate.recovery import crash_check, verified_check
 
 STOCK, WEAK = "{PBKDF2-SHA512}100000$c2FsdA$aGFzaA", "{PBKDF2-SHA512}10000$c2FsdA$aGFzaA"
 USERS = tuple(
