@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dsvalidate.performs_gate.latency_step import single_client_step
+from dsvalidate.dirsrv.latency_step import single_client_step
 from dsvalidate.performs_gate.leak_step import lost_memory_step
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.performs_gate.speed_step import workload_step

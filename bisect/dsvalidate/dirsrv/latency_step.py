@@ -19,12 +19,12 @@ from dsharness.machine.host import machine_id
 from dsharness.machine.machine_lock import measuring_alone
 from dsresults.number_text import significant
 from dsvalidate.check import Check, Figure, Gate, Status
+from dsvalidate.dirsrv import single_client
 from dsvalidate.dirsrv.populated_image import Populated, populated
 from dsvalidate.dirsrv.population import PEOPLE, SchemeUser
 from dsvalidate.dirsrv.product_advice import AS_STORED, PID_FILE
 from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
-from dsvalidate.performs_gate import single_client
 from dsvalidate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
 from dsvalidate.performs_gate.paired_samples import GIVE_MORE, SpeedQuestion
 from dsvalidate.step import Step, judged
