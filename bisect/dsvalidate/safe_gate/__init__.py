@@ -5,12 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from dsvalidate.check import Gate
-from dsvalidate.safe_gate import (
-    existing_passwords,
-    new_inventory,
-    new_traces,
-    password_strength,
-)
+from dsvalidate.dirsrv import existing_passwords, password_strength
+from dsvalidate.safe_gate import new_inventory, new_traces
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step, StepRun, judged
 from dsvalidate.step_code import SERVED

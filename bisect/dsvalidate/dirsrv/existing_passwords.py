@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.dirsrv.guess_cost import guess_cost, ratio, shown
+from dsvalidate.dirsrv.password_strength import DEFAULT, SLACK, values_of
 from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.product_advice import STORED_AGAIN
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
-from dsvalidate.safe_gate.password_strength import DEFAULT, SLACK, values_of
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import StepTools
 
