@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from dsvalidate.check import Gate
-from dsvalidate.installs_gate import downgrade, removal, upgrade
+from dsvalidate.dirsrv import downgrade, upgrade
+from dsvalidate.installs_gate import removal
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step
 from dsvalidate.step_code import INSTALLED

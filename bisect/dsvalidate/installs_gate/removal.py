@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dsbuilds.drivers.package_build import repository_of
 from dsvalidate.check import Check, Gate, Status
+from dsvalidate.dirsrv.downgrade import upgraded_image
 from dsvalidate.dirsrv.populated_image import populated
-from dsvalidate.installs_gate.downgrade import upgraded_image
 from dsvalidate.installs_gate.package_change import (
     Changed,
     changeable_server,

@@ -9,11 +9,11 @@ from dsharness.errors import InstanceError
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import exists
 from dsvalidate.check import Check, Gate, Status, last_lines
+from dsvalidate.dirsrv import upgrade
 from dsvalidate.dirsrv.directory_dump import differences, dump_of
 from dsvalidate.dirsrv.populated_image import populated, recalled
 from dsvalidate.dirsrv.population import Population, SchemeUser
 from dsvalidate.dirsrv.validated_server import ValidatedServer
-from dsvalidate.installs_gate import upgrade
 from dsvalidate.installs_gate.package_change import (
     changeable_server,
     install,
