@@ -16,7 +16,7 @@ from dsharness.errors import BuildError, CandidateError, EditError, InstanceErro
 from dsharness.model import Value
 from dsharness.process.command import atomic_write, go_on, stop_all
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.step_code import Procedures, code_key
+from dsvalidate.step_code import SERVED, Procedures, code_key
 
 StepRun = Callable[[], Sequence[Check]]
 
@@ -97,6 +97,16 @@ def judged(gate: Gate, name: str, run: StepRun) -> StepRun:
     return judge
 
 
+def server_step(
+    gate: Gate, name: str, seconds: float, title: str, run: StepRun, inputs: object = None
+) -> Step:
+    """Make a step with a server: a patched one that stops answering is the change's fault."""
+    return Step(
+        gate=gate, name=name, seconds=seconds, title=title, run=judged(gate, name, run),
+        inputs=inputs, procedures=SERVED,
+    )  # fmt: skip
+
+
 def fault_check(gate: Gate, name: str, error: InstanceError) -> Check:
     first, *rest = error.message.splitlines() or ["it failed without a word"]
     log = [f"log: {error.log}"] if error.log else []
@@ -162,28 +172,33 @@ Prepare = Callable[[], tuple[Sequence[Step], KeptSteps]]
 
 
 def run_steps(
-    prepare: Prepare, expected_s: float, background: Background, listener: StepListener
+    prepare: Prepare,
+    expected_s: float,
+    background: Background,
+    listener: StepListener,
+    *,
+    no_step: str = "it has no step for such packages",
 ) -> tuple[Check, ...]:
-    """Every check; where one stops the rest, the gates after it say that they were not run.
+    """Return every check; where one stops the rest, the gates after it say that they were not run.
 
-    ``prepare`` builds the packages; only then it is known what the steps are about.
+    ``prepare`` builds the packages; only then it is known what the steps are about. ``no_step``
+    says why a gate may have none.
     """
     checks: list[Check] = []
     with background:
         for check in _run(prepare, expected_s, background, listener, checks):
             listener.found(check)
             checks.append(check)
-    missing = _missing(checks)
+    missing = _missing(checks, no_step)
     if missing:
         listener.skipped([check.gate for check in missing], missing[0].found)
     return (*checks, *missing)
 
 
-def _missing(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """A check for each gate that has none: why it was not run."""
+def _missing(checks: Sequence[Check], why: str) -> tuple[Check, ...]:
+    """Say of each gate that has no check why it was not run."""
     begun = {check.gate for check in checks}
     stopped = next((check for check in checks if check.stops), None)
-    why = "it has no step for such packages"
     if stopped is not None:
         built = (stopped.gate, stopped.name) != (Gate.BUILDS, PACKAGE)
         why = f"{stopped.gate} {stopped.name} failed" if built else "the package did not build"

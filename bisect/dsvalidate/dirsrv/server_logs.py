@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+
+from dsvalidate.safe_gate.new_traces import VARIES
 
 MESSAGE = re.compile(r"^\[[^\]]*\] - (?P<level>[A-Z]+) - (?P<rest>.*)$")
 RESULT = re.compile(r"\bop=(?P<op>-?\d+) RESULT err=(?P<code>-?\d+) tag=(?P<tag>\d+)(?P<rest>.*)$")
 NOTES = re.compile(r"\bnotes=(\S+)")
-SEVERE = frozenset({"EMERG", "ALERT", "CRIT", "ERR"})
 # Quoted words, DNs, and whatever has a digit in it.
 VARYING = re.compile(r"""\"[^\"]*\"|'[^']*'|\([^()]*\)|\S*=\S*|\S*\d\S*""")
-INFORMATION = frozenset({"INFO", "DEBUG"})
 NO_LEVEL = "a line without a level"
 UNINDEXED = frozenset("AU")  # notes of a search that used no index
 OPERATIONS = {
@@ -24,8 +24,6 @@ OPERATIONS = {
 }  # fmt: skip
 MOST_KINDS = 500  # a server that says something else each time says too much anyway
 KIND_CHARACTERS = 120
-LITERAL_CHARACTERS = 16
-VARIES = "…"  # in a kind, for what differs each time
 
 
 def messages(log: str) -> dict[str, int]:
@@ -43,22 +41,6 @@ def _kind(line: str) -> str:
     if match is None:  # the heading of a log, or the next line of a long message
         return NO_LEVEL if line.strip() else ""
     return f"{match['level']}: {VARYING.sub(VARIES, match['rest'])[:KIND_CHARACTERS].rstrip()}"
-
-
-def severe(kind: str) -> bool:
-    return kind.partition(":")[0] in SEVERE
-
-
-def information(kind: str) -> bool:
-    """Whether the server only says what it does."""
-    return kind.partition(":")[0] in INFORMATION
-
-
-def literal(kind: str) -> str:
-    """The longest part of it that stands in a program as it is; empty where that is too short."""
-    text = kind.partition(": ")[2].partition(" - ")[2]
-    longest = max((part.strip() for part in text.split(VARIES)), key=len)
-    return longest if len(longest) >= LITERAL_CHARACTERS else ""
 
 
 def answers(log: str) -> dict[str, int]:
@@ -79,7 +61,3 @@ def _answers(log: str) -> Iterator[str]:
 def unindexed(kind: str) -> bool:
     """Whether an answer's notes say that the server read every entry."""
     return bool(UNINDEXED & set(kind.partition(" notes=")[2].split(",")))
-
-
-def new_kinds(patched: Mapping[str, int], stock: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(sorted(patched.keys() - stock.keys()))

@@ -31,6 +31,7 @@ LISTS = {
     "harness/dsharness/model/rows.py": "the values of a row's `system`",
     "harness/dsharness/systems/__init__.py": "the drivers",
     "builds/dsbuilds/edits/known_edits.py": "the edits",
+    "bisect/dsvalidate/suites.py": "the suites of validations",
 }
 ORDINARY = {"bind"}  # also what a client of LDAP does
 MORE = ("389ds", "dirsrv", "slapd", "lib389")

@@ -10,8 +10,9 @@ from dsvalidate.dirsrv.client_answers import ClientAnswer, checks_of
 from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.population import client_users
 from dsvalidate.dirsrv.product_advice import AUDITED, CHANGELOG
-from dsvalidate.dirsrv.server_traces import Traces, observe
+from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
+from dsvalidate.safe_gate.new_traces import Traces
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 
