@@ -33,7 +33,7 @@ NAMES = ("binds", "operations", "passwords")
 
 
 def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder, name: str) -> Sequence[Check]:
-    """What a suite finds on the patched server."""
+    """Run a suite on the patched server."""
     answers, _ = answered(tools, evidence, sides.patched, name, "patched")
     return checks_of(answers, Gate.WORKS, ADVICE, OTHERWISE)
 
@@ -41,7 +41,7 @@ def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder, name: str) 
 def answered(
     tools: StepTools, evidence: EvidenceFolder, image: Image, name: str, side: str
 ) -> tuple[tuple[ClientAnswer, ...], Traces]:
-    """What a suite's client says of an image's server, and what that server left behind."""
+    """Run a suite's client on an image's server; return its answers and what the server left."""
     made = populated(tools, image)
     with validated_server(tools, made.reference, purpose=name) as server:
         server.start()

@@ -10,9 +10,8 @@ from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import exists
 from dsvalidate.check import Check, Gate, Status, last_lines
 from dsvalidate.dirsrv import upgrade
-from dsvalidate.dirsrv.directory_dump import differences, dump_of
 from dsvalidate.dirsrv.populated_image import populated, recalled
-from dsvalidate.dirsrv.population import Population, SchemeUser
+from dsvalidate.dirsrv.population import Population, SchemeUser, differences, dump_of
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.installs_gate.package_change import (
     DOWNGRADE_ADVICE,
@@ -42,7 +41,7 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Ch
 
 
 def upgraded_image(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> str | None:
-    """What the step before left, made again if it is gone."""
+    """Return the image that the upgrade left, made again if it is gone; None if it left none."""
     before = populated(tools, sides.stock)
     reference = upgrade.upgraded_reference(sides, before)
     if not exists(tools.engine, reference):
@@ -90,7 +89,7 @@ class _Downgrade:
 
 
 def binds_check(users: Sequence[SchemeUser], refused: Sequence[SchemeUser]) -> Check:
-    """Of users from before the upgrade and of those that the patched server stored."""
+    """Check users from before the upgrade, and those that the patched server stored."""
     if not refused:
         found = f"all {len(users)} users bind on stock, also those that the patched server stored"
         return _check("downgrade-bind", Status.PASSED, found)

@@ -11,9 +11,8 @@ from dsharness.errors import InstanceError, WorkloadError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.dirsrv.directory_dump import differences, dump_of
 from dsvalidate.dirsrv.populated_image import populated
-from dsvalidate.dirsrv.population import Population
+from dsvalidate.dirsrv.population import Population, differences, dump_of
 from dsvalidate.dirsrv.product_advice import INSTANCE
 from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
@@ -29,7 +28,7 @@ NO_VERIFY = ("not supported", "not implemented", "unsupported", "invalid choice"
 
 
 def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
-    """Both on one server, one after the other."""
+    """Restart one server, then kill it while it writes."""
     made = populated(tools, sides.patched)
     with validated_server(tools, made.reference, purpose="recovery") as server:
         checks = list(_checks(server, made.population))

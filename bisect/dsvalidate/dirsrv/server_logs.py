@@ -27,7 +27,7 @@ KIND_CHARACTERS = 120
 
 
 def messages(log: str) -> dict[str, int]:
-    """Kind -> lines of the error log."""
+    """Count the lines of the error log by kind."""
     counts: Counter[str] = Counter()
     for line in log.splitlines():
         kind = _kind(line)
@@ -44,7 +44,7 @@ def _kind(line: str) -> str:
 
 
 def answers(log: str) -> dict[str, int]:
-    """Kind -> results in the access log: operation, code, and notes if there are some."""
+    """Count the results in the access log by kind: operation, code, and notes if it has some."""
     return dict(Counter(_answers(log)))
 
 

@@ -18,9 +18,8 @@ from dsharness.errors import InstanceError
 from dsharness.plain_text import plain
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, INSTANCE
 from dsvalidate.dirsrv.client_answers import ClientAnswer
-from dsvalidate.dirsrv.directory_dump import dump_of, passwords_in
 from dsvalidate.dirsrv.ldap_client import WORDS
-from dsvalidate.dirsrv.population import SchemeUser, password_of
+from dsvalidate.dirsrv.population import SchemeUser, dump_of, password_of, passwords_in
 from dsvalidate.dirsrv.server_logs import answers, messages
 from dsvalidate.dirsrv.validated_server import ValidatedServer
 from dsvalidate.safe_gate.new_traces import Traces, keep_traces

@@ -12,7 +12,6 @@ from dsvalidate.check import Check, Gate
 from dsvalidate.dirsrv import (
     client_suites,
     downgrade,
-    existing_passwords,
     password_strength,
     recovery,
     replication,
@@ -84,13 +83,15 @@ class DirsrvSuite:
         return (
             step(
                 "password-strength", 30, "comparing how stock and patched servers store passwords",
-                partial(password_strength.run, sides, tools, accept_weaker=accept_weaker),
+                partial(
+                    password_strength.strength_checks, sides, tools, accept_weaker=accept_weaker
+                ),
                 inputs=accept_weaker,
             ),
             step(
                 "existing-passwords", 15,
                 "looking at what becomes of passwords that are stored already",
-                partial(existing_passwords.run, sides, tools),
+                partial(password_strength.existing_checks, sides, tools),
             ),
             step(
                 "traces", 90,

@@ -48,7 +48,7 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Ch
 
 
 def _in_programs(stock: Image, tools: StepTools, kinds: Sequence[str]) -> Collection[str]:
-    """The messages that files of stock's server have in them."""
+    """Find the messages that files of stock's server have in them."""
     texts = {kind: text for kind in kinds if (text := literal(kind))}
     if not texts:
         return ()
@@ -68,7 +68,7 @@ def traces_checks(
     lacking: Sequence[str],
     in_stock: InStock = nowhere,
 ) -> Iterator[Check]:
-    """By the names of what both sides did; ``lacking`` ended before anything could be kept."""
+    """Compare by the names of what both did; ``lacking`` ended before anything could be kept."""
     yield secrets_check(patched, stock, lacking)
     both = [(patched[name], stock[name]) for name in PAIRED if name in patched and name in stock]
     yield messages_check(both, in_stock)
@@ -81,7 +81,7 @@ def traces_checks(
 
 
 def answers_check(both: Sequence[tuple[Traces, Traces]]) -> Check:
-    """The access log: result codes and notes that the same requests do not get from stock."""
+    """Compare access logs: result codes and notes that the same requests do not get from stock."""
     new = {
         kind: patched.answers[kind]
         for patched, stock in both

@@ -14,7 +14,6 @@ from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import REPOSITORY, labels_of
 from dsvalidate.check import Check, Figure, Gate, Status, last_lines
 from dsvalidate.dirsrv.client_answers import checks_of
-from dsvalidate.dirsrv.directory_dump import differences, dump_of, passwords_in
 from dsvalidate.dirsrv.guess_cost import alike
 from dsvalidate.dirsrv.populated_image import KIND, Populated, populated, store
 from dsvalidate.dirsrv.population import (
@@ -22,6 +21,9 @@ from dsvalidate.dirsrv.population import (
     add_default_user,
     add_scheme_users,
     client_users,
+    differences,
+    dump_of,
+    passwords_in,
 )
 from dsvalidate.dirsrv.product_advice import START
 from dsvalidate.dirsrv.server_traces import observe
