@@ -68,7 +68,7 @@ class Background:
         self, kind: type[BaseException] | None, error: BaseException | None,
         where: TracebackType | None,
     ) -> None:  # fmt: skip
-        """What is still at work when there is an answer, or an error, is no longer needed."""
+        """Stop the work that still runs: there is an answer or an error, and it is not needed."""
         pending = self._pending
         if pending:
             stop_all()
@@ -84,7 +84,7 @@ ADVICE = (
 
 
 def judged(gate: Gate, name: str, run: StepRun) -> StepRun:
-    """The step's work; an error of the server ends it as a failed check of that name."""
+    """Wrap a step's work: an error of the server ends it as a failed check of that name."""
 
     def judge() -> Sequence[Check]:
         try:
@@ -117,7 +117,7 @@ def fault_check(gate: Gate, name: str, error: InstanceError) -> Check:
 
 
 class KeptStep(Value):
-    """What one step found."""
+    """The checks of one step, as they are kept."""
 
     checks: tuple[Check, ...]
 
@@ -136,7 +136,7 @@ class KeptSteps:
             return None
 
     def keep(self, step: Step, done: KeptStep) -> None:
-        """Unless something is open: the next run tries that again."""
+        """Keep what was found, unless something is open: the next run tries that again."""
         if any(check.status is Status.INCONCLUSIVE for check in done.checks):
             return
         atomic_write(self._place(step), done.model_dump_json(indent=1) + "\n")
@@ -160,11 +160,11 @@ class StepListener(Protocol):
     def recalled(self, title: str) -> None: ...
 
     def skipped(self, gates: Sequence[Gate], why: str) -> None:
-        """Nothing of these gates was run."""
+        """Receive the gates of which nothing was run, and why."""
         ...
 
     def known(self, checks: Sequence[Check], title: str) -> None:
-        """All is known but what the last step, of that title, finds."""
+        """Receive the checks when only the last step, of that title, is left."""
         ...
 
 
@@ -254,7 +254,7 @@ def _ran(step: Step) -> KeptStep:
 
 
 def _of_error(gate: Gate, name: str, error: CandidateError) -> Check:
-    """What was wrong with the change itself fails; what may have been the lab leaves it open."""
+    """Fail for what was wrong with the change; what may have been the lab leaves it open."""
     passing = isinstance(error, UnbuildableError) and not error.lasting
     fault = isinstance(error, EditError | BuildError) and not passing
     return Check(
@@ -276,7 +276,7 @@ def _advice(error: CandidateError) -> str:
 
 
 class _TimeLeft:
-    """From what was expected of the steps, and how long those took that have run."""
+    """Estimates the time left: what was expected of the steps, corrected by those that ran."""
 
     def __init__(self, expected_s: float) -> None:
         self._left = expected_s

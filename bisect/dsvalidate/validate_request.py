@@ -41,7 +41,7 @@ class ValidateRequest:
 
     @property
     def change(self) -> str:
-        """In words, for the report's title."""
+        """Name the change in words, for the report's title."""
         if self.spec is None:
             return ", ".join(package.name for package in self.packages)
         patches = (f"patch {Path(patch).name}" for patch in self.spec.patches)

@@ -147,7 +147,7 @@ def _version(server: str, image: Image) -> str:
 
 
 def _folder(request: ValidateRequest) -> Path:
-    """For what is kept between runs of the same question."""
+    """Return the folder of what is kept between runs of the same question."""
     asked = [
         request.patched_row.model_dump(mode="json"),
         [str(package.absolute()) for package in request.packages],

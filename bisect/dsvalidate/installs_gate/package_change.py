@@ -113,7 +113,7 @@ def downgrade_check(server: Service, sides: Sides, evidence: EvidenceFolder) -> 
 
 
 def install(box: Container, family: Family, wanted: Mapping[str, str]) -> Changed:
-    """Exactly these versions, up or down, from the mounted folder."""
+    """Install exactly these versions, up or down, from the mounted folder."""
     words = exact_words(family, wanted)
     kind = "apt" if family is Family.APT else "dnf"
     fetch, change = (f"{INSTALLERS}/{verb}-built-{kind}" for verb in ("fetch", "install"))
@@ -122,7 +122,7 @@ def install(box: Container, family: Family, wanted: Mapping[str, str]) -> Change
 
 
 def remove(box: Container, names: Mapping[str, str]) -> Changed:
-    """Without and with what they configured."""
+    """Remove the packages, then also what they configured."""
     return _run(box, "sh", f"{SCRIPTS}/remove-packages", *names)
 
 

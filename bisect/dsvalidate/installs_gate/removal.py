@@ -24,7 +24,7 @@ SHOWN = 40
 
 
 def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite) -> list[Check]:
-    """The same removal on a filled stock system and on the upgraded one."""
+    """Remove the packages of a filled stock system, and of the upgraded one."""
     upgraded = suite.upgraded_image(sides, tools, evidence)
     if upgraded is None:
         return [_check(Status.NOT_RUN, "the upgrade left no packages to remove")]
@@ -52,7 +52,7 @@ def _removed(
 def leftovers_check(
     by_stock: AbstractSet[str], by_patched: AbstractSet[str], names: str, log: str
 ) -> Check:
-    """New leftovers are worth a warning: stock's own are the distribution's."""
+    """Warn of new leftovers: stock's own are the distribution's."""
     new = new_leftovers(by_stock, by_patched)
     if not new:
         found = f"{names} were removed, and nothing stayed that stock would not leave"

@@ -111,7 +111,7 @@ def sampled_pairs(
     most: int,
     metric: str = DECIDER,
 ) -> SampledPairs:
-    """Samples of an earlier run of the same question count."""
+    """Measure pairs until `enough`, continuing an earlier run."""
     for failure in lab.failures.values():
         raise failure
     stock, patched = asked.line

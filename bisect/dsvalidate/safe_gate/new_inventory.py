@@ -31,7 +31,7 @@ class Inventory(Value):
 
 
 def inventory_in(text: str) -> Inventory:
-    """Of the script's output."""
+    """Read the output of the script."""
     sections = _sections(text)
     return Inventory(
         ports=_sorted(_ports(sections.get("ports", []))),
@@ -128,7 +128,7 @@ LOOKS = (
 
 
 def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite) -> Sequence[Check]:
-    """Both servers are running while they are looked at."""
+    """List what both systems have while their servers run."""
     stock, patched = (_inventory(suite, tools, image) for image in (sides.stock, sides.patched))
     log = evidence.keep("inventory.json", patched.model_dump_json(indent=1) + "\n")
     evidence.keep("inventory-stock.json", stock.model_dump_json(indent=1) + "\n")
@@ -136,7 +136,7 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite) 
 
 
 def inventory_checks(stock: Inventory, patched: Inventory, log: str) -> Iterator[Check]:
-    """One for each part; what is gone is no objection."""
+    """Compare each part; what is gone is no objection."""
     for look in LOOKS:
         before: tuple[str, ...] = getattr(stock, look.part)
         after: tuple[str, ...] = getattr(patched, look.part)

@@ -30,7 +30,7 @@ LITERAL_CHARACTERS = 16
 
 
 class Traces(Value):
-    """Of one server, from its container's start to its stop."""
+    """What one server left behind, from its container's start to its stop."""
 
     finds: tuple[Find, ...] = ()
     cut: tuple[str, ...] = Field(default=(), description="files too large to be searched whole")
@@ -83,14 +83,14 @@ def new_kinds(patched: Mapping[str, int], stock: Mapping[str, int]) -> tuple[str
 
 
 def nowhere(_: Sequence[str]) -> Collection[str]:
-    """Nothing is looked through."""
+    """Find nothing: stock's programs are not looked through."""
     return ()
 
 
 def secrets_check(
     patched: Mapping[str, Traces], stock: Mapping[str, Traces], lacking: Sequence[str] = ()
 ) -> Check:
-    """Passwords, hashes and keys in places where stock has none of that kind."""
+    """Look for passwords, hashes and keys in places where stock has none of that kind."""
     in_stock = [find for each in stock.values() for find in each.finds]
     found = {name: new_finds(each.finds, in_stock) for name, each in patched.items()}
     lines = [f"{name}: {find}" for name, finds in found.items() for find in finds]
@@ -132,7 +132,7 @@ def _places(finds: Sequence[Find]) -> list[str]:
 
 
 def messages_check(both: Sequence[tuple[Traces, Traces]], in_stock: InStock = nowhere) -> Check:
-    """The error log: new kinds of messages, and how many lines of it 1,000 operations make.
+    """Compare error logs: new kinds of messages, and the lines that 1,000 operations make.
 
     Some messages depend on the moment, such as of a thread that ends late or waits on a busy
     machine. What only one of several servers says is told, and warns of nothing, if it is
@@ -178,7 +178,7 @@ def lines_per_thousand(traces: Sequence[Traces]) -> float:
 def readable_check(
     patched: Sequence[str], stock: Sequence[str], own_folders: tuple[str, ...]
 ) -> Check:
-    """Files that the running server wrote, and that every user of the machine may read."""
+    """Compare the files that a running server wrote and that every user may read."""
     known = {DIGITS.sub("#", path) for path in stock}
     new = sorted({path for path in patched if DIGITS.sub("#", path) not in known})
     own = any(path.startswith(own_folders) for path in new)

@@ -44,7 +44,7 @@ class ShippedTest:
 
 
 def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite) -> Sequence[Check]:
-    """One check for each test; what cannot run says why."""
+    """Run each test; what cannot run says why."""
     if sides.row.family is not Family.APT:
         return [_not_run(NAME, "RPM packages ship no tests for an installed system")]
     try:
@@ -77,7 +77,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def shipped_tests(folder: Path) -> Iterator[ShippedTest]:
-    """Those that the control file names; a command without a file is left out."""
+    """Read the tests that the control file names; a command without a file is left out."""
     control = folder / FOLDER / "control"
     if not control.is_file():
         return
