@@ -96,7 +96,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line, and no character of it means anything to Markdown."""
+    """Write a text on one line, so that no character means anything to Markdown."""
     line = " ".join(text.split())
     return "".join(f"\\{letter}" if letter in MARKS else letter for letter in line)
 
@@ -212,7 +212,7 @@ def answer_text(found: Validation) -> str:
 
 
 def statement_of(found: Validation, folder: Path, packages: list[Path]) -> Statement:
-    """Binds the packages to what was asked, to what was found, and to all that it rests on."""
+    """Bind the packages to what was asked, to what was found, and to all that it rests on."""
 
     def names(*statuses: Status) -> tuple[str, ...]:
         return tuple(f"{c.gate}/{c.name}" for c in found.checks if c.status in statuses)
@@ -237,7 +237,7 @@ def statement_of(found: Validation, folder: Path, packages: list[Path]) -> State
 
 
 def _remove_earlier(folder: Path) -> None:
-    """Only what an answer of the lab put there, as its own JSON file says."""
+    """Remove only what an answer of the lab put there, as its own JSON file says."""
     (folder / ATTESTATION).unlink(missing_ok=True)
     try:
         told = json.loads(given_file(folder / JSON))
@@ -252,14 +252,14 @@ def _remove_earlier(folder: Path) -> None:
 
 
 def _further(folder: Path) -> list[str]:
-    """Every other file of the answer but the packages and the statement."""
+    """List every other file of the answer but the packages and the statement."""
     evidence = sorted(path for path in (folder / EVIDENCE).rglob("*") if path.is_file())
     names = [PAGE, SUMMARY, JUNIT, *(str(path.relative_to(folder)) for path in evidence)]
     return [name for name in names if (folder / name).is_file()]
 
 
 def _copied(folder: Path, validated: Validated) -> list[Path]:
-    """Evidence and packages, next to the report; PackageError if those are no longer the same."""
+    """Copy evidence and packages next to the report; PackageError if those have changed."""
     found = validated.validation.packages
     with writing(folder):
         if validated.evidence is not None and validated.evidence.is_dir():

@@ -55,7 +55,7 @@ class Predicate(Value):
 
 
 class Statement(Value):
-    """Of packages; its fields are named as in-toto names them."""
+    """What is said of packages; fields are named as in-toto names them."""
 
     type: str = Field(default=STATEMENT, alias="_type")
     subject: tuple[Descriptor, ...]
@@ -64,18 +64,18 @@ class Statement(Value):
 
 
 def describe(files: Iterable[Path]) -> tuple[Descriptor, ...]:
-    """Each by its name and SHA-256."""
+    """Describe each file by its name and SHA-256."""
     return tuple(Descriptor(name=file.name, digest={"sha256": file_sha256(file)}) for file in files)
 
 
 def described(folder: Path, name: str, annotations: dict[str, Any] | None = None) -> Descriptor:
-    """A file of an answer's folder."""
+    """Describe a file of an answer's folder."""
     digest = {"sha256": file_sha256(folder / name)}
     return Descriptor(name=name, digest=digest, annotations=annotations)
 
 
 def signed(statement: Statement, key: Ed25519PrivateKey) -> str:
-    """The envelope as JSON."""
+    """Sign a statement, and return the envelope as JSON."""
     payload = statement.model_dump_json(by_alias=True, exclude_none=True).encode()
     envelope = Envelope(payload=payload, payload_type=PAYLOAD, signatures={})
     envelope.sign(CryptoSigner(key))
@@ -85,7 +85,7 @@ def signed(statement: Statement, key: Ed25519PrivateKey) -> str:
 def verified(
     envelope: Path, key: Path, packages: Sequence[Path], *, packages_only: bool = False
 ) -> Statement:
-    """The statement, if this key signed it and it is about these packages, and all of them.
+    """Return the statement, if this key signed it and it is about all of these packages, no others.
 
     Unless ``packages_only``, every other file that it names must lie next to it, unchanged, and no
     further evidence. AttestationError if not; UsageError for what is no attestation or no key.
@@ -123,7 +123,7 @@ def verified(
 
 
 def _check_files(envelope: Path, statement: Statement) -> None:
-    """AttestationError unless the answer's folder holds what was signed."""
+    """Raise AttestationError unless the answer's folder holds what was signed."""
     folder = envelope.parent
     signed_files = {
         each.name: each.digest.get("sha256") for each in statement.predicate.configuration
@@ -149,7 +149,7 @@ def _check_files(envelope: Path, statement: Statement) -> None:
 
 
 def _digest_below(folder: Path, name: str) -> str | None:
-    """Of a file in a folder, reached without a link; None if there is none."""
+    """Hash a file in a folder that is reached without a link; None if there is none."""
     *parts, last = name.split("/")
     if {"", ".", ".."} & {*parts, last}:
         return None
@@ -205,7 +205,7 @@ def _statement(payload: bytes, envelope: Path) -> Statement:
 
 
 def private_key(file: Path) -> Ed25519PrivateKey:
-    """Read from PEM; UsageError for anything but an ed25519 key without a password."""
+    """Read a key from PEM; UsageError for anything but ed25519 without a password."""
     try:
         key = load_pem_private_key(given_file(file, most_bytes=KEY_BYTES), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:

@@ -21,7 +21,7 @@ class Gate(StrEnum):
 
 
 class Status(StrEnum):
-    """Of a check; an inconclusive one is neither passed nor failed."""
+    """How a check ended; an inconclusive one is neither passed nor failed."""
 
     PASSED = "passed"
     NOT_RUN = "not run"  # it says why; a check that cannot apply here is no objection
@@ -52,16 +52,16 @@ class Check(Value):
 
 
 def last_lines(text: str) -> tuple[str, ...]:
-    """What a reader is shown of a long output: its end."""
+    """Return the end of a long output, which is what a reader is shown."""
     return tuple(text.splitlines()[-LAST_LINES:])
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """The first of them, and how many there are more."""
+    """Name the first of them, and say how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def worst(checks: Iterable[Check]) -> Status:
-    """Of those that were run; `not run` if none was."""
+    """Return the worst status of the checks that were run; `not run` if none was."""
     return max((check.status for check in checks), key=ORDER.index, default=Status.NOT_RUN)

@@ -63,7 +63,7 @@ def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...],
 
 
 def check_given(packages: tuple[Path, ...], row: Row) -> None:
-    """UsageError for a file that is no package of the row's family; nothing is run."""
+    """Refuse, by a UsageError, a file that is no package of the row's family; nothing is run."""
     suffix = f".{kind_of(row.family)}"
     for path in packages:
         try:
@@ -90,7 +90,7 @@ def check_given(packages: tuple[Path, ...], row: Row) -> None:
 
 
 def _check_names(repository: Path, row: Row) -> None:
-    """The server is among them, and no package in two versions."""
+    """Refuse packages without the server, or one in two versions."""
     names = [name for name, _, _ in index_of(repository)]
     server = packages_of(row).server
     if server not in names:

@@ -20,7 +20,7 @@ DIGITS = re.compile(r"\d+")
 
 
 class SecretKind(StrEnum):
-    """What its finder could do: log in, guess, or decrypt."""
+    """The kinds of secrets: who finds one could log in, guess, or decrypt."""
 
     PASSWORD = "password"  # noqa: S105 - a kind
     HASH = "hash"
@@ -54,7 +54,7 @@ class Find(Value):
 
 
 def finds_in(parts: Mapping[str, bytes], secrets: Iterable[Secret]) -> Iterator[Find]:
-    """Each secret once in each part, with the line where it was first seen."""
+    """Find each secret once in each part, with the line where it was first seen."""
     known = [
         (secret, tuple(needles(secret.value)))
         for secret in secrets
@@ -70,7 +70,7 @@ def finds_in(parts: Mapping[str, bytes], secrets: Iterable[Secret]) -> Iterator[
 
 
 def without_secrets(data: bytes, secrets: Iterable[Secret]) -> bytes:
-    """The same with each secret left out, in every form in which it is found as it stands."""
+    """Leave out each secret, in every form in which it is found as it stands."""
     for secret in secrets:
         if len(secret.value) >= SHORTEST:
             for _, needle in needles(secret.value):
@@ -79,7 +79,7 @@ def without_secrets(data: bytes, secrets: Iterable[Secret]) -> bytes:
 
 
 def new_finds(patched: Iterable[Find], stock: Iterable[Find]) -> tuple[Find, ...]:
-    """What stock has not: no secret of this kind in a place of this name."""
+    """Return what stock has not: no secret of this kind in a place of this name."""
     known = {find.like for find in stock}
     return tuple(find for find in patched if find.like not in known)
 

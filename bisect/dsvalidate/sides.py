@@ -56,7 +56,7 @@ def made_sides(
 
 
 def maker_of(patched_row: Row, stock: Image, tools: StepTools) -> BuiltRowMaker:
-    """What builds the packages of a row that says how; one of given packages does not."""
+    """Return what builds the packages of a row that says how; one of given packages does not."""
     spec = patched_row.build
     assert spec is not None  # noqa: S101 - the request says --package or what to build
     return BuiltRowMaker(

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -17,6 +16,7 @@ from dsharness.errors import BuildError, CandidateError, EditError, InstanceErro
 from dsharness.model import Value
 from dsharness.process.command import atomic_write, go_on, stop_all
 from dsvalidate.check import Check, Gate, Status
+from dsvalidate.step_code import SERVED, Procedures, code_key
 
 StepRun = Callable[[], Sequence[Check]]
 
@@ -33,6 +33,7 @@ class Step:
     name: str
     title: str  # progress: "building it a second time"
     inputs: object = None  # what else its checks follow from than both sides, as JSON
+    procedures: Procedures = ()  # and code outside this package
     seconds: float  # about, on two cores and from nothing: for the first ETA
     run: StepRun
     # What takes its time and hardly needs anyone: begun at once, and waited for by what is timed.
@@ -67,7 +68,7 @@ class Background:
         self, kind: type[BaseException] | None, error: BaseException | None,
         where: TracebackType | None,
     ) -> None:  # fmt: skip
-        """What is still at work when there is an answer, or an error, is no longer needed."""
+        """Stop the work that still runs: there is an answer or an error, and it is not needed."""
         pending = self._pending
         if pending:
             stop_all()
@@ -83,7 +84,7 @@ ADVICE = (
 
 
 def judged(gate: Gate, name: str, run: StepRun) -> StepRun:
-    """The step's work; an error of the server ends it as a failed check of that name."""
+    """Wrap a step's work: an error of the server ends it as a failed check of that name."""
 
     def judge() -> Sequence[Check]:
         try:
@@ -96,6 +97,16 @@ def judged(gate: Gate, name: str, run: StepRun) -> StepRun:
     return judge
 
 
+def server_step(
+    gate: Gate, name: str, seconds: float, title: str, run: StepRun, inputs: object = None
+) -> Step:
+    """Make a step with a server: a patched one that stops answering is the change's fault."""
+    return Step(
+        gate=gate, name=name, seconds=seconds, title=title, run=judged(gate, name, run),
+        inputs=inputs, procedures=SERVED,
+    )  # fmt: skip
+
+
 def fault_check(gate: Gate, name: str, error: InstanceError) -> Check:
     first, *rest = error.message.splitlines() or ["it failed without a word"]
     log = [f"log: {error.log}"] if error.log else []
@@ -106,20 +117,9 @@ def fault_check(gate: Gate, name: str, error: InstanceError) -> Check:
 
 
 class KeptStep(Value):
-    """What one step found."""
+    """The checks of one step, as they are kept."""
 
     checks: tuple[Check, ...]
-
-
-@cache
-def code_key() -> str:
-    """Of all that judges: what other code has found is looked for again."""
-    files = sorted(each for each in Path(__file__).parent.rglob("*") if _judges(each))
-    return content_key([file.read_text(encoding="utf-8") for file in files])
-
-
-def _judges(file: Path) -> bool:
-    return file.is_file() and not {"__pycache__", "templates"} & set(file.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,14 +136,14 @@ class KeptSteps:
             return None
 
     def keep(self, step: Step, done: KeptStep) -> None:
-        """Unless something is open: the next run tries that again."""
+        """Keep what was found, unless something is open: the next run tries that again."""
         if any(check.status is Status.INCONCLUSIVE for check in done.checks):
             return
         atomic_write(self._place(step), done.model_dump_json(indent=1) + "\n")
 
     def _place(self, step: Step) -> Path:
         asked = [step.gate, step.name, step.inputs]
-        return self.folder / f"{content_key([code_key(), self.sides, *asked])}.json"
+        return self.folder / f"{content_key([code_key(step.procedures), self.sides, *asked])}.json"
 
 
 BUILD_S = 600.0  # from nothing, on two cores
@@ -160,11 +160,11 @@ class StepListener(Protocol):
     def recalled(self, title: str) -> None: ...
 
     def skipped(self, gates: Sequence[Gate], why: str) -> None:
-        """Nothing of these gates was run."""
+        """Receive the gates of which nothing was run, and why."""
         ...
 
     def known(self, checks: Sequence[Check], title: str) -> None:
-        """All is known but what the last step, of that title, finds."""
+        """Receive the checks when only the last step, of that title, is left."""
         ...
 
 
@@ -172,28 +172,33 @@ Prepare = Callable[[], tuple[Sequence[Step], KeptSteps]]
 
 
 def run_steps(
-    prepare: Prepare, expected_s: float, background: Background, listener: StepListener
+    prepare: Prepare,
+    expected_s: float,
+    background: Background,
+    listener: StepListener,
+    *,
+    no_step: str = "it has no step for such packages",
 ) -> tuple[Check, ...]:
-    """Every check; where one stops the rest, the gates after it say that they were not run.
+    """Return every check; where one stops the rest, the gates after it say that they were not run.
 
-    ``prepare`` builds the packages; only then it is known what the steps are about.
+    ``prepare`` builds the packages; only then it is known what the steps are about. ``no_step``
+    says why a gate may have none.
     """
     checks: list[Check] = []
     with background:
         for check in _run(prepare, expected_s, background, listener, checks):
             listener.found(check)
             checks.append(check)
-    missing = _missing(checks)
+    missing = _missing(checks, no_step)
     if missing:
         listener.skipped([check.gate for check in missing], missing[0].found)
     return (*checks, *missing)
 
 
-def _missing(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """A check for each gate that has none: why it was not run."""
+def _missing(checks: Sequence[Check], why: str) -> tuple[Check, ...]:
+    """Say of each gate that has no check why it was not run."""
     begun = {check.gate for check in checks}
     stopped = next((check for check in checks if check.stops), None)
-    why = "it has no step for such packages"
     if stopped is not None:
         built = (stopped.gate, stopped.name) != (Gate.BUILDS, PACKAGE)
         why = f"{stopped.gate} {stopped.name} failed" if built else "the package did not build"
@@ -249,7 +254,7 @@ def _ran(step: Step) -> KeptStep:
 
 
 def _of_error(gate: Gate, name: str, error: CandidateError) -> Check:
-    """What was wrong with the change itself fails; what may have been the lab leaves it open."""
+    """Fail for what was wrong with the change; what may have been the lab leaves it open."""
     passing = isinstance(error, UnbuildableError) and not error.lasting
     fault = isinstance(error, EditError | BuildError) and not passing
     return Check(
@@ -271,7 +276,7 @@ def _advice(error: CandidateError) -> str:
 
 
 class _TimeLeft:
-    """From what was expected of the steps, and how long those took that have run."""
+    """Estimates the time left: what was expected of the steps, corrected by those that ran."""
 
     def __init__(self, expected_s: float) -> None:
         self._left = expected_s

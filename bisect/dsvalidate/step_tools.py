@@ -47,7 +47,7 @@ class StepTools:
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceFolder:
-    """Of these packages; others of the same names have a folder of their own."""
+    """The folder of these packages; others of the same names have their own."""
 
     folder: Path
 

@@ -50,13 +50,13 @@ def stock_packages(sides: Sides, tools: StepTools) -> Path:
 
 
 def stock_versions(build: Build, stock: Image) -> dict[str, str]:
-    """Name -> the installed stock version of each package that the build made as well."""
+    """Return the installed stock version, by name, of each package that the build made as well."""
     names = {name for name, _, _ in index_of(repository_of(build))}
     return {name: stock.packages[name] for name in sorted(names) if name in stock.packages}
 
 
 def wishes(row: Row, versions: dict[str, str]) -> tuple[str, ...]:
-    """What the script is told: each exact version, or where Koji keeps it."""
+    """Return what the script is told: each exact version, or where Koji keeps it."""
     kept = {}
     if isinstance(row.packages, KojiPackages):
         urls = koji_urls(row, row.packages, machine())
@@ -80,7 +80,7 @@ def _fetch(at: Workshop, stock: Image, script: Path, words: tuple[str, ...], out
 
 
 def _check_files(out: Path, suffix: str, log: Path) -> None:
-    """What was fetched is packages and nothing else."""
+    """Refuse what was fetched and is no package."""
     wrong = [path.name for path in out.iterdir() if path.suffix != suffix or not path.is_file()]
     if wrong:
         raise PackageError(

@@ -25,7 +25,7 @@ INDEX_LIMIT_S = 300.0
 
 
 def kind_of(family: Family) -> str:
-    """What a family's packages are, and what their names end with."""
+    """Name a family's kind of packages, which is also what their file names end with."""
     return "deb" if family is Family.APT else "rpm"
 
 
@@ -54,7 +54,7 @@ def script_output(
     limit_s: float,
     failure: str = "",
 ) -> Iterator[Path]:
-    """The folder that it leaves; place -> folder of ``folders`` is mounted read-only."""
+    """Run a script, and give the folder that it leaves; ``folders``, by place, are read-only."""
     with work_folder() as work:
         build = work / "build"
         build.mkdir()
@@ -88,7 +88,7 @@ class PackageTools:
     def texts(
         self, script: str, *args: str, folders: dict[str, Path], limit_s: float = LIMIT_S
     ) -> dict[str, str]:
-        """File name -> text of all that the script left; it is told the packages' kind first."""
+        """Run a script, told the packages' kind first; return the text of each file it leaves."""
         with script_output(
             self.at, self.image, script, kind_of(self.family), *args,
             folders=folders, keep=plain_file, limit_s=limit_s,

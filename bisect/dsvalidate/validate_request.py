@@ -7,9 +7,14 @@ from pathlib import Path
 
 from dsbuilds.build_request import check_rows
 from dsharness.errors import UsageError
+from dsharness.loads import LOADS
+from dsharness.matrix import find_profile
 from dsharness.model import BuildSpec, Matrix, Row, Settings, Workload
-from dsvalidate.directory.product_advice import SYSTEM, WANTED
+from dsharness.products.row_facts import known_of, packages_of
+from dsharness.systems import SYSTEMS
+from dslab.lab_plan import default_workloads
 from dsvalidate.given_packages import check_given
+from dsvalidate.suites import suite_of
 
 CHANGED = "patched"
 MOST_PAIRS = 60
@@ -36,7 +41,7 @@ class ValidateRequest:
 
     @property
     def change(self) -> str:
-        """In words, for the report's title."""
+        """Name the change in words, for the report's title."""
         if self.spec is None:
             return ", ".join(package.name for package in self.packages)
         patches = (f"patch {Path(patch).name}" for patch in self.spec.patches)
@@ -44,14 +49,24 @@ class ValidateRequest:
 
 
 def check_request(request: ValidateRequest) -> None:
-    """UsageError for what no validation can answer."""
-    row = request.row
-    if row.system is not SYSTEM or row.build is not None:
+    """Refuse, by a UsageError, what no validation can answer."""
+    row, suite = request.row, suite_of(request.row)
+    other = suite is not None and suite.system is not row.system
+    if other or row.build is not None:
         built = ", built from source" if row.build else ""
         raise UsageError(
-            f"row {row.id} ({row.system}{built}) has no {WANTED}",
+            f"row {row.id} ({row.system}{built}) has no stock packages of "
+            f"{known_of(row).title} that could be upgraded",
             hint="name a row of a distribution as it is: `dsbisect matrix show`",
         )
+    packages_of(row)  # a MatrixError says what is not known of them
+    for workload in request.workloads:
+        if not _answers(row, workload):
+            raise UsageError(
+                f"workload {workload.id} uses {LOADS[workload.tool].protocol}, which "
+                f"{row.id} ({row.system}) does not answer",
+                hint="--profile names one that fits; without it the lab chooses",
+            )
     if request.spec is None and not request.packages:
         raise UsageError(
             "nothing is named that would change the row's packages",
@@ -65,3 +80,15 @@ def check_request(request: ValidateRequest) -> None:
     check_given(request.packages, row)
     if request.spec is not None:
         check_rows(request.matrix, (request.patched_row,))
+
+
+def workloads_for(matrix: Matrix, row: Row, profile: str | None) -> tuple[Workload, ...]:
+    """Return a profile's workloads; without a name those of the default, or others that fit."""
+    usual = find_profile(matrix, profile)
+    if profile is not None or all(_answers(row, each) for each in usual):
+        return usual
+    return default_workloads(matrix, [row.system])
+
+
+def _answers(row: Row, workload: Workload) -> bool:
+    return LOADS[workload.tool].protocol == SYSTEMS[row.system].protocol

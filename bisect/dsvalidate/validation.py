@@ -14,7 +14,7 @@ from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Image
 from dsharness.paths import cache_home
-from dsharness.products.row_facts import packages_of
+from dsharness.products.row_facts import known_of, packages_of
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
@@ -22,6 +22,7 @@ from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.sides import Sides, made_sides, stock_image
 from dsvalidate.step import Background, KeptSteps, Step, StepListener, run_steps
 from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.suites import suite_of
 from dsvalidate.validate_request import ValidateRequest
 from dsvalidate.validation_result import PackageFile, Validation
 
@@ -78,7 +79,8 @@ def validate(
         return steps, kept_steps(folder, sides)
 
     expected_s = COMMON_S + WORKLOAD_S * len(request.workloads)
-    checks = run_steps(prepare, expected_s, background, listener)
+    no_step = f"no suite for {known_of(row).title}"  # else each gate has a step
+    checks = run_steps(prepare, expected_s, background, listener, no_step=no_step)
     validation = Validation(
         row=row.id,
         change=request.change,
@@ -110,15 +112,21 @@ def validate(
 def steps_of(
     question: SpeedQuestion, evidence: EvidenceFolder, *, accept_weaker: bool
 ) -> tuple[Step, ...]:
-    """What takes long and rarely decides comes last."""
-    given = (question.sides, question.tools, evidence)
-    steps = (
-        *builds_gate.steps(*given),
-        *installs_gate.steps(*given),
-        *works_gate.steps(*given),
-        *safe_gate.steps(*given, accept_weaker=accept_weaker),
-        *performs_gate.steps(question, evidence),
-    )
+    """List what the gates do, in its order; what takes long and rarely decides comes last.
+
+    Without a suite of the product nothing is known of its server: packages and speed are left.
+    """
+    given, suite = (question.sides, question.tools, evidence), suite_of(question.sides.row)
+    steps = builds_gate.steps(*given)
+    if suite is not None:
+        steps = (
+            *steps,
+            *installs_gate.steps(*given, suite),
+            *works_gate.steps(*given, suite),
+            *safe_gate.steps(*given, suite, accept_weaker=accept_weaker),
+            *suite.performs(question, evidence),
+        )
+    steps = (*steps, *performs_gate.steps(question))
     return tuple(sorted(steps, key=lambda step: LAST.index(step.name) if step.name in LAST else -1))
 
 
@@ -127,9 +135,11 @@ def evidence_of(folder: Path, sides: Sides) -> EvidenceFolder:
 
 
 def kept_steps(folder: Path, sides: Sides) -> KeptSteps:
-    """Of packages by what they are, not by what they were made from."""
+    """Packages count by what they are, not by what they were made from; so does product data."""
     stock = [sides.stock.key, dict(sides.stock.packages)]
-    return KeptSteps(folder=folder / "steps", sides=[stock, sides.build.key, sides.package_hashes])
+    known = known_of(sides.row).model_dump(mode="json")
+    told = [stock, sides.build.key, sides.package_hashes, known]
+    return KeptSteps(folder=folder / "steps", sides=told)
 
 
 def _version(server: str, image: Image) -> str:
@@ -137,7 +147,7 @@ def _version(server: str, image: Image) -> str:
 
 
 def _folder(request: ValidateRequest) -> Path:
-    """For what is kept between runs of the same question."""
+    """Return the folder of what is kept between runs of the same question."""
     asked = [
         request.patched_row.model_dump(mode="json"),
         [str(package.absolute()) for package in request.packages],

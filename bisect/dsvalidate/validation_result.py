@@ -12,7 +12,7 @@ from dsvalidate.check import Check, Gate, Status, worst
 
 
 class ShipAnswer(StrEnum):
-    """To the question whether it may be shipped."""
+    """Answer to "may it be shipped?"."""
 
     SHIP = "ship"
     DO_NOT_SHIP = "do not ship"
@@ -61,7 +61,7 @@ class Validation(Value):
 
     @property
     def finding(self) -> Finding:
-        """All of it for the store, as found now."""
+        """Return all of it for the store, as found now."""
         title = f"{self.change} on {self.row}"
         return Finding.now("validation", self, title=title, answer=self.answer)
 
@@ -70,7 +70,7 @@ class Validation(Value):
 
     @property
     def reasons(self) -> tuple[Check, ...]:
-        """What the answer rests on: what failed, or what is open, or what to read."""
+        """Return what the answer rests on: what failed, or what is open, or what to read."""
         for status in (Status.FAILED, Status.INCONCLUSIVE, Status.WARNED):
             found = tuple(check for check in self.checks if check.status is status)
             if found:

@@ -78,8 +78,8 @@ def validate(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect validate --row debian-13 --patch fix.patch --key key.pem
     """
-    from dsharness.matrix import find_profile, find_row, find_settings, load_matrix
-    from dsvalidate.validate_request import ValidateRequest, check_request
+    from dsharness.matrix import find_row, find_settings, load_matrix
+    from dsvalidate.validate_request import ValidateRequest, check_request, workloads_for
 
     checked = load_matrix(matrix)
     known = find_row(checked, row)
@@ -90,7 +90,7 @@ def validate(  # noqa: PLR0913 - each is an option
         row=known,
         spec=spec if asked else None,
         packages=tuple(package or ()),
-        workloads=find_profile(checked, profile),
+        workloads=workloads_for(checked, known, profile),
         settings=find_settings(checked, settings_id),
         margin_pct=margin,
         max_pairs=pairs,

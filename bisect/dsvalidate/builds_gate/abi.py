@@ -51,7 +51,7 @@ class LibraryChange:
 
 
 def programs(table: str) -> dict[str, Program]:
-    """Path -> what the script said of each ELF file."""
+    """Read what the script said of each ELF file, by path."""
     rows = [line.split("\t") for line in table.splitlines()]
     found = (
         Program(path=row[0], soname=row[1], debug=row[2] == "yes", needed=_words(row[3]))
@@ -62,7 +62,7 @@ def programs(table: str) -> dict[str, Program]:
 
 
 def change_of(path: str, status: int, report: str) -> LibraryChange:
-    """What one report of abidiff says."""
+    """Read one report of abidiff."""
     if status & BROKEN or status > 15:
         last = (report.strip().splitlines() or ["it said nothing"])[-1]
         return LibraryChange(path=path, trouble=f"abidiff ended with status {status}: {last[:200]}")
@@ -87,13 +87,13 @@ def change_of(path: str, status: int, report: str) -> LibraryChange:
 
 
 def gone(stock: Iterable[str], compared: Iterable[str]) -> tuple[LibraryChange, ...]:
-    """Stock libraries that the patched packages do not have."""
+    """List the stock libraries that the patched packages do not have."""
     lost = sorted({path for path in stock if ".so" in path} - set(compared))
     return tuple(LibraryChange(path=path, removed=("the whole library",)) for path in lost)
 
 
 def linked_by_others(stock: Mapping[str, Program]) -> dict[str, int]:
-    """Path -> how many of the packages' files are linked with it: an interface for others too."""
+    """Count, by path, the packages' files that are linked with it: an interface for others too."""
     users = {
         each.path: sum(each.soname in other.needed for other in stock.values())
         for each in stock.values()

@@ -29,7 +29,7 @@ FINDINGS = "findings"  # the file that it leaves
 
 
 def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Check, ...]:
-    """One check; not run where the distribution no longer has the stock packages."""
+    """Compare the findings; not run where the distribution no longer has the stock packages."""
     kind = kind_of(sides.row.family)
     try:
         stock = stock_packages(sides, tools)
@@ -91,7 +91,7 @@ def lint_check(
 
 
 def no_stock_check(name: str, error: PackageError | RefusedError) -> Check:
-    """What a comparison says that has nothing to compare with."""
+    """Say that there is nothing to compare with."""
     return Check(
         gate=Gate.BUILDS,
         name=name,
@@ -102,7 +102,7 @@ def no_stock_check(name: str, error: PackageError | RefusedError) -> Check:
 
 
 def _stock_said(tools: StepTools, stock: Path) -> str:
-    """Kept: it is the same for every patch."""
+    """Lint stock's packages once: the findings are the same for every patch."""
     key = content_key([stock.name, tools.image.key, (LIBEXEC / SCRIPT).read_text(encoding="utf-8")])
 
     def fill(folder: Path) -> None:
@@ -162,7 +162,7 @@ def findings(kind: str, text: str) -> tuple[LintFinding, ...]:
 def new_findings(
     stock: Iterable[LintFinding], patched: Iterable[LintFinding], versions: Mapping[str, str]
 ) -> tuple[LintFinding, ...]:
-    """Those of the patched packages that stock does not have, as often as it does not.
+    """Return the findings of the patched packages that stock does not have, as often as it has not.
 
     ``versions``: findings repeat the versions of both sides; each -> what stands for it.
     """

@@ -35,7 +35,7 @@ def server_of(sides: Sides) -> Package:
 
 
 def also_in_stock(sides: Sides) -> tuple[Package, ...]:
-    """Of what was built, that which the stock image has too."""
+    """List the packages that were built and that the stock image has too."""
     made = packages_in(repository_of(sides.build))
     return tuple(each for each in made if each.name in sides.stock.packages)
 
@@ -46,7 +46,7 @@ LIMIT_S = 120.0
 
 
 def checks(sides: Sides, tools: StepTools) -> tuple[Check, ...]:
-    """What was built (now, or before with the same inputs), its changelog, its version."""
+    """Check what was built (now, or before with the same inputs), its changelog, its version."""
     build, server = sides.build, server_of(sides)
     installed = sides.stock.packages.get(server.name, "")
     said = tools.packages.texts(
@@ -141,7 +141,7 @@ RPM_NEXT = re.compile(r"^\* ", re.MULTILINE)
 
 
 def newest_entry(changelog: str) -> tuple[str, ...]:
-    """The lines of the first entry, of Debian's kind or of RPM's; () where there is none."""
+    """Return the lines of the first entry, of Debian's kind or of RPM's; () where there is none."""
     text = changelog.lstrip()
     following = RPM_NEXT.search(text, 2) if text.startswith("* ") else DEB_END.search(text)
     entry = text[: following.start()] if following else text

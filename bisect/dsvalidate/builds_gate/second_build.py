@@ -29,7 +29,7 @@ ITSELF = "the package itself, or it was made by one build only"
 
 
 def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Check, ...]:
-    """Both builds byte for byte; not where there is nothing to build a second time."""
+    """Compare both builds byte for byte; not run where there is nothing to build again."""
     if sides.given:
         return (_not_run("The packages were given: there is no source to build them from."),)
     try:
@@ -90,7 +90,7 @@ def same_check(first: Build, second: Build) -> Check:
 def different_check(
     first: Build, second: Build, names: tuple[str, ...], tools: StepTools, evidence: EvidenceFolder
 ) -> Check:
-    """What differs, in diffoscope's words."""
+    """Say what differs, in diffoscope's words."""
     found = _differences(first, second, names, tools)
     reports = tuple(
         evidence.keep(f"differences-{each.package}.txt", each.report)
@@ -123,7 +123,7 @@ def different_check(
 def _differences(
     first: Build, second: Build, names: tuple[str, ...], tools: StepTools
 ) -> tuple[PackageDifference, ...]:
-    """Of each package; where the tools gave up, the report says so."""
+    """Compare each package; where the tools gave up, the report says so."""
     both = [name for name in names if name in second.packages and name in first.packages]
     said: dict[str, str] = {}
     if both:
@@ -181,7 +181,7 @@ def differing(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str,
 
 
 def difference_of(package: str, said: Mapping[str, str]) -> PackageDifference:
-    """What the script left of one package."""
+    """Read what the script left of one package."""
     files = tuple(said.get(f"{package}.files", "").split())
     return PackageDifference(
         package=package,

@@ -5,28 +5,32 @@ from __future__ import annotations
 from functools import partial
 
 from dsvalidate.check import Gate
-from dsvalidate.installs_gate import downgrade, removal, upgrade
+from dsvalidate.installs_gate import removal
 from dsvalidate.sides import Sides
 from dsvalidate.step import Step
+from dsvalidate.step_code import INSTALLED
 from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.suite import Suite
 
 
-def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
-    """The way there, back and out; the later ones begin where the upgrade has ended."""
+def steps(
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite
+) -> tuple[Step, ...]:
+    """List the way there, back and out; the later ones begin where the upgrade has ended."""
     return (
         Step(
-            gate=Gate.INSTALLS, name="upgrade", seconds=75,
+            gate=Gate.INSTALLS, name="upgrade", seconds=75, procedures=INSTALLED,
             title="upgrading a filled stock server to the patched packages",
-            run=partial(upgrade.run, sides, tools, evidence),
+            run=partial(suite.upgraded, sides, tools, evidence),
         ),
         Step(
-            gate=Gate.INSTALLS, name="downgrade", seconds=45,
+            gate=Gate.INSTALLS, name="downgrade", seconds=45, procedures=INSTALLED,
             title="downgrading to the stock packages again",
-            run=partial(downgrade.run, sides, tools, evidence),
+            run=partial(suite.downgraded, sides, tools, evidence),
         ),
         Step(
-            gate=Gate.INSTALLS, name="removal", seconds=45,
+            gate=Gate.INSTALLS, name="removal", seconds=45, procedures=INSTALLED,
             title="removing the packages, stock and patched",
-            run=partial(removal.run, sides, tools, evidence),
+            run=partial(removal.run, sides, tools, evidence, suite),
         ),
     )  # fmt: skip

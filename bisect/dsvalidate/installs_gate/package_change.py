@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from dsbuilds.drivers.package_build import LIBEXEC
 from dsbuilds.drivers.package_image import MOUNTED, chosen_packages, exact_words
@@ -15,15 +16,19 @@ from dsharness.errors import DeadlineError, EngineError
 from dsharness.model import Family
 from dsharness.process.command import Completed
 from dsharness.products.row_facts import packages_of
-from dsvalidate.check import last_lines
-from dsvalidate.directory.validated_server import ValidatedServer, validated_server
+from dsvalidate.check import Check, Gate, Status, last_lines
+from dsvalidate.service import Serve, Service
 from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 SCRIPTS = "/run/dsbisect-scripts"  # the lab's own
 INSTALLERS = "/run/dsbisect-installers"
 OWN = Path(__file__).parents[1] / "libexec"
 LIMIT_S = 240.0
+DOWNGRADE_ADVICE = (
+    "Tell users in the release notes; a backup from before the upgrade is the way back."
+)
+S = TypeVar("S", bound=Service)
 # What packages' own scripts need: owners, modes, other users.
 CAPABILITIES = (
     "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID",
@@ -61,20 +66,54 @@ def stock_names(sides: Sides) -> dict[str, str]:
     return {name: known[name] for name in patched_names(sides) if name in known}
 
 
-@contextmanager
-def changeable_server(
-    tools: StepTools, reference: str, packages: Path, *, purpose: str
-) -> Iterator[ValidatedServer]:
-    """A server on a system whose packages can be changed for those in a folder."""
+def changeable(
+    serve: Serve[S], tools: StepTools, reference: str, packages: Path, *, purpose: str
+) -> AbstractContextManager[S]:
+    """Serve on a system whose packages can be changed for those in a folder."""
     volumes = ((packages, MOUNTED, "ro"), (LIBEXEC, INSTALLERS, "ro"), (OWN, SCRIPTS, "ro"))
-    with validated_server(
-        tools, reference, purpose=purpose, volumes=volumes, capabilities=CAPABILITIES
-    ) as server:
-        yield server
+    return serve(tools, reference, purpose=purpose, volumes=volumes, capabilities=CAPABILITIES)
+
+
+def upgrade_check(server: Service, sides: Sides, evidence: EvidenceFolder) -> Check:
+    """Put the patched packages over stock ones; nothing can follow where that is refused."""
+    server.tools.progress("upgrading by the package manager")
+    wanted, had = patched_names(sides), stock_names(sides)
+    changed = install(server.box, sides.row.family, wanted)
+    log = evidence.keep("upgrade-packages.txt", str(changed.done))
+    words = ", ".join(f"{name} {had.get(name, '(new)')} to {wanted[name]}" for name in wanted)
+    if changed.ok:
+        return Check(
+            gate=Gate.INSTALLS, name="upgrade", status=Status.PASSED, evidence=(log,),
+            found=f"the package manager upgraded {words}",
+        )  # fmt: skip
+    return Check(
+        gate=Gate.INSTALLS, name="upgrade", status=Status.FAILED, stops=True, evidence=(log,),
+        found=f"the package manager did not upgrade {words}: {changed.why}",
+        details=changed.last_lines,
+        advice="Its output names what is in the way: a dependency that stock systems lack, a "
+        "file of another package, or a script of the package that fails.",
+    )  # fmt: skip
+
+
+def downgrade_check(server: Service, sides: Sides, evidence: EvidenceFolder) -> Check:
+    """Put stock's packages back; where that is refused, it is worth a warning."""
+    server.tools.progress("downgrading by the package manager")
+    changed = install(server.box, sides.row.family, stock_names(sides))
+    log = evidence.keep("downgrade-packages.txt", str(changed.done))
+    if changed.ok:
+        return Check(
+            gate=Gate.INSTALLS, name="downgrade", status=Status.PASSED, evidence=(log,),
+            found="the package manager went back to stock",
+        )  # fmt: skip
+    return Check(
+        gate=Gate.INSTALLS, name="downgrade", status=Status.WARNED, evidence=(log,),
+        found=f"the package manager does not go back to stock: {changed.why}",
+        details=changed.last_lines, advice=DOWNGRADE_ADVICE,
+    )  # fmt: skip
 
 
 def install(box: Container, family: Family, wanted: Mapping[str, str]) -> Changed:
-    """Exactly these versions, up or down, from the mounted folder."""
+    """Install exactly these versions, up or down, from the mounted folder."""
     words = exact_words(family, wanted)
     kind = "apt" if family is Family.APT else "dnf"
     fetch, change = (f"{INSTALLERS}/{verb}-built-{kind}" for verb in ("fetch", "install"))
@@ -83,7 +122,7 @@ def install(box: Container, family: Family, wanted: Mapping[str, str]) -> Change
 
 
 def remove(box: Container, names: Mapping[str, str]) -> Changed:
-    """Without and with what they configured."""
+    """Remove the packages, then also what they configured."""
     return _run(box, "sh", f"{SCRIPTS}/remove-packages", *names)
 
 

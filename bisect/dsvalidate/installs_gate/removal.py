@@ -7,11 +7,9 @@ from pathlib import Path
 
 from dsbuilds.drivers.package_build import repository_of
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.installs_gate.downgrade import upgraded_image
 from dsvalidate.installs_gate.package_change import (
     Changed,
-    changeable_server,
+    changeable,
     files_of,
     patched_names,
     remove,
@@ -19,21 +17,22 @@ from dsvalidate.installs_gate.package_change import (
 )
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.suite import Suite
 
 NAME = "removal"
 SHOWN = 40
 
 
-def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> list[Check]:
-    """The same removal on a filled stock system and on the upgraded one."""
-    upgraded = upgraded_image(sides, tools, evidence)
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite) -> list[Check]:
+    """Remove the packages of a filled stock system, and of the upgraded one."""
+    upgraded = suite.upgraded_image(sides, tools, evidence)
     if upgraded is None:
         return [_check(Status.NOT_RUN, "the upgrade left no packages to remove")]
     tools.progress("removing the stock packages")
-    stock = populated(tools, sides.stock).reference
-    by_stock, left_by_stock = _removed(sides, tools, stock, stock_names(sides))
+    stock = suite.filled(tools, sides.stock)
+    by_stock, left_by_stock = _removed(suite, sides, tools, stock, stock_names(sides))
     tools.progress("removing the patched packages")
-    by_patched, left_by_patched = _removed(sides, tools, upgraded, patched_names(sides))
+    by_patched, left_by_patched = _removed(suite, sides, tools, upgraded, patched_names(sides))
     log = evidence.keep("removal-packages.txt", f"{by_stock.done}\n{by_patched.done}")
     if not by_patched.ok:
         return [_failed(by_stock, by_patched, log)]
@@ -42,10 +41,10 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> list[Check]
 
 
 def _removed(
-    sides: Sides, tools: StepTools, reference: str, names: dict[str, str]
+    suite: Suite, sides: Sides, tools: StepTools, reference: str, names: dict[str, str]
 ) -> tuple[Changed, frozenset[str]]:
     packages = repository_of(sides.build)
-    with changeable_server(tools, reference, packages, purpose=NAME) as server:
+    with changeable(suite.served, tools, reference, packages, purpose=NAME) as server:
         changed = remove(server.box, names)
         return changed, files_of(server.box) if changed.ok else frozenset()
 
@@ -53,7 +52,7 @@ def _removed(
 def leftovers_check(
     by_stock: AbstractSet[str], by_patched: AbstractSet[str], names: str, log: str
 ) -> Check:
-    """New leftovers are worth a warning: stock's own are the distribution's."""
+    """Warn of new leftovers: stock's own are the distribution's."""
     new = new_leftovers(by_stock, by_patched)
     if not new:
         found = f"{names} were removed, and nothing stayed that stock would not leave"

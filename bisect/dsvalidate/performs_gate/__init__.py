@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dsvalidate.performs_gate.latency_step import single_client_step
 from dsvalidate.performs_gate.leak_step import lost_memory_step
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.performs_gate.speed_step import workload_step
 from dsvalidate.step import Step
-from dsvalidate.step_tools import EvidenceFolder
 
 
-def steps(question: SpeedQuestion, evidence: EvidenceFolder) -> tuple[Step, ...]:
-    """One for a single client, one for each workload, and one for memory that is lost."""
+def steps(question: SpeedQuestion) -> tuple[Step, ...]:
+    """List one step for each workload, and one for memory that is lost."""
     return (
-        single_client_step(question, evidence),
         *(workload_step(question, workload) for workload in question.workloads),
         lost_memory_step(question),
     )

@@ -22,6 +22,7 @@ from dsvalidate.performs_gate.paired_samples import (
     sampled_pairs,
 )
 from dsvalidate.step import Step
+from dsvalidate.step_code import MEASURED
 
 LEAK_BYTES = 200.0  # an operation
 SLOW_LEAK_BYTES = 600.0  # where operations are so slow that the first pairs hold too few
@@ -31,7 +32,7 @@ RUN_S, LONGEST_RUN_S = 6.0, 12.0
 
 
 def lost_memory_step(question: SpeedQuestion) -> Step:
-    """With the workload of the fewest users."""
+    """Make the step, with the workload of the fewest users."""
     few = min(question.workloads, key=lambda each: each.distinct_entries or math.inf)
     long = few.model_copy(update={"duration_s": RUN_S, "most_s": LONGEST_RUN_S})
 
@@ -44,12 +45,13 @@ def lost_memory_step(question: SpeedQuestion) -> Step:
 
     return Step(
         gate=Gate.PERFORMS, name="leak", title="looking for a leak of memory", seconds=60.0,
+        procedures=MEASURED,
         inputs=[question.max_pairs, machine_id(), long.model_dump(mode="json")], run=run,
     )  # fmt: skip
 
 
 def leak_of(pairs: Pairs) -> MarginTest:
-    """Bytes that an operation leaves, patched more than stock; the first pair fills caches."""
+    """Estimate the bytes that an operation leaves, more than stock; the first pair fills caches."""
     patched, stock = (_kept([pair[side] for pair in pairs[1:]]) for side in (0, 1))
     more = (patched[0] - stock[1], patched[1] - max(0.0, stock[0]))
     slow = len(pairs) > FIRST_PAIRS and more[0] <= LEAK_BYTES

@@ -26,14 +26,14 @@ EVERYTHING: Interval = (-math.inf, math.inf)
 
 
 def median_interval(values: Sequence[float], level: float) -> Interval:
-    """``EVERYTHING`` while there are too few values."""
+    """Return where the median lies; ``EVERYTHING`` while there are too few values."""
     ordered, count = sorted(values), len(values)
     fewest = next((k for k in range(count // 2 + 1) if _wealth(k, count) < 1 / (1 - level)), 0)
     return (ordered[fewest - 1], ordered[count - fewest]) if fewest else EVERYTHING
 
 
 def _wealth(above: int, count: int) -> float:
-    """What the bets have made of 1."""
+    """Return what all bets together have made of a stake of 1."""
     return 2.0**count / ((count + 1) * math.comb(count, above))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from dsharness.content_key import content_key
 from dsharness.model import DECIDER, Image, Sample, Settings, SystemName, Workload
 from dsharness.progress import Progress
 from dslab.campaign_loop import run_campaign
@@ -18,23 +19,8 @@ from dsresults.store import Store
 from dssearch.question import History, Question
 from dssearch.search_loop import Rounds
 from dsvalidate.sides import Sides
+from dsvalidate.step_code import MEASURED, code_key
 from dsvalidate.step_tools import StepTools
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwoSides(PackagedSupply):
-    """A ``Supply``: both images exist already."""
-
-    sides: Sides
-
-    def image(self, candidate: str, progress: Progress) -> Image:
-        del progress
-        return self.sides.stock if candidate == self.sides.row.id else self.sides.patched
-
-    def system(self, candidate: str) -> SystemName:
-        del candidate
-        return self.sides.row.system
-
 
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
 GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"
@@ -71,6 +57,34 @@ class SpeedQuestion:
         return (self.sides.row.id, self.sides.patched_row.id)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TwoSides(PackagedSupply):
+    """A ``Supply``: both images exist already."""
+
+    asked: SpeedQuestion
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        """A sample of an earlier run counts if the same code measured the same state."""
+        contents = [workload.content.model_dump(mode="json") for workload in self.asked.workloads]
+        code = code_key(MEASURED)
+        return {
+            side: content_key([self._image(side).key, contents, code]) for side in self.asked.line
+        }
+
+    def image(self, candidate: str, progress: Progress) -> Image:
+        del progress
+        return self._image(candidate)
+
+    def _image(self, candidate: str) -> Image:
+        sides = self.asked.sides
+        return sides.stock if candidate == sides.row.id else sides.patched
+
+    def system(self, candidate: str) -> SystemName:
+        del candidate
+        return self.asked.sides.row.system
+
+
 def opened_lab(
     question: SpeedQuestion, metric: str = DECIDER
 ) -> AbstractContextManager[Laboratory]:
@@ -84,7 +98,7 @@ def opened_lab(
         metric=metric,
     )
     return open_lab(
-        plan, TwoSides(sides=question.sides), question.line,
+        plan, TwoSides(asked=question), question.line,
         engine=engine, store=question.store, watcher=question.watcher,
     )  # fmt: skip
 
@@ -97,7 +111,7 @@ def sampled_pairs(
     most: int,
     metric: str = DECIDER,
 ) -> SampledPairs:
-    """Samples of an earlier run of the same question count."""
+    """Measure pairs until `enough`, continuing an earlier run."""
     for failure in lab.failures.values():
         raise failure
     stock, patched = asked.line

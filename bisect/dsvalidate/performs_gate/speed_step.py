@@ -36,6 +36,7 @@ from dsvalidate.performs_gate.paired_samples import (
     sampled_pairs,
 )
 from dsvalidate.step import Step
+from dsvalidate.step_code import MEASURED
 
 # How far a ratio of two counts strays, with a margin: 0.3 % for PBKDF2, where almost all
 # instructions are the hash's; more where an operation is short (docs/validate.md).
@@ -46,7 +47,7 @@ FEW_STRAY_PCT = 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class InstructionRatio:
-    """Counts of both sides."""
+    """How many instructions an operation takes, of both sides."""
 
     stock: float
     patched: float
@@ -73,7 +74,7 @@ class InstructionRatio:
 
 
 def instruction_ratio(question: SpeedQuestion, workload: Workload) -> InstructionRatio | None:
-    """None where a server could not be counted: that is no reason to refuse it."""
+    """Count both sides; None where a server could not be counted: no reason to refuse it."""
     with opened_lab(question, metric=INSTRUCTIONS.name) as lab:
         found = sampled_pairs(question, lab, workload, bool, most=1, metric=INSTRUCTIONS.name)
     both = [
@@ -88,7 +89,7 @@ MORE_FAULTS = 1.0  # an operation
 
 
 def memory_checks(workload: Workload, pairs: Pairs) -> list[Check]:
-    """What is resident, and page faults; nothing where neither could be read."""
+    """Compare what is resident, and page faults; no check where neither could be read."""
     figures = {
         metric: [middle([pair[side] for pair in pairs], metric) for side in (0, 1)]
         for metric in (MEMORY_AT_REST, MEMORY, FAULTS)
@@ -126,7 +127,7 @@ SECONDS = 200.0
 
 
 def workload_step(question: SpeedQuestion, workload: Workload) -> Step:
-    """Its checks of speed and of memory come from the same samples."""
+    """Make a workload's step: its checks of speed and of memory come from the same samples."""
     limits = [question.margin_pct, question.max_pairs, machine_id()]
 
     return Step(
@@ -134,6 +135,7 @@ def workload_step(question: SpeedQuestion, workload: Workload) -> Step:
         name=f"speed-{workload.id}",
         title=f"comparing the speed of {workload.title}",
         inputs=[*limits, workload.model_dump(mode="json")],
+        procedures=MEASURED,
         seconds=SECONDS,
         run=_Speed(question, workload).checks,
     )

@@ -1,48 +1,26 @@
-"""Gate 5: what the patch does to the security of passwords, and of the system around the server."""
+"""Gate 5: what the patch does to security: of the server's secrets, and of the system around it."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from dsvalidate.check import Gate
-from dsvalidate.safe_gate import (
-    existing_passwords,
-    new_inventory,
-    new_traces,
-    password_strength,
-)
+from dsvalidate.safe_gate import new_inventory
 from dsvalidate.sides import Sides
-from dsvalidate.step import Step, StepRun, judged
+from dsvalidate.step import Step, server_step
 from dsvalidate.step_tools import EvidenceFolder, StepTools
-
-
-def _step(name: str, seconds: float, title: str, run: StepRun, inputs: object = None) -> Step:
-    run = judged(Gate.SAFE, name, run)
-    return Step(gate=Gate.SAFE, name=name, seconds=seconds, title=title, run=run, inputs=inputs)
+from dsvalidate.suite import Suite
 
 
 def steps(
-    sides: Sides, tools: StepTools, evidence: EvidenceFolder, *, accept_weaker: bool
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite, *, accept_weaker: bool
 ) -> tuple[Step, ...]:
-    """Of stored passwords first; what the servers left behind is looked through at the end."""
+    """List what the product's suite compares, and what is newly exposed."""
     return (
-        _step(
-            "password-strength", 30, "comparing how stock and patched servers store passwords",
-            partial(password_strength.run, sides, tools, accept_weaker=accept_weaker),
-            inputs=accept_weaker,
-        ),
-        _step(
-            "existing-passwords", 15,
-            "looking at what becomes of passwords that are stored already",
-            partial(existing_passwords.run, sides, tools),
-        ),
-        _step(
-            "inventory", 30, "listing ports, privileged files and libraries, stock and patched",
-            partial(new_inventory.run, sides, tools, evidence),
-        ),
-        _step(
-            "traces", 90,
-            "searching what the servers wrote and told for secrets, stock and patched",
-            partial(new_traces.run, sides, tools, evidence),
+        *suite.safe(sides, tools, evidence, accept_weaker=accept_weaker),
+        server_step(
+            Gate.SAFE, "inventory", 30,
+            "listing ports, privileged files and libraries, stock and patched",
+            partial(new_inventory.run, sides, tools, evidence, suite),
         ),
     )  # fmt: skip

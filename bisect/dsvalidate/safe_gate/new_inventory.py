@@ -10,11 +10,9 @@ from pydantic import Field
 
 from dsharness.model import Image, Value
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.product_advice import PID_FILE
-from dsvalidate.directory.validated_server import validated_server
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.suite import Suite
 
 SECTION = "== "
 LISTENING, BOUND = "0A", "07"  # states of TCP and UDP in /proc/net
@@ -33,7 +31,7 @@ class Inventory(Value):
 
 
 def inventory_in(text: str) -> Inventory:
-    """Of the script's output."""
+    """Read the output of the script."""
     sections = _sections(text)
     return Inventory(
         ports=_sorted(_ports(sections.get("ports", []))),
@@ -129,16 +127,16 @@ LOOKS = (
 )  # fmt: skip
 
 
-def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
-    """Both servers are running while they are looked at."""
-    stock, patched = (_inventory(tools, image) for image in (sides.stock, sides.patched))
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite) -> Sequence[Check]:
+    """List what both systems have while their servers run."""
+    stock, patched = (_inventory(suite, tools, image) for image in (sides.stock, sides.patched))
     log = evidence.keep("inventory.json", patched.model_dump_json(indent=1) + "\n")
     evidence.keep("inventory-stock.json", stock.model_dump_json(indent=1) + "\n")
     return list(inventory_checks(stock, patched, log))
 
 
 def inventory_checks(stock: Inventory, patched: Inventory, log: str) -> Iterator[Check]:
-    """One for each part; what is gone is no objection."""
+    """Compare each part; what is gone is no objection."""
     for look in LOOKS:
         before: tuple[str, ...] = getattr(stock, look.part)
         after: tuple[str, ...] = getattr(patched, look.part)
@@ -153,14 +151,14 @@ def inventory_checks(stock: Inventory, patched: Inventory, log: str) -> Iterator
         )  # fmt: skip
 
 
-def _inventory(tools: StepTools, image: Image) -> Inventory:
+def _inventory(suite: Suite, tools: StepTools, image: Image) -> Inventory:
     tools.progress(f"listing what {image.candidate_id} offers")
-    with validated_server(
-        tools, populated(tools, image).reference, purpose="inventory",
+    with suite.served(
+        tools, suite.filled(tools, image), purpose="inventory",
         capabilities=CAPABILITIES, volumes=((OWN, SCRIPTS, "ro"),),
     ) as server:  # fmt: skip
         server.start()
-        command = f'exec sh {SCRIPTS}/inventory "$(cat {PID_FILE})"'
+        command = f'exec sh {SCRIPTS}/inventory "$(cat {server.pid_file})"'
         text = server.box.must("sh", "-c", command, what="list what the system offers")
         server.stop()
     return inventory_in(text)

@@ -1,26 +1,20 @@
-"""What the patched server wrote or told that stock does not: secrets, messages, answers, files."""
+"""What a patched server wrote that stock does not: secrets, severe messages, readable files.
+
+A suite looks at its servers and says what they left behind; here both sides are compared.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from dsharness.containers.container import running
-from dsharness.model import Image
-from dsharness.paths import logs_home
+from pydantic import Field
+
+from dsharness.model import Value
 from dsvalidate.check import Check, Figure, Gate, Status, listed
-from dsvalidate.directory.product_advice import IN_PROGRAMS, OWN_FOLDERS
-from dsvalidate.directory.server_traces import Traces, kept_traces
 from dsvalidate.secret_search import DIGITS, Find, new_finds
-from dsvalidate.server_logs import information, literal, new_kinds, severe, unindexed
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
-from dsvalidate.works_gate import suites
+from dsvalidate.step_tools import EvidenceFolder
 
-# Both sides do the same in these; the others are looked through for secrets alone.
-PAIRED = (*suites.NAMES, "latency")
-OTHERS = ("upgrade", "recovery", "replication")
 MORE_LINES, FEW_LINES = 1.5, 20.0  # times stock's, and lines of 1,000 operations above it
 SHOWN = 40
 InStock = Callable[[Sequence[str]], Collection[str]]  # which of the messages stock has too
@@ -28,64 +22,75 @@ LEAKED = (
     "Whoever reads a log, a backup or a core file would have it. Do not ship this: find what "
     "writes it, and change every password that a server with this patch has seen."
 )
+# A kind of message is "LEVEL: words", with VARIES for what differs each time.
+SEVERE = frozenset({"EMERG", "ALERT", "CRIT", "ERR"})
+INFORMATION = frozenset({"INFO", "DEBUG"})
+VARIES = "…"
+LITERAL_CHARACTERS = 16
 
 
-def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
-    """Stock's servers do now what patched ones did in earlier steps."""
-    stock = {
-        name: suites.answered(tools, evidence, sides.stock, name, "stock")[1]
-        for name in suites.NAMES
-    }
-    every = (*PAIRED, *OTHERS)
-    patched = {name: kept for name in every if (kept := kept_traces(evidence, f"{name}-patched"))}
-    for name in ("replication", "latency"):
-        kept = kept_traces(evidence, f"{name}-stock")
-        stock |= {name: kept} if kept else {}
-    lacking = [name for name in every if name not in patched]
-    return list(traces_checks(patched, stock, lacking, partial(_in_programs, sides.stock, tools)))
+class Traces(Value):
+    """What one server left behind, from its container's start to its stop."""
+
+    finds: tuple[Find, ...] = ()
+    cut: tuple[str, ...] = Field(default=(), description="files too large to be searched whole")
+    files: int = 0
+    secrets: int = 0
+    messages: dict[str, int] = Field(default_factory=dict, description="of the error log, by kind")
+    answers: dict[str, int] = Field(default_factory=dict, description="of the access log, by kind")
+    readable: tuple[str, ...] = Field(default=(), description="written, and anyone may read them")
+
+    @property
+    def operations(self) -> int:
+        return sum(self.answers.values())
 
 
-def _in_programs(stock: Image, tools: StepTools, kinds: Sequence[str]) -> Collection[str]:
-    """The messages that files of stock's server have in them."""
-    texts = {kind: text for kind in kinds if (text := literal(kind))}
-    if not texts:
-        return ()
-    log = logs_home() / "validate" / f"{tools.name}-messages.log"
-    with running(
-        tools.engine, stock.reference, "sleep", "infinity", purpose="messages", log=log
-    ) as box:
-        found = box.must(
-            "sh", "-c", IN_PROGRAMS, "sh", *texts.values(), what="looking for messages in stock"
-        ).split()
-    return [kind for kind, answer in zip(texts, found, strict=True) if answer == "yes"]
+def keep_traces(evidence: EvidenceFolder, name: str, traces: Traces) -> None:
+    """Keep them for a later step, which compares both sides."""
+    evidence.keep(_file(name), traces.model_dump_json(indent=1) + "\n")
+
+
+def kept_traces(evidence: EvidenceFolder, name: str) -> Traces | None:
+    """Return what an earlier step kept under that name; None where it ended before."""
+    try:
+        return Traces.model_validate_json((evidence.folder / _file(name)).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _file(name: str) -> str:
+    return f"traces-{name}.json"
+
+
+def severe(kind: str) -> bool:
+    return kind.partition(":")[0] in SEVERE
+
+
+def information(kind: str) -> bool:
+    """Whether the server only says what it does."""
+    return kind.partition(":")[0] in INFORMATION
+
+
+def literal(kind: str) -> str:
+    """The longest part of it that stands in a program as it is; empty where that is too short."""
+    text = kind.partition(": ")[2].partition(" - ")[2]
+    longest = max((part.strip() for part in text.split(VARIES)), key=len)
+    return longest if len(longest) >= LITERAL_CHARACTERS else ""
+
+
+def new_kinds(patched: Mapping[str, int], stock: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(sorted(patched.keys() - stock.keys()))
 
 
 def nowhere(_: Sequence[str]) -> Collection[str]:
-    """Nothing is looked through."""
+    """Find nothing: stock's programs are not looked through."""
     return ()
-
-
-def traces_checks(
-    patched: Mapping[str, Traces],
-    stock: Mapping[str, Traces],
-    lacking: Sequence[str],
-    in_stock: InStock = nowhere,
-) -> Iterator[Check]:
-    """By the names of what both sides did; ``lacking`` ended before anything could be kept."""
-    yield secrets_check(patched, stock, lacking)
-    both = [(patched[name], stock[name]) for name in PAIRED if name in patched and name in stock]
-    yield messages_check(both, in_stock)
-    yield answers_check(both)
-    yield readable_check(
-        [path for each in patched.values() for path in each.readable],
-        [path for each in stock.values() for path in each.readable],
-    )
 
 
 def secrets_check(
     patched: Mapping[str, Traces], stock: Mapping[str, Traces], lacking: Sequence[str] = ()
 ) -> Check:
-    """Passwords, hashes and keys in places where stock has none of that kind."""
+    """Look for passwords, hashes and keys in places where stock has none of that kind."""
     in_stock = [find for each in stock.values() for find in each.finds]
     found = {name: new_finds(each.finds, in_stock) for name, each in patched.items()}
     lines = [f"{name}: {find}" for name, finds in found.items() for find in finds]
@@ -127,7 +132,7 @@ def _places(finds: Sequence[Find]) -> list[str]:
 
 
 def messages_check(both: Sequence[tuple[Traces, Traces]], in_stock: InStock = nowhere) -> Check:
-    """The error log: new kinds of messages, and how many lines of it 1,000 operations make.
+    """Compare error logs: new kinds of messages, and the lines that 1,000 operations make.
 
     Some messages depend on the moment, such as of a thread that ends late or waits on a busy
     machine. What only one of several servers says is told, and warns of nothing, if it is
@@ -170,39 +175,13 @@ def lines_per_thousand(traces: Sequence[Traces]) -> float:
     return 1000 * lines / operations if operations else 0.0
 
 
-def answers_check(both: Sequence[tuple[Traces, Traces]]) -> Check:
-    """The access log: result codes and notes that the same requests do not get from stock."""
-    new = {
-        kind: patched.answers[kind]
-        for patched, stock in both
-        for kind in new_kinds(patched.answers, stock.answers)
-    }
-    slow = [(whole_reads(patched), whole_reads(stock)) for patched, stock in both]
-    more = sum(max(0, ours - theirs) for ours, theirs in slow)
-    status = Status.FAILED if more else Status.WARNED if new else Status.PASSED
-    found = f"{sum(patched.operations for patched, _ in both)} operations got answers as in stock"
-    if new:
-        found = f"answers that stock does not give to the same requests: {listed(list(new), 3)}"
-    if more:
-        found = f"{more} searches that stock does by an index read every entry"
-    return Check(
-        gate=Gate.SAFE, name="answers", status=status, found=found,
-        advice="look at what no longer uses the index" if more else
-        "see whether the other result is meant" if new else "",
-        details=tuple(f"{kind}: {count}" for kind, count in new.items())[:SHOWN],
-    )  # fmt: skip
-
-
-def whole_reads(traces: Traces) -> int:
-    """How many searches used no index."""
-    return sum(count for kind, count in traces.answers.items() if unindexed(kind))
-
-
-def readable_check(patched: Sequence[str], stock: Sequence[str]) -> Check:
-    """Files that the running server wrote, and that every user of the machine may read."""
+def readable_check(
+    patched: Sequence[str], stock: Sequence[str], own_folders: tuple[str, ...]
+) -> Check:
+    """Compare the files that a running server wrote and that every user may read."""
     known = {DIGITS.sub("#", path) for path in stock}
     new = sorted({path for path in patched if DIGITS.sub("#", path) not in known})
-    own = any(path.startswith(OWN_FOLDERS) for path in new)
+    own = any(path.startswith(own_folders) for path in new)
     status = Status.FAILED if own else Status.WARNED if new else Status.PASSED
     found = f"anyone may read {listed(new, 3)}, which stock does not write or keeps closed"
     return Check(

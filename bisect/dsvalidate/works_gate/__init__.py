@@ -6,35 +6,20 @@ from functools import partial
 
 from dsvalidate.check import Gate
 from dsvalidate.sides import Sides
-from dsvalidate.step import Step, StepRun, judged
+from dsvalidate.step import Step, server_step
 from dsvalidate.step_tools import EvidenceFolder, StepTools
-from dsvalidate.works_gate import distribution_tests, recovery, replication, suites
+from dsvalidate.suite import Suite
+from dsvalidate.works_gate import distribution_tests
 
 
-def _step(name: str, seconds: float, title: str, run: StepRun) -> Step:
-    """A patched server that stops answering is the change's fault, in each of them."""
-    run = judged(Gate.WORKS, name, run)
-    return Step(gate=Gate.WORKS, name=name, seconds=seconds, title=title, run=run)
-
-
-def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
-    """The suites of the LDAP client, and what else an administrator relies on."""
-    given = (sides, tools, evidence)
-    suite = partial(partial, suites.checks, *given)
+def steps(
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite
+) -> tuple[Step, ...]:
+    """List what the product's suite tries, and the distribution's own tests."""
     return (
-        _step("binds", 45, "binding with every scheme, with and without TLS", suite("binds")),
-        _step("operations", 20, "searching and changing entries", suite("operations")),
-        _step("passwords", 30, "changing passwords under a policy", suite("passwords")),
-        _step(
-            "recovery", 45, "restarting the server, and killing it during writes",
-            partial(recovery.run, *given),
-        ),
-        _step(
-            "replication", 60, "replicating between a patched and a stock server",
-            partial(replication.run, *given),
-        ),
-        _step(
-            "distribution-tests", 30, "running the distribution's own tests",
-            partial(distribution_tests.run, *given),
+        *suite.works(sides, tools, evidence),
+        server_step(
+            Gate.WORKS, "distribution-tests", 30, "running the distribution's own tests",
+            partial(distribution_tests.run, sides, tools, evidence, suite),
         ),
     )  # fmt: skip

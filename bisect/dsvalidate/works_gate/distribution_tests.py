@@ -14,12 +14,12 @@ from dsbuilds.sources.debian import distribution_source
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import DsbisectError
 from dsharness.model import Family, Image
+from dsharness.process.command import Completed
 from dsharness.products.row_facts import packages_of
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.directory.product_advice import PREPARE
-from dsvalidate.directory.validated_server import validated_server
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.suite import Suite
 
 NAME = "distribution-tests"
 FOLDER = "debian/tests"
@@ -43,8 +43,8 @@ class ShippedTest:
     depends: frozenset[str]
 
 
-def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
-    """One check for each test; what cannot run says why."""
+def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite) -> Sequence[Check]:
+    """Run each test; what cannot run says why."""
     if sides.row.family is not Family.APT:
         return [_not_run(NAME, "RPM packages ship no tests for an installed system")]
     try:
@@ -59,7 +59,7 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Ch
         tests = tuple(shipped_tests(Path(folder)))
         if not tests:
             return [_not_run(NAME, f"{source.name} {source.version} ships no tests")]
-        return [_ran(sides.patched, tools, evidence, test, Path(folder)) for test in tests]
+        return [_ran(suite, sides, tools, evidence, test, Path(folder)) for test in tests]
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -77,7 +77,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def shipped_tests(folder: Path) -> Iterator[ShippedTest]:
-    """Those that the control file names; a command without a file is left out."""
+    """Read the tests that the control file names; a command without a file is left out."""
     control = folder / FOLDER / "control"
     if not control.is_file():
         return
@@ -100,31 +100,45 @@ def obstacle(test: ShippedTest, installed: Collection[str]) -> str | None:
 
 
 def _ran(
-    patched: Image, tools: StepTools, evidence: EvidenceFolder, test: ShippedTest, folder: Path
+    suite: Suite,
+    sides: Sides,
+    tools: StepTools,
+    evidence: EvidenceFolder,
+    test: ShippedTest,
+    folder: Path,
 ) -> Check:
     name = f"autopkgtest-{test.name}"
-    why = obstacle(test, patched.packages)
+    why = obstacle(test, sides.patched.packages)
     if why is not None:
         return _not_run(name, f"debian/tests/{test.name} cannot run in this container: {why}")
     tools.progress(f"running debian/tests/{test.name}")
-    with validated_server(
-        tools, patched.reference, purpose=NAME,
-        volumes=((folder, INSIDE, "ro"),), capabilities=CAPABILITIES,
-    ) as server:  # fmt: skip
-        server.box.must("sh", "-s", what="prepare the server's folders", stdin=PREPARE)
-        done = server.box.execute(
-            "sh", "-c", 'export AUTOPKGTEST_TMP=$(mktemp -d); cd "$1" && exec "$2"', "sh",
-            INSIDE, f"{FOLDER}/{test.name}", limit_s=LIMIT_S,
-        )  # fmt: skip
+    done = _done(suite, sides.patched, tools, test, folder)
     log = evidence.keep(f"{name}.txt", str(done))
     if done.ok:
         found = f"debian/tests/{test.name} passes on the patched packages, without systemd"
         return Check(gate=Gate.WORKS, name=name, status=Status.PASSED, found=found, evidence=(log,))
+    if not _done(suite, sides.stock, tools, test, folder).ok:
+        return _not_run(name, f"debian/tests/{test.name} fails in this container with stock too")
     lines = last_lines(f"{done.stdout}{done.stderr}")
     return Check(
         gate=Gate.WORKS, name=name, status=Status.FAILED, evidence=(log,), details=lines,
         found=f"debian/tests/{test.name} fails on the patched packages: {done.end}", advice=ADVICE,
     )  # fmt: skip
+
+
+def _done(
+    suite: Suite, image: Image, tools: StepTools, test: ShippedTest, folder: Path
+) -> Completed:
+    with suite.served(
+        tools, image.reference, purpose=NAME,
+        volumes=((folder, INSIDE, "ro"),), capabilities=CAPABILITIES,
+    ) as server:  # fmt: skip
+        if suite.prepare:
+            server.box.must("sh", "-s", what="prepare the server's folders", stdin=suite.prepare)
+        return server.box.execute(
+            "sh", "-c", 'export AUTOPKGTEST_TMP=$(mktemp -d); cd "$1" && exec "$2"', "sh",
+            INSIDE, f"{FOLDER}/{test.name}", limit_s=LIMIT_S,
+        )  # fmt: skip
 
 
 def _not_run(name: str, why: str) -> Check:

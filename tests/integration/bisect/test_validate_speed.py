@@ -36,7 +36,7 @@ def test_a_leak_and_three_per_cent_are_each_seen(engine: Engine, tmp_path: Path)
     both = tried(ROW, row, tools, tmp_path, stock=stock)
     with Store.open(tmp_path / "store.db") as store:
         question = question_of(both.sides, tools, workloads=(FEW,), max_pairs=60, store=store)
-        steps = performs_gate.steps(question, both.evidence)
+        steps = performs_gate.steps(question)
         found = {check.name: check for step in steps for check in step.run()}
     speed = found["speed-few"]
     assert speed.status is Status.FAILED

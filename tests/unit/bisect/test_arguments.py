@@ -101,7 +101,7 @@ CASES = (
     (VALIDATE, ("--edit", "rust-rounds=1", "--pairs", "1"), "--pairs"),
     (VALIDATE, ("--edit", "rust-rounds=1", "--key", "none.pem"), "none.pem: not a private key"),
     (VALIDATE, ("--edit", "rust-rounds=1", "--key", "notes.txt"), "notes.txt: not a private key"),
-    (("validate", "--row", "debian-13-openldap", "--edit", "x=1"), (), "no stock packages"),
+    (("validate", "--row", "debian-13-c-default", "--edit", "x=1"), (), "no stock packages"),
     (("validate", "--row", "debian-13-patched", "--edit", "x=1"), (), "no row"),
     (("verify", "none.json", "a.deb", "--key", "none.pub"), (), "none.pub: not a public key"),
 )

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsvalidate.check import Check, Status
-from dsvalidate.directory.population import SchemeUser
-from dsvalidate.performs_gate.latency_step import (
+from dsvalidate.dirsrv.latency_step import (
     BLOCKS,
     REQUESTS,
     cheap_user,
@@ -22,6 +21,7 @@ from dsvalidate.performs_gate.latency_step import (
     summary,
     voluntary_switches,
 )
+from dsvalidate.dirsrv.population import SchemeUser
 
 PAIRS = 16
 

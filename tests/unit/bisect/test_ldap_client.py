@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dsvalidate.client_answers import answers_in
-from dsvalidate.directory.validated_server import CLIENT
-from dsvalidate.ldap_client.__main__ import SUITES
-from dsvalidate.ldap_client.binds import _encoded
+from dsvalidate.dirsrv.client_answers import answers_in
+from dsvalidate.dirsrv.ldap_client.__main__ import SUITES
+from dsvalidate.dirsrv.ldap_client.binds import _encoded
+from dsvalidate.dirsrv.validated_server import CLIENT
 
 JOB = {
     "port": 1, "secure_port": 1, "ca_file": "/nowhere", "suffix": "dc=lab",

@@ -9,17 +9,18 @@ import pytest
 
 from dsharness.errors import InstanceError
 from dsvalidate.check import Status
-from dsvalidate.client_answers import ClientAnswer
-from dsvalidate.directory.server_traces import Traces, belongs, files_in, replied
+from dsvalidate.dirsrv.client_answers import ClientAnswer
+from dsvalidate.dirsrv.product_advice import OWN_FOLDERS
+from dsvalidate.dirsrv.server_traces import belongs, files_in, replied
+from dsvalidate.dirsrv.traces_step import answers_check, traces_checks
 from dsvalidate.safe_gate.new_traces import (
-    answers_check,
+    Traces,
+    literal,
     messages_check,
     readable_check,
     secrets_check,
-    traces_checks,
 )
 from dsvalidate.secret_search import Find, SecretKind
-from dsvalidate.server_logs import literal
 
 AUDIT = Find(
     place="/var/log/dirsrv/slapd-lab/audit, line 3", secret="the stored password of uid=a",
@@ -149,7 +150,7 @@ def test_other_answers_warn_and_an_index_that_is_not_used_fails(answers, status)
     ],
 )
 def test_a_file_that_anyone_may_read(path: str, status: Status) -> None:
-    assert readable_check([path], ["/run/slapd.pid"]).status is status
+    assert readable_check([path], ["/run/slapd.pid"], OWN_FOLDERS).status is status
 
 
 def test_all_four_are_told_even_if_nothing_was_kept() -> None:

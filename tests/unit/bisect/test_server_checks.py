@@ -9,19 +9,19 @@ from pathlib import Path
 from dsbuilds.edits.dirsrv.schemes import hashed_with
 from dsharness.model import Promise
 from dsvalidate.check import Gate, Status
-from dsvalidate.client_answers import answers_in, checks_of
-from dsvalidate.directory.population import SchemeUser, stores
-from dsvalidate.installs_gate.downgrade import binds_check
+from dsvalidate.dirsrv.client_answers import answers_in, checks_of
+from dsvalidate.dirsrv.downgrade import binds_check
+from dsvalidate.dirsrv.population import SchemeUser, stores
+from dsvalidate.dirsrv.recovery import crash_check, verified_check
+from dsvalidate.dirsrv.upgrade import new_password_check, stored_again
+from dsvalidate.dirsrv.user_binds import right_check, wrong_check
 from dsvalidate.installs_gate.removal import leftovers_check, new_leftovers
-from dsvalidate.installs_gate.upgrade import new_password_check, stored_again
-from dsvalidate.user_binds import right_check, wrong_check
 from dsvalidate.works_gate.distribution_tests import (
     ShippedTest,
     obstacle,
     shipped_tests,
     unpack,
 )
-from dsvalidate.works_gate.recovery import crash_check, verified_check
 
 STOCK, WEAK = "{PBKDF2-SHA512}100000$c2FsdA$aGFzaA", "{PBKDF2-SHA512}10000$c2FsdA$aGFzaA"
 USERS = tuple(

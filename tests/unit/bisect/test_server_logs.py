@@ -5,14 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsvalidate.server_logs import (
+from dsvalidate.dirsrv.server_logs import (
     MOST_KINDS,
     answers,
     messages,
-    new_kinds,
-    severe,
     unindexed,
 )
+from dsvalidate.safe_gate.new_traces import new_kinds, severe
 
 ERRORS = """\
 \t389-Directory/3.1.2 B2026.001

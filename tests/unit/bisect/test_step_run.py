@@ -103,7 +103,7 @@ def test_a_step_that_depends_on_what_changed_is_run_again(packages, changed, mon
     if changed == "inputs":
         step = replace(step, inputs=[3.0])
     else:
-        monkeypatch.setattr("dsvalidate.step.code_key", lambda: "other")
+        monkeypatch.setattr("dsvalidate.step.code_key", lambda _: "other")
     assert packages.run(step)[0].status is Status.FAILED
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,9 +12,8 @@ from typing import ClassVar
 import ldap3
 from ldap3.core.exceptions import LDAPException
 
-from dsharness.containers.container import Container, finished, running
+from dsharness.containers.container import finished
 from dsharness.errors import EngineError, InstanceError
-from dsharness.paths import logs_home
 from dsharness.systems.ldap.directory import (
     Directory,
     Site,
@@ -27,12 +24,13 @@ from dsharness.systems.ldap.directory import (
 )
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
-from dsharness.systems.readiness import shared_folder, wait_until_ready
+from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import ENDED_NAME, SHARED_FOLDER, Endpoint
-from dsvalidate.client_answers import ClientAnswer, answers_in
+from dsvalidate.dirsrv.client_answers import ClientAnswer, answers_in
+from dsvalidate.service import Service, Volumes, service_box
 from dsvalidate.step_tools import StepTools
 
-CLIENT = Path(__file__).parents[1] / "ldap_client"
+CLIENT = Path(__file__).parent / "ldap_client"
 CLIENT_LIMIT_S = 600.0
 CA_NAME, JOB_NAME = "ca.crt", "job.json"
 CA_BYTES = 64 << 10
@@ -82,14 +80,11 @@ class PartnerServer(TlsServer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValidatedServer:
-    """Not started yet when a step gets it."""
+class ValidatedServer(Service):
+    """A directory that is asked over its socket, and over TCP by a client next to it."""
 
-    tools: StepTools
     system: TlsServer
-    box: Container
-    shared: Path
-    began_at: float  # of the epoch: what was written before is the image's
+    pid_file: str = PID_FILE
 
     @property
     def site(self) -> Site:
@@ -98,14 +93,6 @@ class ValidatedServer:
     @property
     def socket(self) -> Path:
         return self.shared / SOCKET_NAME
-
-    def start(self) -> None:
-        """Returns when it answers; InstanceError with its last words when it does not."""
-        self.system.start(self.box)
-        wait_until_ready(self.box, self.shared, self.system)
-
-    def stop(self) -> None:
-        self.system.stop(self.box)
 
     def forget_scheme(self) -> None:
         """A stopped server's own default counts again: over LDAP it cannot be asked for that."""
@@ -117,7 +104,7 @@ class ValidatedServer:
     def kill(self) -> None:
         """As the kernel ends a process: nothing is written any more."""
         ended = f"{SHARED_FOLDER}/{ENDED_NAME}"
-        self.box.must("sh", "-c", KILL, "sh", PID_FILE, ended, what="kill the server")
+        self.box.must("sh", "-c", KILL, "sh", self.pid_file, ended, what="kill the server")
 
     def move_ports(self) -> None:
         """A stopped server takes the ports of its driver."""
@@ -200,28 +187,16 @@ def validated_server(
     *,
     purpose: str,
     system: TlsServer | None = None,
-    volumes: tuple[tuple[Path, str, str], ...] = (),
+    volumes: Volumes = (),
     capabilities: tuple[str, ...] = (),
     network: str = "none",
 ) -> Iterator[ValidatedServer]:
-    """A container of an image, in which an instance is, or will be made."""
+    """Run a container of an image, in which an instance is, or will be made."""
     driver = system or TlsServer()
-    with contextlib.ExitStack() as stack:
-        shared = stack.enter_context(shared_folder())
-        made = driver.making(shared)
-        options = replace(
-            made, network=network, volumes=(*made.volumes, *volumes),
-            capabilities=tuple(sorted({*made.capabilities, *capabilities})),
-        )  # fmt: skip
-        began_at = time.time()
-        box = stack.enter_context(
-            running(
-                tools.engine,
-                reference,
-                *driver.idle_command(),
-                purpose=f"validate-{purpose}",
-                options=options,
-                log=logs_home() / "validate" / f"{tools.name}-{purpose}.log",
-            )
+    with service_box(
+        tools, reference, driver, purpose=purpose,
+        volumes=volumes, capabilities=capabilities, network=network,
+    ) as at:  # fmt: skip
+        yield ValidatedServer(
+            tools=tools, system=driver, box=at.box, shared=at.shared, began_at=at.began_at
         )
-        yield ValidatedServer(tools=tools, system=driver, box=box, shared=shared, began_at=began_at)

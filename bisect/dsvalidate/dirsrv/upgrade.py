@@ -13,29 +13,26 @@ from dsharness.model import Promise
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import REPOSITORY, labels_of
 from dsvalidate.check import Check, Figure, Gate, Status, last_lines
-from dsvalidate.client_answers import checks_of
-from dsvalidate.directory.populated_image import KIND, Populated, populated, store
-from dsvalidate.directory.population import (
+from dsvalidate.dirsrv.client_answers import checks_of
+from dsvalidate.dirsrv.guess_cost import alike
+from dsvalidate.dirsrv.populated_image import KIND, Populated, populated, store
+from dsvalidate.dirsrv.population import (
     Population,
     add_default_user,
     add_scheme_users,
     client_users,
+    differences,
+    dump_of,
+    passwords_in,
 )
-from dsvalidate.directory.product_advice import START
-from dsvalidate.directory.server_traces import observe
-from dsvalidate.directory.validated_server import ValidatedServer
-from dsvalidate.directory_dump import differences, dump_of, passwords_in
-from dsvalidate.guess_cost import alike
-from dsvalidate.installs_gate.package_change import (
-    changeable_server,
-    install,
-    patched_names,
-    stock_names,
-)
+from dsvalidate.dirsrv.product_advice import START
+from dsvalidate.dirsrv.server_traces import observe
+from dsvalidate.dirsrv.user_binds import binding_checks
+from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
+from dsvalidate.installs_gate.package_change import changeable, upgrade_check
 from dsvalidate.sides import Sides
 from dsvalidate.step import judged
 from dsvalidate.step_tools import EvidenceFolder, StepTools
-from dsvalidate.user_binds import binding_checks
 
 REVISION = 3
 SHOWN = 40  # lines of what changed
@@ -55,8 +52,8 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Ch
 def _upgraded(
     sides: Sides, tools: StepTools, evidence: EvidenceFolder, before: Populated
 ) -> Sequence[Check]:
-    with changeable_server(
-        tools, before.reference, repository_of(sides.build), purpose="upgrade"
+    with changeable(
+        validated_server, tools, before.reference, repository_of(sides.build), purpose="upgrade"
     ) as server:
         upgrade = _Upgrade(sides=sides, evidence=evidence, before=before, server=server)
         checks = list(upgrade.checks())
@@ -88,7 +85,7 @@ class _Upgrade:
     started_at: float = 0.0  # of the epoch: what was written before came with the packages
 
     def checks(self) -> Iterator[Check]:
-        upgraded = self._upgraded()
+        upgraded = upgrade_check(self.server, self.sides, self.evidence)
         yield upgraded
         if upgraded.stops:
             return
@@ -107,22 +104,6 @@ class _Upgrade:
         advice = "The upgrade broke encryption: clients with TLS would lose the server."
         answers = self.server.asked("tls", {"users": client_users(known.users[:1])})
         yield from checks_of(answers, Gate.INSTALLS, {}, advice)
-
-    def _upgraded(self) -> Check:
-        self.server.tools.progress("upgrading by the package manager")
-        wanted, had = patched_names(self.sides), stock_names(self.sides)
-        changed = install(self.server.box, self.sides.row.family, wanted)
-        log = self.evidence.keep("upgrade-packages.txt", str(changed.done))
-        words = ", ".join(f"{name} {had.get(name, '(new)')} to {wanted[name]}" for name in wanted)
-        if changed.ok:
-            return _check("upgrade", f"the package manager upgraded {words}", evidence=(log,))
-        return _check(
-            "upgrade",
-            f"the package manager did not upgrade {words}: {changed.why}",
-            status=Status.FAILED, stops=True, evidence=(log,), details=changed.last_lines,
-            advice="Its output names what is in the way: a dependency that stock systems lack, a "
-            "file of another package, or a script of the package that fails.",
-        )  # fmt: skip
 
     def _started(self) -> Check:
         self.server.tools.progress("starting the upgraded server")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dsharness.model import SystemName
-from dsharness.systems.ldap.dirsrv import INSTANCE, PID_FILE, PREPARE
+from dsharness.systems.ldap.dirsrv import INSTANCE, PID_FILE
 
 __all__ = [
     "AS_STORED", "AUDITED", "CHANGELOG", "INSTANCE", "IN_PROGRAMS", "OWN_FOLDERS", "PID_FILE",
-    "PREPARE", "START", "STORED_AGAIN", "SYSTEM", "WANTED",
+    "START", "STORED_AGAIN",
 ]  # fmt: skip
 
 # Settings of a step: passwords stay as they are stored, else the first bind makes them expensive;
@@ -25,8 +24,6 @@ IN_PROGRAMS = (
     "&& echo yes || echo no; done"
 )
 
-SYSTEM = SystemName.DIRSRV  # whose packages can be validated
-WANTED = "stock packages of 389-ds that could be upgraded"
 START = (
     "The package builds but its server does not start. Read its last lines below and in the log; "
     "start it by hand with `ns-slapd -D /etc/dirsrv/slapd-NAME -d 266354688` for all messages."

@@ -1,4 +1,7 @@
-"""How new passwords are stored, in stock and patched, and what a guess of one costs."""
+"""How passwords are stored, in stock and patched: new ones, and those that stock stored before.
+
+What a guess of one costs is compared; an existing one may become another at its owner's next bind.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsvalidate.check import Check, Figure, Gate, Status
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.population import SchemeUser
-from dsvalidate.guess_cost import GuessCost, alike, guess_cost, ratio, shown
+from dsvalidate.dirsrv.guess_cost import GuessCost, alike, guess_cost, ratio, shown
+from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.population import SchemeUser
+from dsvalidate.dirsrv.product_advice import STORED_AGAIN
+from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import StepTools
 
@@ -25,8 +30,8 @@ FORMULA = (
 )
 
 
-def run(sides: Sides, tools: StepTools, *, accept_weaker: bool) -> Sequence[Check]:
-    """Read from what running servers wrote for users of every scheme."""
+def strength_checks(sides: Sides, tools: StepTools, *, accept_weaker: bool) -> Sequence[Check]:
+    """Compare what running servers wrote for users of every scheme."""
     stock = values_of(populated(tools, sides.stock).population.users)
     patched = values_of(populated(tools, sides.patched).population.users)
     return [
@@ -41,7 +46,7 @@ def values_of(users: Iterable[SchemeUser]) -> dict[str, str]:
 
 
 def default_check(stock_value: str, patched_value: str, *, accepted: bool) -> Check:
-    """New passwords as an administrator gets them who sets nothing."""
+    """Compare new passwords as an administrator gets them who sets nothing."""
     stock, patched = guess_cost(stock_value), guess_cost(patched_value)
     if stock is None or patched is None:
         return _unknown(stock_value, patched_value)
@@ -67,7 +72,7 @@ def default_check(stock_value: str, patched_value: str, *, accepted: bool) -> Ch
 
 
 def schemes_check(stock: Mapping[str, str], patched: Mapping[str, str], *, accepted: bool) -> Check:
-    """All others, which a password policy may name."""
+    """Compare all other schemes, which a password policy may name."""
     weaker = tuple(weaker_schemes(stock, patched))
     gone = sorted(stock.keys() - patched.keys())
     status = _status(weaker=bool(weaker), accepted=accepted)
@@ -140,3 +145,49 @@ def _advice(status: Status, otherwise: str = "") -> str:
 
 def _figure(number: float) -> Figure:
     return float(f"{number:.4g}")
+
+
+EXISTING = "existing-passwords"
+
+
+def existing_checks(sides: Sides, tools: StepTools) -> Sequence[Check]:
+    """Put a value that stock wrote into the patched server, and bind as its owner."""
+    users = populated(tools, sides.stock).population.users
+    old = next(user for user in users if user.scheme == DEFAULT)
+    with validated_server(
+        tools, populated(tools, sides.patched).reference, purpose=EXISTING
+    ) as server:
+        server.start()
+        kept = _after_bind(server, old.stored, old.password)
+        server.stop()
+    return [existing_check(values_of(users)[DEFAULT], kept)]
+
+
+def existing_check(before: str, after: str) -> Check:
+    """Whether the value is still the one that stock wrote after its owner has bound."""
+    old, new = parse_stored(before), parse_stored(after)
+    if before == after:
+        found = (
+            f"passwords that stock stored by default ({old}) stay as they are until their owners "
+            "change them: the patch makes them neither weaker nor faster"
+        )
+        return Check(gate=Gate.SAFE, name=EXISTING, status=Status.PASSED, found=found)
+    costs = guess_cost(before), guess_cost(after)
+    times = ratio(costs[1], costs[0]) if costs[0] and costs[1] else None
+    weaker = times is not None and times < SLACK
+    words = f", {shown(times)} of the cost of a guess" if times is not None else ""
+    return Check(
+        gate=Gate.SAFE, name=EXISTING, status=Status.WARNED if weaker else Status.PASSED,
+        found=f"a password that stock stored as {old} becomes {new} when its owner binds{words}",
+        advice=STORED_AGAIN if weaker else "",
+    )  # fmt: skip
+
+
+def _after_bind(server: ValidatedServer, stored: str, password: str) -> str:
+    dn = f"uid=from-stock,{server.site.people}"
+    classes = ["top", "person", "organizationalPerson", "inetOrgPerson"]
+    names = {"uid": ["from-stock"], "cn": ["a"], "sn": ["b"], "userPassword": [stored]}
+    with server.manager() as directory:
+        directory.add(dn, {"objectClass": classes, **names})
+        server.binds(dn, password)
+        return directory.read(dn, "userPassword").get("userPassword", [""])[0]

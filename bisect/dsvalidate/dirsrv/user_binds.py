@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.directory.population import SchemeUser
-from dsvalidate.directory.validated_server import ValidatedServer
+from dsvalidate.dirsrv.population import SchemeUser
+from dsvalidate.dirsrv.validated_server import ValidatedServer
 
 REFUSED = (
     "The server refuses passwords that are right. Look for a password storage plugin that is "

@@ -1,16 +1,20 @@
-"""What a validated server is filled with: users of every scheme that it offers, and other data."""
+"""What a validated server is filled with, and its entries at one moment, compared with another.
+
+It holds users of every scheme that the server offers, and other data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import base64
+from collections.abc import Iterator, Mapping, Sequence
 
 import ldap3
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
+from dsharness.errors import InstanceError
 from dsharness.model import Value
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.ns_slapd import fix_caches
-from dsvalidate.directory_dump import Dump
 
 SCHEMES = "cn=Password Storage Schemes,cn=plugins,cn=config"
 # An own password may be changed; names may be read by anyone.
@@ -47,7 +51,7 @@ class Population(Value):
 
 
 def schemes_of(directory: Directory) -> tuple[str, ...]:
-    """Those under which the server can store passwords, as its configuration names them."""
+    """List the schemes under which the server can store passwords, by its configuration."""
     directory.connection.search(
         SCHEMES,
         "(&(nsslapd-pluginType=pwdstoragescheme)(nsslapd-pluginEnabled=on))",
@@ -63,7 +67,7 @@ def schemes_of(directory: Directory) -> tuple[str, ...]:
 
 
 def fill(directory: Directory) -> None:
-    """Fixed sizes, access rules, people and groups: all but the users that bind."""
+    """Set fixed sizes and access rules, add people and groups: all but the users that bind."""
     fix_caches(directory)
     site = directory.site
     directory.connection.modify(site.suffix, {"aci": [(ldap3.MODIFY_ADD, list(ACCESS))]})
@@ -82,7 +86,7 @@ def fill(directory: Directory) -> None:
 
 
 def add_scheme_users(directory: Directory, prefix: str) -> tuple[SchemeUser, ...]:
-    """One user for each scheme that the server accepts as the one for new passwords.
+    """Add one user for each scheme that the server accepts as the one for new passwords.
 
     The scheme of new passwords is as it was before, but it is set now: `forget_scheme` ends that.
     """
@@ -93,7 +97,7 @@ def add_scheme_users(directory: Directory, prefix: str) -> tuple[SchemeUser, ...
 
 
 def add_default_user(directory: Directory, name: str) -> SchemeUser:
-    """One user as an administrator adds one today."""
+    """Add one user as an administrator does today."""
     return _added(directory, name, "default")
 
 
@@ -121,7 +125,7 @@ def _set_scheme(directory: Directory, scheme: str) -> bool:
 
 
 def password_of(name: str) -> str:
-    """Of each user that binds: the lab also looks for it in what the server writes."""
+    """Return the password of a user that binds: the lab looks for it in what the server writes."""
     return f"Old-{name}-Pa55word"
 
 
@@ -146,3 +150,69 @@ def _person(number: int) -> dict[str, list[str]]:
         "description": ["x" * 4000 if number % 10 == 0 else f"number {number}"],
         "mail": [f"{name}@example.org", f"{number}@example.org"],
     }
+
+
+Entry = Mapping[str, tuple[str, ...]]
+Dump = dict[str, Entry]  # DN -> attribute -> values
+DUMP = TypeAdapter(Dump)
+PASSWORD = "userPassword"  # noqa: S105 - an attribute
+SHOWN = 60  # characters of a value
+
+
+def dump_of(directory: Directory) -> Dump:
+    """Read every entry with its user attributes; operational ones may change by themselves."""
+    found = directory.connection.search(
+        directory.site.suffix, "(objectClass=*)", attributes=["*", PASSWORD]
+    )
+    if not found:
+        raise InstanceError(f"{directory.site.suffix}: no entry in the served directory")
+    return {
+        entry["dn"]: {
+            name: tuple(sorted(map(_text, values)))
+            for name, values in entry["raw_attributes"].items()
+        }
+        for entry in directory.connection.response
+        if "raw_attributes" in entry
+    }
+
+
+def differences(before: Dump, after: Dump) -> Iterator[str]:
+    """Write one line for each entry or attribute that is not the same."""
+    for dn in sorted(before.keys() - after.keys()):
+        yield f"{dn}: is gone"
+    for dn in sorted(after.keys() - before.keys()):
+        yield f"{dn}: was not there before"
+    for dn in sorted(before.keys() & after.keys()):
+        yield from _changed(dn, _lower(before[dn]), _lower(after[dn]))
+
+
+def passwords_in(dump: Dump) -> dict[str, str]:
+    """DN -> stored password, of those that have one."""
+    return {
+        dn: values[0]
+        for dn, entry in dump.items()
+        if len(values := _lower(entry).get(PASSWORD.lower(), ())) == 1
+    }
+
+
+def _changed(dn: str, before: Entry, after: Entry) -> Iterator[str]:
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name, ()), after.get(name, ())
+        if old != new:
+            yield f"{dn}: {name}: {_shown(old)} became {_shown(new)}"
+
+
+def _shown(values: tuple[str, ...]) -> str:
+    text = ", ".join(values) or "nothing"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _lower(entry: Entry) -> Entry:
+    return {name.lower(): values for name, values in entry.items()}
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"base64:{base64.b64encode(value).decode()}"

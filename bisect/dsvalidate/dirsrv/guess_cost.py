@@ -47,7 +47,7 @@ class GuessCost:
 
 
 def guess_cost(value: str) -> GuessCost | None:
-    """Of a stored value; None where there is no figure to compare with (yescrypt, GOST)."""
+    """Compute it for a stored value; None where nothing compares with it (yescrypt, GOST)."""
     stored = parse_stored(value)
     if stored.scheme.upper() == "CLEAR":
         return GuessCost(stored=stored, of_owasp=0.0, formula="no guess is needed: it is readable")
@@ -78,7 +78,7 @@ def ratio(patched: GuessCost, stock: GuessCost) -> float:
 
 
 def shown(number: float) -> str:
-    """A fraction as people say it: 0.0000048 is `1/210,000`."""
+    """Write a fraction as people say it: 0.0000048 is `1/210,000`."""
     if number == inf:
         return "more than nothing"
     if number == 0.0:

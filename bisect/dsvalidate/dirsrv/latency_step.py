@@ -19,15 +19,16 @@ from dsharness.machine.host import machine_id
 from dsharness.machine.machine_lock import measuring_alone
 from dsresults.number_text import significant
 from dsvalidate.check import Check, Figure, Gate, Status
-from dsvalidate.directory.populated_image import Populated, populated
-from dsvalidate.directory.population import PEOPLE, SchemeUser
-from dsvalidate.directory.product_advice import AS_STORED, PID_FILE
-from dsvalidate.directory.server_traces import observe
-from dsvalidate.directory.validated_server import ValidatedServer, validated_server
-from dsvalidate.performs_gate import single_client
+from dsvalidate.dirsrv import single_client
+from dsvalidate.dirsrv.populated_image import Populated, populated
+from dsvalidate.dirsrv.population import PEOPLE, SchemeUser
+from dsvalidate.dirsrv.product_advice import AS_STORED, PID_FILE
+from dsvalidate.dirsrv.server_traces import observe
+from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
 from dsvalidate.performs_gate.paired_samples import GIVE_MORE, SpeedQuestion
 from dsvalidate.step import Step, judged
+from dsvalidate.step_code import SERVED
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 CHEAP = ("SSHA512", "SSHA384", "SSHA256", "SSHA", "SMD5")  # one round
@@ -66,14 +67,14 @@ ADVICE = (
 
 @dataclass(frozen=True, kw_only=True)
 class ClientRun:
-    """Of one server: microseconds of each request by kind, and how often its threads waited."""
+    """One server's run: microseconds of each request by kind, and how often its threads waited."""
 
     took_us: Mapping[str, Sequence[float]]
     switches: int
 
     @property
     def figures(self) -> dict[tuple[str, str], float]:
-        """By kind of request and by what is said of its times."""
+        """Return each figure, by kind of request and name of the figure."""
         found = {
             (kind, name): value
             for kind, took in self.took_us.items()
@@ -98,7 +99,7 @@ Runs = Sequence[tuple[ClientRun, ClientRun]]  # (patched, stock)
 
 
 class Client(Protocol):
-    """One side's."""
+    """What sends requests to one side's server."""
 
     def timed(self, kind: str, count: int) -> Sequence[float]: ...
 
@@ -109,13 +110,13 @@ def single_client_step(question: SpeedQuestion, evidence: EvidenceFolder) -> Ste
     """A step of its own: it needs neither the workloads nor a laboratory."""
     return Step(
         gate=Gate.PERFORMS, name="latency", title="comparing how long a single client waits",
-        seconds=90.0, inputs=[question.max_pairs, machine_id()],
+        seconds=90.0, inputs=[question.max_pairs, machine_id()], procedures=SERVED,
         run=judged(Gate.PERFORMS, "latency", partial(run, question, evidence)),
     )  # fmt: skip
 
 
 def run(question: SpeedQuestion, evidence: EvidenceFolder) -> Sequence[Check]:
-    """Both servers stand next to each other; one of them has work at a time."""
+    """Run both servers next to each other; one of them has work at a time."""
     tools, sides = question.tools, question.sides
     patched, stock = populated(tools, sides.patched), populated(tools, sides.stock)
     users = [cheap_user(each.population.users) for each in (patched, stock)]
@@ -175,7 +176,7 @@ class LatencyDifference:
 
 
 def differences(pairs: Runs) -> dict[tuple[str, str], LatencyDifference]:
-    """By kind of request and figure."""
+    """Compare each figure, by kind of request and name of the figure."""
     more = [_more(one, other) for one, other in pairs]
     return {
         key: LatencyDifference(
@@ -186,7 +187,7 @@ def differences(pairs: Runs) -> dict[tuple[str, str], LatencyDifference]:
 
 
 def _more(one: ClientRun, other: ClientRun) -> dict[tuple[str, str], float]:
-    """What one pair says."""
+    """Return by how much each figure of one pair is larger."""
     ours, theirs = one.figures, other.figures
     found = {key: 100 * (ours[key] / theirs[key] - 1) for key in ours if theirs[key]}
     for kind, took in one.took_us.items():
@@ -281,7 +282,7 @@ class LdapClient:
 
 
 def voluntary_switches(statuses: str) -> int:
-    """Of all threads, from their files in /proc."""
+    """Add up what all threads' files in /proc say."""
     lines = (line.split() for line in statuses.splitlines())
     return sum(int(line[1]) for line in lines if line[:1] == ["voluntary_ctxt_switches:"])
 

@@ -9,22 +9,20 @@ from dsharness.errors import InstanceError
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsimages.buildah import exists
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.directory.populated_image import populated, recalled
-from dsvalidate.directory.population import Population, SchemeUser
-from dsvalidate.directory.validated_server import ValidatedServer
-from dsvalidate.directory_dump import differences, dump_of
-from dsvalidate.installs_gate import upgrade
+from dsvalidate.dirsrv import upgrade
+from dsvalidate.dirsrv.populated_image import populated, recalled
+from dsvalidate.dirsrv.population import Population, SchemeUser, differences, dump_of
+from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.installs_gate.package_change import (
-    changeable_server,
-    install,
-    stock_names,
+    DOWNGRADE_ADVICE,
+    changeable,
+    downgrade_check,
 )
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.stock_packages import stock_packages
 
 NAME = "downgrade"
-ADVICE = "Tell users in the release notes; a backup from before the upgrade is the way back."
 
 
 def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
@@ -33,16 +31,17 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Ch
     if reference is None:
         return [_check(NAME, Status.NOT_RUN, "the upgrade left no server to downgrade")]
     population = recalled(tools, reference)
-    with changeable_server(tools, reference, stock_packages(sides, tools), purpose=NAME) as server:
+    packages = stock_packages(sides, tools)
+    with changeable(validated_server, tools, reference, packages, purpose=NAME) as server:
         return list(
             _Downgrade(
-                sides=sides, tools=tools, evidence=evidence, population=population, server=server
+                sides=sides, evidence=evidence, population=population, server=server
             ).checks()
         )
 
 
 def upgraded_image(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> str | None:
-    """What the step before left, made again if it is gone."""
+    """Return the image that the upgrade left, made again if it is gone; None if it left none."""
     before = populated(tools, sides.stock)
     reference = upgrade.upgraded_reference(sides, before)
     if not exists(tools.engine, reference):
@@ -53,20 +52,15 @@ def upgraded_image(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> 
 @dataclass(frozen=True, kw_only=True)
 class _Downgrade:
     sides: Sides
-    tools: StepTools
     evidence: EvidenceFolder
     population: Population
     server: ValidatedServer
 
     def checks(self) -> Iterator[Check]:
-        self.tools.progress("downgrading by the package manager")
-        changed = install(self.server.box, self.sides.row.family, stock_names(self.sides))
-        log = self.evidence.keep("downgrade-packages.txt", str(changed.done))
-        if not changed.ok:
-            found = f"the package manager does not go back to stock: {changed.why}"
-            yield _check(NAME, Status.WARNED, found, details=changed.last_lines, evidence=(log,))
+        changed = downgrade_check(self.server, self.sides, self.evidence)
+        yield changed
+        if changed.status is not Status.PASSED:
             return
-        yield _check(NAME, Status.PASSED, "the package manager went back to stock", evidence=(log,))
         try:
             self.server.start()
             yield self._data()
@@ -95,7 +89,7 @@ class _Downgrade:
 
 
 def binds_check(users: Sequence[SchemeUser], refused: Sequence[SchemeUser]) -> Check:
-    """Of users from before the upgrade and of those that the patched server stored."""
+    """Check users from before the upgrade, and those that the patched server stored."""
     if not refused:
         found = f"all {len(users)} users bind on stock, also those that the patched server stored"
         return _check("downgrade-bind", Status.PASSED, found)
@@ -105,7 +99,7 @@ def binds_check(users: Sequence[SchemeUser], refused: Sequence[SchemeUser]) -> C
         + ", ".join(sorted({user.scheme for user in refused})),
         details=tuple(f"{user.dn}: {parse_stored(user.stored)}" for user in refused),
         advice="Stock does not read what the patched server stores for them: they need new "
-        "passwords after a downgrade. " + ADVICE,
+        "passwords after a downgrade. " + DOWNGRADE_ADVICE,
     )  # fmt: skip
 
 
@@ -116,9 +110,8 @@ def _check(
     *,
     advice: str = "",
     details: Sequence[str] = (),
-    evidence: Sequence[str] = (),
 ) -> Check:
     return Check(
         gate=Gate.INSTALLS, name=name, status=status, found=found, details=tuple(details),
-        advice=advice or (ADVICE if status is Status.WARNED else ""), evidence=tuple(evidence),
+        advice=advice or (DOWNGRADE_ADVICE if status is Status.WARNED else ""),
     )  # fmt: skip

@@ -12,19 +12,18 @@ from dsharness.errors import DeadlineError, InstanceError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.population import SchemeUser, add_scheme_users
-from dsvalidate.directory.server_traces import observe
-from dsvalidate.directory.validated_server import (
+from dsvalidate.dirsrv.ldap_client import REPLICATION
+from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.population import SchemeUser, add_scheme_users, differences, dump_of
+from dsvalidate.dirsrv.server_traces import observe
+from dsvalidate.dirsrv.user_binds import right_check, wrong, wrong_check
+from dsvalidate.dirsrv.validated_server import (
     PartnerServer,
     ValidatedServer,
     validated_server,
 )
-from dsvalidate.directory_dump import differences, dump_of
-from dsvalidate.ldap_client import REPLICATION
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
-from dsvalidate.user_binds import right_check, wrong, wrong_check
 
 NAME = "replication"
 MANAGER = "cn=replication manager,cn=config"
@@ -37,7 +36,7 @@ ADVICE = (
 
 
 def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
-    """The patched side initialises the stock one; then both write."""
+    """Let the patched side initialise the stock one; then both write."""
     ours, theirs = populated(tools, sides.patched), populated(tools, sides.stock)
     with (
         validated_server(tools, ours.reference, purpose="patched-supplier") as patched,
@@ -124,7 +123,7 @@ class _Pair:
 
 
 def same_check(left: Sequence[str]) -> Check:
-    """Of what both sides hold in the end."""
+    """Say whether both sides hold the same in the end."""
     if not left:
         return Check(
             gate=Gate.WORKS, name="replication-agrees", status=Status.PASSED,

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+
+from dsvalidate.safe_gate.new_traces import VARIES
 
 MESSAGE = re.compile(r"^\[[^\]]*\] - (?P<level>[A-Z]+) - (?P<rest>.*)$")
 RESULT = re.compile(r"\bop=(?P<op>-?\d+) RESULT err=(?P<code>-?\d+) tag=(?P<tag>\d+)(?P<rest>.*)$")
 NOTES = re.compile(r"\bnotes=(\S+)")
-SEVERE = frozenset({"EMERG", "ALERT", "CRIT", "ERR"})
 # Quoted words, DNs, and whatever has a digit in it.
 VARYING = re.compile(r"""\"[^\"]*\"|'[^']*'|\([^()]*\)|\S*=\S*|\S*\d\S*""")
-INFORMATION = frozenset({"INFO", "DEBUG"})
 NO_LEVEL = "a line without a level"
 UNINDEXED = frozenset("AU")  # notes of a search that used no index
 OPERATIONS = {
@@ -24,12 +24,10 @@ OPERATIONS = {
 }  # fmt: skip
 MOST_KINDS = 500  # a server that says something else each time says too much anyway
 KIND_CHARACTERS = 120
-LITERAL_CHARACTERS = 16
-VARIES = "…"  # in a kind, for what differs each time
 
 
 def messages(log: str) -> dict[str, int]:
-    """Kind -> lines of the error log."""
+    """Count the lines of the error log by kind."""
     counts: Counter[str] = Counter()
     for line in log.splitlines():
         kind = _kind(line)
@@ -45,24 +43,8 @@ def _kind(line: str) -> str:
     return f"{match['level']}: {VARYING.sub(VARIES, match['rest'])[:KIND_CHARACTERS].rstrip()}"
 
 
-def severe(kind: str) -> bool:
-    return kind.partition(":")[0] in SEVERE
-
-
-def information(kind: str) -> bool:
-    """Whether the server only says what it does."""
-    return kind.partition(":")[0] in INFORMATION
-
-
-def literal(kind: str) -> str:
-    """The longest part of it that stands in a program as it is; empty where that is too short."""
-    text = kind.partition(": ")[2].partition(" - ")[2]
-    longest = max((part.strip() for part in text.split(VARIES)), key=len)
-    return longest if len(longest) >= LITERAL_CHARACTERS else ""
-
-
 def answers(log: str) -> dict[str, int]:
-    """Kind -> results in the access log: operation, code, and notes if there are some."""
+    """Count the results in the access log by kind: operation, code, and notes if it has some."""
     return dict(Counter(_answers(log)))
 
 
@@ -79,7 +61,3 @@ def _answers(log: str) -> Iterator[str]:
 def unindexed(kind: str) -> bool:
     """Whether an answer's notes say that the server read every entry."""
     return bool(UNINDEXED & set(kind.partition(" notes=")[2].split(",")))
-
-
-def new_kinds(patched: Mapping[str, int], stock: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(sorted(patched.keys() - stock.keys()))

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from dsharness.model import Image
 from dsvalidate.check import Check, Gate
-from dsvalidate.client_answers import ClientAnswer, checks_of
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.population import client_users
-from dsvalidate.directory.product_advice import AUDITED, CHANGELOG
-from dsvalidate.directory.server_traces import Traces, observe
-from dsvalidate.directory.validated_server import ValidatedServer, validated_server
+from dsvalidate.dirsrv.client_answers import ClientAnswer, checks_of
+from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.population import client_users
+from dsvalidate.dirsrv.product_advice import AUDITED, CHANGELOG
+from dsvalidate.dirsrv.server_traces import observe
+from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
+from dsvalidate.safe_gate.new_traces import Traces
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 
@@ -32,7 +33,7 @@ NAMES = ("binds", "operations", "passwords")
 
 
 def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder, name: str) -> Sequence[Check]:
-    """What a suite finds on the patched server."""
+    """Run a suite on the patched server."""
     answers, _ = answered(tools, evidence, sides.patched, name, "patched")
     return checks_of(answers, Gate.WORKS, ADVICE, OTHERWISE)
 
@@ -40,7 +41,7 @@ def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder, name: str) 
 def answered(
     tools: StepTools, evidence: EvidenceFolder, image: Image, name: str, side: str
 ) -> tuple[tuple[ClientAnswer, ...], Traces]:
-    """What a suite's client says of an image's server, and what that server left behind."""
+    """Run a suite's client on an image's server; return its answers and what the server left."""
     made = populated(tools, image)
     with validated_server(tools, made.reference, purpose=name) as server:
         server.start()

@@ -12,18 +12,18 @@ from dsharness.model import DirectoryContent, Image, Settings
 from dsharness.systems import Seed
 from dsimages.buildah import labels_of
 from dsimages.keyed_image import keyed_image
-from dsvalidate.directory.population import (
+from dsvalidate.dirsrv.population import (
     Population,
     add_default_user,
     add_scheme_users,
+    dump_of,
     fill,
 )
-from dsvalidate.directory.validated_server import (
+from dsvalidate.dirsrv.validated_server import (
     TlsServer,
     ValidatedServer,
     validated_server,
 )
-from dsvalidate.directory_dump import dump_of
 from dsvalidate.step_tools import StepTools
 
 REVISION = 3  # raised when the same image would be filled in another way
@@ -43,7 +43,7 @@ class Populated:
 
 
 def populated(tools: StepTools, image: Image) -> Populated:
-    """Found, or made now; InstanceError when the image's server cannot be created or filled."""
+    """Find it, or make it now; InstanceError when the server cannot be created or filled."""
     key = content_key(["validated", REVISION, image.key, TlsServer.revision])
 
     def make(reference: str) -> None:
@@ -68,7 +68,7 @@ def store(box: Container, population: Population) -> None:
 
 
 def recalled(tools: StepTools, reference: str) -> Population:
-    """What is known of an image's directory."""
+    """Read what is known of an image's directory."""
     done = finished(
         tools.engine, reference, "cat", KEPT,
         purpose="validate-recall", limit_s=READ_LIMIT_S, options=Options(),

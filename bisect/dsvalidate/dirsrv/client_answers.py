@@ -19,7 +19,7 @@ class ClientAnswer(Value):
 
 
 def answers_in(text: str) -> tuple[ClientAnswer, ...]:
-    """Of its whole output; what is no answer is left out."""
+    """Read the answers in the client's output; other lines are left out."""
     return tuple(_answers(text))
 
 
@@ -34,7 +34,7 @@ def _answers(text: str) -> Iterable[ClientAnswer]:
 def checks_of(
     answers: Iterable[ClientAnswer], gate: Gate, advice: Mapping[str, str], otherwise: str
 ) -> tuple[Check, ...]:
-    """One for each answer; ``otherwise`` is the advice where an answer has none of its own."""
+    """Make a check of each answer; ``otherwise`` is the advice where it has none of its own."""
     return tuple(
         Check(
             gate=gate,

@@ -11,12 +11,11 @@ from dsharness.errors import InstanceError, WorkloadError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.directory.populated_image import populated
-from dsvalidate.directory.population import Population
-from dsvalidate.directory.product_advice import INSTANCE
-from dsvalidate.directory.server_traces import observe
-from dsvalidate.directory.validated_server import ValidatedServer, validated_server
-from dsvalidate.directory_dump import differences, dump_of
+from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.population import Population, differences, dump_of
+from dsvalidate.dirsrv.product_advice import INSTANCE
+from dsvalidate.dirsrv.server_traces import observe
+from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 
@@ -29,7 +28,7 @@ NO_VERIFY = ("not supported", "not implemented", "unsupported", "invalid choice"
 
 
 def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
-    """Both on one server, one after the other."""
+    """Restart one server, then kill it while it writes."""
     made = populated(tools, sides.patched)
     with validated_server(tools, made.reference, purpose="recovery") as server:
         checks = list(_checks(server, made.population))

@@ -13,18 +13,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pydantic import Field
-
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
-from dsharness.model import Value
 from dsharness.plain_text import plain
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, INSTANCE
-from dsvalidate.client_answers import ClientAnswer
-from dsvalidate.directory.population import SchemeUser, password_of
-from dsvalidate.directory.validated_server import ValidatedServer
-from dsvalidate.directory_dump import dump_of, passwords_in
-from dsvalidate.ldap_client import WORDS
+from dsvalidate.dirsrv.client_answers import ClientAnswer
+from dsvalidate.dirsrv.ldap_client import WORDS
+from dsvalidate.dirsrv.population import SchemeUser, dump_of, password_of, passwords_in
+from dsvalidate.dirsrv.server_logs import answers, messages
+from dsvalidate.dirsrv.validated_server import ValidatedServer
+from dsvalidate.safe_gate.new_traces import Traces, keep_traces
 from dsvalidate.secret_search import (
     Find,
     Secret,
@@ -32,7 +30,6 @@ from dsvalidate.secret_search import (
     finds_in,
     without_secrets,
 )
-from dsvalidate.server_logs import answers, messages
 from dsvalidate.step_tools import EvidenceFolder
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "written-files"
@@ -56,22 +53,6 @@ PEM = re.compile(r"-----BEGIN [A-Z ]*KEY-----\n(.*?)-----END", re.DOTALL)
 NAME = re.compile(r"^uid=([^,]*),.*$", re.DOTALL)
 HEADER = re.compile(rb"(\d{1,12}) (\d{1,5}) (\d{1,18})\n")
 MOST_READABLE = 200
-
-
-class Traces(Value):
-    """Of one server, from its container's start to its stop."""
-
-    finds: tuple[Find, ...] = ()
-    cut: tuple[str, ...] = Field(default=(), description="files too large to be searched whole")
-    files: int = 0
-    secrets: int = 0
-    messages: dict[str, int] = Field(default_factory=dict, description="of the error log, by kind")
-    answers: dict[str, int] = Field(default_factory=dict, description="of the access log, by kind")
-    readable: tuple[str, ...] = Field(default=(), description="written, and anyone may read them")
-
-    @property
-    def operations(self) -> int:
-        return sum(self.answers.values())
 
 
 def observe(
@@ -105,20 +86,8 @@ def observe(
     readable = server.box.execute("sh", "-c", READABLE, "sh", *moments, user=NOBODY).stdout
     paths = tuple(sorted({*plain(readable).splitlines()}))[:MOST_READABLE]
     traces = traces.model_copy(update={"readable": paths})
-    evidence.keep(_file(name), traces.model_dump_json(indent=1) + "\n")
+    keep_traces(evidence, name, traces)
     return traces
-
-
-def kept_traces(evidence: EvidenceFolder, name: str) -> Traces | None:
-    """What an earlier step kept under that name; None where it ended before."""
-    try:
-        return Traces.model_validate_json((evidence.folder / _file(name)).read_bytes())
-    except (OSError, ValueError):
-        return None
-
-
-def _file(name: str) -> str:
-    return f"traces-{name}.json"
 
 
 def _traces(written: Path, secrets: Sequence[Secret], replies: Sequence[ClientAnswer]) -> Traces:
