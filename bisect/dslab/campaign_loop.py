@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,11 +12,11 @@ from typing import Literal, Protocol
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.model import Campaign, Sample, Setup, Turn, TurnState, Workload
-from dslab.repeated_failure import FailureRow
 from dslab.search_claim import Claim, claimed
 from dslab.watcher import Listener
 from dsresults.store import Store
 from dssearch.question import History, Measure, Question, Search
+from dssearch.repeated_failure import failures_of
 from dssearch.search_loop import TurnEnd, run_search
 from dssearch.search_record import choice_of, inputs_of, search_of
 
@@ -82,12 +82,14 @@ def _run(
     claim: Claim,
 ) -> Campaign:
     campaign, samples = _open_campaign(question, workload, search, lab, store, kind)
+    turns = store.turns(campaign.id)
     if samples:
         listener.resumed(campaign, len(samples))
-        if search.looks:
-            search = search_of(campaign)  # with the same costs, so that a replay decides the same
-    history = History.of_samples(samples, lab.unmeasurable)
-    known = history.unmeasurable.items() if kind == "commits" else ()
+    if turns and search.looks:
+        search = search_of(campaign)  # with the same costs, so that a replay decides the same
+    ends = lab.unmeasurable if kind == "commits" else {}
+    _, refused = failures_of(turns, ends)
+    history = History.of_samples(samples, {**refused, **lab.unmeasurable})
     setup = lab.setup
     source = _Measured(
         question=question,
@@ -99,14 +101,13 @@ def _run(
             way=setup.procedure.way,
             machine=setup.machine.id,
         ),
-        attempts=Counter(turn.number for turn in store.turns(campaign.id)),
+        turns=turns,
         lab=lab,
         store=store,
         listener=listener,
         claim=claim,
-        failures=FailureRow.after(known),
+        ends=ends,
         needs_all=not search.looks,
-        tried=set(history.samples),
         latest=deque(samples, maxlen=MOST_DISTURBED),
     )
     end = run_search(question, search, source, history)
@@ -125,13 +126,12 @@ class _Measured:
 
     question: Question
     plan: Turn  # what all have in common
-    attempts: Counter[int]  # so far, by the turn's number
+    turns: list[Turn]  # so far
     lab: SampleSource
     store: Store
     listener: Listener
     claim: Claim
-    failures: FailureRow
-    tried: set[str]
+    ends: Mapping[str, str]  # that could not be measured before it began
     needs_all: bool  # nothing can be said without each candidate
     latest: deque[Sample]
 
@@ -139,41 +139,40 @@ class _Measured:
         self.listener.step(self.question, step)
         turn = self._planned(step)
         self.store.put_turn(turn)
-        refused = self._refused(step)
-        if refused is not None:
-            self.store.put_turn(turn.ended(TurnState.FAILED, refused))
-            return TurnEnd(unmeasurable=refused)
-        if not self.tried.issuperset(step.candidates):
-            self.tried.update(step.candidates)
-            self.failures.worked()
-        taken = tuple(self._samples(turn))
-        self.store.put_turn(turn.ended(TurnState.DONE))
-        self._refuse_endless_disturbance()
-        return TurnEnd(samples=taken)
-
-    def _planned(self, step: Measure) -> Turn:
-        self.attempts[step.turn] += 1
-        return self.plan.model_copy(
-            update={
-                "number": step.turn,
-                "attempt": self.attempts[step.turn],
-                "candidates": step.candidates,
-            }
-        )
-
-    def _refused(self, step: Measure) -> dict[str, str] | None:
-        """The first candidate that cannot be served, and why."""
         self.lab.prepare_more(step.candidates)
         for candidate in step.candidates:
             try:
                 self.lab.ready(candidate)
             except CandidateError as error:
-                if self.needs_all:
-                    raise
-                self.listener.unmeasurable(candidate, str(error))
-                self.failures.failed(candidate, error)
-                return {candidate: str(error)}
-        return None
+                return self._refused(turn, candidate, error)
+        taken = tuple(self._samples(turn))
+        self._ended(turn.ended(TurnState.DONE))
+        self._refuse_endless_disturbance()
+        return TurnEnd(samples=taken)
+
+    def _planned(self, step: Measure) -> Turn:
+        return self.plan.model_copy(
+            update={
+                "number": step.turn,
+                "attempt": 1 + sum(turn.number == step.turn for turn in self.turns),
+                "candidates": step.candidates,
+            }
+        )
+
+    def _ended(self, turn: Turn) -> None:
+        self.store.put_turn(turn)
+        self.turns.append(turn)
+
+    def _refused(self, turn: Turn, candidate: str, error: CandidateError) -> TurnEnd:
+        """SystematicError when it is no longer a matter of this candidate."""
+        if self.needs_all:
+            raise error
+        refused = {candidate: str(error)}
+        self.listener.unmeasurable(candidate, str(error))
+        row, _ = failures_of(self.turns, self.ends)
+        self._ended(turn.ended(TurnState.FAILED, refused))
+        row.failed(candidate, error)
+        return TurnEnd(unmeasurable=refused)
 
     def _samples(self, turn: Turn) -> Iterator[Sample]:
         for sample in self.lab.take(turn):

@@ -132,7 +132,7 @@ class TurnState(StrEnum):
     PLANNED = "planned"
     DONE = "done"
     FAILED = "failed"  # a candidate cannot be served
-    GIVEN_UP = "given up"  # interrupted before its first sample; it is taken again
+    GIVEN_UP = "given up"  # interrupted before its last sample; it is taken again
 
 
 class Turn(Value):
