@@ -115,7 +115,7 @@ def test_a_turn_whose_samples_are_all_there_is_done(store):
 
 def test_what_could_not_be_served_is_known_after_an_interruption(store):
     with pytest.raises(KeyboardInterrupt):
-        run(store, Benches(WORLD, refuses={"b"}, stop_after=10))
+        run(store, Benches(WORLD, refuses={"b"}, stop_after=6))
     asked = []
 
     class Asked(Benches):
