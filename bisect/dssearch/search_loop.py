@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from dsharness.model import Boundary, Sample, Turn, TurnState
 from dssearch.planner import advance
@@ -77,14 +77,14 @@ def run_search(
 def _ended(step: Measure, end: TurnEnd) -> Turn:
     """A turn as the planner reads it; made without validation, as a simulation takes thousands."""
     measured = tuple(sample.candidate_id for sample in end.samples)
-    return Turn.model_construct(
-        campaign_id="",
-        number=step.turn,
-        attempt=step.attempt,
-        candidates=measured,
-        state=TurnState.DONE if measured else TurnState.FAILED,
-        refused=dict(end.unmeasurable),
-    )
+    facts: dict[str, Any] = {
+        "number": step.turn,
+        "attempt": step.attempt,
+        "candidates": measured,
+        "state": TurnState.DONE if measured else TurnState.FAILED,
+        "refused": dict(end.unmeasurable),
+    }
+    return Turn.model_construct(**facts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric
 from dsharness.model import DECIDER, Boundary, Sample, Turn, TurnState
@@ -56,10 +57,11 @@ def turns_of(samples: Iterable[Sample]) -> list[Turn]:
     names: dict[int, list[str]] = {}
     for sample in samples:
         names.setdefault(sample.turn, []).append(sample.candidate_id)
-    return [
-        Turn.model_construct(number=number, candidates=tuple(each), state=TurnState.DONE)
+    facts: Iterable[dict[str, Any]] = (
+        {"number": number, "candidates": tuple(each), "state": TurnState.DONE}
         for number, each in names.items()
-    ]
+    )
+    return [Turn.model_construct(**each) for each in facts]
 
 
 @dataclass

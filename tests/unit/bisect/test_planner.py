@@ -18,8 +18,10 @@ from watchers import RecordingWatcher
 from worlds import World, sample_of
 
 from dsharness.errors import InconclusiveError
-from dsharness.model import Boundary, LdcltWorkload, Turn, TurnState
+from dsharness.model import LdcltWorkload, Turn, TurnState
 from dslab.campaign_loop import run_campaign
+from dslab.search_claim import claimed
+from dslab.turn_taker import CampaignRecord, TurnTaker
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Budget
@@ -147,6 +149,23 @@ def test_disturbance_without_end(quiet: int | None, *, ends: bool) -> None:
         refuse_endless_disturbance(samples)
 
 
+def test_a_turn_that_is_taken_twice_is_stored_once(tmp_path: Path) -> None:
+    question = Question(series_id="s", line=("c", "d"), workload_id="w", settings_id="default")
+    with Store.open(tmp_path / "results.db") as store, claimed(store, "key", "w") as claim:
+        campaign = run_campaign(
+            question, WORKLOAD, search=Rounds.of(1), lab=WorldBenches(STEP), store=store,
+            listener=RecordingWatcher(),
+        )  # fmt: skip
+        before = (store.turns(campaign.id), store.samples())
+        taker = TurnTaker(
+            lab=WorldBenches(STEP), record=CampaignRecord.of(campaign, store, claim),
+            listener=RecordingWatcher(), ends={}, needs_all=True,
+        )  # fmt: skip
+        taker.take(before[0][0].ended(TurnState.PLANNED))
+        assert (store.turns(campaign.id), store.samples()) == before
+        assert len(before[1]) == 2
+
+
 class Killed(BaseException):
     """As a kill it passes every handler of errors."""
 
@@ -163,15 +182,18 @@ class KilledAnywhere(RuleBasedStateMachine):
             self.answer = self.ask(whole)
             self.whole = self.measured(whole)
 
-    def ask(self, store: Store) -> Boundary | None:
+    def ask(self, store: Store) -> dict[str, Any]:
+        """The answer without the ids of samples, which follow from the campaign's."""
         line = LINE[2:5]
         question = Question(series_id="s", line=line, workload_id="w", settings_id="default")
         world = WorldBenches(World({name: 1.0 if name < "d" else 1.4 for name in line}))
         world.refuses = () if isinstance(self.search, Rounds) else ("d",)
-        return run_campaign(
+        found = run_campaign(
             question, WORKLOAD, search=self.search, lab=world, store=store,
             listener=RecordingWatcher(),
         ).boundary  # fmt: skip
+        assert found is not None
+        return found.model_dump(exclude={"verdicts"})
 
     def measured(self, store: Store) -> list[tuple[int, str]]:
         (campaign,) = store.campaigns()
