@@ -35,6 +35,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.containers.ownership import OWNER
 from dsharness.errors import ExitCode
+from dsharness.model import TurnState
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import DRAFT, WORK
 from dsresults.store import Store
@@ -170,7 +171,17 @@ class Campaign:
         if "a defect of dsbisect" in said or "Traceback" in said:
             self.tally.wrongs.append(f"a defect: {said[-600:]}")
         with Store.open(self.case.folder / "results.db") as store:
-            kept = frozenset(sample.id for sample in store.samples())
+            begun = {
+                (turn.campaign_id, turn.number, turn.attempt)
+                for campaign in store.campaigns()
+                for turn in store.turns(campaign.id)
+                if turn.state is TurnState.PLANNED
+            }
+            kept = frozenset(
+                sample.id
+                for sample in store.samples()
+                if (sample.campaign_id, sample.turn, sample.attempt) not in begun
+            )
         if lost := self._kept - kept:
             self.tally.wrongs.append(f"{len(lost)} samples are lost")
         self._kept = kept

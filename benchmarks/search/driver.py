@@ -12,7 +12,7 @@ from typing import ClassVar, assert_never
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
 from dsharness.model import Boundary
-from dssearch.question import Answer, Enough, History, Measure, Question, Search
+from dssearch.question import Answer, Enough, History, Pending, Question, Search, Wanted
 from dssearch.simulation import walk
 
 
@@ -33,9 +33,11 @@ class Timed:
     search: Search
     step_s: list[float]
 
-    def next_step(self, question: Question, history: History) -> Measure | Answer | Enough:
+    def next_step(
+        self, question: Question, history: History, pending: Pending = ()
+    ) -> Wanted | Answer | Enough:
         before = time.perf_counter()
-        step = self.search.next_step(question, history)
+        step = self.search.next_step(question, history, pending)
         self.step_s.append(time.perf_counter() - before)
         return step
 

@@ -3,51 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from dsharness.content_key import content_key
-from dsharness.errors import CandidateError, InconclusiveError
-from dsharness.model import Campaign, Sample, Setup, Turn, TurnState, Workload
-from dslab.repeated_failure import FailureRow
+from dsharness.model import Boundary, Campaign, Turn, Workload
 from dslab.search_claim import Claim, claimed
+from dslab.turn_taker import CampaignRecord, SampleSource, TurnTaker
 from dslab.watcher import Listener
 from dsresults.store import Store
-from dssearch.question import History, Measure, Question, Search
-from dssearch.search_loop import TurnEnd, run_search
+from dssearch.planner import advance, history_of
+from dssearch.question import Answer, Enough, Question, Search
 from dssearch.search_record import choice_of, inputs_of, search_of
 
 Kind = Literal["rows", "commits", "measure", "validate"]
-
-MOST_DISTURBED = 20  # runs in a row
-
-
-class SampleSource(Protocol):
-    """Where samples come from."""
-
-    @property
-    def identities(self) -> Mapping[str, str]: ...
-
-    @property
-    def unmeasurable(self) -> Mapping[str, str]: ...
-
-    @property
-    def setup(self) -> Setup: ...
-
-    def prepare_more(self, candidates: Sequence[str]) -> None:
-        """Build and fill at the same time what a turn needs; errors come from ``ready``."""
-        ...
-
-    def ready(self, candidate: str) -> None:
-        """Its server runs; CandidateError when it cannot."""
-        ...
-
-    def take(self, turn: Turn) -> Iterable[Sample]:
-        """One run of each of its candidates; they are ready."""
-        ...
 
 
 def run_campaign(
@@ -81,118 +50,53 @@ def _run(
     kind: Kind,
     claim: Claim,
 ) -> Campaign:
-    campaign, samples = _open_campaign(question, workload, search, lab, store, kind)
-    if samples:
-        listener.resumed(campaign, len(samples))
-        if search.looks:
-            search = search_of(campaign)  # with the same costs, so that a replay decides the same
-    history = History.of_samples(samples, lab.unmeasurable)
-    known = history.unmeasurable.items() if kind == "commits" else ()
-    setup = lab.setup
-    source = _Measured(
-        question=question,
-        plan=Turn(
-            campaign_id=campaign.id,
-            number=0,
-            candidates=(),
-            workload=workload,
-            way=setup.procedure.way,
-            machine=setup.machine.id,
-        ),
-        attempts=Counter(turn.number for turn in store.turns(campaign.id)),
+    campaign = _open_campaign(question, workload, search, lab, store, kind)
+    record = CampaignRecord.of(campaign, store, claim)
+    if record.samples:
+        listener.resumed(campaign, len(record.samples))
+    if (record.samples or record.turns) and search.looks:
+        search = search_of(campaign)  # with the same costs, so that a replay decides the same
+    taker = TurnTaker(
         lab=lab,
-        store=store,
+        record=record,
         listener=listener,
-        claim=claim,
-        failures=FailureRow.after(known),
+        ends=dict(lab.unmeasurable) if kind == "commits" else {},
         needs_all=not search.looks,
-        tried=set(history.samples),
-        latest=deque(samples, maxlen=MOST_DISTURBED),
     )
-    end = run_search(question, search, source, history)
-    if end.boundary is None:  # a lab can always measure more, so this is enough
+    boundary = _answered(question, workload, search, taker)
+    if boundary is None:  # a lab can always measure more, so this is enough
         return campaign
     finished_at = _now()
     claim.check()
-    store.finish_campaign(campaign.id, end.boundary, finished_at)
-    listener.answered(end.boundary)
-    return campaign.model_copy(update={"boundary": end.boundary, "finished_at": finished_at})
+    store.finish_campaign(campaign.id, boundary, finished_at)
+    listener.answered(boundary)
+    return campaign.model_copy(update={"boundary": boundary, "finished_at": finished_at})
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Measured:
-    """A ``TurnSource``: the lab. What it takes is stored at once."""
-
-    question: Question
-    plan: Turn  # what all have in common
-    attempts: Counter[int]  # so far, by the turn's number
-    lab: SampleSource
-    store: Store
-    listener: Listener
-    claim: Claim
-    failures: FailureRow
-    tried: set[str]
-    needs_all: bool  # nothing can be said without each candidate
-    latest: deque[Sample]
-
-    def turn(self, step: Measure) -> TurnEnd:
-        self.listener.step(self.question, step)
-        turn = self._planned(step)
-        self.store.put_turn(turn)
-        refused = self._refused(step)
-        if refused is not None:
-            self.store.put_turn(turn.ended(TurnState.FAILED, refused))
-            return TurnEnd(unmeasurable=refused)
-        if not self.tried.issuperset(step.candidates):
-            self.tried.update(step.candidates)
-            self.failures.worked()
-        taken = tuple(self._samples(turn))
-        self.store.put_turn(turn.ended(TurnState.DONE))
-        self._refuse_endless_disturbance()
-        return TurnEnd(samples=taken)
-
-    def _planned(self, step: Measure) -> Turn:
-        self.attempts[step.turn] += 1
-        return self.plan.model_copy(
-            update={
-                "number": step.turn,
-                "attempt": self.attempts[step.turn],
-                "candidates": step.candidates,
-            }
+def _answered(
+    question: Question, workload: Workload, search: Search, taker: TurnTaker
+) -> Boundary | None:
+    """Plan a turn from what is stored, take it, store it, and plan again until the answer."""
+    setup, unmeasurable = taker.lab.setup, dict(taker.lab.unmeasurable)
+    while True:
+        record = taker.record
+        history = history_of(record.samples, record.turns, unmeasurable, taker.ends)
+        step = advance(question, search, history, record.turns)
+        if isinstance(step, Answer):
+            return step.boundary
+        if isinstance(step, Enough):
+            return None
+        taker.listener.step(question, step)
+        turn = Turn(
+            campaign_id=record.campaign_id,
+            number=step.turn,
+            attempt=step.attempt,
+            candidates=step.candidates,
+            workload=workload,
+            way=setup.procedure.way,
+            machine=setup.machine.id,
         )
-
-    def _refused(self, step: Measure) -> dict[str, str] | None:
-        """The first candidate that cannot be served, and why."""
-        self.lab.prepare_more(step.candidates)
-        for candidate in step.candidates:
-            try:
-                self.lab.ready(candidate)
-            except CandidateError as error:
-                if self.needs_all:
-                    raise
-                self.listener.unmeasurable(candidate, str(error))
-                self.failures.failed(candidate, error)
-                return {candidate: str(error)}
-        return None
-
-    def _samples(self, turn: Turn) -> Iterator[Sample]:
-        for sample in self.lab.take(turn):
-            self.claim.check()
-            self.store.add_sample(sample)
-            self.latest.append(sample)
-            self.listener.sampled(sample)
-            yield sample
-
-    def _refuse_endless_disturbance(self) -> None:
-        """Disturbed runs are repeated, but not without end."""
-        latest = self.latest
-        if len(latest) == MOST_DISTURBED and all(sample.disturbed for sample in latest):
-            reasons = "; ".join(latest[-1].disturbed)
-            raise InconclusiveError(
-                f"the last {MOST_DISTURBED} runs were all disturbed: {reasons}",
-                hint="stop what disturbs this machine, then give the same command: it continues "
-                "from here",
-            )
+        taker.take(turn)
 
 
 def unfinished(
@@ -244,17 +148,16 @@ def _open_campaign(
     lab: SampleSource,
     store: Store,
     kind: Kind,
-) -> tuple[Campaign, list[Sample]]:
+) -> Campaign:
     known = unfinished(question, workload, search, lab, store, kind)
     if known is not None:
-        store.settle_turns(known.id)
-        return known, store.samples(campaign_id=known.id)
+        return known
     new = _campaign(question, kind, _fingerprint(question, workload, search, lab))
     campaign = new.model_copy(
         update={"unmeasured": dict(lab.unmeasurable), "search": choice_of(search)}
     )
     store.add_campaign(campaign)
-    return campaign, []
+    return campaign
 
 
 def _campaign(question: Question, kind: Kind, fingerprint: str) -> Campaign:

@@ -14,7 +14,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InstanceError, WorkloadError
-from dsharness.machine.host import machine_now
+from dsharness.machine.host import machine_id, machine_now
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import serve
@@ -174,6 +174,11 @@ class Laboratory:
         """One run of each. A server that died gets a new one."""
         check_request()
         way = self._plan.way
+        if turn.way != way.name or turn.machine not in {"", machine_id()}:
+            raise AssertionError(
+                f"turn {turn.number} of {turn.campaign_id} was planned {turn.way} on machine "
+                f"{turn.machine or 'any'}, and is taken {way.name} on {machine_id()}"
+            )
         benches = [self._bench(candidate) for candidate in turn.candidates]
         self._served.update(turn.candidates)
         taken = way.take(turn, benches, self._counting if way.counts else self._measuring)

@@ -1,12 +1,12 @@
 """A search: from everything that was measured to the next step. Core pure logic, no I/O.
 
-The campaign asks ``next_step`` again and again and does what it says. A search keeps no state, so
-an interrupted campaign continues by showing it the stored samples.
+The planner asks ``next_step`` again and again and makes turns of what it says. A search keeps no
+state, so an interrupted campaign continues by showing it the stored samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -84,9 +84,9 @@ class History:
         return {name: why for name, why in reasons.items() if why is not None}
 
     @property
-    def turns(self) -> int:
-        """How many were taken: the number of the next one."""
-        return 1 + max((s.turn for group in self.samples.values() for s in group), default=-1)
+    def rounds(self) -> int:
+        """How many runs a candidate has at most."""
+        return max(map(len, self.samples.values()), default=0)
 
     def after(self, samples: Iterable[Sample], unmeasurable: Mapping[str, str]) -> History:
         """With these as well.
@@ -129,13 +129,24 @@ class Outlook:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measure:
-    """Measure these candidates in this order, all as one turn."""
+class Wanted:
+    """These candidates next to each other, in any order."""
 
-    turn: int
     candidates: tuple[str, ...]
     why: str
     remaining: int  # samples still expected after this turn, for the ETA
+    outlook: Outlook | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """What is wanted, as the planner made a turn of it: candidates begin in this order."""
+
+    turn: int
+    attempt: int = 1
+    candidates: tuple[str, ...]
+    why: str
+    remaining: int
     outlook: Outlook | None = None
 
 
@@ -148,7 +159,10 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Enough:
-    """Nothing more is wanted now; the campaign stays open, so that more may be asked of it."""
+    """Nothing more is wanted now: more may be asked later, or when what is under way has ended."""
+
+
+Pending = Sequence[tuple[str, ...]]  # the candidates of each turn that is under way
 
 
 class Search(Protocol):
@@ -156,4 +170,8 @@ class Search(Protocol):
 
     looks: ClassVar[bool]  # for a step; else it only measures, and needs every candidate
 
-    def next_step(self, question: Question, history: History) -> Measure | Answer | Enough: ...
+    def next_step(
+        self, question: Question, history: History, pending: Pending = ()
+    ) -> Wanted | Answer | Enough:
+        """Return what to measure next, other than what is pending, or the answer."""
+        ...

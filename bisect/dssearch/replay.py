@@ -72,17 +72,12 @@ class _Log:
             # the number of a turn that came to nothing was given again, to another one
             if any(turn == step.turn and name not in step.candidates for turn, name in self.stored):
                 taken = ()
-        elif len(taken) < len(here) and not (taken and step.turn < self._latest):
-            # unless it was interrupted within this turn, and went on with the next
+        elif len(taken) < len(here):
             return None
         self.steps.append((step, taken))
         return TurnEnd(
             samples=taken, unmeasurable={refused: self.broken[refused]} if refused else {}
         )
-
-    @property
-    def _latest(self) -> int:
-        return max((turn for turn, _ in self.stored), default=-1)
 
     def _refused(self, step: Measure) -> str | None:
         """The candidate of a turn that turned out not to be measurable."""

@@ -1,17 +1,27 @@
-"""The one loop: ask the search, take what it asks for, show it all, ask again. Core pure logic.
+"""A campaign without a store: plan a turn, take it, show it all, plan again. Core pure logic.
 
-Measuring, rehearsing and replaying drive it; they differ in where a turn's samples come from.
-``Rounds`` are turns without a search.
+Rehearsing and replaying drive it; they differ in where a turn's samples come from. ``Rounds`` are
+turns without a search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
-from dsharness.model import Boundary, Sample
-from dssearch.question import Answer, Enough, History, Measure, Question, Search
+from dsharness.model import Boundary, Sample, Turn, TurnState
+from dssearch.planner import advance
+from dssearch.question import (
+    Answer,
+    Enough,
+    History,
+    Measure,
+    Pending,
+    Question,
+    Search,
+    Wanted,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,24 +53,43 @@ class SearchEnd:
 
 
 def run_search(
-    question: Question, search: Search, source: TurnSource, history: History
+    question: Question,
+    search: Search,
+    source: TurnSource,
+    history: History,
+    turns: Iterable[Turn] = (),
 ) -> SearchEnd:
     """Search from a history on until the answer, or until the source has nothing more."""
+    taken = list(turns)
     while True:
-        step = search.next_step(question, history)
+        step = advance(question, search, history, taken)
         if isinstance(step, Answer):
             return SearchEnd(history=history, boundary=step.boundary)
         if isinstance(step, Enough):
             return SearchEnd(history=history)
-        turn = source.turn(step)
-        if turn is None:
+        end = source.turn(step)
+        if end is None:
             return SearchEnd(history=history, wanted=step)
-        history = history.after(turn.samples, turn.unmeasurable)
+        taken.append(_ended(step, end))
+        history = history.after(end.samples, end.unmeasurable)
+
+
+def _ended(step: Measure, end: TurnEnd) -> Turn:
+    """A turn as the planner reads it; made without validation, as a simulation takes thousands."""
+    measured = tuple(sample.candidate_id for sample in end.samples)
+    facts: dict[str, Any] = {
+        "number": step.turn,
+        "attempt": step.attempt,
+        "candidates": measured,
+        "state": TurnState.DONE if measured else TurnState.FAILED,
+        "refused": dict(end.unmeasurable),
+    }
+    return Turn.model_construct(**facts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds:
-    """A ``Search`` that looks for nothing; each turn begins with another candidate."""
+    """A ``Search`` that looks for nothing: each turn has every candidate."""
 
     looks: ClassVar[bool] = False
     missing: Callable[[History], int]  # so many further turns are wanted
@@ -68,20 +97,16 @@ class Rounds:
 
     @classmethod
     def of(cls, number: int) -> Rounds:
-        return cls(missing=lambda history: number - history.turns)
+        return cls(missing=lambda history: number - history.rounds)
 
-    def next_step(self, question: Question, history: History) -> Measure | Answer | Enough:
-        missing, line, turns = self.missing(history), question.line, history.turns
+    def next_step(
+        self, question: Question, history: History, pending: Pending = ()
+    ) -> Wanted | Answer | Enough:
+        missing, line = self.missing(history) - len(pending), question.line
         if missing > 0:
-            first = turns % len(line)
-            return Measure(
-                turn=turns,
-                candidates=(*line[first:], *line[:first]),
-                why="",
-                remaining=(missing - 1) * len(line),
-            )
-        if self.open_end:
+            return Wanted(candidates=line, why="", remaining=(missing - 1) * len(line))
+        if self.open_end or pending:
             return Enough()
         each = " of each" if len(line) > 1 else ""
-        summary = f"measured without a search: {turns} runs{each}"
+        summary = f"measured without a search: {history.rounds} runs{each}"
         return Answer(boundary=question.boundary(found=False, direction="unknown", summary=summary))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric
-from dsharness.model import DECIDER, Boundary, Sample
+from dsharness.model import DECIDER, Boundary, Sample, Turn, TurnState
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty
 from dssearch.question import History, Measure, Question, Search
@@ -51,6 +52,18 @@ def with_metric(sample: Sample, metric: Metric, value: float | None) -> Sample:
     return sample.model_copy(update={"metrics": metrics})
 
 
+def turns_of(samples: Iterable[Sample]) -> list[Turn]:
+    """The turns that they are of."""
+    names: dict[int, list[str]] = {}
+    for sample in samples:
+        names.setdefault(sample.turn, []).append(sample.candidate_id)
+    facts: Iterable[dict[str, Any]] = (
+        {"number": number, "candidates": tuple(each), "state": TurnState.DONE}
+        for number, each in names.items()
+    )
+    return [Turn.model_construct(**each) for each in facts]
+
+
 @dataclass
 class World:
     """Answers the measurements a search asks for, and counts them."""
@@ -77,7 +90,7 @@ class World:
         )  # fmt: skip
         self.most = most
         known = History.of_samples(self.taken)
-        boundary = run_search(question, search, self, known).boundary
+        boundary = run_search(question, search, self, known, turns_of(self.taken)).boundary
         if boundary is None:
             raise AssertionError("the search did not end")
         return boundary

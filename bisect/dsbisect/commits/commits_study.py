@@ -39,7 +39,6 @@ from dsharness.products import product
 from dslab.campaign_loop import answered_before, run_campaign, unfinished
 from dslab.lab_plan import LabPlan
 from dslab.laboratory import Laboratory, open_lab
-from dslab.repeated_failure import refuse_equal_ends, remedies_of
 from dslab.watcher import Watcher
 from dsresults.commits_result import (
     CommitFindings,
@@ -50,6 +49,7 @@ from dsresults.commits_result import (
 from dsresults.store import Store
 from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dssearch.question import Question, Search
+from dssearch.repeated_failure import refuse_equal_ends, remedies_of
 
 USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
 LOOKED_AT = 200  # candidates: beyond this their files are not listed

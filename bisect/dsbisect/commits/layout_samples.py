@@ -31,12 +31,10 @@ def to_see(step: float, names: Sequence[str], metric: str) -> Rounds:
     """As many runs of each build as the noise of the first ones asks for, to see that log step."""
 
     def missing(history: History) -> int:
-        if history.turns < PILOT_RUNS:
-            return PILOT_RUNS - history.turns
-        pilot = [
-            [sample for sample in history.of(name) if sample.turn < PILOT_RUNS] for name in names
-        ]
-        return runs_each([logs_of(samples, metric) for samples in pilot], step) - history.turns
+        if history.rounds < PILOT_RUNS:
+            return PILOT_RUNS - history.rounds
+        pilot = [logs_of(history.of(name)[:PILOT_RUNS], metric) for name in names]
+        return runs_each(pilot, step) - history.rounds
 
     return Rounds(missing=missing)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -24,8 +25,7 @@ from dssearch.bayes.next_run import (
     lost_in_builds,
 )
 from dssearch.bayes.prior import Belief, Budget, Costs
-from dssearch.bayes.track import Track
-from dssearch.question import Answer, History, Measure, Outlook, Question
+from dssearch.question import Answer, Enough, History, Pending, Question, Wanted
 
 SHARED_OUT = 4  # in simulated histories without a step, a run tells so much more than this says
 OTHERS = (
@@ -50,36 +50,53 @@ class Bayes:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", Tracks(prior=self.prior))
 
-    def next_step(self, question: Question, history: History) -> Measure | Answer:
+    def next_step(
+        self, question: Question, history: History, pending: Pending = ()
+    ) -> Wanted | Answer | Enough:
+        """A run that is under way is expected to tell what a further run of its candidate would.
+
+        So no candidate of a pending turn is chosen for what it tells, its runs count against the
+        budget, and no answer is given before they are known.
+        """
+        step = self._step(question, history, pending)
+        again = isinstance(step, Wanted) and set(step.candidates) in map(set, pending)
+        return Enough() if pending and (again or isinstance(step, Answer)) else step
+
+    def _step(self, question: Question, history: History, pending: Pending) -> Wanted | Answer:
         failed = history.failed
         line = self.lines.of(question.line)
         bounds = ends(line.names, failed, history.samples)
         if bounds is None:
             return Answer(boundary=unanswerable(question, failed))
-        spent = self.budget.spent(history, self.costs)
+        spent = self.budget.spent(history, self.costs, under_way=sum(map(len, pending)))
         beliefs = believe(question, history, line, self.belief, failed)
         if beliefs is not None:
-            return self._continue(beliefs, spent)
+            return self._continue(beliefs, spent, frozenset(chain.from_iterable(pending)))
         if spent is not None:
             return Answer(boundary=unanswerable(question, {**failed, "budget": spent}))
         pair = (line.names[bounds[0]], line.names[bounds[1]])
         why = moved(line.names, bounds) or "prove both ends"
-        return _turn(history, line, pair, why, 2 * math.ceil(math.log2(len(line.names))))
+        remaining = 2 * math.ceil(math.log2(len(line.names)))
+        return Wanted(candidates=pair, why=why, remaining=remaining)
 
-    def _continue(self, beliefs: Beliefs, spent: str | None) -> Measure | Answer:
+    def _continue(
+        self, beliefs: Beliefs, spent: str | None, under_way: frozenset[str]
+    ) -> Wanted | Answer:
         if spent is not None:
             return self._answer(beliefs, spent)
         if beliefs.certain(self.certainty):
             last = left_to_check(beliefs, self.certainty, self.survey_up_to)
             if last is None:
                 return self._answer(beliefs)
-            return _turn(
-                beliefs.history, beliefs.line, last.names, last.why, 0, shown=outlook(beliefs)
+            return Wanted(
+                candidates=last.names, why=last.why, remaining=0, outlook=outlook(beliefs)
             )
         lost = lost_in_builds(beliefs)
         if lost:
             return self._answer(beliefs, lost, builds=True)
-        choice = choose(beliefs, self.costs, self.budget, every=self.certainty.every)
+        choice = choose(
+            beliefs, self.costs, self.budget, every=self.certainty.every, under_way=under_way
+        )
         if choice is None:
             return self._answer(beliefs, "no further run would tell more", builds=True)
         return self._measure(beliefs, choice)
@@ -97,31 +114,22 @@ class Bayes:
         runs = 1 + _remaining(beliefs, choice, self.certainty)
         return f"about {runs} more runs ({runs * self.costs.run_s / 60:.0f} min) may settle it"
 
-    def _measure(self, beliefs: Beliefs, choice: NextRun) -> Measure:
-        history, remaining = beliefs.history, _remaining(beliefs, choice, self.certainty)
-        shown = outlook(beliefs)
+    def _measure(self, beliefs: Beliefs, choice: NextRun) -> Wanted:
         if canary_due(beliefs):
-            names = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
+            names: tuple[str, ...] = (
+                beliefs.line.names[beliefs.low],
+                beliefs.line.names[beliefs.high],
+            )
             why = "canary: do the ends still cost the same?"
-            return _turn(history, beliefs.line, names, why, remaining, shown)
-        names = (choice.candidate, *((choice.reference,) if choice.reference else ()))
-        return _turn(history, beliefs.line, names, choice.why, remaining, shown)
-
-
-def _turn(
-    history: History,
-    line: Track,
-    names: tuple[str, ...],
-    why: str,
-    remaining: int,
-    shown: Outlook | None = None,
-) -> Measure:
-    """A B, then B A when the two meet again: what drifts within a turn cancels over both."""
-    number = history.turns
-    met = sorted(set.intersection(*({s.turn for s in history.of(name)} for name in names)))
-    pair = tuple(sorted(names, key=line.index.__getitem__))
-    order = pair if (min([*met, number]) + len(met)) % 2 == 0 else pair[::-1]
-    return Measure(turn=number, candidates=order, why=why, remaining=remaining, outlook=shown)
+        else:
+            names = (choice.candidate, *((choice.reference,) if choice.reference else ()))
+            why = choice.why
+        return Wanted(
+            candidates=names,
+            why=why,
+            remaining=_remaining(beliefs, choice, self.certainty),
+            outlook=outlook(beliefs),
+        )
 
 
 def _remaining(beliefs: Beliefs, choice: NextRun, certainty: Certainty) -> int:

@@ -32,11 +32,17 @@ class NextRun:
 
 
 def choose(
-    beliefs: Beliefs, costs: Costs, budget: Budget, *, every: bool = False
+    beliefs: Beliefs,
+    costs: Costs,
+    budget: Budget,
+    *,
+    every: bool = False,
+    under_way: frozenset[str] = frozenset(),
 ) -> NextRun | None:
-    """None if no run would tell more."""
+    """None if no run would tell more than what is under way."""
     options = list(_options(beliefs, budget))
     gains = bits(beliefs.posterior, options, every=every)
+    gains[[_name(beliefs, option) in under_way for option in options]] = 0.0
     first = np.array([_first_s(beliefs, costs, option) for option in options])
     seconds = first[:, None] + np.array(BATCHES)[None, :] * costs.run_s
     worth = gains / seconds

@@ -86,9 +86,9 @@ class Budget:
     builds: int | None = None  # different candidates
     seconds: float | None = None
 
-    def spent(self, history: History, costs: Costs) -> str | None:
-        """Which part is used up, in words; None while all go on."""
-        runs = sum(len(group) for group in history.samples.values())
+    def spent(self, history: History, costs: Costs, *, under_way: int = 0) -> str | None:
+        """Which part is used up, with so many runs under way, in words; None while all go on."""
+        runs = under_way + sum(len(group) for group in history.samples.values())
         if runs >= self.runs:
             return f"the budget of {self.runs} runs is spent"
         if self.seconds is not None and self.used_s(history, costs) >= self.seconds:

@@ -10,7 +10,7 @@ Three kinds of facts about a run are separate:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dsharness.loads import LoadReport
@@ -40,23 +40,36 @@ class RunEvidence:
     threads: int
     report: LoadReport
     of_load: tuple[str, ...] = ()  # what the load's driver objects to
-    server_alive: bool
-    server_operations: int | CannotCount | None
-    server_cpu_us: float | None
-    of_system: tuple[str, ...] | None  # what the system's driver objects to; None: it was not asked
-    conditions: Conditions
+    server_alive: bool = True
+    server_operations: int | CannotCount | None = None
+    server_cpu_us: float | None = None
+    of_system: tuple[str, ...] | None = None  # what its driver objects to; None: it was not asked
+    conditions: Conditions = Conditions()
+
+
+Gate = Callable[[RunEvidence], tuple[str, ...]]  # why a run may not be used
 
 
 def objections(evidence: RunEvidence) -> tuple[str, ...]:
-    """Why a run may not be used; empty when it may."""
+    """Why a timed run may not be used; empty when it may."""
     load = _load(evidence.report, evidence.operations)
     return (*load, *evidence.of_load, *_server(evidence))
 
 
-def disturbances(evidence: RunEvidence) -> tuple[str, ...]:
+def count_objections(evidence: RunEvidence) -> tuple[str, ...]:
+    """Why a run whose instructions are counted may not be used.
+
+    No time of it is used, and a server that does other work gives no two counts that agree.
+    """
+    if not evidence.report.errors and evidence.report.total == evidence.operations:
+        return ()
+    return (f"{evidence.report.total or 0} of {evidence.operations} operations succeeded",)
+
+
+def disturbances(evidence: RunEvidence, gate: Gate = objections) -> tuple[str, ...]:
     """What outside the candidate explains the objections; empty if something is its own fault."""
     crashed = not evidence.server_alive and not evidence.conditions.killed
-    if crashed or evidence.of_system or not objections(evidence):
+    if crashed or evidence.of_system or not gate(evidence):
         return ()
     return tuple(_outside(evidence.conditions))
 

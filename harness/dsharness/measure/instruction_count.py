@@ -16,6 +16,7 @@ from itertools import pairwise
 from dsharness.containers.container import Container, Options
 from dsharness.errors import CandidateError, InstanceError, WorkloadError
 from dsharness.loads import Operations
+from dsharness.measure.gate import Gate, RunEvidence, count_objections
 from dsharness.measure.metrics import INSTRUCTIONS
 from dsharness.measure.sample import Bench, execute_load, write_files
 from dsharness.model import Measurement, Sample, Turn, Workload
@@ -69,7 +70,7 @@ class Valgrind:
         return replace(options, memory=None, extra=(*options.extra, "--mount", mount))
 
 
-def take_count(at: Bench, turn: Turn) -> Sample:
+def take_count(at: Bench, turn: Turn, gate: Gate = count_objections) -> Sample:
     """A sample with this one metric, of a server that runs under ``Valgrind``.
 
     The difference of two runs, one twice as long: what a run costs apart from its operations
@@ -84,7 +85,7 @@ def take_count(at: Bench, turn: Turn) -> Sample:
     metrics: dict[str, Measurement] = {}
     operations = 0
     try:
-        each, operations = _count(at, alone)
+        each, operations = _count(at, alone, gate)
         metrics = {INSTRUCTIONS.name: INSTRUCTIONS.measured(each)}
     except CandidateError as error:
         invalid = (error.message.splitlines()[0],)
@@ -114,10 +115,10 @@ def take_count(at: Bench, turn: Turn) -> Sample:
     )
 
 
-def _count(at: Bench, alone: Workload) -> tuple[float, int]:
+def _count(at: Bench, alone: Workload, gate: Gate) -> tuple[float, int]:
     """Instructions of an operation, and the operations counted."""
     _command(at.instance.container, "instrumentation on")
-    count = _short_run(at, alone)
+    count = _short_run(at, alone, gate)
     idle = _idle(at)
     each: list[float] = []
     while (found := agreed(each)) is None:
@@ -128,16 +129,16 @@ def _count(at: Bench, alone: Workload) -> tuple[float, int]:
                 hint="the server does something else meanwhile; see its log",
                 log=at.instance.container.log,
             )
-        short, long = (_counted(at, alone, size) for size in (count, 2 * count))
+        short, long = (_counted(at, alone, size, gate) for size in (count, 2 * count))
         each.append(difference(short, long, idle) / count)
     return found, 3 * count * len(each)
 
 
-def _short_run(at: Bench, alone: Workload) -> int:
+def _short_run(at: Bench, alone: Workload, gate: Gate) -> int:
     """How many operations; the first ones also warm the server up."""
-    run, count = _counted(at, alone, 1), 1
+    run, count = _counted(at, alone, 1, gate), 1
     if sum(run.threads.values()) < LEAST:
-        run, count = _counted(at, alone, FEW), FEW
+        run, count = _counted(at, alone, FEW, gate), FEW
     return operations_of(run.seconds / count, sum(run.threads.values()) / count)
 
 
@@ -186,18 +187,14 @@ class CountedRun:
     seconds: float
 
 
-def _counted(at: Bench, workload: Workload, operations: int) -> CountedRun:
+def _counted(at: Bench, workload: Workload, operations: int, gate: Gate) -> CountedRun:
     box = at.instance.container
     _command(box, "zero")
     began = time.monotonic()
     size = Operations(per_thread=operations, limit_s=LIMIT_S)
     report = execute_load(at, workload, size)
-    if report.total != operations or report.errors:
-        raise WorkloadError(
-            f"{workload.id} under valgrind: {report.total or 0} of {operations} operations "
-            "succeeded",
-            log=at.load.log,
-        )
+    for why in gate(RunEvidence(operations=operations, threads=1, report=report)):
+        raise WorkloadError(f"{workload.id} under valgrind: {why}", log=at.load.log)
     return _dumped(box, began)
 
 

@@ -21,7 +21,14 @@ from dsharness.machine.calibrator import Calibrator
 from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen, process_tree
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
 from dsharness.machine.host import Clocks, CpuPlan, read_ticks
-from dsharness.measure.gate import Conditions, RunEvidence, disturbances, load_bound, objections
+from dsharness.measure.gate import (
+    Conditions,
+    Gate,
+    RunEvidence,
+    disturbances,
+    load_bound,
+    objections,
+)
 from dsharness.measure.instance import Instance
 from dsharness.measure.metrics import Readings, measured
 from dsharness.model import (
@@ -139,13 +146,13 @@ class Run:
         return self.report.active_s or float(len(self.report.per_second))
 
 
-def take_sample(at: Bench, turn: Turn) -> Sample:
+def take_sample(at: Bench, turn: Turn, gate: Gate = objections) -> Sample:
     """Run the load once. Never raises for a run that went wrong: the sample says why."""
     workload = turn.workload
     write_files(at, workload, turn.number)
     warm_up(at, workload)
     size = run_size(workload, at.pace.get(workload.id))
-    return sample_of(at, turn, [run_load(at, workload, size, at.cpus)])
+    return sample_of(at, turn, [run_load(at, workload, size, at.cpus)], gate)
 
 
 def write_files(at: Bench, workload: Workload, turn: int) -> None:
@@ -219,7 +226,9 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> 
     )
 
 
-def sample_of(at: Bench, turn: Turn, runs: Sequence[Run], *, duet: bool = False) -> Sample:
+def sample_of(
+    at: Bench, turn: Turn, runs: Sequence[Run], gate: Gate = objections, *, duet: bool = False
+) -> Sample:
     """One sample from the runs that belong together; each CPU's own speed is taken out first."""
     read = _readings(at, runs)
     alive = all(run.evidence.server_alive for run in runs)
@@ -247,8 +256,8 @@ def sample_of(at: Bench, turn: Turn, runs: Sequence[Run], *, duet: bool = False)
         ),
         load_bound=load_bound(read.client_us, read.active_s, runs[0].load_cpus),
         duet=duet,
-        invalid=_once(why for run in runs for why in objections(run.evidence)),
-        disturbed=_excuses(runs),
+        invalid=_once(why for run in runs for why in gate(run.evidence)),
+        disturbed=_excuses(runs, gate),
         facts=look.facts if look else {},
         workload=turn.workload,
         bench=at.facts,
@@ -278,10 +287,10 @@ def _readings(at: Bench, runs: Sequence[Run]) -> Readings:
     )
 
 
-def _excuses(runs: Sequence[Run]) -> tuple[str, ...]:
+def _excuses(runs: Sequence[Run], gate: Gate) -> tuple[str, ...]:
     """What disturbed the runs, if that explains each one that may not be used."""
-    refused = [run.evidence for run in runs if objections(run.evidence)]
-    reasons = [disturbances(evidence) for evidence in refused]
+    refused = [run.evidence for run in runs if gate(run.evidence)]
+    reasons = [disturbances(evidence, gate) for evidence in refused]
     return _once(why for each in reasons for why in each) if all(reasons) else ()
 
 

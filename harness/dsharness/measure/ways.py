@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.machine.host import CpuPlan, plan_cpus
+from dsharness.measure.gate import Gate, RunEvidence, count_objections, objections
 from dsharness.measure.instruction_count import take_count
 from dsharness.measure.metrics import INSTRUCTIONS
 from dsharness.measure.sample import (
@@ -53,6 +54,7 @@ def take_duet(
     pair: tuple[Bench, Bench],
     seats: Seats,
     turn: Turn,
+    gate: Gate = objections,
 ) -> tuple[Sample, Sample]:
     """A sample of each; a failure of one does not affect the other.
 
@@ -76,7 +78,7 @@ def take_duet(
             for mine, run in zip(runs, played, strict=True):
                 mine.append(run)
     first, second = (
-        sample_of(at, turn, own, duet=True) for at, own in zip(pair, runs, strict=True)
+        sample_of(at, turn, own, gate, duet=True) for at, own in zip(pair, runs, strict=True)
     )
     return first, second
 
@@ -89,6 +91,16 @@ def sit(at: Bench, seat: CpuPlan) -> None:
 
 AT_ONCE = 2  # servers that are counted at the same time
 
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """The CPUs that there are, and what the engine can do with them."""
+
+    available: tuple[int, ...]
+    can_pin: bool
+    can_move: bool
+
+
 Measuring = Callable[[], AbstractContextManager[None]]  # a run happens within it
 
 
@@ -99,6 +111,11 @@ class Way(Protocol):
     paired: ClassVar[bool]  # whether two candidates meet the same moment of the machine
     counts: ClassVar[bool]  # whether servers run in valgrind
 
+    @classmethod
+    def on(cls, places: Places) -> Self | None:
+        """The way on this machine; None where it cannot be."""
+        ...
+
     @property
     def cpus(self) -> CpuPlan:
         """Where a server and its load begin."""
@@ -106,6 +123,10 @@ class Way(Protocol):
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         """A sample of each, in the turn's order."""
+        ...
+
+    def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
+        """Why a run that was measured so may not be used; empty when it may."""
         ...
 
 
@@ -118,11 +139,18 @@ class InTurn:
     counts: ClassVar[bool] = False
     cpus: CpuPlan
 
+    @classmethod
+    def on(cls, places: Places) -> Self:
+        return cls(cpus=plan_cpus(places.available, can_pin=places.can_pin))
+
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         for at in benches:
             with measuring():
-                sample = take_sample(at, turn)
+                sample = take_sample(at, turn, self.objections)
             yield sample
+
+    def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
+        return objections(evidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +161,11 @@ class Duet:
     paired: ClassVar[bool] = True
     counts: ClassVar[bool] = False
     seats: Seats
+
+    @classmethod
+    def on(cls, places: Places) -> Self | None:
+        seats = duet_seats(places.available, can_move=places.can_move)
+        return cls(seats=seats) if seats else None
 
     @property
     def cpus(self) -> CpuPlan:
@@ -146,8 +179,11 @@ class Duet:
             return
         first, second = benches
         with measuring():
-            taken = take_duet((first, second), self.seats, turn)
+            taken = take_duet((first, second), self.seats, turn, self.objections)
         yield from taken
+
+    def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
+        return objections(evidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,9 +195,13 @@ class Counted:
     counts: ClassVar[bool] = True
     cpus: CpuPlan
 
+    @classmethod
+    def on(cls, places: Places) -> Self:
+        return cls(cpus=plan_cpus(places.available, can_pin=False))
+
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         def count(at: Bench) -> Sample:
-            return take_count(at, turn)
+            return take_count(at, turn, self.objections)
 
         with (
             measuring(),
@@ -169,12 +209,20 @@ class Counted:
         ):
             yield from pool.map(count, benches)
 
+    def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
+        return count_objections(evidence)
+
+
+WAYS: dict[WayName, type[Way]] = {"in turn": InTurn, "duet": Duet, "callgrind": Counted}
+
 
 def way_for(
     available: tuple[int, ...], metric: str, *, duet: bool, can_pin: bool, can_move: bool
 ) -> Way:
     """In duets if there are enough CPUs; counted if the metric is that, and no CPU counts it."""
+    places = Places(available=available, can_pin=can_pin, can_move=can_move)
+    wanted: tuple[WayName, ...] = ("duet", "in turn") if duet else ("in turn",)
     if metric == INSTRUCTIONS.name and not host_counts():
-        return Counted(cpus=plan_cpus(available, can_pin=False))
-    seats = duet_seats(available, can_move=can_move) if duet else None
-    return Duet(seats=seats) if seats else InTurn(cpus=plan_cpus(available, can_pin=can_pin))
+        wanted = ("callgrind",)
+    ways = (WAYS[name].on(places) for name in wanted)
+    return next(way for way in ways if way is not None)

@@ -132,7 +132,7 @@ class TurnState(StrEnum):
     PLANNED = "planned"
     DONE = "done"
     FAILED = "failed"  # a candidate cannot be served
-    GIVEN_UP = "given up"  # interrupted before its first sample; it is taken again
+    GIVEN_UP = "given up"  # interrupted before its last sample; it is taken again
 
 
 class Turn(Value):
@@ -144,7 +144,7 @@ class Turn(Value):
     candidates: tuple[str, ...] = Field(description="in the order in which they begin")
     workload: Workload
     way: WayName = "in turn"
-    machine: str = Field(default="", description="id of the machine that takes it")
+    machine: str = Field(default="", description="id of the one that takes it; empty: any")
     state: TurnState = TurnState.PLANNED
     refused: dict[str, str] = Field(
         default_factory=dict, description="candidate that cannot be measured -> why"

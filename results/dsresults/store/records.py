@@ -41,11 +41,19 @@ def _end_turn(connection: Connection, row: RowValues) -> bool:
 
 
 def settle_turns(connection: Connection, campaign_id: str) -> None:
-    """End those of a campaign that were begun: what has samples is done, the rest is given up."""
-    begun = (TURNS.c.campaign_id == campaign_id, TURNS.c.state == TurnState.PLANNED)
-    has_samples = exists().where(_of_its_turn())
-    for states in ((has_samples, TurnState.DONE), (~has_samples, TurnState.GIVEN_UP)):
-        ended = update(TURNS).where(*begun, states[0]).values(state=states[1].value)
+    """End a campaign's begun turns: done with a sample of each candidate, else given up."""
+    begun = select(TURNS).where(
+        TURNS.c.campaign_id == campaign_id, TURNS.c.state == TurnState.PLANNED.value
+    )
+    for row in connection.execute(begun).mappings().all():
+        turn = decode(Turn, dict(row))
+        of_it = (SAMPLES.c.turn == turn.number, SAMPLES.c.attempt == turn.attempt)
+        taken = connection.scalars(
+            select(SAMPLES.c.candidate_id).where(SAMPLES.c.campaign_id == campaign_id, *of_it)
+        )
+        whole = set(taken).issuperset(turn.candidates)
+        state = TurnState.DONE if whole else TurnState.GIVEN_UP
+        ended = update(TURNS).where(TURNS.c.id == turn.id).values(state=state.value)
         connection.execute(ended)
 
 

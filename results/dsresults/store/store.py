@@ -113,7 +113,7 @@ class Store:
             return put_turn(self._database, connection, turn)
 
     def settle_turns(self, campaign_id: str) -> None:
-        """End the turns that were begun: those without any sample are given up."""
+        """End the turns that were begun: done with a sample of each candidate, else given up."""
         with self._database.writing() as connection:
             settle_turns(connection, campaign_id)
 

@@ -67,27 +67,86 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
     with Store.open(f"{store}.whole.db") as other:
         run(other, whole)
     assert campaign.boundary.after == "c"
-    assert [name for name, *_ in watcher.records].count("resumed") == (1 if stop_after else 0)
+    assert [name for name, *_ in watcher.records].count("resumed") == (stop_after > 1)
     assert rest.taken <= whole.taken - stop_after + 1  # at most the half-measured turn again
     assert len(store.campaigns()) == 1
 
 
 @pytest.mark.parametrize("samples", [0, 1])
-def test_an_interrupted_turn_is_taken_again_unless_it_has_samples(store, samples):
+def test_an_interrupted_turn_is_taken_again(store, samples):
+    """Half a duet is none: what the two have in common would not cancel out."""
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD, stop_after=samples))
     (campaign,) = store.campaigns()
     assert [turn.state for turn in store.turns(campaign.id)] == [TurnState.PLANNED]
     run(store, Benches(WORLD))
     first, second, *_ = store.turns(campaign.id)
-    assert first.state is (TurnState.DONE if samples else TurnState.GIVEN_UP)
-    assert (second.number, second.attempt) == ((1, 1) if samples else (0, 2))
-    assert second.state is TurnState.DONE
+    assert first.state is TurnState.GIVEN_UP
+    assert (second.number, second.attempt, second.state) == (0, 2, TurnState.DONE)
+    assert second.candidates == first.candidates
     taken = store.samples(campaign_id=campaign.id)
     assert store.sample_counts()[campaign.id] == len(taken)
-    assert [each.id for each in taken if each.turn == 0 and each.attempt == 1] == (
-        [first.sample_id(first.candidates[0])] if samples else []
-    )
+    of_it = [each.id for each in taken if each.turn == 0]
+    assert sorted(of_it) == sorted(map(second.sample_id, second.candidates))
+
+
+def test_a_turn_whose_samples_are_all_there_is_done(store):
+    """It was killed between its last sample and its end."""
+    with pytest.raises(KeyboardInterrupt):
+        run(store, Benches(WORLD, stop_after=2))
+    (campaign,) = store.campaigns()
+    done, begun = store.turns(campaign.id)
+    put = store.put_turn
+
+    def killed(turn):
+        if turn.state is TurnState.DONE:
+            raise KeyboardInterrupt
+        return put(turn)
+
+    store.put_turn = killed
+    with pytest.raises(KeyboardInterrupt):
+        run(store, Benches(WORLD))
+    store.put_turn = put
+    run(store, Benches(WORLD))
+    again = {turn.id: turn.state for turn in store.turns(campaign.id)}
+    assert (again[done.id], again[begun.id]) == (TurnState.DONE, TurnState.GIVEN_UP)
+    assert again[begun.model_copy(update={"attempt": 2}).id] is TurnState.DONE
+
+
+def test_what_could_not_be_served_is_known_after_an_interruption(store):
+    with pytest.raises(KeyboardInterrupt):
+        run(store, Benches(WORLD, refuses={"b"}, stop_after=6))
+    asked = []
+
+    class Asked(Benches):
+        def ready(self, candidate):
+            asked.append(candidate)
+            super().ready(candidate)
+
+    (campaign,) = store.campaigns()
+    assert {"b": "b did not become ready"} in [t.refused for t in store.turns(campaign.id)]
+    again = run(store, Asked(WORLD, refuses={"b"}))
+    assert "b" not in asked
+    assert again.boundary.unmeasured == {"b": "b did not become ready"}
+
+
+def test_failures_that_ended_a_run_count_against_nobody(store):
+    """What they had in common may be put right by then."""
+    line = tuple(f"c{number}" for number in range(9))
+    question = Question(series_id="s", line=line, workload_id="w", settings_id="default")
+    costs = {name: 1 if number < 4 else 9 for number, name in enumerate(line)}
+
+    def search(benches):
+        return run_campaign(
+            question, WORKLOAD, search=Bayes(), lab=benches, store=store,
+            listener=RecordingWatcher(),
+        )  # fmt: skip
+
+    with pytest.raises(SystematicError):
+        search(Benches(World(costs), refuses=set(line)))
+    found = search(Benches(World(costs))).boundary
+    assert (found.after, found.unmeasured) == ("c4", {})
+    assert len(store.campaigns()) == 1
 
 
 def test_samples_of_an_attempt_that_was_given_up_stay_and_do_not_count(store):

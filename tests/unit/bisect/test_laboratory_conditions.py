@@ -103,6 +103,14 @@ def test_asked_to_stop_it_takes_no_sample() -> None:
         forget_request()
 
 
+@pytest.mark.parametrize("wrong", [{"way": "duet"}, {"machine": "another"}])
+def test_a_turn_of_another_way_or_machine_is_not_taken(wrong: dict[str, str]) -> None:
+    """Its samples would say that they can be compared with those of its campaign."""
+    turn = turn_of(MATRIX.workloads[0], 3, "a").model_copy(update=wrong)
+    with pytest.raises(AssertionError, match="turn 3 of test was planned"):
+        next(lab().take(turn))
+
+
 def test_both_sides_of_a_turn_are_prepared_at_the_same_time() -> None:
     """And once: what could not be made says so when it is needed, and is not tried again."""
     made, tries = lab(), Counter[str]()
@@ -150,6 +158,7 @@ def test_servers_that_are_compared_have_served_as_much() -> None:
 class Taken:
     """A way that takes nothing."""
 
+    name = "in turn"
     counts = False
 
     def take(self, turn: Turn, benches: object, measuring: object) -> list[Any]:

@@ -5,13 +5,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from worlds import sample_of, with_metric
+from worlds import sample_of, turns_of, with_metric
 
 from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
 from dsbisect.cli.validate_progress import ValidationWatch
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS
 from dsharness.model import Boundary, Campaign
+from dssearch.planner import advance
 from dssearch.question import History, Measure, Outlook, Question, Share
 from dssearch.search_loop import Rounds
 from dsvalidate.check import Check, Gate, Status
@@ -157,7 +158,7 @@ def test_samples_without_a_search_are_counted_too(watch, clock, said):
     rounds = Rounds.of(2)
     history = History()
     for turn in range(2):
-        watch.step(ALONE, rounds.next_step(ALONE, history))
+        watch.step(ALONE, advance(ALONE, rounds, history, turns_of(history.of("a"))))
         clock.now += 3
         history = history.after([sample_of("a", 1.0, turn)], {})
         watch.sampled(history.of("a")[-1])
@@ -170,7 +171,7 @@ def test_samples_without_a_search_are_counted_too(watch, clock, said):
 
 def test_a_count_of_instructions_is_told_without_a_rate(watch, said):
     watch.begin(["a"], 1)
-    watch.step(ALONE, Rounds.of(1).next_step(ALONE, History()))
+    watch.step(ALONE, advance(ALONE, Rounds.of(1), History(), ()))
     counted = sample_of("a", 1.0, 0).model_copy(update={"metrics": {}})
     watch.sampled(with_metric(counted, INSTRUCTIONS, 91_183_088.0))
     assert said()[-1].startswith("  a: 91,183,088 instructions each")
@@ -178,7 +179,7 @@ def test_a_count_of_instructions_is_told_without_a_rate(watch, said):
 
 def test_trouble_is_told_with_its_reason(watch, clock, said):
     watch.begin(["a"], 1)
-    watch.step(ALONE, Rounds.of(2).next_step(ALONE, History()))
+    watch.step(ALONE, advance(ALONE, Rounds.of(2), History(), ()))
     clock.now += 3
     watch.sampled(sample_of("a", 1.0, 0, invalid=("error [49] twice", "no CPU time")))
     watch.sampled(with_metric(sample_of("a", 1.0, 1), CPU, None))

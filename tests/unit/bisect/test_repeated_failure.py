@@ -14,7 +14,7 @@ from dsharness.errors import (
     InstanceError,
     SystematicError,
 )
-from dslab.repeated_failure import FailureRow, kind_of, refuse_equal_ends, remedies_of
+from dssearch.repeated_failure import FailureRow, kind_of, refuse_equal_ends, remedies_of
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured import WorldBenches
 from watchers import RecordingWatcher
-from worlds import World, sample_of
+from worlds import World, sample_of, turns_of
 
 from dsharness.errors import InstanceError
-from dsharness.model import Campaign, LdcltWorkload
+from dsharness.model import Campaign, LdcltWorkload, Sample
 from dslab.campaign_loop import run_campaign
 from dsresults.store import Store
+from dssearch.planner import advance
 from dssearch.question import Answer, History, Measure, Question
 from dssearch.search_loop import Rounds
 
@@ -36,19 +37,24 @@ def run(store: Store, rounds: Rounds, benches: WorldBenches) -> Campaign:
     )  # fmt: skip
 
 
+def taken(history: History) -> list[Sample]:
+    return [sample for group in history.samples.values() for sample in group]
+
+
 @given(candidates=st.integers(1, 5), turns=st.integers(0, 12))
 def test_each_is_as_often_first_as_the_others(candidates: int, turns: int) -> None:
     line = tuple(f"c{number}" for number in range(candidates))
     question = Question(series_id="s", line=line, workload_id="w", settings_id="default")
     history, first = History(), dict.fromkeys(line, 0)
-    while isinstance(step := Rounds.of(turns).next_step(question, history), Measure):
+    rounds = Rounds.of(turns)
+    while isinstance(step := advance(question, rounds, history, turns_of(taken(history))), Measure):
         assert sorted(step.candidates) == sorted(line)
         assert step.remaining == (turns - step.turn - 1) * candidates
         first[step.candidates[0]] += 1
         history = history.after([sample_of(name, 1.0, step.turn) for name in line], {})
     assert isinstance(step, Answer)
     assert not step.boundary.found
-    assert history.turns == turns
+    assert history.rounds == turns
     assert max(first.values()) - min(first.values()) <= 1
 
 

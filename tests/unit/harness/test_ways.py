@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from turns import turn_of
 
+from dsharness.loads import LoadReport
 from dsharness.machine.host import CpuPlan
 from dsharness.measure import ways
+from dsharness.measure.gate import RunEvidence
 from dsharness.measure.ways import Counted, Duet, InTurn, Way, way_for
 from dsharness.model import LdcltWorkload
 
@@ -36,6 +39,7 @@ def test_the_machine_and_the_metric_decide(
     monkeypatch.setattr(ways, "host_counts", lambda: False)
     way = way_for(cpus, metric, duet=duet, can_pin=True, can_move=can_move)
     assert way.name == name
+    assert type(way) is ways.WAYS[way.name]
     assert way.counts is (name == "callgrind")
     assert way.paired is (name == "duet")
 
@@ -79,3 +83,17 @@ def test_a_turn_gives_a_sample_of_each_in_their_order(
     taken = list(way.take(turn, benches, measuring))
     assert taken == list(candidates)
     assert said == done
+
+
+def test_each_way_states_its_own_gate() -> None:
+    """A count uses no time, so that an unknown CPU time says nothing against it."""
+    whole = LoadReport(active_s=1.0, total=10, exit_status=0)
+    evidence = RunEvidence(operations=10, threads=1, report=whole)
+    counted = Counted(cpus=PLACE)
+    assert counted.objections(evidence) == ()
+    for timed in (InTurn(cpus=PLACE), Duet(seats=(PLACE, PLACE))):
+        assert "the server's CPU time could not be read" in timed.objections(evidence)
+    lost = replace(evidence, report=replace(whole, total=9))
+    failed = replace(evidence, report=replace(whole, errors={"49": 1}))
+    assert counted.objections(lost) == ("9 of 10 operations succeeded",)
+    assert counted.objections(failed) == ("10 of 10 operations succeeded",)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dsharness.errors import CandidateError, EditError, InstanceError, SystematicError
+from dsharness.model import Turn, TurnState
 
 EQUAL_FAILURES = 3  # in a row, or of an end and what is tried in its place
 DIFFERING = (
@@ -105,12 +106,8 @@ class FailureRow:
 
     def failed(self, name: str, error: CandidateError) -> None:
         """SystematicError when it is the third in a row, or the second that fails as an end did."""
-        self._note(name, error.message)
-        as_end = self._ends.get(self.kind, [])
-        if as_end:
-            as_end.append(name)
-        alike = max(self.names, as_end, key=len)
-        if len(alike) >= EQUAL_FAILURES:
+        alike = self.alike(name, error.message)
+        if alike:
             raise SystematicError(
                 f"{', '.join(alike)} cannot be measured for the same reason, one after the "
                 f"other; the latest: {error.message}",
@@ -120,9 +117,40 @@ class FailureRow:
                 log=error.log,
             )
 
+    def alike(self, name: str, message: str) -> tuple[str, ...]:
+        """Note a failure, and return all that failed like it once there are too many."""
+        self._note(name, message)
+        as_end = self._ends.get(self.kind, [])
+        if as_end:
+            as_end.append(name)
+        alike = max(self.names, as_end, key=len)
+        return tuple(alike) if len(alike) >= EQUAL_FAILURES else ()
+
     def _note(self, name: str, message: str) -> None:
         kind = kind_of(message, name)
         if kind != self.kind:
             self.names.clear()
         self.kind = kind
         self.names.append(name)
+
+
+def failures_of(
+    turns: Iterable[Turn], before: Mapping[str, str]
+) -> tuple[FailureRow, Mapping[str, str]]:
+    """The row that a campaign's turns end with, and why candidates cannot be measured.
+
+    ``before`` is what was known when it began. Failures that ended a run of it count against
+    nobody: those candidates are tried again.
+    """
+    row, refused = FailureRow.after(before.items()), dict[str, str]()
+    tried = set[str]()
+    for turn in turns:
+        if turn.state is TurnState.DONE and not tried.issuperset(turn.candidates):
+            tried.update(turn.candidates)
+            row.worked()
+        for name, why in turn.refused.items():
+            refused[name] = why
+            if alike := row.alike(name, why):
+                refused = {each: said for each, said in refused.items() if each not in alike}
+                row = FailureRow.after(before.items())
+    return row, refused

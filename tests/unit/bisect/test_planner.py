@@ -1,0 +1,253 @@
+"""What the planner never does, and what a kill at any moment costs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from measured import WorldBenches
+from watchers import RecordingWatcher
+from worlds import World, sample_of
+
+from dsharness.errors import InconclusiveError
+from dsharness.model import LdcltWorkload, Turn, TurnState
+from dslab.campaign_loop import run_campaign
+from dslab.search_claim import claimed
+from dslab.turn_taker import CampaignRecord, TurnTaker
+from dsresults.store import Store
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.bayes.prior import Budget
+from dssearch.planner import advance, history_of, refuse_endless_disturbance
+from dssearch.question import Enough, History, Measure, Question, Search
+from dssearch.search_loop import Rounds
+
+LINE = tuple("abcdefgh")
+WORKLOAD = LdcltWorkload(id="w", title="binds")
+QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
+STEP = World({name: 1.0 if name < "d" else 1.4 for name in LINE})
+
+
+def turn(number: int, state: TurnState, *names: str, attempt: int = 1) -> Turn:
+    return Turn(
+        campaign_id="c", number=number, attempt=attempt, candidates=names, workload=WORKLOAD,
+        state=state,
+    )  # fmt: skip
+
+
+@st.composite
+def stored(draw: st.DrawFn) -> list[Turn]:
+    """Turns of any states; attempts at one number follow each other."""
+    turns: list[Turn] = []
+    for number in draw(st.lists(st.integers(0, 6))):
+        attempt = 1 + sum(each.number == number for each in turns)
+        state, names = draw(st.sampled_from(TurnState)), draw(st.permutations(LINE))
+        turns.append(turn(number, state, *names[:2], attempt=attempt))
+    return turns
+
+
+@given(turns=stored(), rounds=st.integers(1, 20))
+def test_a_turn_is_planned_once(turns: list[Turn], rounds: int) -> None:
+    """Its number is behind all that stand, and no attempt that failed has its id."""
+    step = advance(QUESTION, Rounds.of(rounds), History(), turns)
+    if not isinstance(step, Measure):
+        assert any(each.state is TurnState.PLANNED for each in turns)
+        return
+    standing = [each for each in turns if each.state in {TurnState.PLANNED, TurnState.DONE}]
+    assert all(step.turn > each.number for each in standing)
+    assert (step.turn, step.attempt) not in {(each.number, each.attempt) for each in turns}
+    assert sorted(step.candidates) == sorted(LINE)
+
+
+@given(first=st.integers(0, 9), meetings=st.integers(1, 5))
+def test_two_that_meet_again_swap(first: int, meetings: int) -> None:
+    """What drifts within a turn cancels over both, wherever other turns lie between them."""
+    pair = Question(series_id="s", line=("a", "b"), workload_id="w", settings_id="default")
+    begins: list[str] = []
+    turns = [turn(number, TurnState.DONE, "c") for number in range(first)]
+    for _ in range(meetings):
+        step = advance(pair, Rounds.of(meetings), History(), turns)
+        assert isinstance(step, Measure)
+        begins.append(step.candidates[0])
+        turns.append(turn(step.turn, TurnState.DONE, *step.candidates))
+        turns.append(turn(step.turn + 1, TurnState.DONE, "c"))
+    assert all(one != other for one, other in pairwise(begins))
+
+
+@cache
+def after(turns: int) -> tuple[History, tuple[Turn, ...]]:
+    """What is known after so many turns of the search."""
+    if not turns:
+        return History(), ()
+    history, taken = after(turns - 1)
+    step = advance(QUESTION, Bayes(), history, taken)
+    assert isinstance(step, Measure)
+    samples = [STEP.sample(name, step.turn) for name in step.candidates]
+    return history.after(samples, {}), (*taken, turn(step.turn, TurnState.DONE, *step.candidates))
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_what_is_under_way_is_not_asked_for_again(turns: int) -> None:
+    history, known = after(turns)
+    taken = list(known)
+    for _ in range(3):
+        step = advance(QUESTION, Bayes(), history, taken)
+        if not isinstance(step, Measure):
+            assert isinstance(step, Enough)
+            assert len(taken) > turns, "with nothing under way there is something to measure"
+            return
+        pending = [set(each.candidates) for each in taken if each.state is TurnState.PLANNED]
+        assert set(step.candidates) not in pending
+        taken.append(turn(step.turn, TurnState.PLANNED, *step.candidates))
+
+
+def test_a_budget_counts_the_runs_that_are_under_way() -> None:
+    history, taken = after(2)
+    runs = sum(map(len, history.samples.values()))
+    search = Bayes(budget=Budget(runs=runs + 1))
+    assert isinstance(advance(QUESTION, search, history, taken), Measure)
+    pending = turn(2, TurnState.PLANNED, "d")
+    assert isinstance(advance(QUESTION, search, history, [*taken, pending]), Enough)
+
+
+def test_only_whole_attempts_count() -> None:
+    turns = [
+        turn(0, TurnState.GIVEN_UP, "a", "b"),
+        turn(0, TurnState.DONE, "a", "b", attempt=2),
+        turn(1, TurnState.PLANNED, "a", "b"),
+        turn(2, TurnState.FAILED, "c").ended(TurnState.FAILED, {"c": "it is broken"}),
+    ]
+    samples = [
+        sample_of("a", 1.0, 0, id="late"),
+        *(sample_of(name, 1.0, 0, attempt=2) for name in "ab"),
+        sample_of("a", 1.0, 1, id="half"),
+    ]
+    history = history_of(samples, turns, {"h": "no package"}, {})
+    assert {name: [s.attempt for s in group] for name, group in history.samples.items()} == {
+        "a": [2], "b": [2],
+    }  # fmt: skip
+    assert history.unmeasurable == {"c": "it is broken", "h": "no package"}
+
+
+@pytest.mark.parametrize(("quiet", "ends"), [(None, True), (0, True), (3, False), (19, False)])
+def test_disturbance_without_end(quiet: int | None, *, ends: bool) -> None:
+    spoilt = {"invalid": ("the load did not finish",), "disturbed": ("paused for 9 s",)}
+    samples = [sample_of("a", 1.0, number, **spoilt) for number in range(21)]
+    if quiet is not None:
+        samples[-1 - quiet if quiet else 0] = sample_of("a", 1.0, 0)
+    if ends:
+        with pytest.raises(InconclusiveError, match="paused for 9 s"):
+            refuse_endless_disturbance(samples)
+    else:
+        refuse_endless_disturbance(samples)
+
+
+def test_a_turn_that_is_taken_twice_is_stored_once(tmp_path: Path) -> None:
+    question = Question(series_id="s", line=("c", "d"), workload_id="w", settings_id="default")
+    with Store.open(tmp_path / "results.db") as store, claimed(store, "key", "w") as claim:
+        campaign = run_campaign(
+            question, WORKLOAD, search=Rounds.of(1), lab=WorldBenches(STEP), store=store,
+            listener=RecordingWatcher(),
+        )  # fmt: skip
+        before = (store.turns(campaign.id), store.samples())
+        taker = TurnTaker(
+            lab=WorldBenches(STEP), record=CampaignRecord.of(campaign, store, claim),
+            listener=RecordingWatcher(), ends={}, needs_all=True,
+        )  # fmt: skip
+        taker.take(before[0][0].ended(TurnState.PLANNED))
+        assert (store.turns(campaign.id), store.samples()) == before
+        assert len(before[1]) == 2
+
+
+class Killed(BaseException):
+    """As a kill it passes every handler of errors."""
+
+
+class KilledAnywhere(RuleBasedStateMachine):
+    """One question, asked again and again by processes that are killed."""
+
+    @initialize(search=st.sampled_from([Rounds.of(4), Bayes(budget=Budget(runs=9))]))
+    def begin(self, search: Search) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.search = search
+        self.store = Store.open(Path(self.folder.name) / "results.db")
+        with Store.open(Path(self.folder.name) / "whole.db") as whole:
+            self.answer = self.ask(whole)
+            self.whole = self.measured(whole)
+
+    def ask(self, store: Store) -> dict[str, Any]:
+        """The answer without the ids of samples, which follow from the campaign's."""
+        line = LINE[2:5]
+        question = Question(series_id="s", line=line, workload_id="w", settings_id="default")
+        world = WorldBenches(World({name: 1.0 if name < "d" else 1.4 for name in line}))
+        world.refuses = () if isinstance(self.search, Rounds) else ("d",)
+        found = run_campaign(
+            question, WORKLOAD, search=self.search, lab=world, store=store,
+            listener=RecordingWatcher(),
+        ).boundary  # fmt: skip
+        assert found is not None
+        return found.model_dump(exclude={"verdicts"})
+
+    def measured(self, store: Store) -> list[tuple[int, str]]:
+        (campaign,) = store.campaigns()
+        taken = store.samples(campaign_id=campaign.id)
+        return sorted((each.turn, each.candidate_id) for each in taken)
+
+    @rule(writes=st.integers(0, 6), after=st.booleans())
+    def killed(self, writes: int, *, after: bool) -> None:
+        """At that write, before it is done or right after it; a finished one is not asked again."""
+        if any(each.finished_at for each in self.store.campaigns()):
+            return
+        before = len(self.store.samples())
+        left = writes
+
+        def dying(write: Callable[[Any], bool]) -> Callable[[Any], bool]:
+            def put(value: Any) -> bool:
+                nonlocal left
+                left -= 1
+                if left < 0 and not after:
+                    raise Killed
+                done = write(value)
+                if left < 0:
+                    raise Killed
+                return done
+
+            return put
+
+        put_turn, add_sample = self.store.put_turn, self.store.add_sample
+        self.store.put_turn = dying(put_turn)  # type: ignore[method-assign]
+        self.store.add_sample = dying(add_sample)  # type: ignore[method-assign]
+        try:
+            self.ask(self.store)
+        except Killed:
+            pass
+        finally:
+            self.store.put_turn = put_turn  # type: ignore[method-assign]
+            self.store.add_sample = add_sample  # type: ignore[method-assign]
+        assert len(self.store.samples()) >= before - len(LINE[2:5])  # at most the turn under way
+
+    @invariant()
+    def every_turn_is_there_once(self) -> None:
+        for campaign in self.store.campaigns():
+            turns = self.store.turns(campaign.id)
+            done = [each.number for each in turns if each.state is TurnState.DONE]
+            assert len(done) == len(set(done))
+            assert sum(each.state is TurnState.PLANNED for each in turns) <= 1
+
+    def teardown(self) -> None:
+        if not any(each.finished_at for each in self.store.campaigns()):
+            assert self.ask(self.store) == self.answer
+        assert self.measured(self.store) == self.whole
+        self.store.close()
+        self.folder.cleanup()
+
+
+TestKilledAnywhere = KilledAnywhere.TestCase
+TestKilledAnywhere.settings = settings(max_examples=5, stateful_step_count=4, deadline=None)
