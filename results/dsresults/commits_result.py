@@ -77,7 +77,7 @@ class Culprit(Value):
     def proved(self) -> bool | None:
         """Whether the clean builds of both sides, the first comparison, and all others support it.
 
-        None if the clean builds could not tell: the others rest on builds upon each other.
+        None if the clean builds could not tell: the other builds were made one on the other.
         """
         votes = [each.confirms for each in self.proof]
         if False in votes:
