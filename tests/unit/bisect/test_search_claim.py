@@ -153,7 +153,7 @@ def test_samples_of_two_images_of_a_candidate_are_never_used_together(place: Pat
         again.image, again.left = "second", 1000
         run(again)
         image = {each.id: each.image_key for each in store.samples()}
-        assert list(image.values()).count("first") == 4  # half a turn does not count
+        assert list(image.values()).count("first") == 5
         used = [
             {image[id_] for id_ in one.samples} for one in store.campaigns()[0].boundary.verdicts
         ]
