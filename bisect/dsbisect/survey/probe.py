@@ -95,21 +95,29 @@ class Probe:
         )
 
     def build_whole(self, failed: BuildResult, progress: Progress) -> ProbeStep:
-        """Whether it fails alike where nothing is left out and nothing is set for it."""
-        try:
-            (way, *_) = ways_of(self.tree.read, (self.toolchain,))
-            toolset = toolset_of(self.engine, self.matrix, self.toolchain, progress=progress)
-            plain = replace(way.needs, settings=())
-            order = TreeOrder(tree=self.tree, needs=plain, toolset=toolset, clean=True, whole=True)
-            build_tree(self.engine, order, progress=progress)
-        except UnbuildableError as error:
-            if not error.lasting:
+        """Say whether it fails alike where nothing is left out: as it is, then with its settings.
+
+        A tree may need a setting to come as far as its own fault.
+        """
+        (way, *_) = ways_of(self.tree.read, (self.toolchain,))
+        said = ""
+        for needs in dict.fromkeys((replace(way.needs, settings=()), way.needs)):
+            try:
+                toolset = toolset_of(self.engine, self.matrix, self.toolchain, progress=progress)
+                order = TreeOrder(
+                    tree=self.tree, needs=needs, toolset=toolset, clean=True, whole=True
+                )
+                build_tree(self.engine, order, progress=progress)
+            except UnbuildableError as error:
+                if not error.lasting:
+                    return ProbeStep(outcome=failed, lasting=False)
+                said = _alike(failed.why_not, error)
+            except CandidateError:
                 return ProbeStep(outcome=failed, lasting=False)
-            said = _alike(failed.why_not, error)
-        except CandidateError:
-            return ProbeStep(outcome=failed, lasting=False)
-        else:
-            said = BUILDS
+            else:
+                said = BUILDS
+            if said in {ALIKE, BUILDS}:
+                break
         return ProbeStep(outcome=failed.model_copy(update={"every_file": said}))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from dsbuilds.build_cache import builds_home
 from dsbuilds.failure_reason import UnbuildableError, unfetched
 from dsbuilds.sandbox.sandbox import GIB, Limits, bounded, came_to_its_end, confined
-from dsbuilds.sandbox.untrusted_files import temporary_folder, temporary_name
+from dsbuilds.sandbox.untrusted_files import removed, temporary_folder, temporary_name
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import (
     SOURCES,
@@ -110,12 +110,16 @@ def _vendor(
 
 
 def check_fetched(folder: Path, wanted: tuple[Crate, ...], origin: str, log: Path) -> None:
-    """UnbuildableError unless cargo brought these crates and no others."""
+    """Keep the crates that are wanted and no others; UnbuildableError if one is missing.
+
+    The lab's own manifest wants each crate as it comes, so cargo may bring more than a lock names:
+    for systems or features that the tree's own manifests leave out.
+    """
     found = {path.name: _checksum(path) for path in folder.iterdir()}
     missing = {crate.folder: crate.checksum for crate in wanted}
-    differ = sorted(
-        name for name in found | missing if found.get(name, "") != missing.get(name, "")
-    )
+    for name in found.keys() - missing.keys():
+        removed(folder / name)
+    differ = sorted(name for name in missing if found.get(name, "") != missing[name])
     if differ:
         error = UnbuildableError(
             f"unbuildable: the crates of {origin} are not those of its Cargo.lock: "
