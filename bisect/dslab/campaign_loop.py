@@ -52,10 +52,10 @@ def _run(
 ) -> Campaign:
     campaign = _open_campaign(question, workload, search, lab, store, kind)
     record = CampaignRecord.of(campaign, store, claim)
-    if record.samples:
+    if record.samples or record.turns:
         listener.resumed(campaign, len(record.samples))
-    if (record.samples or record.turns) and search.looks:
-        search = search_of(campaign)  # with the same costs, so that a replay decides the same
+        if search.looks:
+            search = search_of(campaign)  # with the same costs, so that a replay decides the same
     taker = TurnTaker(
         lab=lab,
         record=record,

@@ -64,8 +64,8 @@ def test_failures_are_lines_and_a_ctrl_c_loses_none(folder: Path) -> None:
     assert not ending["outcome"]["starts"]
     assert "it ended with status 4" in ending["outcome"]["why_not"]
     assert "EMERG - main - no such backend" in ending["outcome"]["why_not"]
-    figures = {name: whole[name] for name in ("sources", "built", "bind", "broken_in_themselves")}
-    assert figures == {"sources": 2, "built": 1, "bind": 0, "broken_in_themselves": 1}
+    figures = {name: whole[name] for name in ("sources", "built", "answer", "broken_in_themselves")}
+    assert figures == {"sources": 2, "built": 1, "answer": 0, "broken_in_themselves": 1}
     assert "| 389-ds-base-3.1.10 | debian-12 |" in (folder / "table.md").read_text()
 
     again = dsbisect(folder, *arguments(folder))

@@ -67,7 +67,7 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
     with Store.open(f"{store}.whole.db") as other:
         run(other, whole)
     assert campaign.boundary.after == "c"
-    assert [name for name, *_ in watcher.records].count("resumed") == (stop_after > 1)
+    assert [name for name, *_ in watcher.records].count("resumed") == 1
     assert rest.taken <= whole.taken - stop_after + 1  # at most the half-measured turn again
     assert len(store.campaigns()) == 1
 
