@@ -117,7 +117,7 @@ def test_interrupted_while_measuring_and_resumed(folder: Path, number: int) -> N
     assert kept >= 1
     second = start(folder, *ROWS)
     # A turn that was cut short is taken again: its sample is in the store and does not count.
-    assert f"{kept - kept % 2} samples are already in the store" in second.until("resuming")
+    assert f"{kept // 2 * 2} samples are already in the store" in second.until("resuming")
     status, rest = second.finish()
     assert status == 0, rest
     with Store.open(folder / "results.db") as store:
