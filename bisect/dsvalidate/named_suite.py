@@ -170,7 +170,7 @@ class NamedSuite:
         found = "what the server wrote is not searched for secrets: the suite has no such step"
 
         def run() -> Sequence[Check]:
-            return [_check(Gate.SAFE, "secrets", Status.NOT_RUN, found)]
+            return [_check(Gate.SAFE, "secrets", Status.INCONCLUSIVE, found)]
 
         return (server_step(Gate.SAFE, "traces", 0, "searching what the servers wrote", run),)
 
