@@ -39,6 +39,8 @@ class Effects:
 
     def interval(self, level: float) -> tuple[float, float]:
         inside = self.sizes[self.gain >= 1 - level]
+        if not len(inside):  # the runs say nothing of this step: any size is possible
+            inside = self.sizes
         half = 0.0 if len(self.sizes) < 2 else float(np.diff(self.sizes).min()) / 2
         return math.exp(inside.min() - half), math.exp(inside.max() + half)
 

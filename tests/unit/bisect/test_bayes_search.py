@@ -168,6 +168,7 @@ def test_what_candidates_are_called_changes_nothing(step, seed):
 @settings(max_examples=10, deadline=None)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99), stop=st.integers(2, 30))
 @example(step=4, seed=84, stop=14)  # a build between two levels, next to what is excluded
+@example(step=12, seed=48, stop=16)  # a step of which the runs say nothing
 def test_mass_is_one_and_never_on_what_is_excluded(step, seed, stop):
     one = world(step, seed=seed, noise=0.3)
     one.search(Bayes(budget=Budget(runs=stop)))
