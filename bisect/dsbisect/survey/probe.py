@@ -99,26 +99,30 @@ class Probe:
 
         A tree may need a setting to come as far as its own fault.
         """
-        (way, *_) = ways_of(self.tree.read, (self.toolchain,))
-        said = ""
-        for needs in dict.fromkeys((replace(way.needs, settings=()), way.needs)):
-            try:
-                toolset = toolset_of(self.engine, self.matrix, self.toolchain, progress=progress)
+        try:
+            (way, *_) = ways_of(self.tree.read, (self.toolchain,))
+            toolset = toolset_of(self.engine, self.matrix, self.toolchain, progress=progress)
+            said = ""
+            for needs in dict.fromkeys((replace(way.needs, settings=()), way.needs)):
                 order = TreeOrder(
                     tree=self.tree, needs=needs, toolset=toolset, clean=True, whole=True
                 )
-                build_tree(self.engine, order, progress=progress)
-            except UnbuildableError as error:
-                if not error.lasting:
-                    return ProbeStep(outcome=failed, lasting=False)
-                said = _alike(failed.why_not, error)
-            except CandidateError:
-                return ProbeStep(outcome=failed, lasting=False)
-            else:
-                said = BUILDS
-            if said in {ALIKE, BUILDS}:
-                break
+                said = self._said_of_whole(order, failed, progress)
+                if said in {ALIKE, BUILDS}:
+                    break
+        except CandidateError:
+            return ProbeStep(outcome=failed, lasting=False)
         return ProbeStep(outcome=failed.model_copy(update={"every_file": said}))
+
+    def _said_of_whole(self, order: TreeOrder, failed: BuildResult, progress: Progress) -> str:
+        """Compare a plain build with the failure; CandidateError where it says nothing lasting."""
+        try:
+            build_tree(self.engine, order, progress=progress)
+        except UnbuildableError as error:
+            if not error.lasting:
+                raise
+            return _alike(failed.why_not, error)
+        return BUILDS
 
 
 def _alike(why_not: str, error: UnbuildableError) -> str:
