@@ -148,6 +148,8 @@ def _users(options: AddressOptions) -> tuple[LdapUser, ...]:
 
 
 def _password(file: Path | None) -> tuple[str, str]:
+    from dsharness.guarded_files import given_input
+
     if file is None:
         if PASSWORD_VARIABLE not in os.environ:
             raise UsageError(
@@ -157,7 +159,8 @@ def _password(file: Path | None) -> tuple[str, str]:
             )
         return os.environ[PASSWORD_VARIABLE], f"${PASSWORD_VARIABLE}"
     try:
-        return file.read_text(encoding="utf-8").removesuffix("\n"), f"--password-file {file}"
+        text = given_input(str(file.absolute())).decode("utf-8")  # a file or a pipe, never endless
+        return text.removesuffix("\n"), f"--password-file {file}"
     except UnicodeDecodeError as error:
         raise UsageError(f"--password-file {file}: it is not text in UTF-8") from error
     except OSError as error:

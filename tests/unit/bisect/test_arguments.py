@@ -57,6 +57,7 @@ OF_ADDRESSES = (
     (("--users", "notes.txt"), "--users notes.txt, line 1: 0 tabs, not one"),
     (("--bind-dn", "cn=a"), "--bind-dn needs a password"),
     (("--bind-dn", "cn=a", "--password-file", "none"), "--password-file none: No such file"),
+    (("--bind-dn", "cn=a", "--password-file", "/dev/zero"), "neither a file nor a pipe"),
     (("--bind-dn", "cn=a", "--password-file", "empty.patch"), "the password is empty"),
     (("--bind-dn", "a", "--password-file", "notes.txt"), "the DN has no ="),
     (("--users", "notes.txt", "--password-file", "notes.txt"), "belongs to --bind-dn"),
