@@ -79,7 +79,7 @@ def _fetch(
                 (asked / name).write_text(text, encoding="utf-8")
         if wanted:
             _vendor(engine, toolset, out, asked, origin, log)
-            check_fetched(out / "crates", wanted, origin, log)
+            keep_wanted(out / "crates", wanted, origin, log)
         sources = sources_of(wanted, VENDORED)
         if sources:
             (out / "crates" / SOURCES).write_text(sources, encoding="utf-8")
@@ -109,7 +109,7 @@ def _vendor(
         raise unfetched(done.stderr, origin, log)
 
 
-def check_fetched(folder: Path, wanted: tuple[Crate, ...], origin: str, log: Path) -> None:
+def keep_wanted(folder: Path, wanted: tuple[Crate, ...], origin: str, log: Path) -> None:
     """Keep the crates that are wanted and no others; UnbuildableError if one is missing.
 
     The lab's own manifest wants each crate as it comes, so cargo may bring more than a lock names:

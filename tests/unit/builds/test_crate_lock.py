@@ -19,7 +19,7 @@ from dsbuilds.toolchains.crate_lock import (
     manifest,
     sources_of,
 )
-from dsbuilds.toolchains.crates import check_fetched
+from dsbuilds.toolchains.crates import keep_wanted
 
 OTHER = "sparse+https://crates.example/index/"
 ALLOWED = {CRATES_IO, OTHER}
@@ -158,8 +158,8 @@ def test_what_was_fetched_is_what_the_lock_names(
         (tmp_path / name).mkdir()
         (tmp_path / name / ".cargo-checksum.json").write_text(json.dumps({"package": checksum}))
     if differ is None:
-        check_fetched(tmp_path, (ONE, TWO), "x", tmp_path / "log")
+        keep_wanted(tmp_path, (ONE, TWO), "x", tmp_path / "log")
         assert {path.name for path in tmp_path.iterdir()} == {"one-1.0.0", "two-2.1.0-rc.1"}
         return
     with pytest.raises(UnbuildableError, match=differ):
-        check_fetched(tmp_path, (ONE, TWO), "x", tmp_path / "log")
+        keep_wanted(tmp_path, (ONE, TWO), "x", tmp_path / "log")
