@@ -17,14 +17,19 @@ from dsharness.errors import InstanceError
 from dsharness.model import Image, Settings, SystemName, ZoneContent
 from dsharness.systems import Endpoint, Seed, side_process
 from dsharness.systems.bind import PID_FILE, USER, Bind
-from dsimages.buildah import REPOSITORY, exists, labels_of
+from dsimages.buildah import labels_of
 from dsimages.keyed_image import keyed_image
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.installs_gate.package_change import (
     DOWNGRADE_ADVICE,
+    KIND,
     changeable,
     downgrade_check,
+    keep_upgraded,
+    left_by_upgrade,
+    nothing_left_check,
     upgrade_check,
+    upgraded_reference,
 )
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.service import Serve, Service, Volumes, service_box
@@ -34,7 +39,6 @@ from dsvalidate.step_tools import EvidenceFolder, StepTools
 from dsvalidate.stock_packages import stock_packages
 
 REVISION = 1  # raised when the same image would be filled in another way
-KIND = "golden"
 NAMES = 1000
 SEED = Seed(content=ZoneContent(number=NAMES), settings=Settings(id="default"))
 ABSENT = f"n{NAMES}.lab."  # one more than the zone has
@@ -104,7 +108,8 @@ class NamedSuite:
 
     def upgraded(self, sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
         before = self.filled(tools, sides.stock)
-        reference, packages = self._upgraded_reference(sides, before), repository_of(sides.build)
+        reference = upgraded_reference(sides, REVISION, before)
+        packages = repository_of(sides.build)
 
         def run() -> Sequence[Check]:
             with changeable(served, tools, before, packages, purpose="upgrade") as server:
@@ -112,9 +117,7 @@ class NamedSuite:
                 checks = [first] if first.stops else [first, zone_check(server, "service-answers")]
                 if not any(check.stops for check in checks):
                     server.stop()
-                    key = reference.rpartition(":")[2]
-                    labels = labels_of(KIND, row=sides.patched_row.id, key=key)
-                    server.box.commit(reference, labels)
+                    keep_upgraded(server, sides, reference)
                 return checks
 
         return judged(Gate.INSTALLS, "upgrade", run)()
@@ -122,18 +125,15 @@ class NamedSuite:
     def upgraded_image(
         self, sides: Sides, tools: StepTools, evidence: EvidenceFolder
     ) -> str | None:
-        reference = self._upgraded_reference(sides, self.filled(tools, sides.stock))
-        if not exists(tools.engine, reference):
-            self.upgraded(sides, tools, evidence)
-        return reference if exists(tools.engine, reference) else None
+        reference = upgraded_reference(sides, REVISION, self.filled(tools, sides.stock))
+        return left_by_upgrade(tools, reference, lambda: self.upgraded(sides, tools, evidence))
 
     def downgraded(
         self, sides: Sides, tools: StepTools, evidence: EvidenceFolder
     ) -> Sequence[Check]:
         reference = self.upgraded_image(sides, tools, evidence)
         if reference is None:
-            found = "the upgrade left no server to downgrade"
-            return [_check(Gate.INSTALLS, "downgrade", Status.NOT_RUN, found)]
+            return [nothing_left_check()]
         packages = stock_packages(sides, tools)
         with changeable(served, tools, reference, packages, purpose="downgrade") as server:
             first = downgrade_check(server, sides, evidence)
@@ -173,10 +173,6 @@ class NamedSuite:
             return [_check(Gate.SAFE, "secrets", Status.INCONCLUSIVE, found)]
 
         return (server_step(Gate.SAFE, "traces", 0, "searching what the servers wrote", run),)
-
-    def _upgraded_reference(self, sides: Sides, before: str) -> str:
-        key = content_key(["upgraded", REVISION, before, sides.build.content])
-        return f"{REPOSITORY}/{KIND}:{key}"
 
 
 def zone_check(server: NamedService, name: str, *, gate: Gate = Gate.INSTALLS) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsharness.model import Row
 from dsharness.products import product_of
-from dsvalidate.dirsrv.suite import DirsrvSuite
+from dsvalidate.dirsrv.dirsrv_suite import DirsrvSuite
 from dsvalidate.named_suite import NamedSuite
 from dsvalidate.suite import Suite
 

@@ -47,7 +47,7 @@ class DirsrvSuite:
     def upgraded_image(
         self, sides: Sides, tools: StepTools, evidence: EvidenceFolder
     ) -> str | None:
-        return downgrade.upgraded_image(sides, tools, evidence)
+        return upgrade.upgraded_image(sides, tools, evidence)
 
     def downgraded(
         self, sides: Sides, tools: StepTools, evidence: EvidenceFolder

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from dsharness.errors import InstanceError
 from dsharness.systems.ldap.stored_password import parse_stored
-from dsimages.buildah import exists
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.dirsrv import upgrade
-from dsvalidate.dirsrv.populated_image import populated, recalled
+from dsvalidate.dirsrv.populated_image import recalled
 from dsvalidate.dirsrv.population import Population, SchemeUser, differences, dump_of
+from dsvalidate.dirsrv.upgrade import upgraded_image
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.installs_gate.package_change import (
     DOWNGRADE_ADVICE,
     changeable,
     downgrade_check,
+    nothing_left_check,
 )
 from dsvalidate.sides import Sides
 from dsvalidate.step_tools import EvidenceFolder, StepTools
@@ -29,7 +29,7 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Ch
     """Nothing here fails a validation: stock cannot know what is newer than it is."""
     reference = upgraded_image(sides, tools, evidence)
     if reference is None:
-        return [_check(NAME, Status.NOT_RUN, "the upgrade left no server to downgrade")]
+        return [nothing_left_check()]
     population = recalled(tools, reference)
     packages = stock_packages(sides, tools)
     with changeable(validated_server, tools, reference, packages, purpose=NAME) as server:
@@ -38,15 +38,6 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Ch
                 sides=sides, evidence=evidence, population=population, server=server
             ).checks()
         )
-
-
-def upgraded_image(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> str | None:
-    """Return the image that the upgrade left, made again if it is gone; None if it left none."""
-    before = populated(tools, sides.stock)
-    reference = upgrade.upgraded_reference(sides, before)
-    if not exists(tools.engine, reference):
-        upgrade.run(sides, tools, evidence)
-    return reference if exists(tools.engine, reference) else None
 
 
 @dataclass(frozen=True, kw_only=True)

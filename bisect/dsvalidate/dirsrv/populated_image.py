@@ -24,10 +24,10 @@ from dsvalidate.dirsrv.validated_server import (
     ValidatedServer,
     validated_server,
 )
+from dsvalidate.installs_gate.package_change import KIND
 from dsvalidate.step_tools import StepTools
 
 REVISION = 3  # raised when the same image would be filled in another way
-KIND = "golden"
 KEPT = "/opt/dsbisect-population.json"
 READ_LIMIT_S = 60.0
 SEED = Seed(content=DirectoryContent(number=0), settings=Settings(id="default"))

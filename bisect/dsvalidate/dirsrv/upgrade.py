@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dsbuilds.drivers.package_build import repository_of
-from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
 from dsharness.model import Promise
 from dsharness.systems.ldap.stored_password import parse_stored
-from dsimages.buildah import REPOSITORY, labels_of
 from dsvalidate.check import Check, Figure, Gate, Status, last_lines
 from dsvalidate.dirsrv.client_answers import checks_of
 from dsvalidate.dirsrv.guess_cost import alike
-from dsvalidate.dirsrv.populated_image import KIND, Populated, populated, store
+from dsvalidate.dirsrv.populated_image import Populated, populated, store
 from dsvalidate.dirsrv.population import (
     Population,
     add_default_user,
@@ -29,7 +27,13 @@ from dsvalidate.dirsrv.product_advice import START
 from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.user_binds import binding_checks
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
-from dsvalidate.installs_gate.package_change import changeable, upgrade_check
+from dsvalidate.installs_gate.package_change import (
+    changeable,
+    keep_upgraded,
+    left_by_upgrade,
+    upgrade_check,
+    upgraded_reference,
+)
 from dsvalidate.sides import Sides
 from dsvalidate.step import judged
 from dsvalidate.step_tools import EvidenceFolder, StepTools
@@ -61,19 +65,14 @@ def _upgraded(
             users = before.population.users
             observe(server, evidence, "upgrade-patched", users, since_s=upgrade.started_at)
             server.forget_scheme()
-            key = upgraded_key(sides, before)
-            labels = labels_of(KIND, row=sides.patched_row.id, key=key)
-            server.box.commit(upgraded_reference(sides, before), labels)
+            keep_upgraded(server, sides, upgraded_reference(sides, REVISION, before.key))
     return checks
 
 
-def upgraded_key(sides: Sides, before: Populated) -> str:
-    return content_key(["upgraded", REVISION, before.key, sides.build.content])
-
-
-def upgraded_reference(sides: Sides, before: Populated) -> str:
-    """The image that this step leaves: an instance of stock, upgraded, with new users in it."""
-    return f"{REPOSITORY}/{KIND}:{upgraded_key(sides, before)}"
+def upgraded_image(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> str | None:
+    """Return the image that this step leaves: stock's instance, upgraded, with new users in it."""
+    reference = upgraded_reference(sides, REVISION, populated(tools, sides.stock).key)
+    return left_by_upgrade(tools, reference, lambda: run(sides, tools, evidence))
 
 
 @dataclass(kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,12 @@ from dsbuilds.drivers.package_build import LIBEXEC
 from dsbuilds.drivers.package_image import MOUNTED, chosen_packages, exact_words
 from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
+from dsharness.content_key import content_key
 from dsharness.errors import DeadlineError, EngineError
 from dsharness.model import Family
 from dsharness.process.command import Completed
 from dsharness.products.row_facts import packages_of
+from dsimages.buildah import REPOSITORY, exists, labels_of
 from dsvalidate.check import Check, Gate, Status, last_lines
 from dsvalidate.service import Serve, Service
 from dsvalidate.sides import Sides
@@ -25,6 +27,7 @@ SCRIPTS = "/run/dsbisect-scripts"  # the lab's own
 INSTALLERS = "/run/dsbisect-installers"
 OWN = Path(__file__).parents[1] / "libexec"
 LIMIT_S = 240.0
+KIND = "golden"  # of an image that holds a filled server
 DOWNGRADE_ADVICE = (
     "Tell users in the release notes; a backup from before the upgrade is the way back."
 )
@@ -92,6 +95,33 @@ def upgrade_check(server: Service, sides: Sides, evidence: EvidenceFolder) -> Ch
         details=changed.last_lines,
         advice="Its output names what is in the way: a dependency that stock systems lack, a "
         "file of another package, or a script of the package that fails.",
+    )  # fmt: skip
+
+
+def upgraded_reference(sides: Sides, revision: int, before: str) -> str:
+    """Name the image that an upgrade leaves of the filled server ``before``."""
+    key = content_key(["upgraded", revision, before, sides.build.content])
+    return f"{REPOSITORY}/{KIND}:{key}"
+
+
+def keep_upgraded(server: Service, sides: Sides, reference: str) -> None:
+    """Keep an upgraded server, which is stopped, under that name."""
+    key = reference.rpartition(":")[2]
+    server.box.commit(reference, labels_of(KIND, row=sides.patched_row.id, key=key))
+
+
+def left_by_upgrade(tools: StepTools, reference: str, upgrade: Callable[[], object]) -> str | None:
+    """Return the image that the upgrade left, made again if it is gone; None if it left none."""
+    if not exists(tools.engine, reference):
+        upgrade()
+    return reference if exists(tools.engine, reference) else None
+
+
+def nothing_left_check() -> Check:
+    """Say that there is no upgraded server to downgrade."""
+    return Check(
+        gate=Gate.INSTALLS, name="downgrade", status=Status.NOT_RUN,
+        found="the upgrade left no server to downgrade",
     )  # fmt: skip
 
 

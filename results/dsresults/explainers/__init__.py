@@ -10,7 +10,7 @@ from dsharness.products import product
 from dsharness.systems.bind import WORKERS
 from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.explainers.explainer import Explainer, FactColumn, FactText
-from dsresults.explainers.stored_password import STORED_PASSWORD
+from dsresults.explainers.password_explainer import STORED_PASSWORD
 
 
 def told(heading: str, fact: str) -> Explainer:
