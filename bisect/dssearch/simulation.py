@@ -26,7 +26,7 @@ class SimulatedRun:
     cost: float
     rate: float
     machine: Machine = MACHINE
-    session: int = 0  # a day
+    session: int = 0  # one start of the lab
 
 
 # Of a candidate in a turn; None: it cannot be built.
@@ -119,7 +119,8 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         settings_id="default",
         workload_id=WORKLOAD,
         image_key="",
-        started_at=(START + timedelta(days=run.session, seconds=number)).isoformat(),
+        started_at=(START + timedelta(seconds=number)).isoformat(),
+        session=str(run.session),
         duration_s=1.0,
         operations=1,
         metrics={"cost": _measured(run.cost), "rate": _measured(run.rate)},

@@ -23,6 +23,7 @@ from dssearch.bayes.next_run import (
     canary_due,
     choose,
     lost_in_builds,
+    session_unknown,
 )
 from dssearch.bayes.prior import Belief, Budget, Costs
 from dssearch.question import Answer, Enough, History, Pending, Question, Wanted
@@ -84,6 +85,11 @@ class Bayes:
     ) -> Wanted | Answer:
         if spent is not None:
             return self._answer(beliefs, spent)
+        if session_unknown(beliefs):
+            return Wanted(
+                candidates=_both_ends(beliefs), why="a new session: what do the ends cost in it?",
+                remaining=0, outlook=outlook(beliefs),
+            )  # fmt: skip
         if beliefs.certain(self.certainty):
             last = left_to_check(beliefs, self.certainty, self.survey_up_to)
             if last is None:
@@ -92,13 +98,15 @@ class Bayes:
                 candidates=last.names, why=last.why, remaining=0, outlook=outlook(beliefs)
             )
         lost = lost_in_builds(beliefs)
-        if lost:
-            return self._answer(beliefs, lost, builds=True)
-        choice = choose(
-            beliefs, self.costs, self.budget, every=self.certainty.every, under_way=under_way
+        choice = (
+            None
+            if lost
+            else choose(
+                beliefs, self.costs, self.budget, every=self.certainty.every, under_way=under_way
+            )
         )
         if choice is None:
-            return self._answer(beliefs, "no further run would tell more", builds=True)
+            return self._answer(beliefs, lost or "no further run would tell more", builds=True)
         return self._measure(beliefs, choice)
 
     def _answer(self, beliefs: Beliefs, stop: str = "", *, builds: bool = False) -> Answer:
@@ -116,10 +124,7 @@ class Bayes:
 
     def _measure(self, beliefs: Beliefs, choice: NextRun) -> Wanted:
         if canary_due(beliefs):
-            names: tuple[str, ...] = (
-                beliefs.line.names[beliefs.low],
-                beliefs.line.names[beliefs.high],
-            )
+            names = _both_ends(beliefs)
             why = "canary: do the ends still cost the same?"
         else:
             names = (choice.candidate, *((choice.reference,) if choice.reference else ()))
@@ -130,6 +135,10 @@ class Bayes:
             remaining=_remaining(beliefs, choice, self.certainty),
             outlook=outlook(beliefs),
         )
+
+
+def _both_ends(beliefs: Beliefs) -> tuple[str, ...]:
+    return beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high]
 
 
 def _remaining(beliefs: Beliefs, choice: NextRun, certainty: Certainty) -> int:

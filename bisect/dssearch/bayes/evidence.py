@@ -21,7 +21,7 @@ STEAL_PCT = 10.0
 STRAY = math.log(1.25)  # of the calibrator from its median
 GAP_S = 1.0
 
-BREAK_S = 1800.0  # without any run: then a machine may have been started again, or rebuilt
+BREAK_S = 1800.0  # without any run: what else the machine does may be another
 
 DIGITS = 9  # what a constant factor leaves behind in the last bits must decide nothing
 
@@ -35,7 +35,7 @@ class Evidence:
     owner: Ints  # for each sample, which of these it is
     values: Floats
     turns: Ints  # what was measured in one turn had the same speed of the machine
-    sessions: Ints  # between two of them nothing was measured for long
+    sessions: Ints  # each is another start of the lab, or follows a long pause
     scales: Floats  # by which the noise of each sample is multiplied
     burden: Floats  # how disturbed the machine was, 0 where nothing did
     machines: Ints  # for each sample, which machine took it
@@ -45,6 +45,12 @@ class Evidence:
     @cached_property
     def counts(self) -> Ints:
         return np.bincount(self.owner, minlength=len(self.positions)).astype(np.int64)
+
+    @cached_property
+    def errors(self) -> Floats:
+        """Of each measured candidate's level, in the noise of one run."""
+        worth = np.bincount(self.owner, weights=self.scales**-2.0, minlength=len(self.positions))
+        return np.asarray(worth**-0.5, dtype=np.float64)
 
     @cached_property
     def middles(self) -> Floats:
@@ -130,12 +136,16 @@ def _machines(samples: Sequence[tuple[int, Sample]]) -> Ints:
 
 
 def _sessions(samples: Sequence[Sample]) -> Ints:
-    """Of each run, in the order of time; one session where times are not known."""
+    """Of each run, in the order of time; pauses are not seen where times are not known."""
     try:
         times = [datetime.fromisoformat(sample.started_at).timestamp() for sample in samples]
+        pauses = np.cumsum(np.diff(times, prepend=times[0]) > BREAK_S).tolist()
     except ValueError:
-        return np.zeros(len(samples), dtype=np.int64)
-    return np.cumsum(np.diff(times, prepend=times[0]) > BREAK_S).astype(np.int64)
+        pauses = [0] * len(samples)
+    numbers: dict[tuple[str, int], int] = {}
+    starts = (sample.session for sample in samples)
+    each = [numbers.setdefault(key, len(numbers)) for key in zip(starts, pauses, strict=True)]
+    return np.array(each, dtype=np.int64)
 
 
 def burdens(samples: Sequence[Sample], machines: Ints) -> Floats:

@@ -15,7 +15,7 @@ not known in advance, so it is estimated from the runs themselves. The variance 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,11 +27,12 @@ from dssearch.bayes.track import TINY, Flags, Floats, Ints, log_sum
 PACES = np.geomspace(0.003, 1.0, 8)  # variance of the speed's steps, in variances of the noise
 PAIRED = np.geomspace(3.0, 3000.0, 7)  # what only turns of two can tell from noise
 STILL = 1e-6  # a speed that does not walk within its session
-JUMPS = (0.0, 10.0, 1000.0)  # between sessions
+JUMPS = (0.1, 1.0, 10.0, 1000.0)  # between sessions
 DRIFT = 100.0  # variance of a steady drift over all turns
 CLEAR_NATS = 2.0  # by so many nats a changing speed must explain the values better
 FREE = 4  # runs more than candidates, before anything can be told
 FAR = 4.0  # an outlier says nothing of the speed
+SAME = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,10 +76,14 @@ def without_speed(seen: Evidence) -> Evidence:
     # each machine has a speed of its own
     order = np.argsort(seen.machines, kind="stable")
     runs = _runs(seen, order)
-    still = _fit(runs, _Motion())
-    best = min((_fit(runs, each) for each in _motions(runs)), key=lambda fit: fit.surprise)
+    jumps = JUMPS if runs.jumps.any() else (0.0,)
+    runs = _without_outliers(runs, _best(runs, _motions(runs, jumps)))
+    still = _best(runs, (_Motion(jump=each) for each in jumps))
+    best = _best(runs, _motions(runs, jumps))
     if best.surprise + (0.0 if _paired(runs) else CLEAR_NATS) > still.surprise:
-        return seen
+        if not runs.jumps.any():
+            return seen
+        best = still
     speed = np.empty_like(best.speed)
     speed[order] = best.speed
     return _seen_at(seen, replace(best, speed=speed))
@@ -92,7 +97,7 @@ def _runs(seen: Evidence, order: Ints) -> _Runs:
     own = np.zeros((len(order), len(seen.positions)))
     own[np.arange(len(order)), seen.owner[order]] = 1.0
     return _Runs(
-        values=_without_outliers(seen)[order],
+        values=seen.values[order],
         own=own,
         turns=np.cumsum(new_turn) - 1,
         begins=new_machine[new_turn],
@@ -105,13 +110,15 @@ def _paired(runs: _Runs) -> bool:
     return len(runs.values) >= 1.5 * len(runs.begins)
 
 
-def _motions(runs: _Runs) -> Iterator[_Motion]:
-    jumps = JUMPS if runs.jumps.any() else JUMPS[:1]
+def _best(runs: _Runs, motions: Iterator[_Motion]) -> _Fit:
+    return min((_fit(runs, each) for each in motions), key=lambda fit: fit.surprise)
+
+
+def _motions(runs: _Runs, jumps: Sequence[float]) -> Iterator[_Motion]:
     # with one run a turn, a speed that changes at will explains anything
     paces = [*PACES, *PAIRED] if _paired(runs) else PACES
     for jump in jumps:
-        if jump:
-            yield _Motion(jump=jump)
+        yield _Motion(jump=jump)
         yield _Motion(jump=jump, drift=DRIFT)
     for pace, jump in itertools.product(paces, jumps):
         yield _Motion(pace=float(pace), jump=jump)
@@ -126,12 +133,14 @@ def _seen_at(seen: Evidence, fit: _Fit) -> Evidence:
     counts = seen.counts
     common = 1 / float(fit.worth.sum()) - 1 / len(rest)
     doubt = counts * (np.diag(np.linalg.inv(fit.worth)) - common)
+    wider = np.sqrt(np.maximum(1.0, doubt))[seen.owner]
     alone = np.bincount(seen.turns - seen.turns.min())[seen.turns - seen.turns.min()] == 1
     return replace(
         seen,
         taken=float(np.std(fit.speed[alone])) if alone.any() else 0.0,
-        values=level + rest * min(3.0, fit.noise / size),
-        scales=seen.scales * np.sqrt(np.maximum(1.0, doubt))[seen.owner],
+        # the noise is told from the values in their scales
+        values=level + rest * wider * min(3.0, fit.noise / size),
+        scales=seen.scales * wider,
     )
 
 
@@ -185,11 +194,14 @@ def _without_drift(worth: Floats, count: int) -> Floats:
     return alone
 
 
-def _without_outliers(seen: Evidence) -> Floats:
-    middles = seen.middles[seen.owner]
-    rest = seen.values - middles
-    size = 1.4826 * float(np.median(np.abs(rest)))
-    return middles + np.clip(rest, -FAR * size, FAR * size) if size > 0 else seen.values
+def _without_outliers(runs: _Runs, fit: _Fit) -> _Runs:
+    """The same where no run is farther from its level and the machine's speed than is usual."""
+    rest = runs.values - runs.own @ fit.levels - fit.speed
+    known = np.abs(rest) > TINY + SAME * fit.noise  # what ran once is where its level is
+    if not known.any():
+        return runs
+    most = FAR * 1.4826 * float(np.median(np.abs(rest[known])))
+    return replace(runs, values=runs.values - rest + np.clip(rest, -most, most))
 
 
 GROWTHS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])

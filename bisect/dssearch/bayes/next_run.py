@@ -76,8 +76,7 @@ def lost_in_builds(beliefs: Beliefs) -> str:
     builds = len(found.seen.positions)
     if builds < most_builds(beliefs):
         return ""
-    error = found.noise / math.sqrt(len(found.seen.values) / builds)
-    if found.scatter < error:
+    if found.scatter < found.noise * float(np.median(found.seen.errors)):
         return ""
     return (
         f"builds of one source differ by about {100 * math.expm1(found.scatter):.1f} % by "
@@ -87,14 +86,17 @@ def lost_in_builds(beliefs: Beliefs) -> str:
 
 
 def canary_due(beliefs: Beliefs) -> bool:
-    """Whether neither end was among the latest runs, or not both in a session that goes on."""
+    """Whether neither end was among the latest runs."""
     seen = beliefs.posterior.seen
-    ends = np.array([0, len(seen.positions) - 1])
-    here = seen.owner[seen.sessions == seen.sessions[-1]]
-    if seen.sessions[-1] > 0 and not np.isin(ends, here).all():
-        return True
     latest = seen.owner[-CANARY:]
-    return len(latest) == CANARY and not bool(np.isin(latest, ends).any())
+    return len(latest) == CANARY and not bool(np.isin(latest, [0, len(seen.positions) - 1]).any())
+
+
+def session_unknown(beliefs: Beliefs) -> bool:
+    """Whether a session after the first has not measured both ends yet: its offset is not known."""
+    seen = beliefs.posterior.seen
+    here = seen.owner[seen.sessions == seen.sessions[-1]]
+    return bool(seen.sessions[-1] > 0 and not np.isin([0, len(seen.positions) - 1], here).all())
 
 
 def _options(beliefs: Beliefs, budget: Budget) -> Iterator[int | Split]:
@@ -131,10 +133,6 @@ def _reference(
 ) -> str:
     """The measured candidate, other than the one asked about, that tells most itself."""
     known = [at for at, other in enumerate(options) if isinstance(other, int) and other != option]
-    seen = beliefs.posterior.seen
-    if np.any(seen.scales > 1):
-        # all against one: what two have in common then is no more than its own error
-        return _name(beliefs, options[max(known, key=lambda at: (seen.counts[at], -at))])
     best = max(known, key=lambda at: (float(worth[at].max()), -at))
     return _name(beliefs, options[best])
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import time
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,6 +116,12 @@ def machine_id() -> str:
     A boot is left out: a search continues after one, as its references are measured all the time.
     """
     return content_key([_text(Path("/etc/machine-id")) or platform.node(), _cpu_model()])
+
+
+@functools.cache
+def session_id() -> str:
+    """This start of the lab. Runs of one share an offset that those of another may not have."""
+    return uuid.uuid4().hex
 
 
 def place_id() -> str:

@@ -20,7 +20,7 @@ from dsharness.loads.load import run_size
 from dsharness.machine.calibrator import Calibrator
 from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen, process_tree
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
-from dsharness.machine.host import Clocks, CpuPlan, read_ticks
+from dsharness.machine.host import Clocks, CpuPlan, read_ticks, session_id
 from dsharness.measure.gate import (
     Conditions,
     Gate,
@@ -243,6 +243,7 @@ def sample_of(
         turn=turn.number,
         attempt=turn.attempt,
         started_at=runs[0].started_at,
+        session=session_id(),
         duration_s=read.active_s,
         operations=read.operations,
         metrics=measured(read),

@@ -92,6 +92,7 @@ class Sample(Value):
     turn: int = Field(description="candidates of one turn were measured next to each other")
     attempt: int = Field(default=1, description="at that turn")
     started_at: str = Field(description="UTC, ISO 8601")
+    session: str = Field(default="", description="one start of the lab: what it may all be off by")
     duration_s: float = Field(description="how long the load was at work")
     operations: int
     metrics: dict[str, Measurement] = Field(description="by name; what could not be read is absent")

@@ -17,7 +17,7 @@ from dsharness.model import Campaign, SearchChoice
 from dssearch.bayes.answer import second_step
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty, Tracks, believe
-from dssearch.bayes.next_run import canary_due
+from dssearch.bayes.next_run import session_unknown
 from dssearch.bayes.prior import Budget, Costs
 from dssearch.question import Answer, History, Question
 from dssearch.search_record import choice_of, record_of, search_of
@@ -290,23 +290,26 @@ def test_each_pair_is_measured_as_often_in_both_orders(step, seed, noise):
     assert all(abs(count - orders[pair[::-1]]) <= 1 for pair, count in orders.items())
 
 
-def test_both_ends_are_measured_again_in_a_new_session():
+@pytest.mark.parametrize("told", [False, True], ids=["by a pause", "by the lab's start"])
+def test_both_ends_are_measured_again_in_a_new_session(told):
+    def taken(name, day, second, turn):
+        at = {"session": str(day)} if told else {}
+        when = f"2026-01-{1 if told else day:02}T00:{day:02}:{second:02}+00:00"
+        return sample_of(name, 1.0, turn, started_at=when, **at)
+
     line = Tracks().of(tuple(NAMES))
     days = {"c00": (1, 1, 2), "c11": (1, 2), "c12": (1, 2), "c23": (1, 1)}
     samples = {
-        name: tuple(
-            sample_of(name, 1.0, day * 10 + at, started_at=f"2026-01-0{day}T00:00:{at:02}+00:00")
-            for at, day in enumerate(each)
-        )
+        name: tuple(taken(name, day, at, day * 10 + at) for at, day in enumerate(each))
         for name, each in days.items()
     }
     question = Question(series_id="s", line=line.names, workload_id="w", settings_id="default")
     found = believe(question, History(samples=samples), line, Bayes().belief, {})
     assert found is not None
     assert found.posterior.seen.sessions.tolist() == [0] * 6 + [1] * 3
-    assert canary_due(found)
-    again = (sample_of("c23", 1.0, 30, started_at="2026-01-02T00:01:00+00:00"),)
+    assert session_unknown(found)
+    again = (taken("c23", 2, 30, 30),)
     samples = {**samples, "c23": samples["c23"] + again}
     found = believe(question, History(samples=samples), line, Bayes().belief, {})
     assert found is not None
-    assert not canary_due(found)
+    assert not session_unknown(found)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from dsharness.measure.metrics import COST
 from dssearch.bayes.evidence import Evidence
+from dssearch.bayes.lattice import noise_estimate
 from dssearch.bayes.machine_speed import _fit, _Motion, _runs, without_speed
+from dssearch.bayes.prior import Belief
 
 NOISE = 0.05
 
@@ -104,6 +106,41 @@ def test_the_two_of_a_turn_have_the_same_speed(seed: int) -> None:
     pairs = replace(seen(80, levels, 0.0), values=values, turns=turns)
     assert spread(pairs, levels) < 3 * NOISE / np.sqrt(80)
     assert without_speed(pairs).taken == 0
+
+
+def paired_with_the_first(seed: int, others: np.ndarray, pace: float) -> Evidence:
+    """Turns of two, each of the first candidate and another, on a machine that walks."""
+    chance = np.random.default_rng(seed)
+    turns = np.repeat(np.arange(len(others)), 2)
+    owner = np.where(np.arange(len(turns)) % 2, others[turns], 0)
+    speed = np.cumsum(pace * chance.normal(size=len(others)))[turns]
+    values = speed + NOISE * chance.normal(size=len(turns))
+    one = seen(len(turns), (0.0,) * (others.max() + 1), 0.0)
+    return replace(one, owner=owner, turns=turns, values=values)
+
+
+@pytest.mark.parametrize("pace", [0.5, 2.0])
+def test_levels_of_pairs_are_as_uncertain_as_the_model_says(pace: float) -> None:
+    """By the noise that is told from the values, which once made up for their scales."""
+    strays, noises = [], []
+    for seed in range(60):
+        others = np.random.default_rng(seed).permutation(np.repeat([1, 2, 3], 8))
+        found = without_speed(paired_with_the_first(seed, others, pace * NOISE))
+        noises.append(noise_estimate(found, Belief()))
+        one, other = (found.values[found.owner == at].mean() for at in (1, 2))  # truly the same
+        strays.append((one - other) / (noises[-1] * float(np.hypot(*found.errors[1:3]))))
+    assert 0.9 < np.median(noises) / NOISE < 1.3
+    assert 0.7 < np.std(strays) < 1.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_runs_of_a_reference_are_no_outliers_where_all_others_came_later(
+    seed: int,
+) -> None:
+    told = paired_with_the_first(seed, np.array([1] * 8 + [*range(2, 42)]), 0.3 * NOISE)
+    early = replace(told, values=told.values + 20 * NOISE * (told.turns < 8))
+    levels = without_speed(early).middles
+    assert abs(levels[1] - levels[0]) < 3 * NOISE
 
 
 @pytest.mark.parametrize("seed", range(5))
