@@ -1,13 +1,18 @@
-"""Candidates become ready servers: built, filled once, and started when they are needed."""
+"""Candidates become ready servers: built, filled once, and started when they are needed.
+
+A laboratory also tells where its time goes: each second counts once, for what was waited for.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
@@ -26,9 +31,52 @@ from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
 from dslab.candidates import RowSupply, Supply
 from dslab.lab_plan import LabPlan
-from dslab.spent_time import SpentTime
 from dslab.watcher import Preparation, Watcher
 from dsresults.store import Store
+
+Kind = Literal["runs", "builds", "fills"]
+KINDS: tuple[Kind, ...] = ("runs", "builds", "fills")  # of several at once, the first counts
+
+
+class SpentTime:
+    """A clock for what a lab does, in any of its threads; what is left is thinking."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._seen = now()
+        self._going = Counter[Kind]()
+        self._spent: dict[Kind, float] = dict.fromkeys(KINDS, 0.0)
+
+    @contextmanager
+    def on(self, kind: Kind) -> Iterator[None]:
+        """Until it is left, time counts for this."""
+        self._change(kind, 1)
+        try:
+            yield
+        finally:
+            self._change(kind, -1)
+
+    @property
+    def each_s(self) -> Mapping[Kind, float]:
+        """Seconds of each kind so far."""
+        with self._lock:
+            self._count()
+            return dict(self._spent)
+
+    def _change(self, kind: Kind, by: int) -> None:
+        with self._lock:
+            self._count()
+            self._going[kind] += by
+
+    def _count(self) -> None:
+        """Add the time since the last change to the first kind that was going on."""
+        now = self._now()
+        going: Kind | None = next((kind for kind in KINDS if self._going[kind]), None)
+        if going is not None:
+            self._spent[going] += now - self._seen
+        self._seen = now
+
 
 WORKERS = 2
 AGES_APART = 1  # turns

@@ -10,6 +10,7 @@ from dsbisect.search_options import SearchOptions
 from dsharness.containers.engine import Engine
 from dsharness.model import Campaign, Image, Matrix, Sample, Settings, Workload
 from dslab.campaign_loop import (
+    SampleSource,
     answered_before,
     run_campaign,
     unfinished,
@@ -17,7 +18,6 @@ from dslab.campaign_loop import (
 from dslab.candidates import RowSupply
 from dslab.lab_plan import LabPlan
 from dslab.laboratory import open_lab
-from dslab.turn_taker import SampleSource
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslab.spent_time import KINDS, SpentTime
+from dslab.laboratory import KINDS, SpentTime
 
 
 @dataclass

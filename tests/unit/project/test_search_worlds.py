@@ -17,7 +17,7 @@ from benchmarks.search.methods import CLAIRVOYANT
 from benchmarks.search.play import play
 from benchmarks.search.scenarios import cells, long, only
 from benchmarks.search.worlds import draw
-from dssearch.simulation import SimulatedRun
+from dssearch.forecast import SimulatedRun
 
 STEADY = (5.0, 5.0)
 
