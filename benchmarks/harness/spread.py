@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from dsharness.containers.engine import Engine
 from dsharness.loads import LOADS, Seconds
-from dsharness.machine.calibrator import Calibrator
-from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cpus
+from dsharness.machine.host import Calibrator, CpuPlan, available_cpus, machine_now, plan_cpus
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import LOAD_FOLDER, PROCEDURE, Bench, bench, take_sample, write_files

@@ -16,7 +16,7 @@ from dsharness.errors import PackageError, UsageError
 from dsharness.guarded_files import regular_file
 from dsharness.model import Build, DriverName, Provenance, Row
 from dsharness.process.command import writing
-from dsharness.products.row_facts import packages_of
+from dsharness.products.catalog import packages_of
 from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive
 from dsvalidate.tool_output import SCRIPT, add_index, kind_of

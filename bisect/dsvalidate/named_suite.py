@@ -15,8 +15,9 @@ from dsbuilds.drivers.package_build import repository_of
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
 from dsharness.model import Image, Settings, SystemName, ZoneContent
-from dsharness.systems import Endpoint, Seed, side_process
+from dsharness.systems import Endpoint, Seed
 from dsharness.systems.bind import PID_FILE, USER, Bind
+from dsharness.systems.readiness import start_aside
 from dsimages.buildah import labels_of
 from dsimages.keyed_image import keyed_image
 from dsvalidate.check import Check, Gate, Status
@@ -58,7 +59,7 @@ class NamedService(Service):
 
     def start(self) -> Endpoint:
         command = self.system.serve_command()
-        side_process.start(self.box, *(AS_USER if self.as_root else ()), *command)
+        start_aside(self.box, *(AS_USER if self.as_root else ()), *command)
         return self.ready()
 
 

@@ -12,7 +12,7 @@ from dsharness.containers.container import Options, running
 from dsharness.content_key import content_key
 from dsharness.errors import PackageError
 from dsharness.model import Build, Family, Image, KojiPackages, Row
-from dsharness.products.row_facts import koji_rpms
+from dsharness.products.catalog import koji_rpms
 from dsimages.build_failure import fault
 from dsimages.buildah import Workshop
 from dsimages.containerfile import koji_urls

@@ -10,7 +10,7 @@ from dsharness.errors import UsageError
 from dsharness.loads import LOADS
 from dsharness.matrix import find_profile
 from dsharness.model import BuildSpec, Matrix, Row, Settings, Workload
-from dsharness.products.row_facts import known_of, packages_of
+from dsharness.products.catalog import known_of, packages_of
 from dsharness.systems import SYSTEMS
 from dslab.lab_plan import default_workloads
 from dsvalidate.given_packages import check_given

@@ -14,7 +14,7 @@ from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.model import Image
 from dsharness.paths import cache_home
-from dsharness.products.row_facts import known_of, packages_of
+from dsharness.products.catalog import known_of, packages_of
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate

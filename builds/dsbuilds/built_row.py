@@ -45,7 +45,7 @@ from dsharness.model import (
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsharness.products import product_of
-from dsharness.products.row_facts import packages_of
+from dsharness.products.catalog import packages_of
 from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 from dsimages.image_set import build_image

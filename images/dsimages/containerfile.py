@@ -18,7 +18,7 @@ from dsharness.model import (
     PreinstalledPackages,
     Row,
 )
-from dsharness.products.row_facts import installs, koji_rpms, packages_of, titled
+from dsharness.products.catalog import installs, koji_rpms, packages_of, titled
 from dsimages.pins import wanted
 
 TEMPLATES = Path(__file__).parent / "templates"

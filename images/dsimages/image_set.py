@@ -14,7 +14,7 @@ from dsharness.paths import logs_home
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import Deadline
 from dsharness.products import product_of
-from dsharness.products.row_facts import known_of, packages_of, titled
+from dsharness.products.catalog import known_of, packages_of, titled
 from dsharness.progress import Progress
 from dsimages import manifest
 from dsimages.base_image import Foundation, foundation

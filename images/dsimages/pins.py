@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dsharness.errors import PackageError
 from dsharness.model import KojiPackages, Row
 from dsharness.package_version import answers
-from dsharness.products.row_facts import (
+from dsharness.products.catalog import (
     installs,
     known_of,
     koji_rpms,

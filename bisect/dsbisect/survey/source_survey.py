@@ -25,7 +25,7 @@ from dsharness.model import Matrix, Toolchain
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsharness.products import product_of_source, version_of_source
-from dsharness.products.known_changes import numbers
+from dsharness.products.product import numbers
 
 TICK_S = 1.0
 

@@ -16,7 +16,7 @@ from dsharness.content_key import content_key
 from dsharness.errors import DeadlineError, EngineError
 from dsharness.model import Family
 from dsharness.process.command import Completed
-from dsharness.products.row_facts import packages_of
+from dsharness.products.catalog import packages_of
 from dsimages.buildah import REPOSITORY, exists, labels_of
 from dsvalidate.check import Check, Gate, Status, last_lines
 from dsvalidate.service import Serve, Service

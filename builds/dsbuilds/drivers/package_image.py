@@ -10,7 +10,7 @@ from dsbuilds.drivers.package_toolchain import containerfile
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, ImageError
 from dsharness.model import Build, Family, Image, Row
-from dsharness.products.row_facts import packages_of
+from dsharness.products.catalog import packages_of
 from dsharness.progress import Progress
 from dsimages import manifest
 from dsimages.buildah import (

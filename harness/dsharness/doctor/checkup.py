@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsharness.containers.engine import Engine
-from dsharness.containers.engine_probe import detect
-from dsharness.containers.trial_container import read_inside, try_build, try_container, try_metering
+from dsharness.containers.engine_probe import (
+    detect,
+    read_inside,
+    try_build,
+    try_container,
+    try_metering,
+)
 from dsharness.doctor import (
     DoctorCheck,
     Level,
     engine_checks,
     fail,
     machine_checks,
-    rootless_checks,
     warn,
 )
 from dsharness.errors import DsbisectError, EngineError, ExitCode
@@ -58,7 +62,7 @@ def examine(*, fresh: bool, progress: Progress) -> Diagnosis:
             found.append(engine_checks.check_engine(error))
         except DsbisectError as error:
             found.append(fail("containers", error.message, error.hint, error.exit_code))
-    account = rootless_checks.check_rootless(rootless_checks.read_account())
+    account = engine_checks.check_rootless(engine_checks.read_account())
     found += map(soften, account) if engine else account
     progress("this machine")
     found += _machine()
@@ -82,7 +86,7 @@ def missing(found: list[DoctorCheck]) -> bool:
 
 def soften(check: DoctorCheck) -> DoctorCheck:
     """Behaviour wins: if containers start, this is only a warning; images need all their ids."""
-    if check.level is Level.FAIL and check.name != rootless_checks.IDS:
+    if check.level is Level.FAIL and check.name != engine_checks.IDS:
         return warn(check.name, f"{check.seen}; containers start in spite of it", check.fix)
     return check
 

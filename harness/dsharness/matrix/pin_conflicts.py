@@ -17,7 +17,7 @@ from dsharness.model import (
 )
 from dsharness.package_version import upstream
 from dsharness.products import product_of
-from dsharness.products.row_facts import known_of, stated_versions
+from dsharness.products.catalog import known_of, stated_versions
 from dsharness.yaml_files.problems import Problem, suggestion
 
 Contradiction = tuple[tuple[str, ...], str | None, str]  # where in the row, value, what is allowed

@@ -17,10 +17,9 @@ from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
 from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
 from dsharness.loads.load import run_size
-from dsharness.machine.calibrator import Calibrator
 from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen, process_tree
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
-from dsharness.machine.host import Clocks, CpuPlan, read_ticks
+from dsharness.machine.host import Calibrator, Clocks, CpuPlan, read_ticks
 from dsharness.measure.gate import (
     Conditions,
     Gate,

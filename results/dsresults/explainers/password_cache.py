@@ -14,7 +14,7 @@ from pydantic import Field
 
 from dsharness.model import Value
 from dsharness.products import product_file
-from dsharness.products.known_changes import Release, numbers
+from dsharness.products.product import Release, numbers
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.explainers.explainer import FactText

@@ -14,12 +14,13 @@ from dsharness.containers import engine_probe
 from dsharness.containers.engine import AS_IT_IS
 from dsharness.containers.engine_probe import (
     EngineConfig,
+    allowed_cpus,
     detect,
     merge_settings,
     plans,
+    root_folder,
     write_configuration,
 )
-from dsharness.containers.trial_container import allowed_cpus, root_folder
 from dsharness.errors import EngineError, ToolMissingError
 from dsharness.paths import config_home
 
