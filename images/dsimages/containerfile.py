@@ -19,7 +19,7 @@ from dsharness.model import (
     Row,
 )
 from dsharness.products.catalog import installs, koji_rpms, packages_of, titled
-from dsimages.pins import wanted
+from dsimages.matrix_lock import wanted
 
 TEMPLATES = Path(__file__).parent / "templates"
 LIBEXEC = "/usr/libexec/dsbisect"
