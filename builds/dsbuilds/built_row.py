@@ -16,13 +16,10 @@ from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
 from dsbuilds.edits.edit import Patch, promise_of
-from dsbuilds.edits.patch_file import patch_of
-from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.edits.patch_file import patch_of, user_patch
 from dsbuilds.history.repository import Repository
-from dsbuilds.sources.debian import distribution_source
-from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_package import SourcePackage, distribution_source, srpm_source
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.sources.srpm import srpm_source
 from dsbuilds.sources.tarball import tarball_tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
 from dsbuilds.toolchains.toolchain_choice import BuildWay, first_that_works, ways_of

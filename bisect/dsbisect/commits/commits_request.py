@@ -10,8 +10,7 @@ from pathlib import Path
 from dsbisect.commits.commit_candidates import Patches, Repair
 from dsbuilds.build_request import check_changes
 from dsbuilds.edits.edit import Patch
-from dsbuilds.edits.patch_file import patch_of
-from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.edits.patch_file import patch_of, user_patch
 from dsbuilds.history.commit_change import picked
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dsbuilds.drivers.package_build import LIBEXEC
-from dsbuilds.drivers.package_image import MOUNTED, chosen_packages, exact_words
+from dsbuilds.drivers.package_image import BUILT_AT, chosen_packages, exact_words
 from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
 from dsharness.content_key import content_key
@@ -73,7 +73,7 @@ def changeable(
     serve: Serve[S], tools: StepTools, reference: str, packages: Path, *, purpose: str
 ) -> AbstractContextManager[S]:
     """Serve on a system whose packages can be changed for those in a folder."""
-    volumes = ((packages, MOUNTED, "ro"), (LIBEXEC, INSTALLERS, "ro"), (OWN, SCRIPTS, "ro"))
+    volumes = ((packages, BUILT_AT, "ro"), (LIBEXEC, INSTALLERS, "ro"), (OWN, SCRIPTS, "ro"))
     return serve(tools, reference, purpose=purpose, volumes=volumes, capabilities=CAPABILITIES)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from debian.deb822 import Deb822
 
-from dsbuilds.sources.debian import distribution_source
+from dsbuilds.sources.source_package import distribution_source
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import DsbisectError
 from dsharness.model import Family, Image

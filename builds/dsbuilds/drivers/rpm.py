@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dsbuilds.drivers.debian_files import WHO, headed, one_line
-from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder
-from dsbuilds.drivers.package_toolchain import dependencies_shop
+from dsbuilds.drivers.package_build import LIBEXEC, WHO, PackageOrder, headed, one_line
+from dsbuilds.drivers.package_image import dependencies_shop
 from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.build_output import copy_output, plain_file
 from dsbuilds.sandbox.script import confined_run, work_folder
