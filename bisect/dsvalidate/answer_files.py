@@ -1,4 +1,7 @@
-"""The folder of an answer: page, summary, JSON, JUnit, evidence, packages, the signed statement."""
+"""The folder of an answer: page, summary, JSON, JUnit, evidence, packages, the signed statement.
+
+The page is self-contained: no script, no request, every text escaped.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,19 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from jinja2 import Environment
 
 from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError, UsageError
 from dsharness.guarded_files import given_file
 from dsharness.process.command import atomic_write, writing
 from dsresults.number_text import capital
+from dsresults.report.html_page import page_environment, utc
 from dsvalidate.attestation import (
     Predicate,
     Result,
@@ -25,10 +31,51 @@ from dsvalidate.attestation import (
     described,
     signed,
 )
-from dsvalidate.check import Check, Gate, Status, worst
+from dsvalidate.check import Check, Gate, ShipAnswer, Status, Validation, worst
 from dsvalidate.validation import Validated
-from dsvalidate.validation_page import HEADLINES, QUESTIONS, page_text
-from dsvalidate.validation_result import ShipAnswer, Validation
+
+HEADLINES = {
+    ShipAnswer.SHIP: "Ship it",
+    ShipAnswer.DO_NOT_SHIP: "Do not ship it",
+    ShipAnswer.INCONCLUSIVE: "No answer yet",
+}
+QUESTIONS = {
+    Gate.BUILDS: "Does it build, cleanly and the same way twice?",
+    Gate.INSTALLS: "Does it install, upgrade, and go back?",
+    Gate.WORKS: "Does it work?",
+    Gate.PERFORMS: "How fast is it?",
+    Gate.SAFE: "Is it safe?",
+}
+COLOURS = {
+    Status.PASSED: "fast",
+    Status.FAILED: "slow",
+    Status.WARNED: "warned",
+}
+
+
+def page_text(validation: Validation) -> str:
+    """The whole page as one HTML document."""
+    return (
+        _environment()
+        .get_template("validation.html.jinja")
+        .render(
+            v=validation,
+            headline=HEADLINES[validation.answer],
+            why=f"{len(validation.checks)} checks: {_counted(validation.checks)}",
+            speed=_named(validation, Gate.PERFORMS, SPEED),
+            security=_named(validation, Gate.SAFE, ("new-passwords",)),
+            gates=[(gate, QUESTIONS[gate], validation.of(gate)) for gate in Gate],
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = page_environment("dsvalidate")
+    environment.filters.update(capital=capital, utc=utc)
+    environment.globals.update(colour=lambda status: COLOURS.get(status, ""), worst=worst)
+    return environment
+
 
 MOST_REASONS = 12
 MARKS = "\\`*[]<>"  # of Markdown and of HTML, inside a line

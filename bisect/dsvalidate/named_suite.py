@@ -33,11 +33,10 @@ from dsvalidate.installs_gate.package_change import (
     upgraded_reference,
 )
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
-from dsvalidate.service import Serve, Service, Volumes, service_box
-from dsvalidate.sides import Sides
 from dsvalidate.step import Step, judged, server_step
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.stock_packages import stock_packages
+from dsvalidate.suite import Serve, Service, Volumes, service_box
 
 REVISION = 1  # raised when the same image would be filled in another way
 NAMES = 1000

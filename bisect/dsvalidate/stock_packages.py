@@ -16,8 +16,7 @@ from dsharness.products.catalog import koji_rpms
 from dsimages.build_failure import fault
 from dsimages.buildah import Workshop
 from dsimages.containerfile import koji_urls
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import Sides, StepTools
 from dsvalidate.tool_output import add_index, kind_of
 
 LIBEXEC = Path(__file__).parent / "libexec"

@@ -79,7 +79,7 @@ def validate(  # noqa: PLR0913 - each is an option
     Example: dsbisect validate --row debian-13 --patch fix.patch --key key.pem
     """
     from dsharness.matrix import find_row, find_settings, load_matrix
-    from dsvalidate.validate_request import ValidateRequest, check_request, workloads_for
+    from dsvalidate.validation import ValidateRequest, check_request, workloads_for
 
     checked = load_matrix(matrix)
     known = find_row(checked, row)

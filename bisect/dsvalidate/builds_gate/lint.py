@@ -17,8 +17,7 @@ from dsvalidate.builds_gate.made_packages import (
     packages_in,
 )
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.stock_packages import stock_packages
 from dsvalidate.tool_output import LIBEXEC, kind_of
 

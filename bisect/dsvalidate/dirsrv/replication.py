@@ -22,8 +22,7 @@ from dsvalidate.dirsrv.validated_server import (
     ValidatedServer,
     validated_server,
 )
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
 NAME = "replication"
 MANAGER = "cn=replication manager,cn=config"

@@ -1,9 +1,12 @@
-"""A 389-ds with TLS in a container of its own, that a step starts, stops, kills and asks."""
+"""A 389-ds with TLS in a container of its own, that a step starts, stops, kills and asks.
+
+An LDAP client next to it prints one JSON line for each thing that it tried; they become checks.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +14,11 @@ from typing import ClassVar
 
 import ldap3
 from ldap3.core.exceptions import LDAPException
+from pydantic import ValidationError
 
 from dsharness.containers.container import finished
 from dsharness.errors import EngineError, InstanceError
+from dsharness.model import Value
 from dsharness.systems.ldap.directory import (
     Directory,
     Site,
@@ -26,9 +31,47 @@ from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
 from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import ENDED_NAME, SHARED_FOLDER, Endpoint
-from dsvalidate.dirsrv.client_answers import ClientAnswer, answers_in
-from dsvalidate.service import Service, Volumes, service_box
+from dsvalidate.check import Check, Gate, Status
 from dsvalidate.step_tools import StepTools
+from dsvalidate.suite import Service, Volumes, service_box
+
+
+class ClientAnswer(Value):
+    """One thing that the client tried."""
+
+    name: str
+    ok: bool
+    found: str
+
+
+def answers_in(text: str) -> tuple[ClientAnswer, ...]:
+    """Read the answers in the client's output; other lines are left out."""
+    return tuple(_answers(text))
+
+
+def _answers(text: str) -> Iterable[ClientAnswer]:
+    for line in text.splitlines():
+        try:
+            yield ClientAnswer.model_validate_json(line)
+        except ValidationError:
+            continue
+
+
+def checks_of(
+    answers: Iterable[ClientAnswer], gate: Gate, advice: Mapping[str, str], otherwise: str
+) -> tuple[Check, ...]:
+    """Make a check of each answer; ``otherwise`` is the advice where it has none of its own."""
+    return tuple(
+        Check(
+            gate=gate,
+            name=answer.name,
+            status=Status.PASSED if answer.ok else Status.FAILED,
+            found=answer.found,
+            advice="" if answer.ok else advice.get(answer.name, otherwise),
+        )
+        for answer in answers
+    )
+
 
 CLIENT = Path(__file__).parent / "ldap_client"
 CLIENT_LIMIT_S = 600.0

@@ -18,9 +18,8 @@ from dsresults.compare.campaign_column import pairs
 from dsresults.store import Store
 from dssearch.question import History, Question
 from dssearch.search_loop import Rounds
-from dsvalidate.sides import Sides
 from dsvalidate.step_code import MEASURED, code_key
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import Sides, StepTools
 
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
 GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"

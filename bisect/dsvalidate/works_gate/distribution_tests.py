@@ -17,8 +17,7 @@ from dsharness.model import Family, Image
 from dsharness.process.command import Completed
 from dsharness.products.catalog import packages_of
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Suite
 
 NAME = "distribution-tests"
