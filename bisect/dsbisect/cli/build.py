@@ -18,13 +18,13 @@ from dsbisect.cli.common_options import (
     ReportFolder,
     SettingsId,
     StorePlace,
+    given_command,
 )
-from dsbisect.cli.given_command import given_command
 from dsbisect.cli.survey import survey
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.rows.rows_request import RowsRequest
+    from dsbisect.rows.rows_study import RowsRequest
     from dsharness.model import Build, BuildSpec, Matrix, Row, Settings, Workload
 
 # A test compares these with the real drivers and edits; importing those would take half a second.
@@ -173,7 +173,7 @@ def _comparison(
     relock: bool,
 ) -> RowsRequest:
     """A search of two candidates: the unchanged row, and the built one."""
-    from dsbisect.rows.rows_request import RowsRequest
+    from dsbisect.rows.rows_study import RowsRequest
     from dsharness.model import Series
 
     series = Series(id=built.id, title=f"{row.id} unchanged, and built", rows=(row.id, built.id))

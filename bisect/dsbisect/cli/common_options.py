@@ -1,11 +1,21 @@
-"""Options that several commands share, spelled once."""
+"""Options that several commands share, spelled once, and the command as the user gave it."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from dsharness.plain_text import without_credentials
+
+
+def given_command() -> str:
+    """As a shell takes it, without passwords."""
+    return without_credentials(shlex.join(["dsbisect", *sys.argv[1:]]))
+
 
 MatrixFile = Annotated[
     Path | None,

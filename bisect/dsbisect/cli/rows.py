@@ -32,8 +32,7 @@ from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode, StoppedError
 
 if TYPE_CHECKING:
-    from dsbisect.rows.rows_request import RowsRequest
-    from dsbisect.rows.rows_study import Findings
+    from dsbisect.rows.rows_study import Findings, RowsRequest
     from dsharness.model import Campaign
 
 SeriesId = Annotated[
@@ -78,7 +77,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
     --workload bind-one
     """
-    from dsbisect.rows.rows_request import RowsRequest
+    from dsbisect.rows.rows_study import RowsRequest
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
     from dsharness.matrix.series_graph import chains
     from dsharness.measure.metrics import find_metric
@@ -120,7 +119,7 @@ def reproduce(
 
     Example: dsbisect reproduce --output /tmp/report
     """
-    from dsbisect.rows.rows_request import RowsRequest
+    from dsbisect.rows.rows_study import RowsRequest
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
 
     checked = load_matrix(matrix)

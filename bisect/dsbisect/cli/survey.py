@@ -15,7 +15,7 @@ import typer
 from dsbisect.cli.common_options import AsJson, OutsideMatrix
 
 if TYPE_CHECKING:
-    from dsbisect.survey.build_result import SourceResult
+    from dsbisect.survey.probe import SourceResult
     from dsbisect.survey.survey_table import SurveyTable
 
 HEARTBEAT_S = 60.0
@@ -88,7 +88,7 @@ class Progress:
     @property
     def _left(self) -> str:
         from dsbisect.cli.progress_terminal import spell_left
-        from dsbisect.survey.survey_schedule import left_s
+        from dsbisect.survey.source_survey import left_s
 
         left = left_s(self._ended, self._new - len(self._ended) + 1, time.monotonic())
         return "" if left is None else f", {spell_left(left)}"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dsbisect.cli.build import EDIT_HELP, build_spec
-from dsbisect.cli.common_options import AsJson, MatrixFile, SettingsId, StorePlace
-from dsbisect.cli.given_command import given_command
+from dsbisect.cli.common_options import AsJson, MatrixFile, SettingsId, StorePlace, given_command
 from dsbisect.program import NOT_TO_BE_SHIPPED
 from dsharness.errors import ExitCode
 

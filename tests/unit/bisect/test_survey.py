@@ -12,8 +12,8 @@ from histories import Past
 from shipped import MATRIX
 
 from dsbisect.survey import probe, source_survey
-from dsbisect.survey.build_result import ALIKE, BUILDS, Attempt, BuildResult, SourceResult
 from dsbisect.survey.chosen_sources import Selection
+from dsbisect.survey.probe import ALIKE, BUILDS, Attempt, BuildResult, SourceResult
 from dsbisect.survey.source_survey import Survey, run_survey
 from dsbisect.survey.survey_table import (
     document_of,

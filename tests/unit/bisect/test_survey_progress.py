@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsbisect.cli import survey
-from dsbisect.survey.build_result import BuildResult, SourceResult
+from dsbisect.survey.probe import BuildResult, SourceResult
 
 
 class Clock:
