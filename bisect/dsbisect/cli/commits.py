@@ -144,12 +144,10 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     """
     from dsbisect.cli.progress_json import Events
     from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.commits.commit_range import laid_range
-    from dsbisect.commits.commits_forecast import expected_text, forecast_of
+    from dsbisect.commits.commit_range import expected_text, forecast_of, laid_range, prior_table
     from dsbisect.commits.commits_request import CommitsRequest, with_usual_workload
     from dsbisect.commits.commits_study import run_commits
     from dsbisect.commits.commits_text import answer_text, write_findings
-    from dsbisect.commits.file_prior import prior_table
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.commits.commit_range import Range
-from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
+from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
 from dsbisect.commits.commits_request import (
     SHORT,
     CommitsRequest,
@@ -18,7 +17,6 @@ from dsbisect.commits.commits_request import (
     surroundings_of,
     untried,
 )
-from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.layout_samples import by_build, to_see
 from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import (

@@ -14,7 +14,7 @@ from dslab.candidates import PackagedSupply
 from dslab.lab_plan import LabPlan
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
-from dsresults.compare.campaign_column import pairs
+from dsresults.compare.comparison_table import pairs
 from dsresults.store import Store
 from dssearch.question import History, Question
 from dssearch.search_loop import Rounds

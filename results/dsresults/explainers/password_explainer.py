@@ -22,8 +22,7 @@ from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.explainers.explainer import Explainer, FactColumn, FactText
 from dsresults.number_text import milliseconds, significant, times, whole
-from dsresults.reasons.cost_steps import CostChange, StepPlace
-from dsresults.reasons.reason import Confidence, Reason
+from dsresults.reasons.reason import Confidence, CostChange, Reason, StepPlace
 
 MUCH_CHEAPER = 2.0
 ABOUT_THE_SAME = 1.25

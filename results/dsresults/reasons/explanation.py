@@ -15,8 +15,7 @@ from dsharness.model import NO_DIFFERENCE, Outcome
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.explainers import Explainer, FactColumn, FactText, columns_of, explainers_of
 from dsresults.number_text import capital, percent, significant, times
-from dsresults.reasons.cost_steps import StepPlace, places
-from dsresults.reasons.reason import Confidence, Reason
+from dsresults.reasons.reason import Confidence, Reason, StepPlace, places
 
 FactPair = tuple[FactColumn, FactText, FactText]  # before and after
 

@@ -13,8 +13,7 @@ from dsharness.paths import data_home
 from dsharness.process.command import atomic_write, disk_error
 from dsharness.products import notable_versions, product, product_of
 from dsharness.products.catalog import published_suites, suites_of, version_of
-from dsresults.compare.campaign_column import column
-from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
+from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, column
 from dsresults.reasons.explanation import explain
 from dsresults.report.html_page import render_html
 from dsresults.report.report_data import MeasuredWith, ReportData, Section

@@ -10,9 +10,8 @@ from era_trees import era_tree
 from histories import MAIN_C, Past, git
 from shipped import MATRIX
 
-from dsbisect.commits.commit_range import laid_range
+from dsbisect.commits.commit_range import expected_text, forecast_of, laid_range
 from dsbisect.commits.commit_verdict import judge_commit
-from dsbisect.commits.commits_forecast import expected_text, forecast_of
 from dsbisect.commits.commits_request import CommitsRequest, patches_of, tree_of, untried
 from dsharness.errors import EditError, SourceError
 from dsharness.matrix import find_settings, find_workload
