@@ -67,7 +67,7 @@ class SearchOptions:
         prepare_s: float = 0.0,
         ready: frozenset[str] = frozenset(),
         prior: Mapping[str, float] | None = None,
-        survey_up_to: int = 0,
+        measure_all_up_to: int = 0,
         belief: Belief | None = None,
     ) -> Search:
         """The search for candidates that take this long to be prepared."""
@@ -104,7 +104,7 @@ class SearchOptions:
             ),
             prior=prior or {},
             belief=self.belief(belief or Belief()),
-            survey_up_to=survey_up_to,
+            survey_up_to=measure_all_up_to,
         )
 
     @property

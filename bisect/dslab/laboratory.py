@@ -30,7 +30,7 @@ from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
 from dslab.candidates import RowSupply, Supply
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.watcher import Preparation, Watcher
 from dsresults.store import Store
 
@@ -90,10 +90,10 @@ class Laboratory:
     """Owns the servers of a campaign; leaving it removes every container."""
 
     def __init__(
-        self, engine: Engine, plan: LabPlan, supply: Supply, progress: CandidateProgress
+        self, engine: Engine, conditions: LabConditions, supply: Supply, progress: CandidateProgress
     ) -> None:
         self._engine = engine
-        self._plan = plan
+        self._conditions = conditions
         self._supply = supply
         self._progress = progress
         self._resources = ExitStack()
@@ -138,10 +138,10 @@ class Laboratory:
 
     @property
     def _procedure(self) -> Procedure:
-        settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
+        settings = self._conditions.settings.model_dump(mode="json", exclude={"id", "title"})
         return Procedure(
             version=PROCEDURE,
-            way=self._plan.way.name,
+            way=self._conditions.way.name,
             settings=content_key(settings),
             loader=self._loader.key if self._loader else None,
             runtimes=dict(self._runtimes),
@@ -149,7 +149,7 @@ class Laboratory:
 
     @property
     def machine(self) -> Machine:
-        return machine_now(self._engine, self._plan.way.cpus)
+        return machine_now(self._engine, self._conditions.way.cpus)
 
     @property
     def images(self) -> dict[str, Image]:
@@ -158,7 +158,7 @@ class Laboratory:
     @property
     def paired(self) -> bool:
         """Whether two candidates are measured at the same time."""
-        return self._plan.way.paired
+        return self._conditions.way.paired
 
     def store_images(self, store: Store) -> None:
         for image in self.images.values():
@@ -172,7 +172,7 @@ class Laboratory:
         candidates = tuple(candidates)
         for candidate in candidates:
             with suppress(CandidateError):  # what is no source comes again when it is built
-                self._plan.refuse_unfit(candidate, self._supply.system(candidate))
+                self._conditions.refuse_unfit(candidate, self._supply.system(candidate))
         with _at_a_time(WORKERS) as pool:
             # The load generator's image comes first: no row can be measured without it.
             loader: Future[Image] = pool.submit(self._load_generator)
@@ -187,7 +187,7 @@ class Laboratory:
                 else:
                     watcher.prepared(candidate)
             self._loader = loader.result()
-            self._wrapper = self._valgrind() if self._plan.way.counts else None
+            self._wrapper = self._valgrind() if self._conditions.way.counts else None
             self._runtimes = dict(self._supply.runtimes)
 
     def prepare_more(self, candidates: Sequence[str]) -> None:
@@ -221,7 +221,7 @@ class Laboratory:
     def take(self, turn: Turn) -> Iterator[Sample]:
         """One run of each. A server that died gets a new one."""
         check_request()
-        way = self._plan.way
+        way = self._conditions.way
         if turn.way != way.name or turn.machine not in {"", machine_id()}:
             raise AssertionError(
                 f"turn {turn.number} of {turn.campaign_id} was planned {turn.way} on machine "
@@ -261,8 +261,8 @@ class Laboratory:
             resources.close()
 
     def _load_generator(self) -> Image:
-        row = self._plan.matrix.tools.loads[self._plan.tool]
-        rows = RowSupply(engine=self._engine, matrix=self._plan.matrix)
+        row = self._conditions.matrix.tools.loads[self._conditions.tool]
+        rows = RowSupply(engine=self._engine, matrix=self._conditions.matrix)
         with self.spent.on("builds"):
             return rows.image(row, lambda what: self._progress(row, what))
 
@@ -270,7 +270,9 @@ class Laboratory:
         def show(what: str) -> None:
             self._progress("valgrind", what)
 
-        return Valgrind(image=check_tools(self._engine, self._plan.matrix, progress=show).reference)
+        return Valgrind(
+            image=check_tools(self._engine, self._conditions.matrix, progress=show).reference
+        )
 
     def _golden(self, candidate: str) -> Golden:
         def show(what: str) -> None:
@@ -278,11 +280,11 @@ class Laboratory:
 
         with self.spent.on("builds"):
             image = self._supply.image(candidate, show)
-        system, keep = self._supply.system(candidate), self._plan.keep
+        system, keep = self._supply.system(candidate), self._conditions.keep
         with self.spent.on("fills"):
             golden = retry_if_killed(
                 lambda: golden_state(
-                    self._engine, image, system, self._plan.seed, progress=show, keep=keep
+                    self._engine, image, system, self._conditions.seed, progress=show, keep=keep
                 )
             )
         self._supply.check(candidate, golden)
@@ -303,7 +305,7 @@ class Laboratory:
         return self._benches[candidate][0]
 
     def _started(self, candidate: str, loader: Image) -> tuple[Bench, ExitStack]:
-        cpus, keep = self._plan.way.cpus, self._plan.keep
+        cpus, keep = self._conditions.way.cpus, self._conditions.keep
         with ExitStack() as made:
             instance = made.enter_context(
                 serve(self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep)
@@ -338,7 +340,7 @@ def _at_a_time(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 @contextmanager
 def open_lab(
-    plan: LabPlan,
+    conditions: LabConditions,
     supply: Supply,
     candidates: Sequence[str],
     *,
@@ -352,7 +354,7 @@ def open_lab(
     watcher.begin(candidates, questions)
     for note in notes:
         watcher.preparing(candidates[0], note)
-    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
+    with Laboratory(engine, conditions, supply, watcher.preparing) as laboratory:
         laboratory.prepare(candidates, watcher)
         if again := supply.uneven():
             laboratory.prepare(again, watcher)

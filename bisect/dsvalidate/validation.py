@@ -23,7 +23,7 @@ from dsharness.model import BuildSpec, Image, Matrix, Row, Settings, Workload
 from dsharness.paths import cache_home
 from dsharness.products.catalog import known_of, packages_of
 from dsharness.systems import SYSTEMS
-from dslab.lab_plan import default_workloads
+from dslab.lab_conditions import default_workloads
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate

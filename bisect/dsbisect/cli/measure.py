@@ -146,7 +146,7 @@ def measure(  # noqa: PLR0913 - each is an option
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
-    from dslab.lab_plan import default_workloads
+    from dslab.lab_conditions import default_workloads
     from dsresults.store import Store
 
     checked = load_matrix(matrix)

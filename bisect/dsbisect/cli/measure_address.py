@@ -48,14 +48,14 @@ def refuse(why: str, given: Mapping[str, object]) -> None:
 def measure_by_address(
     options: AddressOptions, matrix: Path | None, *, keep: bool, as_json: bool
 ) -> None:
-    """Print the plan, carry it out, and print the result."""
+    """Print what is asked for, do it, and print the result."""
     import typer
     from rich.console import Console
 
     from dsharness.matrix import load_matrix
 
-    plan = plan_of(options)
-    result = _run(load_matrix(matrix), plan, keep=keep)
+    request = request_of(options)
+    result = _run(load_matrix(matrix), request, keep=keep)
     if as_json:
         typer.echo(result.model_dump_json(indent=2))
         return
@@ -64,7 +64,7 @@ def measure_by_address(
         console.print(part)
 
 
-def plan_of(options: AddressOptions) -> AddressRequest:
+def request_of(options: AddressOptions) -> AddressRequest:
     """What will be done; UsageError for what cannot be meant."""
     from dsharness.measure.by_address import AddressRequest, checked_network, network_for
     from dsharness.systems.ldap.address import parse_address
@@ -81,7 +81,7 @@ def plan_of(options: AddressOptions) -> AddressRequest:
     )
 
 
-def _run(matrix: Matrix, plan: AddressRequest, *, keep: bool) -> AddressResult:
+def _run(matrix: Matrix, request: AddressRequest, *, keep: bool) -> AddressResult:
     from rich.console import Console
 
     from dsharness.containers.engine_probe import detect
@@ -94,10 +94,10 @@ def _run(matrix: Matrix, plan: AddressRequest, *, keep: bool) -> AddressResult:
         console.print(what, markup=False, soft_wrap=True)
 
     engine = detect()
-    loader = matrix.tools.loads[plan.workload.tool]
+    loader = matrix.tools.loads[request.workload.tool]
     image = RowSupply(engine=engine, matrix=matrix).image(loader, show)
-    show(str(plan))
-    return measure_address(engine, image, plan, show, keep=keep)
+    show(str(request))
+    return measure_address(engine, image, request, show, keep=keep)
 
 
 def shown(result: AddressResult) -> Iterator[RenderableType]:

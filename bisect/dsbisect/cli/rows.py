@@ -81,7 +81,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
     from dsharness.matrix.series_graph import chains
     from dsharness.measure.metrics import find_metric
-    from dslab.lab_plan import default_workloads
+    from dslab.lab_conditions import default_workloads
 
     decider = find_metric(metric).name
     options = SearchOptions(

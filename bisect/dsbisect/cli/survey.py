@@ -24,7 +24,7 @@ SEEDS = 1_000_000
 MOST_JOBS = 4  # a build wants up to two GiB
 
 
-class Progress:
+class SurveyWatch:
     """Prints on standard error each line when it is known, and once a minute what is tried."""
 
     def __init__(self) -> None:
@@ -204,19 +204,19 @@ def survey(  # noqa: PLR0913 - each is an option
         jobs=jobs or min(MOST_JOBS, len(available_cpus())),
     )
     findings: list[SourceResult] = []
-    progress = Progress()
+    watch = SurveyWatch()
     try:
-        for finding in run_survey(asked, detect(), progress):
+        for finding in run_survey(asked, detect(), watch):
             findings.append(finding)  # noqa: PERF402 - an error must not lose those so far
     finally:
         findings.sort(key=lambda each: each.place)
         if as_json:
-            document = document_of(findings, without_credentials(repo), progress.note)
+            document = document_of(findings, without_credentials(repo), watch.note)
             typer.echo(json.dumps(document, indent=2))
         elif findings:
             typer.echo(f"{table_of(findings)}\n{summary_of(findings)}")
         if markdown is not None and findings:
-            atomic_write(markdown, markdown_of(findings, progress.note))
+            atomic_write(markdown, markdown_of(findings, watch.note))
         if knowledge is not None and findings:
             _write_knowledge(knowledge, findings)
 

@@ -35,7 +35,7 @@ from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
 from dslab.campaign_loop import answered_before, run_campaign, unfinished
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
 from dsresults.commits_result import (
@@ -96,7 +96,7 @@ def run_commits(
         patches=patches_of(ask),
         repairs=repairs_of(ask, scope.repository),
     )
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine,
         matrix=ask.matrix,
         settings=common.settings,
@@ -107,7 +107,7 @@ def run_commits(
     for point in points:
         supply.add(point, scope.tree(point))
     with open_lab(
-        plan, supply, points, engine=engine, store=store, watcher=watcher, notes=common.notes
+        conditions, supply, points, engine=engine, store=store, watcher=watcher, notes=common.notes
     ) as laboratory:
         for failure in tuple(laboratory.failures.values())[:1]:
             left = untried(ask, map(scope.tree, points), supply.runtimes)

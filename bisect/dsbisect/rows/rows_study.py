@@ -21,7 +21,7 @@ from dslab.campaign_loop import (
     unfinished,
 )
 from dslab.candidates import RowSupply
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import open_lab
 from dslab.watcher import Watcher
 from dsresults.store import Store
@@ -95,7 +95,7 @@ ROWS = Belief(
     odd=0.0,  # each is a release of its own
 )
 LEARNED = 20.0  # a step found on another branch is this many times likelier than other places
-SURVEY = 6  # rows of a short line are all measured: a report has a figure for each
+MEASURE_ALL_UP_TO = 6  # rows of a line: a report has a figure for each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def run_study(
     """Prepare every row once, then search each line with each workload."""
     lines = request.lines
     rows = tuple(dict.fromkeys(row for line in lines for row in line))
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine,
         matrix=request.matrix,
         settings=request.settings,
@@ -129,7 +129,7 @@ def run_study(
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     questions = len(lines) * len(request.workloads)
     with open_lab(
-        plan, supply, rows, engine=engine, store=store, watcher=watcher, questions=questions
+        conditions, supply, rows, engine=engine, store=store, watcher=watcher, questions=questions
     ) as laboratory:
         how = replace(options or SearchOptions(), paired=laboratory.paired)
         campaigns = _answer_all(request, laboratory, store, watcher, how)
@@ -185,7 +185,9 @@ def _search(options: SearchOptions, workload: Workload, answered: Sequence[Campa
         and boundary.after is not None
         and campaign.workload_id == workload.id
     }
-    return options.search(workload, survey_up_to=SURVEY, belief=ROWS, prior=suspects)
+    return options.search(
+        workload, measure_all_up_to=MEASURE_ALL_UP_TO, belief=ROWS, prior=suspects
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +207,7 @@ def measure_row(
     request: MeasureRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> list[Sample]:
     """Prepare the row and measure it; what was interrupted continues."""
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine,
         matrix=request.matrix,
         settings=request.settings,
@@ -216,7 +218,7 @@ def measure_row(
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     taken: list[Sample] = []
     with open_lab(
-        plan, supply, [request.row],
+        conditions, supply, [request.row],
         engine=engine, store=store, watcher=watcher, questions=len(request.workloads),
     ) as laboratory:  # fmt: skip
         if request.row in laboratory.failures:

@@ -18,7 +18,7 @@ from dsbuilds.drivers import tree
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.toolchain_choice import ways_of
+from dsbuilds.toolchains.toolchain_choice import choices_of
 from dsbuilds.toolchains.toolchain_image import toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
@@ -189,10 +189,10 @@ class Probe:
         A tree may need a setting to come as far as its own fault.
         """
         try:
-            (way, *_) = ways_of(self.tree.read, (self.toolchain,))
+            (choice, *_) = choices_of(self.tree.read, (self.toolchain,))
             toolset = toolset_of(self.engine, self.matrix, self.toolchain, progress=progress)
             said = ""
-            for needs in dict.fromkeys((replace(way.needs, settings=()), way.needs)):
+            for needs in dict.fromkeys((replace(choice.needs, settings=()), choice.needs)):
                 order = TreeOrder(
                     tree=self.tree, needs=needs, toolset=toolset, clean=True, whole=True
                 )

@@ -29,7 +29,7 @@ from dsbuilds.drivers.tree import SLOTS
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.needs import eras_of
-from dsbuilds.toolchains.toolchain_choice import named, ways_of
+from dsbuilds.toolchains.toolchain_choice import choices_of, named
 from dsbuilds.toolchains.traits import Files
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
@@ -329,12 +329,12 @@ def _lines_of(survey: Survey, engine: Engine, name: str, tree: Tree) -> Iterator
         probes=(),
     )
     try:
-        ways = ways_of(files, _toolchains(survey))
+        choices = choices_of(files, _toolchains(survey))
     except BuildError as error:
         refused = BuildResult(why_not=error.message.removeprefix(PREFIX))
         yield replace(line, refused=refused)
         return
-    fitting = {way.toolchain.id: way.toolchain for way in ways}.values()
+    fitting = {choice.toolchain.id: choice.toolchain for choice in choices}.values()
     probes = tuple(
         Probe(engine=engine, matrix=survey.matrix, name=name, tree=tree, toolchain=toolchain)
         for toolchain in fitting

@@ -11,7 +11,7 @@ from dsharness.model import DECIDER, Image, Sample, Settings, SystemName, Worklo
 from dsharness.progress import Progress
 from dslab.campaign_loop import run_campaign
 from dslab.candidates import PackagedSupply
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
 from dsresults.compare.comparison_table import pairs
@@ -89,7 +89,7 @@ def opened_lab(
 ) -> AbstractContextManager[Laboratory]:
     """Both servers, filled for every workload of the profile."""
     engine = question.tools.engine
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine,
         matrix=question.tools.matrix,
         settings=question.settings,
@@ -97,7 +97,7 @@ def opened_lab(
         metric=metric,
     )
     return open_lab(
-        plan, TwoSides(asked=question), question.line,
+        conditions, TwoSides(asked=question), question.line,
         engine=engine, store=question.store, watcher=question.watcher,
     )  # fmt: skip
 

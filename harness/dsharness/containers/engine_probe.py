@@ -1,8 +1,8 @@
 """Finding out what this machine's podman needs, by starting containers instead of guessing.
 
-The plans go from "nothing at all", which is right on most machines, to what old or nested
-systems want. The plan that works is written to the lab's own folder; the user's files are only
-read.
+The configurations that are tried go from "nothing at all", which is right on most machines, to what
+old or nested systems want. The one that works is written to the lab's own folder; the user's files
+are only read.
 
 A trial container needs no image: it gets the host's own programs, read-only. What podman accepts
 and what it does are two things: rootless podman on cgroup v1 takes ``--cpuset-cpus`` and
@@ -170,7 +170,7 @@ class EngineConfig:
 
     @property
     def settings(self) -> dict[str, dict[str, object]]:
-        """What the plan changes of containers.conf, without empty tables."""
+        """What it changes of containers.conf, without empty tables."""
         engine: dict[str, object] = {"runtime": self.runtime, "cgroup_manager": self.cgroup_manager}
         containers: dict[str, object] = {
             "default_ulimits": list(self.ulimits),
@@ -196,7 +196,7 @@ class EngineConfig:
         return ", ".join(parts) or AS_IT_IS
 
 
-def plans(limits: tuple[int, int]) -> Iterator[EngineConfig]:
+def configurations(limits: tuple[int, int]) -> Iterator[EngineConfig]:
     """From the least to the most intrusive; the first one that starts a container is kept."""
     ulimits = (f"nofile={limits[0]}:{limits[0]}", f"nproc={limits[1]}:{limits[1]}")
     yield EngineConfig()
@@ -222,14 +222,14 @@ def hard_limits() -> tuple[int, int]:
     return files, processes
 
 
-def write_configuration(plan: EngineConfig, path: Path) -> Path | None:
-    """The machine's and the user's settings with the plan's on top, in a file of the lab's.
+def write_configuration(config: EngineConfig, path: Path) -> Path | None:
+    """The machine's and the user's settings with these on top, in a file of the lab's.
 
-    None when the plan changes nothing: podman then reads its own files.
+    None when it changes nothing: podman then reads its own files.
     """
-    if plan == EngineConfig():
+    if config == EngineConfig():
         return None
-    merged = merge_settings([_read_settings(path) for path in _settings_files()], plan)
+    merged = merge_settings([_read_settings(path) for path in _settings_files()], config)
     write_own(path, tomli_w.dumps(merged))
     return path
 
@@ -245,10 +245,12 @@ def write_own(path: Path, text: str) -> None:
         ) from error
 
 
-def merge_settings(layers: Sequence[Mapping[str, object]], plan: EngineConfig) -> dict[str, object]:
+def merge_settings(
+    layers: Sequence[Mapping[str, object]], config: EngineConfig
+) -> dict[str, object]:
     """Later layers win, key by key in each table, as podman itself merges them."""
     merged: dict[str, object] = {}
-    for layer in [*layers, plan.settings]:
+    for layer in [*layers, config.settings]:
         for table, values in layer.items():
             known = merged.get(table)
             if isinstance(known, dict) and isinstance(values, dict):
@@ -282,7 +284,7 @@ def _read_settings(path: Path) -> dict[str, object]:
         ) from error
 
 
-FORMAT = 3  # raise when the remembered answer changes its shape
+FORMAT = 4  # raise when the remembered answer changes its shape
 
 
 def detect(*, fresh: bool = False) -> Engine:
@@ -324,21 +326,21 @@ def _recall(memory: Path, key: str) -> Engine | None:
 
 def _probe() -> Engine:
     complaints: list[str] = []
-    for plan in plans(hard_limits()):
-        complaint = _try(plan)
+    for config in configurations(hard_limits()):
+        complaint = _try(config)
         if complaint is None:
-            configuration = write_configuration(plan, config_home() / "containers.conf")
-            return _describe(plan, configuration, complaints)
-        complaints.append(f"{plan}: {complaint}")
+            configuration = write_configuration(config, config_home() / "containers.conf")
+            return _describe(config, configuration, complaints)
+        complaints.append(f"{config}: {complaint}")
     raise EngineError(
         "podman cannot start a container here:\n  " + "\n  ".join(complaints),
         hint="`dsbisect doctor` names the fix for each of these",
     )
 
 
-def _try(plan: EngineConfig) -> str | None:
+def _try(config: EngineConfig) -> str | None:
     """Try a configuration in a temporary file: other processes may use the one that works."""
-    trial = write_configuration(plan, config_home() / f"trial-{os.getpid()}.conf")
+    trial = write_configuration(config, config_home() / f"trial-{os.getpid()}.conf")
     try:
         return try_container(trial)
     finally:
@@ -346,7 +348,7 @@ def _try(plan: EngineConfig) -> str | None:
             trial.unlink(missing_ok=True)
 
 
-def _describe(plan: EngineConfig, configuration: Path | None, complaints: list[str]) -> Engine:
+def _describe(config: EngineConfig, configuration: Path | None, complaints: list[str]) -> Engine:
     environment = {"CONTAINERS_CONF": str(configuration)} if configuration else {}
     info = run(["podman", "info", "--format", "json"], env=environment)
     if not info.ok:
@@ -356,13 +358,13 @@ def _describe(plan: EngineConfig, configuration: Path | None, complaints: list[s
         podman_version=_version(),
         rootless=bool(host["security"]["rootless"]),
         cgroups=host["cgroupVersion"],
-        runtime=plan.runtime or host["ociRuntime"]["name"],
+        runtime=config.runtime or host["ociRuntime"]["name"],
         pins_cpus=pins_cpus(configuration, max(os.sched_getaffinity(0))),
         limits_memory=limits_memory(configuration),
         configuration=configuration,
-        build_flags=plan.build_flags,
+        build_flags=config.build_flags,
         notes=tuple(complaints),
-        plan=str(plan),
+        works_with=str(config),
     )
     return replace(engine, moves_cpus=moves_cpus(engine))
 

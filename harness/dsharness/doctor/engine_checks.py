@@ -54,12 +54,12 @@ def check_engine(probed: Engine | EngineError) -> DoctorCheck:
     """Whether containers start, with which settings, and why those were needed."""
     if isinstance(probed, EngineError):
         return fail("containers", probed.message, fix_for(f"{probed.message} {probed.hint}"))
-    if probed.plan == AS_IT_IS:
+    if probed.works_with == AS_IT_IS:
         return ok("containers", "they start with podman with its own configuration")
     why = "; ".join(reason(note) for note in unlike(probed.notes))
     return ok(
         "containers",
-        f"they start with {probed.plan}, written to {probed.configuration}, because: {why}",
+        f"they start with {probed.works_with}, written to {probed.configuration}, because: {why}",
     )
 
 

@@ -26,7 +26,7 @@ from dsharness.model import Machine
 
 
 @dataclass(frozen=True, kw_only=True)
-class CpuPlan:
+class CpuShares:
     """Which CPUs the server gets and which the load, so that neither slows the other."""
 
     server: tuple[int, ...]
@@ -34,12 +34,12 @@ class CpuPlan:
     pinned: bool
 
 
-def plan_cpus(available: tuple[int, ...], *, can_pin: bool) -> CpuPlan:
+def share_cpus(available: tuple[int, ...], *, can_pin: bool) -> CpuShares:
     """A quarter of the CPUs, at least one, for the load; the rest for the server."""
     if not can_pin or len(available) < 2:
-        return CpuPlan(server=available, load=available, pinned=False)
+        return CpuShares(server=available, load=available, pinned=False)
     split = len(available) - max(1, len(available) // 4)
-    return CpuPlan(server=available[:split], load=available[split:], pinned=True)
+    return CpuShares(server=available[:split], load=available[split:], pinned=True)
 
 
 def available_cpus() -> tuple[int, ...]:
@@ -100,7 +100,7 @@ class Clocks:
         return (later.wall_s - self.wall_s) - (later.boot_s - self.boot_s)
 
 
-def machine_now(engine: Engine, cpus: CpuPlan) -> Machine:
+def machine_now(engine: Engine, cpus: CpuShares) -> Machine:
     """This machine, as samples carry it."""
     return Machine(
         id=machine_id(),

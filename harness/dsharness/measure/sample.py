@@ -19,7 +19,7 @@ from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
 from dsharness.loads.load import run_size
 from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen, process_tree
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
-from dsharness.machine.host import Calibrator, Clocks, CpuPlan, read_ticks
+from dsharness.machine.host import Calibrator, Clocks, CpuShares, read_ticks
 from dsharness.measure.gate import (
     Conditions,
     Gate,
@@ -59,7 +59,7 @@ class Bench:
     instance: Instance
     load: Container
     folder: Path
-    cpus: CpuPlan
+    cpus: CpuShares
     machine: Machine
     facts: BenchFacts
     counts: bool = False  # whether the CPU counts instructions here
@@ -82,7 +82,7 @@ def bench(
     engine: Engine,
     instance: Instance,
     loader: Image,
-    cpus: CpuPlan,
+    cpus: CpuShares,
     machine: Machine,
     procedure: Procedure,
     *,
@@ -171,7 +171,7 @@ def warm_up(at: Bench, workload: Workload) -> None:
         at.pace[workload.id] = rate
 
 
-def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> Run:
+def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuShares) -> Run:
     """Exactly so many operations, and the CPU time of exactly these."""
     instance = at.instance
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol, Self
 
 from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
-from dsharness.machine.host import CpuPlan, plan_cpus
+from dsharness.machine.host import CpuShares, share_cpus
 from dsharness.measure.gate import Gate, RunEvidence, count_objections, objections
 from dsharness.measure.instruction_count import take_count
 from dsharness.measure.metrics import INSTRUCTIONS
@@ -35,7 +35,7 @@ from dsharness.model import Sample, Turn, WayName
 
 HALVES = 2
 
-Seats = tuple[CpuPlan, CpuPlan]
+Seats = tuple[CpuShares, CpuShares]
 
 
 def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
@@ -45,8 +45,8 @@ def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
         return None
     first, second = available[:half], available[half : 2 * half]
     return (
-        CpuPlan(server=first, load=first, pinned=True),
-        CpuPlan(server=second, load=second, pinned=True),
+        CpuShares(server=first, load=first, pinned=True),
+        CpuShares(server=second, load=second, pinned=True),
     )
 
 
@@ -83,7 +83,7 @@ def take_duet(
     return first, second
 
 
-def sit(at: Bench, seat: CpuPlan) -> None:
+def sit(at: Bench, seat: CpuShares) -> None:
     """Move a server and its load to those CPUs."""
     at.instance.container.move(seat.server)
     at.load.move(seat.load)
@@ -117,7 +117,7 @@ class Way(Protocol):
         ...
 
     @property
-    def cpus(self) -> CpuPlan:
+    def cpus(self) -> CpuShares:
         """Where a server and its load begin."""
         ...
 
@@ -137,11 +137,11 @@ class InTurn:
     name: ClassVar[WayName] = "in turn"
     paired: ClassVar[bool] = False
     counts: ClassVar[bool] = False
-    cpus: CpuPlan
+    cpus: CpuShares
 
     @classmethod
     def on(cls, places: Places) -> Self:
-        return cls(cpus=plan_cpus(places.available, can_pin=places.can_pin))
+        return cls(cpus=share_cpus(places.available, can_pin=places.can_pin))
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         for at in benches:
@@ -168,7 +168,7 @@ class Duet:
         return cls(seats=seats) if seats else None
 
     @property
-    def cpus(self) -> CpuPlan:
+    def cpus(self) -> CpuShares:
         return self.seats[0]
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
@@ -193,11 +193,11 @@ class Counted:
     name: ClassVar[WayName] = "callgrind"
     paired: ClassVar[bool] = False
     counts: ClassVar[bool] = True
-    cpus: CpuPlan
+    cpus: CpuShares
 
     @classmethod
     def on(cls, places: Places) -> Self:
-        return cls(cpus=plan_cpus(places.available, can_pin=False))
+        return cls(cpus=share_cpus(places.available, can_pin=False))
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         def count(at: Bench) -> Sample:

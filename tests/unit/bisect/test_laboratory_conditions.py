@@ -18,32 +18,34 @@ from dsbisect.commits.commit_candidates import SourceSupply
 from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
 from dsharness.machine import host
-from dsharness.machine.host import CpuPlan, machine_id, place_id
+from dsharness.machine.host import CpuShares, machine_id, place_id
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.sample import Bench
 from dsharness.measure.ways import Duet, InTurn
 from dsharness.model import Image, Settings, Turn
 from dsharness.process.deadline import forget_request, keep_request
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory
 
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,
 )  # fmt: skip
-PLAN = LabPlan(
+CONDITIONS = LabConditions(
     matrix=MATRIX, settings=Settings(id="default"), workloads=MATRIX.workloads,
-    way=InTurn(cpus=CpuPlan(server=(0,), load=(1,), pinned=True)),
+    way=InTurn(cpus=CpuShares(server=(0,), load=(1,), pinned=True)),
 )  # fmt: skip
 
 
-def lab(plan: LabPlan = PLAN, loader: str = "l", runtime: str = "r") -> Laboratory:
+def lab(
+    conditions: LabConditions = CONDITIONS, loader: str = "l", runtime: str = "r"
+) -> Laboratory:
     """A laboratory whose ends are ready."""
     supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
     supply._toolsets["debian-13"] = SimpleNamespace(  # type: ignore[assignment]
         runtime=Image(candidate_id="debian-13", reference="x", key=runtime)
     )
-    made = Laboratory(ENGINE, plan, supply, lambda *_: None)
+    made = Laboratory(ENGINE, conditions, supply, lambda *_: None)
     image = Image(candidate_id="debian-13", reference="y", key=loader)
     made._load_generator = lambda: image  # type: ignore[method-assign]
     made.prepare((), SimpleNamespace())  # type: ignore[arg-type]
@@ -52,13 +54,15 @@ def lab(plan: LabPlan = PLAN, loader: str = "l", runtime: str = "r") -> Laborato
 
 SETTINGS = Settings(id="default", options={"password-scheme": "SSHA512"})
 CHANGES: dict[str, Callable[[], Laboratory]] = {
-    "settings": lambda: lab(replace(PLAN, settings=SETTINGS)),
+    "settings": lambda: lab(replace(CONDITIONS, settings=SETTINGS)),
     "load generator": lambda: lab(loader="newer"),
     "runtime": lambda: lab(runtime="other libraries"),
     "cpus": lambda: lab(
-        replace(PLAN, way=InTurn(cpus=CpuPlan(server=(0, 1), load=(2,), pinned=True)))
+        replace(CONDITIONS, way=InTurn(cpus=CpuShares(server=(0, 1), load=(2,), pinned=True)))
     ),
-    "way": lambda: lab(replace(PLAN, way=Duet(seats=(PLAN.way.cpus, PLAN.way.cpus)))),
+    "way": lambda: lab(
+        replace(CONDITIONS, way=Duet(seats=(CONDITIONS.way.cpus, CONDITIONS.way.cpus)))
+    ),
 }
 
 
@@ -70,7 +74,7 @@ def test_each_of_these_makes_another_search(what: str) -> None:
 
 def test_a_title_of_settings_changes_nothing() -> None:
     titled = Settings(id="default", title="as it is")
-    assert lab(replace(PLAN, settings=titled)).setup == lab().setup
+    assert lab(replace(CONDITIONS, settings=titled)).setup == lab().setup
 
 
 def test_another_way_of_sampling_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +145,7 @@ def test_servers_that_are_compared_have_served_as_much() -> None:
         return SimpleNamespace(usable=True), ExitStack()  # type: ignore[return-value]
 
     made._started = start  # type: ignore[method-assign]
-    made._plan = replace(made._plan, way=Taken())  # type: ignore[arg-type]
+    made._conditions = replace(made._conditions, way=Taken())  # type: ignore[arg-type]
     ages: list[tuple[int, ...]] = []
     for number, other in enumerate(("a", "a", "b", "b", "c", "a", "a")):
         names = ("reference", other)

@@ -77,7 +77,7 @@ def test_a_missing_program_ends_doctor_with_its_own_code() -> None:
 def test_containers_say_which_plan_and_why_once() -> None:
     check = engine_checks.check_engine(
         engine(
-            plan="runtime runc",
+            works_with="runtime runc",
             configuration=Path("/home/ann/.config/dsbisect/containers.conf"),
             notes=(
                 "podman with its own configuration: Error: crun: hybrid mode not supported",

@@ -21,8 +21,8 @@ from dsharness.machine.host import (
     available_cpus,
     machine_now,
     parse_ticks,
-    plan_cpus,
     read_ticks,
+    share_cpus,
 )
 
 CPUS = st.lists(st.integers(0, 511), min_size=2, max_size=64, unique=True).map(
@@ -39,21 +39,21 @@ STAT = (
 
 @given(cpus=CPUS)
 def test_server_and_load_share_out_all_cpus_and_share_none(cpus: tuple[int, ...]) -> None:
-    plan = plan_cpus(cpus, can_pin=True)
-    assert plan.pinned
-    assert tuple(sorted(plan.server + plan.load)) == cpus
-    assert len(plan.server) >= len(plan.load) >= 1
+    shares = share_cpus(cpus, can_pin=True)
+    assert shares.pinned
+    assert tuple(sorted(shares.server + shares.load)) == cpus
+    assert len(shares.server) >= len(shares.load) >= 1
 
 
 @given(cpus=CPUS)
 def test_without_pinning_both_have_all(cpus: tuple[int, ...]) -> None:
-    plan = plan_cpus(cpus, can_pin=False)
-    assert (plan.server, plan.load, plan.pinned) == (cpus, cpus, False)
+    shares = share_cpus(cpus, can_pin=False)
+    assert (shares.server, shares.load, shares.pinned) == (cpus, cpus, False)
 
 
 def test_one_cpu_cannot_be_shared_out() -> None:
-    plan = plan_cpus((3,), can_pin=True)
-    assert (plan.server, plan.load, plan.pinned) == ((3,), (3,), False)
+    shares = share_cpus((3,), can_pin=True)
+    assert (shares.server, shares.load, shares.pinned) == ((3,), (3,), False)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_machine_carries_what_samples_are_compared_by() -> None:
         pins_cpus=True,
         limits_memory=True,
     )
-    machine = machine_now(engine, plan_cpus((0, 1, 2, 3), can_pin=True))
+    machine = machine_now(engine, share_cpus((0, 1, 2, 3), can_pin=True))
     assert machine.id
     found = machine.facts
     assert found["server_cpus"] == (0, 1, 2)

@@ -16,7 +16,7 @@ from dsharness.systems import SYSTEMS, Seed
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabPlan:
+class LabConditions:
     """What all servers of one laboratory have in common."""
 
     matrix: Matrix
@@ -36,7 +36,7 @@ class LabPlan:
         metric: str = DECIDER,
         duet: bool = True,
         keep: bool = False,
-    ) -> LabPlan:
+    ) -> LabConditions:
         """For this machine."""
         return cls(
             matrix=matrix,
@@ -85,11 +85,11 @@ def _answers(system: SystemName, workload: Workload) -> bool:
 
 
 def _misfits(
-    candidate: str, system: SystemName, workload: Workload, plan: LabPlan
+    candidate: str, system: SystemName, workload: Workload, conditions: LabConditions
 ) -> Iterator[tuple[str, str]]:
-    driver, load, settings = SYSTEMS[system], LOADS[workload.tool], plan.settings
+    driver, load, settings = SYSTEMS[system], LOADS[workload.tool], conditions.settings
     if not _answers(system, workload):
-        fit = [each.id for each in plan.matrix.workloads if _answers(system, each)]
+        fit = [each.id for each in conditions.matrix.workloads if _answers(system, each)]
         yield (
             (
                 f"workload {workload.id!r} uses {load.protocol}, but {candidate!r} "
