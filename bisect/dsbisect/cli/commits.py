@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from dsbisect.cli.common_options import (
     DEFAULT_METRIC,
     AsJson,
+    Edits,
     EventLines,
     EveryStep,
     Expected,
@@ -21,10 +21,13 @@ from dsbisect.cli.common_options import (
     MaxRuns,
     MetricName,
     OutsideMatrix,
+    Patches,
     ReportFolder,
     SettingsId,
     Smallest,
     StorePlace,
+    Toolchain,
+    WorkloadId,
     outside,
 )
 from dsbisect.search_options import SearchOptions
@@ -32,22 +35,6 @@ from dsharness.errors import ExitCode
 
 Repo = Annotated[
     str, typer.Option("--repo", help="Checkout, bare repository or URL; it is only read.")
-]
-Toolchain = Annotated[
-    str | None,
-    typer.Option("--toolchain", help="Build everything with this toolchain of the matrix."),
-]
-Edits = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--edit", help="Change every source by a named edit, e.g. default-scheme=SSHA512."
-    ),
-]
-Patches = Annotated[
-    list[Path] | None, typer.Option("--patch", help="Apply a patch file to every source.")
-]
-WorkloadId = Annotated[
-    str | None, typer.Option("--workload", help="Workload to run. Default: the matrix's.")
 ]
 
 

@@ -5,13 +5,32 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, Relock, SettingsId, StorePlace
-from dsbisect.cli.measure_address import BY_ADDRESS, AddressOptions, measure_by_address, refuse
+from dsbisect.cli.common_options import (
+    AsJson,
+    Keep,
+    MatrixFile,
+    Relock,
+    SettingsId,
+    StorePlace,
+    WorkloadIds,
+)
+from dsbisect.cli.measure_address import (
+    Address,
+    AddressOptions,
+    BindDn,
+    BindsOfARun,
+    Connections,
+    LimitOfAll,
+    LoadNetwork,
+    PasswordFile,
+    UsersFile,
+    measure_by_address,
+    refuse,
+)
 from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -28,9 +47,7 @@ def measure(  # noqa: PLR0913 - each is an option
         ),
     ] = None,
     *,
-    workload: Annotated[
-        list[str] | None, typer.Option("--workload", help="Repeatable. Default: the matrix's.")
-    ] = None,
+    workload: WorkloadIds = None,
     samples: Annotated[
         int, typer.Option("--samples", min=1, max=1000, help="Runs of each workload.")
     ] = 5,
@@ -40,65 +57,14 @@ def measure(  # noqa: PLR0913 - each is an option
     relock: Relock = False,
     keep: Keep = False,
     as_json: AsJson = False,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            "--address",
-            help="ldap://HOST:PORT, instead of a row.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = None,
-    users: Annotated[
-        Path | None,
-        typer.Option(
-            "--users",
-            help="Who binds: DN, tab, password on each line.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = None,
-    bind_dn: Annotated[
-        str | None,
-        typer.Option("--bind-dn", help="Who binds, if only one does.", rich_help_panel=BY_ADDRESS),
-    ] = None,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--password-file",
-            help="The password of --bind-dn. Default: $DSBISECT_BIND_PASSWORD.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = None,
-    network: Annotated[
-        str | None,
-        typer.Option(
-            "--network",
-            help="Of the load: host, container:NAME or a podman network. Default: host for a "
-            "loopback address, else podman's default.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = None,
-    operations: Annotated[
-        int,
-        typer.Option(
-            "--operations", min=1, max=100_000, help="Binds of a run.", rich_help_panel=BY_ADDRESS
-        ),
-    ] = 200,
-    threads: Annotated[
-        int,
-        typer.Option(
-            "--threads", min=1, max=64, help="Connections at once.", rich_help_panel=BY_ADDRESS
-        ),
-    ] = 4,
-    limit_s: Annotated[
-        float,
-        typer.Option(
-            "--limit",
-            min=1,
-            max=3600,
-            help="Seconds that all runs may take.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = 60,
+    address: Address = None,
+    users: UsersFile = None,
+    bind_dn: BindDn = None,
+    password_file: PasswordFile = None,
+    network: LoadNetwork = None,
+    operations: BindsOfARun = 200,
+    threads: Connections = 4,
+    limit_s: LimitOfAll = 60,
 ) -> None:
     """Build, serve and measure one row, or measure a directory by its address.
 

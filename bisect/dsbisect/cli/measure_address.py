@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from dsharness.errors import UsageError
 
@@ -19,6 +21,65 @@ if TYPE_CHECKING:
 
 BY_ADDRESS = "A directory by its address"
 PASSWORD_VARIABLE = "DSBISECT_BIND_PASSWORD"  # noqa: S105 - where one is, not one
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        help="ldap://HOST:PORT, instead of a row.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
+UsersFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--users",
+        help="Who binds: DN, tab, password on each line.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
+BindDn = Annotated[
+    str | None,
+    typer.Option("--bind-dn", help="Who binds, if only one does.", rich_help_panel=BY_ADDRESS),
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file",
+        help="The password of --bind-dn. Default: $DSBISECT_BIND_PASSWORD.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
+LoadNetwork = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        help="Of the load: host, container:NAME or a podman network. Default: host for a "
+        "loopback address, else podman's default.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
+BindsOfARun = Annotated[
+    int,
+    typer.Option(
+        "--operations", min=1, max=100_000, help="Binds of a run.", rich_help_panel=BY_ADDRESS
+    ),
+]
+Connections = Annotated[
+    int,
+    typer.Option(
+        "--threads", min=1, max=64, help="Connections at once.", rich_help_panel=BY_ADDRESS
+    ),
+]
+LimitOfAll = Annotated[
+    float,
+    typer.Option(
+        "--limit",
+        min=1,
+        max=3600,
+        help="Seconds that all runs may take.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +110,6 @@ def measure_by_address(
     options: AddressOptions, matrix: Path | None, *, keep: bool, as_json: bool
 ) -> None:
     """Print what is asked for, do it, and print the result."""
-    import typer
     from rich.console import Console
 
     from dsharness.matrix import load_matrix

@@ -27,6 +27,7 @@ from dsbisect.cli.common_options import (
     SettingsId,
     Smallest,
     StorePlace,
+    WorkloadIds,
 )
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode, StoppedError
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
 
 SeriesId = Annotated[
     str | None, typer.Option("--series", help="The series to search. Default: the matrix's.")
-]
-WorkloadIds = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--workload", help="Repeatable. Default: the matrix's that fit.", show_default=False
-    ),
 ]
 Good = Annotated[str | None, typer.Option("--good", help="Row to start at; default: the first.")]
 Bad = Annotated[str | None, typer.Option("--bad", help="Row to end at; default: the last.")]
