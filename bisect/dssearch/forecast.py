@@ -23,7 +23,7 @@ from dsharness.model import Boundary, Machine, Measurement, Sample, Value
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs
 from dssearch.bayes.track import Floats
-from dssearch.build_scatter import BuildScatter
+from dssearch.build_scatter import BuildScatter, pct_of
 from dssearch.question import History, Measure, Question, Search
 from dssearch.search_loop import TurnEnd, run_search
 
@@ -265,12 +265,12 @@ def forecast(noise: Noise, wanted: ForecastRequest, search: Search, costs: Costs
     right, wrong = (sum(hits) / len(done) for hits in _hits(done))
     seconds = taken.mean() * costs.run_s + builds.mean() * (costs.start_s + costs.prepare_s)
     return Forecast(
-        noise_pct=_pct(noise.size),
-        noise_interval_pct=(_pct(noise.low), _pct(noise.high)),
+        noise_pct=pct_of(noise.size),
+        noise_interval_pct=(pct_of(noise.low), pct_of(noise.high)),
         pilot_runs=noise.runs,
         drop_pct=wanted.drop_pct,
         candidates=wanted.candidates,
-        smallest_visible_pct=_pct(smallest_visible(noise.size, wanted.most_runs)),
+        smallest_visible_pct=pct_of(smallest_visible(noise.size, wanted.most_runs)),
         runs=round(float(taken.mean()), 1),
         most_runs=_exceeded_by_a_tenth(taken),
         builds=round(float(builds.mean()), 1),
@@ -311,7 +311,7 @@ def refuse_the_invisible(noise: Noise, wanted: ForecastRequest, duration_s: floa
     drop = math.log1p(wanted.drop_pct / 100)
     if drop >= visible:
         return
-    hints = [f"look for {_pct(visible):.0f} % and more"]
+    hints = [f"look for {pct_of(visible):.0f} % and more"]
     if drop >= Belief().least_log:
         longer = duration_s * (visible / drop) ** 2
         hints = [
@@ -322,7 +322,7 @@ def refuse_the_invisible(noise: Noise, wanted: ForecastRequest, duration_s: floa
         ]
     raise InconclusiveError(
         f"a drop of {wanted.drop_pct:g} % is too small to be seen: one run varies by "
-        f"{_pct(noise.size):.1f} %, and nothing below {_pct(visible):.1f} % is looked for",
+        f"{pct_of(noise.size):.1f} %, and nothing below {pct_of(visible):.1f} % is looked for",
         hint=", or ".join(hints),
     )
 
@@ -359,7 +359,3 @@ def check(wanted: ForecastRequest) -> None:
         raise UsageError(
             f"--candidates {wanted.candidates}: a step lies between two", hint="2 or more"
         )
-
-
-def _pct(log: float) -> float:
-    return round(100 * math.expm1(log), 2)

@@ -21,7 +21,7 @@ from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError, UsageError
 from dsharness.guarded_files import given_file
 from dsharness.process.command import atomic_write, writing
-from dsresults.number_text import capital
+from dsresults.number_text import capital, counted
 from dsresults.report.html_page import page_environment, utc
 from dsvalidate.attestation import (
     Predicate,
@@ -93,7 +93,7 @@ def _lines(v: Validation) -> Iterator[str]:
     yield ""
     yield f"{_plain(v.stock)} became {_plain(v.patched)}."
     place = f" on {_plain(v.machine)}" if v.machine else ""
-    yield f"{_count(len(v.checks), 'check')} in {v.seconds:.0f} s{place}; begun {v.started_at}."
+    yield f"{counted(len(v.checks), 'check')} in {v.seconds:.0f} s{place}; begun {v.started_at}."
     yield from _section(_reasons_title(v), v.reasons[:MOST_REASONS], say_status=True)
     left = len(v.reasons) - MOST_REASONS
     if left > 0:
@@ -136,10 +136,6 @@ def _named(v: Validation, gate: Gate, prefixes: tuple[str, ...]) -> list[Check]:
 def _counted(checks: Iterable[Check]) -> str:
     counts = Counter(check.status for check in checks)
     return ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _plain(text: str) -> str:

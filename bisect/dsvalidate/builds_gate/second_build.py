@@ -24,7 +24,6 @@ NAMED_FILES, SHOWN_FILES = 3, 30  # in a sentence, and in the details
 SHOWN_LINES = 12
 DIFFOSCOPE_S = 240.0  # for all packages
 NAME = "reproducible"
-ITSELF = "the package itself, or it was made by one build only"
 
 
 def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Check, ...]:

@@ -25,7 +25,7 @@ from dsharness.doctor import (
     warn,
 )
 from dsharness.errors import DsbisectError, EngineError, ExitCode
-from dsharness.machine.host import available_cpus
+from dsharness.machine.host import available_cpus, system_text
 from dsharness.paths import cache_home
 from dsharness.progress import Progress
 
@@ -134,6 +134,6 @@ def _machine() -> Iterator[DoctorCheck]:
     yield machine_checks.check_cpus(cpus)
     yield machine_checks.check_steal(machine_checks.read_steal())
     yield machine_checks.check_load(machine_checks.read_load(), cpus)
-    yield machine_checks.check_clock(machine_checks.read_line(machine_checks.CLOCK))
-    yield machine_checks.check_governor(machine_checks.read_line(machine_checks.GOVERNOR))
+    yield machine_checks.check_clock(system_text(machine_checks.CLOCK) or None)
+    yield machine_checks.check_governor(system_text(machine_checks.GOVERNOR) or None)
     yield machine_checks.check_disk("cache", cache_home(), machine_checks.read_free(cache_home()))

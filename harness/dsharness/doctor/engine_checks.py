@@ -15,6 +15,7 @@ from pathlib import Path
 from dsharness.containers.engine import AS_IT_IS, Engine
 from dsharness.doctor.doctor_check import DoctorCheck, fail, ok, warn
 from dsharness.errors import EngineError
+from dsharness.machine.host import system_text
 
 DELEGATION = (
     "let users' sessions have it: a file /etc/systemd/system/user@.service.d/delegate.conf with "
@@ -176,12 +177,14 @@ def read_account() -> Account:
     return Account(
         name=_name(),
         uid=os.getuid(),
-        subuid=_text(Path("/etc/subuid")),
-        subgid=_text(Path("/etc/subgid")),
+        subuid=system_text(Path("/etc/subuid")),
+        subgid=system_text(Path("/etc/subgid")),
         mappers=tuple(name for name in ("newuidmap", "newgidmap") if shutil.which(name)),
         null_mode=stat.S_IMODE(NULL.stat().st_mode),
         namespaces=tuple(
-            (name, int(value)) for name, path in SYSCTLS.items() if (value := _text(path).strip())
+            (name, int(value))
+            for name, path in SYSCTLS.items()
+            if (value := system_text(path).strip())
         ),
         runtime_dir=runtime_dir,
         runtime_dir_writable=bool(runtime_dir) and os.access(runtime_dir, os.W_OK),
@@ -264,13 +267,6 @@ def check_runtime_dir(account: Account) -> DoctorCheck:
         seen,
         f"log in through PAM (ssh, `machinectl shell {account.name}@`) rather than by su",
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
 
 
 def _name() -> str:

@@ -86,13 +86,6 @@ def check_load(load: float, cpus: int) -> DoctorCheck:
     return warn("load average", seen, "end what else is running, or wait until it is done")
 
 
-def read_line(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-
-
 def check_clock(source: str | None) -> DoctorCheck:
     if source is None:
         return ok("clock", "source not readable here")

@@ -125,20 +125,21 @@ def machine_id() -> str:
 
     A boot is left out: a search continues after one, as its references are measured all the time.
     """
-    return content_key([_text(Path("/etc/machine-id")) or platform.node(), _cpu_model()])
+    return content_key([system_text(Path("/etc/machine-id")) or platform.node(), _cpu_model()])
 
 
 def place_id() -> str:
     """Where process ids mean the same: one boot of one machine, one namespace."""
-    boot = _text(Path("/proc/sys/kernel/random/boot_id"))
+    boot = system_text(Path("/proc/sys/kernel/random/boot_id"))
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         namespace = ""
-    return content_key([_text(Path("/etc/machine-id")), boot, namespace])
+    return content_key([system_text(Path("/etc/machine-id")), boot, namespace])
 
 
-def _text(path: Path) -> str:
+def system_text(path: Path) -> str:
+    """What a file of the kernel or the system says; empty where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:
@@ -146,11 +147,8 @@ def _text(path: Path) -> str:
 
 
 def _cpu_model() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return "unknown"
-    models = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    lines = system_text(Path("/proc/cpuinfo")).splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if "model name" in line]
     return models[0] if models else "unknown"
 
 
