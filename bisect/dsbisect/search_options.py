@@ -109,7 +109,7 @@ class SearchOptions:
 
     @property
     def smallest_log(self) -> float | None:
-        """Of an expected difference half is enough."""
+        """The smallest step to look for, as a log: of an expected difference half is enough."""
         expected = self.expected_log
         return _log(self.smallest_pct) or (None if expected is None else expected / 2)
 

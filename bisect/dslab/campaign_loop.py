@@ -338,7 +338,7 @@ def _campaign(question: Question, kind: Kind, fingerprint: str) -> Campaign:
 
 
 def _fingerprint(question: Question, workload: Workload, search: Search, lab: SampleSource) -> str:
-    """Of everything that must be the same for old samples to count.
+    """A key of everything that must be the same for old samples to count.
 
     What was ready or suspected before may have changed when it continues.
     """

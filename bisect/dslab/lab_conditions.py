@@ -37,7 +37,7 @@ class LabConditions:
         duet: bool = True,
         keep: bool = False,
     ) -> LabConditions:
-        """For this machine."""
+        """The conditions on this machine."""
         return cls(
             matrix=matrix,
             settings=settings,
@@ -73,7 +73,7 @@ class LabConditions:
 
 
 def default_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
-    """Of the matrix's own those that all can answer; of none of them, the first that fits."""
+    """Those of the matrix's own that all can answer; where there are none, the first that fits."""
     systems = set(systems)
     fit = tuple(load for load in matrix.workloads if all(_answers(s, load) for s in systems))
     own = tuple(find_workload(matrix, name) for name in matrix.defaults.workloads)

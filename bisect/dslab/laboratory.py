@@ -50,7 +50,7 @@ class SpentTime:
 
     @contextmanager
     def on(self, kind: Kind) -> Iterator[None]:
-        """Until it is left, time counts for this."""
+        """Count time for this until the block is left."""
         self._change(kind, 1)
         try:
             yield

@@ -1,4 +1,4 @@
-"""By how much builds of one source differ, and a step between two sources beyond that. Pure.
+"""The scatter of builds of one source, and a step between two sources beyond that. Pure.
 
 The model is one-way with a random effect of the build: run j of build i has the log cost
 ``m + b_i + e_ij``; ``b_i`` varies by the scatter of builds, ``e_ij`` by the noise of a run.

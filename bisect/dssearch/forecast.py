@@ -62,7 +62,7 @@ class Rehearsed:
 
 @dataclass(frozen=True, kw_only=True)
 class RunNoise:
-    """Of made-up runs, on the log scale: Gaussian, and the rate follows the cost in part."""
+    """Noise of made-up runs, on the log scale: Gaussian, and the rate follows the cost in part."""
 
     cost: float
     rate_slope: float = 1.0
@@ -204,7 +204,7 @@ class Noise:
 
     @classmethod
     def given(cls, pct: float) -> Noise:
-        """By hand; nothing was measured."""
+        """A noise that a user names; nothing was measured."""
         if pct <= 0:
             raise UsageError(f"--noise {pct:g}: must be above 0", hint="in per cent: 5")
         size = math.log1p(pct / 100)
@@ -212,7 +212,7 @@ class Noise:
 
     @classmethod
     def seen(cls, size: float, freedom: int, runs: int) -> Noise:
-        """As estimated with so many degrees of freedom."""
+        """A noise as it was estimated, with so many degrees of freedom."""
         tail = (1 - SURE) / 2
         low, high = (
             size * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (tail, 1 - tail)
@@ -231,7 +231,7 @@ class Noise:
 
 
 def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
-    """From a pilot of one candidate."""
+    """The noise that a pilot of one candidate shows."""
     usable = [sample for sample in samples if sample.valid]
     costs = [value for sample in usable if (value := metric.slowness(sample))]
     values = costs if len(costs) == len(usable) else [v for s in usable if (v := RATE.slowness(s))]

@@ -184,7 +184,7 @@ def _counts(checks: tuple[Check, ...]) -> dict[str, str]:
 
 
 def _clean(text: str) -> str:
-    """Without what XML cannot hold."""
+    """The text without what XML cannot hold."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
 
 

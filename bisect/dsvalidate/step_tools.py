@@ -39,7 +39,7 @@ class StepTools:
 
     @property
     def at(self) -> Workshop:
-        """For a step that runs tools; its log is evidence too."""
+        """The workshop of a step that runs tools; its log is evidence too."""
         log = logs_home() / "validate" / f"{self.name}.log"
         return Workshop(engine=self.engine, deadline=Deadline.after(LIMIT_S), log=log)
 

@@ -1,4 +1,4 @@
-"""From a packager's question to the answer: all gates, in their order.
+"""A validation, from a packager's question to the answer: all gates, in their order.
 
 The question is checked before anything is started, with no I/O but the files' names.
 """

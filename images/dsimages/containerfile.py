@@ -1,4 +1,4 @@
-"""From a row to its Containerfile: pure text, no shell; the model has checked every word."""
+"""The Containerfile of a row: pure text, no shell; the model has checked every word."""
 
 from __future__ import annotations
 

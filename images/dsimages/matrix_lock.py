@@ -116,7 +116,7 @@ class MatrixLock:
 
     @classmethod
     def of_matrix(cls, matrix_file: Path) -> MatrixLock:
-        """In the matrix's folder, or in the lab's own if that cannot be written."""
+        """The lock in the matrix's folder, or in the lab's own if that cannot be written."""
         path = matrix_file.with_suffix(".lock")
         if os.access(path if path.exists() else path.parent, os.W_OK):
             return cls(path=path)

@@ -13,7 +13,7 @@ from dsharness.plain_text import without_credentials
 
 
 def given_command() -> str:
-    """As a shell takes it, without passwords."""
+    """The command line as a shell takes it, without passwords."""
     return without_credentials(shlex.join(["dsbisect", *sys.argv[1:]]))
 
 

@@ -161,7 +161,7 @@ def _run(matrix: Matrix, request: AddressRequest, *, keep: bool) -> AddressResul
 
 
 def shown(result: AddressResult) -> Iterator[RenderableType]:
-    """As text: the figures, then what stays unknown."""
+    """The result as text: the figures, then what stays unknown."""
     from rich.markup import escape
     from rich.table import Table
 

@@ -199,7 +199,7 @@ class SourceSupply:
         return first_that_works(choices, make, progress, ends=not self._settled)
 
     def _comparable(self, choices: tuple[BuildChoice, ...]) -> tuple[BuildChoice, ...]:
-        """Without an optional part that other candidates have, it would be a different server."""
+        """The choices that lack no optional part of the others: that would be another server."""
         have = frozenset[str]().union(*(choice.needs.optional for choice in self.choices.values()))
         left = tuple(choice for choice in choices if not choice.left_out & have)
         if not left:

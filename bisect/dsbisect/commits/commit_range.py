@@ -43,7 +43,7 @@ def weight(files: Iterable[str], table: Mapping[str, float], other: float) -> fl
 def prior_of(
     candidates: Mapping[str, Iterable[str]], source: SourceFacts, own: Mapping[str, float]
 ) -> dict[str, float]:
-    """For each candidate, by the files that differ from the one before; ``own`` goes first."""
+    """Each candidate's weight, by the files that differ from the one before; ``own`` goes first."""
     known = source.hot_paths
     table = {**own, **{pattern: known[pattern] for pattern in known if pattern not in own}}
     return {name: weight(files, table, source.other_paths) for name, files in candidates.items()}
@@ -224,7 +224,7 @@ def laid_range(ask: CommitsRequest) -> Range:
 def _that_count(
     repository: Repository, lines: tuple[Line, ...]
 ) -> tuple[tuple[Line, ...], tuple[str, ...]]:
-    """Of two lines only one, if the other's end makes the same server as its begin does."""
+    """The lines that count: of two only one, if the other's ends make the same server."""
     notes = tuple(note for line in lines for note in line.notes)
     if len(lines) == 1:
         return lines, notes

@@ -78,7 +78,7 @@ def judge_commit(
 
 
 def side_of(candidate: str, boundary: Boundary) -> tuple[bool | None, str]:
-    """On which side of the boundary a candidate was measured to be."""
+    """The side of the boundary on which a candidate was measured to be."""
     verdict = next((each for each in boundary.verdicts if each.candidate == candidate), None)
     if verdict is None or not boundary.found or candidate in boundary.unmeasured:
         return None, boundary.unmeasured.get(candidate, boundary.summary)

@@ -64,7 +64,7 @@ class CommitsResult:
 
     @classmethod
     def kept(cls, finding: Finding, store: Store) -> CommitsResult:
-        """As it was found, from the store."""
+        """The answer as it was found, from the store."""
         known = (store.campaign(each) for each in finding.campaigns)
         campaigns = tuple(each for each in known if each is not None)
         samples, images = store.measured_in(campaigns)
@@ -385,5 +385,5 @@ class CommitsStudy:
 
 
 def _scatter(ask: CommitsRequest) -> float:
-    """By how much builds of one source differ: a log."""
+    """The scatter of builds of one source, as a log."""
     return math.log1p((USUAL_SCATTER_PCT if ask.scatter_pct is None else ask.scatter_pct) / 100)

@@ -28,7 +28,7 @@ from dssearch.search_loop import Rounds
 
 
 def to_see(step: float, names: Sequence[str], metric: str) -> Rounds:
-    """As many runs of each build as the noise of the first ones asks for, to see that log step."""
+    """As many rounds as the noise of the first ones asks for, to see a step of that log."""
 
     def missing(history: History) -> int:
         if history.rounds < PILOT_RUNS:

@@ -103,7 +103,7 @@ def _tagged(lines: list[str]) -> dict[int, re.Match[str]]:
 
 
 def _preamble_end(lines: list[str], last: int | None) -> int:
-    """After the last source or patch, outside any %if that it stands in."""
+    """The line after the last source or patch, outside any %if that it stands in."""
     if last is None:
         return next((at for at, line in enumerate(lines) if SECTION.match(line)), len(lines))
     return _outside(lines, last + 1)

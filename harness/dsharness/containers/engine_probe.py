@@ -91,7 +91,7 @@ def try_build(engine: Engine) -> str | None:
 
 
 def try_metering(engine: Engine) -> str:
-    """By which means a running container's CPU time is read; EngineError when by none."""
+    """The means by which a running container's CPU time is read; EngineError when by none."""
     with root_folder() as (root, volumes), scratch_folder("trial") as folder:
         options = Options(memory=None, extra=(*volumes, "--rootfs"))
         with running(
@@ -197,7 +197,7 @@ class EngineConfig:
 
 
 def configurations(limits: tuple[int, int]) -> Iterator[EngineConfig]:
-    """From the least to the most intrusive; the first one that starts a container is kept."""
+    """What is tried, the least intrusive first; the first one that starts a container is kept."""
     ulimits = (f"nofile={limits[0]}:{limits[0]}", f"nproc={limits[1]}:{limits[1]}")
     yield EngineConfig()
     yield EngineConfig(ulimits=ulimits)

@@ -45,7 +45,7 @@ _FIXES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Metering:
-    """By which means a container's CPU time was read, or why it could not be."""
+    """The means by which a container's CPU time was read, or why it could not be."""
 
     source: str = ""
     problem: str = ""

@@ -138,7 +138,7 @@ FILES = ("/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/ipv4/tcp_tw_re
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """Of the network namespace that server and load share, not of the host's."""
+    """The ports of the network namespace that server and load share, not of the host's."""
 
     first: int
     last: int

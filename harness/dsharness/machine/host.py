@@ -96,7 +96,7 @@ class Clocks:
         return (later.boot_s - self.boot_s) - (later.monotonic_s - self.monotonic_s)
 
     def stepped_s_until(self, later: Clocks) -> float:
-        """By how much someone set the clock."""
+        """The seconds by which someone set the clock."""
         return (later.wall_s - self.wall_s) - (later.boot_s - self.boot_s)
 
 

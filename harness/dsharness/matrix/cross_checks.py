@@ -127,7 +127,7 @@ def _bootstrap(row: Row) -> Iterator[Contradiction]:
 
 
 def _versions(row: Row) -> Iterator[Contradiction]:
-    """Of the row's product, and of what the row's driver may bring along."""
+    """Versions of the row's product, and of what the row's driver may bring along."""
     known, system = known_of(row), str(row.system)
     for name, version in row.versions.items():
         suite = known.suites.get(name)

@@ -132,7 +132,7 @@ def as_text(drawing: Drawing) -> str:
 
 
 def as_dot(drawing: Drawing) -> str:
-    """For Graphviz: changed nodes are filled."""
+    """The drawing for Graphviz: changed nodes are filled."""
     quoted = json.dumps  # dot's double-quoted strings escape as JSON's do
     lines = [f"digraph {quoted(drawing.id)} {{", "  rankdir=LR; node [shape=box];"]
     for node in topological(drawing.graph):

@@ -84,7 +84,7 @@ class AddressRequest:
 
     @property
     def binds(self) -> int:
-        """At most this many."""
+        """The most binds that are made in all."""
         return self.binds_of(self.trial) + self.runs * self.binds_of(self.workload)
 
     def binds_of(self, load: LdcltWorkload) -> int:

@@ -163,7 +163,7 @@ def write_files(at: Bench, workload: Workload, turn: int) -> None:
 
 
 def warm_up(at: Bench, workload: Workload) -> None:
-    """Before a server's first run of a workload: fill its caches, and see how fast it is."""
+    """Fill a server's caches before its first run of a workload, and see how fast it is."""
     if workload.id in at.pace:
         return
     rate = execute_load(at, workload, Seconds(seconds=workload.warmup_s)).rate_per_s

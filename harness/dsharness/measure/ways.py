@@ -2,10 +2,9 @@
 
 A way is chosen for a whole laboratory, and samples of two ways are never compared.
 
-A duet: two candidates measured at the same time, each on its own CPUs, which they swap.
-
-What a busy machine does to one of them, it does to the other at the same moment; what is special
-about a CPU affects both in turn. So their ratio is steadier than either cost.
+In a duet two candidates are measured at the same time, each on its own CPUs, which they swap. What
+a busy machine does to one of them, it does to the other at the same moment; what is special about a
+CPU affects both in turn. So their ratio is steadier than either cost.
 """
 
 from __future__ import annotations
@@ -219,7 +218,7 @@ WAYS: dict[WayName, type[Way]] = {"in turn": InTurn, "duet": Duet, "callgrind": 
 def way_for(
     available: tuple[int, ...], metric: str, *, duet: bool, can_pin: bool, can_move: bool
 ) -> Way:
-    """In duets if there are enough CPUs; counted if the metric is that, and no CPU counts it."""
+    """Duets if there are enough CPUs; a count if the metric is that, and no CPU counts it."""
     places = Places(available=available, can_pin=can_pin, can_move=can_move)
     wanted: tuple[WayName, ...] = ("duet", "in turn") if duet else ("in turn",)
     if metric == INSTRUCTIONS.name and not host_counts():

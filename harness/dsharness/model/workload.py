@@ -35,7 +35,7 @@ Content = DirectoryContent | ZoneContent
 
 
 def largest(contents: Iterable[Content]) -> Content:
-    """Of one kind, the one that holds all the others."""
+    """The one of a kind that holds all the others."""
     return max(contents, key=lambda each: each.number)
 
 

@@ -119,7 +119,7 @@ def ended_by_now(box: Container, shared: Path) -> str | None:
 
 @contextmanager
 def answering(box: Container, shared: Path, system: System) -> Iterator[None]:
-    """From its first answer on: a failure because the server ended gets its last output."""
+    """Use it from its first answer on: a failure because the server ended gets its last output."""
     try:
         yield
     except (DsbisectError, LDAPException, OSError) as error:

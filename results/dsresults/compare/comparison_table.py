@@ -59,7 +59,7 @@ class Candidate(Value):
 
     @property
     def product_version(self) -> str:
-        """As measured; the matrix's word for it where no manifest is known."""
+        """The version as measured; the matrix's word for it where no manifest is known."""
         return self.versions.get(self.product or "") or self.version or ""
 
 
@@ -145,7 +145,7 @@ class Column(Value):
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """Of the load, by name."""
+        """The load's parameters, by name."""
         if self.workload is None:
             return {}
         known = self.workload.model_dump(mode="json", exclude={"id", "title"})
@@ -178,7 +178,7 @@ class ComparisonTable(Value):
         return None if self.decider in {COST, CPU, RATE} else self.decider
 
     def looked_at(self) -> ComparisonTable:
-        """Without the candidates that the search did not need."""
+        """The table without the candidates that the search did not need."""
         seen = {
             one.candidate
             for column in self.columns
@@ -221,7 +221,7 @@ def pairs(
 def ratios(
     metric: Metric, groups: Mapping[str, Sequence[Sample]], references: Sequence[Sample]
 ) -> dict[str, Estimate]:
-    """Of every candidate that shared a turn with the reference.
+    """The ratio of every candidate that shared a turn with the reference.
 
     The geometric mean of its pairs with a Student interval. A search takes few pairs of each
     candidate, so how far a pair strays is estimated from all of them together.
@@ -306,7 +306,7 @@ def _observed(
 def _ratios(
     decider: str, groups: Mapping[str, Sequence[Sample]], reference: str | None
 ) -> Mapping[str, dict[str, Estimate]]:
-    """By the metric that decides, and by those that reasons are given from; then by candidate."""
+    """Ratios by the metric that decides or that reasons are given from, then by candidate."""
     metrics = dict.fromkeys((find_metric(decider), COST, RATE))
     return {each.name: ratios(each, groups, groups.get(reference or "", ())) for each in metrics}
 
@@ -328,7 +328,7 @@ def _grouped(samples: Iterable[Sample]) -> Mapping[str, tuple[Sample, ...]]:
 
 
 def _medians(samples: Sequence[Sample]) -> dict[str, float]:
-    """Of each metric that any of them has."""
+    """The median of each metric that any of them has."""
     names = dict.fromkeys(name for sample in samples for name in sample.metrics)
     return {
         name: statistics.median(s.metrics[name].value for s in samples if name in s.metrics)

@@ -29,7 +29,7 @@ ABOUT_THE_SAME = 1.25
 
 
 class KeptResults(Value):
-    """From a version of a library on: how many results it keeps."""
+    """How many results a library keeps, from a version on."""
 
     since: Release
     results: int
@@ -194,7 +194,7 @@ def _not_cached(same: list[Contrast]) -> Iterator[Reason]:
 
 
 def _cost_ratio(one: Observed, other: Observed) -> float | None:
-    """By the calibrator where both have it: the two loads ran at different times."""
+    """Calibrated costs, where both have them: the two loads ran at different times."""
     if one.calibrated_cost and other.calibrated_cost:
         return one.calibrated_cost / other.calibrated_cost
     if one.server_cpu_us_per_op and other.server_cpu_us_per_op:

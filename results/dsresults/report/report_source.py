@@ -1,4 +1,4 @@
-"""From the matrix and the store's contents to the report's data. Pure."""
+"""The report's data, made of the matrix and the store's contents. Pure."""
 
 from __future__ import annotations
 

@@ -57,7 +57,10 @@ class Job:
     users: tuple[User, ...] = ()
 
     def server(self, *, encrypted: bool = False, trust: bool = True) -> ldap3.Server:
-        """Over TCP; ``encrypted`` from the first byte. Without trust its certificate is unknown."""
+        """The server over TCP, ``encrypted`` from the first byte or not.
+
+        Without trust its certificate is unknown.
+        """
         ca_file = self.ca_file if trust else None
         return ldap3.Server(
             HOST,
@@ -111,7 +114,7 @@ def described(result: dict[str, Any]) -> str:
 
 
 def read_job(path: str) -> Job:
-    """As the lab wrote it."""
+    """The job as the lab wrote it."""
     raw = json.loads(Path(path).read_text(encoding="utf-8"))
     users = tuple(
         User(dn=user["dn"], password=user["password"], scheme=user["scheme"])

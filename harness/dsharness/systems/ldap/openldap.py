@@ -66,7 +66,7 @@ class OpenLdap(DirectorySystem):
         return ("sleep", "infinity")
 
     def serve_command(self) -> tuple[str, ...]:
-        """In the foreground; without `-d none` a server that cannot start ends without a word."""
+        """The server in the foreground; without `-d none` one that cannot start ends silently."""
         socket = quote(f"{SHARED_FOLDER}/{SOCKET_NAME}", safe="")
         listen = f"ldap://127.0.0.1:{self.port}/ ldapi://{socket}/"
         return ("sh", "-c", SERVE, "sh", "slapd", "-f", CONFIG, "-h", listen, "-d", "none")
