@@ -86,8 +86,8 @@ def test_another_way_of_sampling_is_another_search(monkeypatch: pytest.MonkeyPat
 def test_another_machine_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
     before, machine, place = lab().setup, machine_id(), place_id()
     texts: dict[str, Any] = {"/etc/machine-id": "another"}
-    real = host._text
-    monkeypatch.setattr(host, "_text", lambda path: texts.get(str(path)) or real(path))
+    real = host.system_text
+    monkeypatch.setattr(host, "system_text", lambda path: texts.get(str(path)) or real(path))
     assert machine_id() != machine
     assert place_id() != place
     assert lab().setup != before
