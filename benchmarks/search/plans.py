@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.search.all_cores import on_all_cores
 from benchmarks.search.methods import COSTS
+from benchmarks.search.plays import on_all_cores
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.forecast import ForecastRequest, Noise, RunNoise, forecast, rehearse
 

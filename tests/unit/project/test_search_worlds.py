@@ -9,8 +9,8 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
+from benchmarks.search.bounds import Proof
 from benchmarks.search.cell import LAST_SEED
-from benchmarks.search.clairvoyant import Proof
 from benchmarks.search.kinds import RAMP, Kind, Noise, Truth
 from benchmarks.search.machine import MACHINE, SECOND, Machine
 from benchmarks.search.methods import CLAIRVOYANT
