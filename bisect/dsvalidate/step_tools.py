@@ -23,8 +23,7 @@ from dsharness.process.deadline import Deadline
 from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 from dsimages.image_set import build_image
-from dsvalidate.given_packages import given_build
-from dsvalidate.tool_output import PackageTools
+from dsvalidate.package_files import PackageTools, given_build
 
 
 @dataclass(kw_only=True)

@@ -16,8 +16,8 @@ from dsharness.products.catalog import koji_rpms
 from dsimages.build_failure import fault
 from dsimages.buildah import Workshop
 from dsimages.containerfile import koji_urls
+from dsvalidate.package_files import add_index, kind_of
 from dsvalidate.step_tools import Sides, StepTools
-from dsvalidate.tool_output import add_index, kind_of
 
 LIBEXEC = Path(__file__).parent / "libexec"
 INSIDE = "/usr/libexec/dsbisect-validate/fetch"

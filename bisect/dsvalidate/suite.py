@@ -37,14 +37,11 @@ class ServiceBox:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Service:
+class Service(ServiceBox):
     """A server that is not started yet when a step gets it."""
 
     tools: StepTools
     system: System
-    box: Container
-    shared: Path
-    began_at: float  # of the epoch: what was written before is the image's
     pid_file: str  # inside the container
 
     def start(self) -> Endpoint:

@@ -28,7 +28,7 @@ from dslab.watcher import Watcher
 from dsresults.store import Store
 from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
 from dsvalidate.check import PackageFile, Validation
-from dsvalidate.given_packages import check_given
+from dsvalidate.package_files import check_given
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Background, KeptSteps, Step, StepListener, run_steps
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, made_sides, stock_image

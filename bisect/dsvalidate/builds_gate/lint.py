@@ -18,9 +18,9 @@ from dsvalidate.builds_gate.made_packages import (
     packages_in,
 )
 from dsvalidate.check import Check, Gate, Status
+from dsvalidate.package_files import LIBEXEC, kind_of
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.stock_packages import stock_packages
-from dsvalidate.tool_output import LIBEXEC, kind_of
 
 TOOLS = {"deb": "lintian", "rpm": "rpmlint"}
 NAME = "lint"

@@ -13,8 +13,8 @@ from dsharness.errors import DeadlineError, PackageError
 from dsharness.model import Build
 from dsvalidate.builds_gate.made_packages import packages_in
 from dsvalidate.check import Check, Figure, Gate, Status, listed
+from dsvalidate.package_files import LIBEXEC, kind_of
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, maker_of
-from dsvalidate.tool_output import LIBEXEC, kind_of
 
 CONDITIONS = (
     "another path, time, time zone, locale, umask, user and home, one job more, "

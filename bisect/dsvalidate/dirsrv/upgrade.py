@@ -28,8 +28,12 @@ from dsvalidate.dirsrv.population import (
 )
 from dsvalidate.dirsrv.product_advice import START
 from dsvalidate.dirsrv.server_traces import observe
-from dsvalidate.dirsrv.user_binds import binding_checks
-from dsvalidate.dirsrv.validated_server import ValidatedServer, checks_of, validated_server
+from dsvalidate.dirsrv.validated_server import (
+    ValidatedServer,
+    binding_checks,
+    checks_of,
+    validated_server,
+)
 from dsvalidate.installs_gate.package_change import (
     DOWNGRADE_ADVICE,
     changeable,
