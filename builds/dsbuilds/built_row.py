@@ -18,9 +18,9 @@ from dsbuilds.drivers.tree_image import layered
 from dsbuilds.edits.edit import Patch, promise_of
 from dsbuilds.edits.patch_file import patch_of, user_patch
 from dsbuilds.history.repository import Repository
+from dsbuilds.sources.source_archive import tarball_tree
 from dsbuilds.sources.source_package import SourcePackage, distribution_source, srpm_source
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.sources.tarball import tarball_tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
 from dsbuilds.toolchains.toolchain_choice import BuildChoice, choices_of, first_that_works
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
