@@ -1,16 +1,18 @@
-"""What samples must share for a search to go on from them."""
+"""What samples must share for a search to go on from them, and where a lab's time went."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from shipped import MATRIX
 from turns import turn_of
 
@@ -25,7 +27,7 @@ from dsharness.measure.ways import Duet, InTurn
 from dsharness.model import Image, Settings, Turn
 from dsharness.process.deadline import forget_request, keep_request
 from dslab.lab_conditions import LabConditions
-from dslab.laboratory import Laboratory
+from dslab.laboratory import KINDS, Laboratory, SpentTime
 
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
@@ -168,3 +170,58 @@ class Taken:
     def take(self, turn: Turn, benches: object, measuring: object) -> list[Any]:
         del benches, measuring
         return [SimpleNamespace(valid=True) for _ in turn.candidates]
+
+
+@dataclass
+class Hands:
+    """A clock that only a test moves."""
+
+    at: float = 100.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_time_counts_for_what_is_going_on():
+    hands = Hands()
+    spent = SpentTime(hands)
+    hands.at += 7  # thinking
+    with spent.on("builds"):
+        hands.at += 60
+        with spent.on("fills"):  # another candidate's, at the same time
+            hands.at += 5
+    with spent.on("fills"):
+        hands.at += 2
+    with spent.on("runs"):
+        hands.at += 3
+        assert spent.each_s == {"runs": 3, "builds": 65, "fills": 2}
+        hands.at += 1
+    hands.at += 9
+    assert spent.each_s == {"runs": 4, "builds": 65, "fills": 2}
+
+
+def test_what_fails_takes_time_too():
+    hands = Hands()
+    spent = SpentTime(hands)
+    with suppress(ValueError), spent.on("builds"):
+        hands.at += 60
+        raise ValueError("broken")
+    hands.at += 5
+    assert spent.each_s["builds"] == 60
+
+
+@given(st.lists(st.tuples(st.sampled_from([*KINDS, None]), st.integers(0, 100)), max_size=20))
+def test_no_second_counts_twice_however_things_overlap(moves):
+    hands = Hands()
+    spent, busy, going = SpentTime(hands), 0, 0
+    with ExitStack() as open_ones:
+        for kind, seconds in moves:
+            if kind is None:
+                open_ones.close()
+                going = 0
+            else:
+                open_ones.enter_context(spent.on(kind))
+                going += 1
+            hands.at += seconds
+            busy += seconds if going else 0
+    assert sum(spent.each_s.values()) == busy
