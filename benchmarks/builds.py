@@ -125,7 +125,7 @@ def judge_clean(samples: int) -> None:
     from dsbisect.commits.commit_candidates import SourceSupply  # noqa: PLC0415
     from dsharness.matrix import find_workload  # noqa: PLC0415
     from dsharness.model import Settings, Turn  # noqa: PLC0415
-    from dslab.lab_plan import LabPlan  # noqa: PLC0415
+    from dslab.lab_conditions import LabConditions  # noqa: PLC0415
     from dslab.laboratory import Laboratory  # noqa: PLC0415
 
     matrix = load_matrix(Path("..") / "matrix.yaml")
@@ -133,10 +133,10 @@ def judge_clean(samples: int) -> None:
     supply = SourceSupply(engine=engine, matrix=matrix, toolchains=matrix.toolchains)
     supply.add("here", imported(Path.cwd(), "a checkout"), clean=True)
     workload = find_workload(matrix, "bind-random")
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine, matrix=matrix, settings=Settings(id="default"), workloads=(workload,), duet=False
     )
-    with Laboratory(engine, plan, supply, lambda *_: None) as laboratory:
+    with Laboratory(engine, conditions, supply, lambda *_: None) as laboratory:
         laboratory.prepare(["here"], Watch())
         laboratory.ready("here")
         taken = [

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsvalidate.answer_files import summary_text
-from dsvalidate.validation_result import Validation
+from dsvalidate.check import Validation
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = re.compile(r"^\$ (dsbisect validate .*)$", re.MULTILINE)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from dsharness.containers.engine import Engine
 from dsharness.loads import LOADS, Seconds
-from dsharness.machine.calibrator import Calibrator
-from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cpus
+from dsharness.machine.host import Calibrator, CpuShares, available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import LOAD_FOLDER, PROCEDURE, Bench, bench, take_sample, write_files
@@ -61,7 +60,7 @@ def two_benches(engine: Engine, matrix: Matrix, row: str) -> Iterator[tuple[Benc
     loads = [each for each in matrix.workloads if each.tool == "ldclt"]
     seed = Seed(content=largest(each.content for each in loads), settings=Settings(id="default"))
     golden = golden_state(engine, image, supply.system(row), seed, progress=lambda _: None)
-    cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
     machine = machine_now(engine, cpus)
     with ExitStack() as stack:
         first, second = (
@@ -109,7 +108,7 @@ def _alternating(pair: tuple[Bench, Bench], run: Callable[[Bench, int], Figures]
 
 
 def _duet(
-    pair: tuple[Bench, Bench], seats: tuple[CpuPlan, CpuPlan], workload: Workload, turn: int
+    pair: tuple[Bench, Bench], seats: tuple[CpuShares, CpuShares], workload: Workload, turn: int
 ) -> Pair:
     first, second = take_duet(pair, seats, _turn(workload, turn))
     return _told(first), _told(second)

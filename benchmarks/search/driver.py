@@ -12,8 +12,8 @@ from typing import ClassVar, assert_never
 from benchmarks.search.findings import Finding, Said
 from benchmarks.search.machine import Machine
 from dsharness.model import Boundary
+from dssearch.forecast import walk
 from dssearch.question import Answer, Enough, History, Pending, Question, Search, Wanted
-from dssearch.simulation import walk
 
 
 @lru_cache(maxsize=8)

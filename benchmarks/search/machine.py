@@ -10,7 +10,7 @@ from numpy.random import Generator
 from benchmarks.search.kinds import Noise
 from benchmarks.search.worlds import World
 from dsharness.model import Machine as MachineId
-from dssearch.simulation import MACHINE, SimulatedRun
+from dssearch.forecast import MACHINE, SimulatedRun
 
 WANDER = 0.15  # on both sides: 30 % in all
 PERIOD = 120  # runs

@@ -1,21 +1,44 @@
-"""All searches that are compared, by the names the tables show."""
+"""All searches that are compared, by the names the tables show.
+
+Parts of the search can be left out, to see what each is worth.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest.mock import patch
 
-from benchmarks.search import clairvoyant, oracle, peers_halving, peers_pinpoint, peers_votes
+from benchmarks.search import bounds, peers
 from benchmarks.search.driver import drive, line_of
 from benchmarks.search.findings import Finding
-from benchmarks.search.left_out import PARTS, left_out
 from benchmarks.search.machine import Machine
 from benchmarks.search.worlds import World
 from dsbisect.search_options import SearchOptions
+from dssearch.bayes import posterior, ramps
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs
+
+# Where the posterior asks for the part, and what it gets instead.
+PARTS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "two modes": ("slow_mode", lambda *_: None),
+    "ramps": ("ramp_masses", lambda positions: 0.0 * ramps.masses(positions)),
+    "machine speed": ("without_speed", lambda seen: seen),
+    "disturbance": ("widened", lambda seen: seen),
+}
+
+
+@contextmanager
+def left_out(part: str) -> Iterator[None]:
+    """The search does without it inside the block."""
+    name, instead = PARTS[part]
+    with patch.object(posterior, name, instead):
+        yield
+
 
 # One setting for all cells. A build costs less than three runs: a neighbour's build is mostly
 # there (docs/builds.md), and a run is what `--duration` makes it.
@@ -105,15 +128,15 @@ METHODS: dict[str, Method] = {
     OURS_SMALLEST: _with(SearchOptions(smallest_pct=5.0)),
     OURS_EXPECTED: _with(SearchOptions(expected_pct=15.0)),
     OURS_TOLD: _ours_told,
-    PLAIN: _untimed(peers_halving.plain),
-    FIXED: _untimed(peers_halving.fixed),
-    ASV: _untimed(peers_halving.asv_find),
-    PINPOINT: _untimed(peers_pinpoint.by_default),
-    PINPOINT_TOLD: _untimed(peers_pinpoint.told_the_size),
-    FACF: _untimed(peers_votes.facf),
-    GIT_BAYESECT: _untimed(peers_votes.git_bayesect),
-    ORACLE: _untimed(oracle.free),
-    ORACLE_FRUGAL: _untimed(oracle.frugal),
-    CLAIRVOYANT: _untimed(clairvoyant.prove),
+    PLAIN: _untimed(peers.plain),
+    FIXED: _untimed(peers.fixed),
+    ASV: _untimed(peers.asv_find),
+    PINPOINT: _untimed(peers.by_default),
+    PINPOINT_TOLD: _untimed(peers.told_the_size),
+    FACF: _untimed(peers.facf),
+    GIT_BAYESECT: _untimed(peers.git_bayesect),
+    ORACLE: _untimed(bounds.free),
+    ORACLE_FRUGAL: _untimed(bounds.frugal),
+    CLAIRVOYANT: _untimed(bounds.prove),
     **{name: _without(part) for part, name in WITHOUT.items()},
 }

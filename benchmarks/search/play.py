@@ -1,24 +1,107 @@
-"""One world, one search: what it said and what it cost."""
+"""One world, one search: what it said and what it cost.
+
+Whether what it said is true is judged by the truth of the world, which no search is told.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from benchmarks.search.findings import Finding, Said
-from benchmarks.search.judgement import (
-    covers,
-    effect_holds,
-    fair,
-    hidden_holds,
-    names_every,
-    names_one,
-    none_holds,
-    right,
-)
-from benchmarks.search.kinds import Kind
+from benchmarks.search.kinds import Kind, Truth
 from benchmarks.search.machine import MOST_RUNS, Machine, Spent
 from benchmarks.search.methods import METHODS, Stopwatch
-from benchmarks.search.worlds import draw
+from benchmarks.search.worlds import World, draw
+
+MOST = 0.5  # of a ramp must be in the range that is named, and of that range in the ramp
+NOTHING_NAMED = frozenset({Said.NONE, Said.ENDS, Said.BUILDS})
+
+
+def right(world: World, finding: Finding) -> bool:
+    match world.kind.truth:
+        case Truth.NONE:
+            return finding.said in NOTHING_NAMED
+        case Truth.DRIFT:
+            return finding.said is not Said.STEP
+        case Truth.STEP:
+            return names(world, finding, world.steps[0])
+        case Truth.TWO:
+            one, other = world.steps
+            seen = finding.named | finding.also
+            both = ((one, other), (other, one))
+            return any(names(world, finding, this) and that in seen for this, that in both)
+        case Truth.BACK:
+            return finding.said is Said.ENDS or names_one(world, finding)
+        case Truth.RAMP:
+            return _spans(world, finding)
+
+
+def fair(world: World, finding: Finding) -> bool:
+    """Right, or an honest "cannot tell": one that does not exclude where a step is."""
+    honest = finding.said is Said.UNDECIDED and covers(world, finding) is not False
+    return honest or right(world, finding)
+
+
+def names(world: World, finding: Finding, step: int) -> bool:
+    """Whether this step is named as narrowly as measuring can."""
+    if finding.said is not Said.STEP or not finding.named or world.kind.truth is Truth.RAMP:
+        return False
+    return finding.named <= world.answer(step)
+
+
+def names_one(world: World, finding: Finding) -> bool:
+    return any(names(world, finding, step) for step in world.steps)
+
+
+def names_every(world: World, finding: Finding) -> bool:
+    """Each step as narrowly as measuring can, and nothing else."""
+    if finding.said is not Said.STEP or len(finding.every) != len(world.steps):
+        return False
+    return all(any(one <= world.answer(step) for one in finding.every) for step in world.steps)
+
+
+def covers(world: World, finding: Finding) -> bool | None:
+    """Whether the suspects hold a step, or most of a ramp; None where nothing is claimed."""
+    told = _told(finding)
+    if not told or not world.steps:
+        return None
+    held = len(told.intersection(world.steps))
+    return held >= MOST * len(world.steps) if world.kind.truth is Truth.RAMP else held > 0
+
+
+def effect_holds(world: World, finding: Finding) -> bool | None:
+    """Whether the interval holds the size of the step that is rightly named."""
+    named = [step for step in world.steps if names(world, finding, step)]
+    if not named or finding.effect is None:
+        return None
+    low, high = finding.effect
+    return any(low <= world.jump(step) <= high for step in named)
+
+
+def none_holds(world: World, finding: Finding) -> bool | None:
+    """Whether "no difference" is true, or hides no larger step than it says; None if not said."""
+    if finding.said not in NOTHING_NAMED:
+        return None
+    whole = abs(float(world.levels[-1] - world.levels[0]))
+    return right(world, finding) or whole <= (finding.visible or 0.0)
+
+
+def hidden_holds(world: World, finding: Finding) -> bool | None:
+    """Whether a step that "no difference" hides is as small as it says; None if it hides none."""
+    return none_holds(world, finding) if world.kind.truth is Truth.STEP else None
+
+
+def _spans(world: World, finding: Finding) -> bool:
+    """One candidate is never a ramp."""
+    told = _told(finding)
+    if finding.said is Said.UNDECIDED or len(told) < 2:
+        return False
+    held = len(told.intersection(world.steps))
+    return held >= MOST * max(len(told), len(world.steps))
+
+
+def _told(finding: Finding) -> frozenset[int]:
+    return finding.named or finding.suspects or frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,123 @@
-"""Plays all cells."""
+"""Plays of all cells, on all cores, with progress on stderr.
+
+They are kept on disk: a benchmark that was interrupted goes on where it stopped. They count while
+nothing changes that decides them: the search, and the simulation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
 from random import Random
+from typing import Any, TypeVar
 
-from benchmarks.search.all_cores import on_all_cores
 from benchmarks.search.cell import Cell
-from benchmarks.search.kept_plays import KeptPlays
+from benchmarks.search.findings import Said
 from benchmarks.search.kinds import Kind
 from benchmarks.search.methods import OURS
 from benchmarks.search.play import Play, play
+from dsharness.content_key import content_key
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def on_all_cores(
+    call: Callable[[Task], Result], jobs: Sequence[Task], workers: int
+) -> Iterator[tuple[Task, Result]]:
+    """Each job with its result, in the order in which they end."""
+    for name in THREADS:  # one process a core is enough
+        os.environ[name] = "1"
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(call, job): job for job in jobs}
+        started = time.monotonic()
+        for done, future in enumerate(as_completed(waiting), 1):
+            yield waiting[future], future.result()
+            _tell(done, len(jobs), time.monotonic() - started)
+
+
+def _tell(done: int, total: int, spent_s: float) -> None:
+    left_s = spent_s * (total - done) / done
+    end = "\n" if done == total else ""
+    text = f"\r{done}/{total} jobs, {spent_s:.0f} s, about {left_s:.0f} s left   "
+    print(text, end=end, file=sys.stderr, flush=True)
+
+
+ROOT = Path(__file__).parents[2]
+SIMULATION = (
+    "bounds", "driver", "findings", "kinds", "machine", "methods", "peers", "play", "worlds",
+)  # fmt: skip
+CODE = (
+    "bisect/dssearch/**/*.py",
+    "bisect/dsbisect/search_options.py",
+    "harness/dsharness/measure/metrics.py",
+    *(f"benchmarks/search/{name}.py" for name in SIMULATION),
+)
+FOLDER = ROOT / "results" / "runs" / "search"
+
+
+def code_key() -> str:
+    """Of everything that decides a play."""
+    files = (file for pattern in CODE for file in sorted(ROOT.glob(pattern)))
+    return content_key([file.read_text(encoding="utf-8") for file in files])
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptPlays:
+    """A file with a line for each job that was played."""
+
+    file: Path
+
+    @classmethod
+    def of_this_code(cls) -> KeptPlays:
+        return cls(file=FOLDER / f"plays-{code_key()}.jsonl")
+
+    def known(self) -> dict[str, list[Play]]:
+        """By job; a line that was not written to its end counts for nothing."""
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        return {
+            each["job"]: [_play_of(facts) for facts in each["plays"]] for each in _documents(lines)
+        }
+
+    def keep(self, job: object, plays: Sequence[Play]) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"job": str(job), "plays": [asdict(each) for each in plays]})
+        with self.file.open("a") as out:
+            out.write(f"\n{line}\n")  # after what was cut off, too
+
+    def with_the_rest(
+        self,
+        jobs: Sequence[Task],
+        play: Callable[[Sequence[Task]], Iterable[tuple[Task, list[Play]]]],
+    ) -> Iterator[tuple[Task, list[Play]]]:
+        """What is known, then what ``play`` makes of the other jobs; each is kept at once."""
+        known = self.known()
+        yield from ((job, known[str(job)]) for job in jobs if str(job) in known)
+        for job, made in play([job for job in jobs if str(job) not in known]):
+            self.keep(job, made)
+            yield job, made
+
+
+def _documents(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue  # empty, or cut off
+
+
+def _play_of(facts: dict[str, Any]) -> Play:
+    return Play(**{**facts, "said": Said(facts["said"])})
+
 
 CHUNK = 8  # worlds in one job
 

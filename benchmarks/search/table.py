@@ -1,4 +1,7 @@
-"""The report as Markdown: generated, so that nothing in it is written by hand."""
+"""The report as Markdown: generated, so that nothing in it is written by hand.
+
+The tables of what machines and compilers really do say what was claimed, and how true it is.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,71 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from benchmarks.search.cell import FEWER_RUNS, Cell
+from benchmarks.search.findings import Said
 from benchmarks.search.kinds import Truth
 from benchmarks.search.large import Large
-from benchmarks.search.limits_table import large_text, limits_text
+from benchmarks.search.limits import large_text, limits_text
 from benchmarks.search.machine import MOST_RUNS
 from benchmarks.search.markdown import rows
 from benchmarks.search.methods import COSTS, OURS
 from benchmarks.search.play import Play
 from benchmarks.search.plays import Plays
-from benchmarks.search.score import Score, calibration, coverage, score
+from benchmarks.search.score import CLAIMS, Score, calibration, coverage, score, stated
 from benchmarks.search.target import Target
 from benchmarks.search.world_scenarios import WORLD_GROUPS
-from benchmarks.search.world_table import HEAD as WORLD_HEAD
-from benchmarks.search.world_table import said_text, world_rows
+
+WORLD_HEAD = (
+    "search",
+    "right, or cannot tell",
+    "cannot tell",
+    "stated: true",
+    "suspects hold it",
+    "effect holds it",
+    "runs",
+    "builds",
+    "said",
+)
+NOTHING = "-"
+
+
+def world_rows(plays: Mapping[str, Sequence[Play]]) -> list[list[str]]:
+    return [[method, *_row(found)] for method, found in plays.items()]
+
+
+def said_text(said: Mapping[str, float]) -> str:
+    """What was said at all, the most frequent first."""
+    known = sorted(((share, word) for word, share in said.items() if share), reverse=True)
+    return ", ".join(f"{word} {share:.2f}" for share, word in known)
+
+
+def _row(plays: Sequence[Play]) -> list[str]:
+    found = score(plays)
+    return [
+        f"{found.fair:.3f} ± {found.fair_error:.3f}",
+        f"{found.said[Said.UNDECIDED]:.3f}",
+        _stated_share(plays),
+        _held([each.covers for each in plays]),
+        _held([each.effect_holds for each in plays]),
+        f"{found.runs:.1f} ± {found.runs_error:.1f}",
+        f"{found.builds:.1f}",
+        said_text(found.said),
+    ]
+
+
+def _stated_share(plays: Sequence[Play]) -> str:
+    found = stated(plays, CLAIMS)
+    if found is None:
+        return NOTHING
+    return f"{found.stated:.3f}: {found.true:.3f} ± {found.error:.3f}"
+
+
+def _held(held: Sequence[bool | None]) -> str:
+    found = coverage(held)
+    if found is None:
+        return NOTHING
+    count, share, error = found
+    return f"{share:.3f} ± {error:.3f} of {count}"
+
 
 COMMON = ("search", "right", "runs", "builds")
 HEAD = """\

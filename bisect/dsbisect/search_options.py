@@ -67,7 +67,7 @@ class SearchOptions:
         prepare_s: float = 0.0,
         ready: frozenset[str] = frozenset(),
         prior: Mapping[str, float] | None = None,
-        survey_up_to: int = 0,
+        measure_all_up_to: int = 0,
         belief: Belief | None = None,
     ) -> Search:
         """The search for candidates that take this long to be prepared."""
@@ -104,12 +104,12 @@ class SearchOptions:
             ),
             prior=prior or {},
             belief=self.belief(belief or Belief()),
-            survey_up_to=survey_up_to,
+            survey_up_to=measure_all_up_to,
         )
 
     @property
     def smallest_log(self) -> float | None:
-        """Of an expected difference half is enough."""
+        """The smallest step to look for, as a log: of an expected difference half is enough."""
         expected = self.expected_log
         return _log(self.smallest_pct) or (None if expected is None else expected / 2)
 

@@ -1,20 +1,182 @@
-"""A campaign in the lab: measure what is asked for, store at once, go on where it was stopped."""
+"""A campaign in the lab: measure what is asked for, store at once, go on where it was stopped.
+
+A loop takes turns and stores what comes of them. Its claim on the search is held by one process at
+a time, and renewed while that measures and builds.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Protocol, Self
 
 from dsharness.content_key import content_key
-from dsharness.model import Boundary, Campaign, Turn, Workload
-from dslab.search_claim import Claim, claimed
-from dslab.turn_taker import CampaignRecord, SampleSource, TurnTaker
+from dsharness.errors import BusyError, CandidateError, StoreError
+from dsharness.model import Boundary, Campaign, Sample, Setup, Turn, TurnState, Workload
 from dslab.watcher import Listener
 from dsresults.store import Store
-from dssearch.planner import advance, history_of
+from dsresults.store.claims import STALE_S, Holder, this_process
+from dssearch.planner import advance, history_of, refuse_endless_disturbance
 from dssearch.question import Answer, Enough, Question, Search
+from dssearch.repeated_failure import failures_of
 from dssearch.search_record import choice_of, inputs_of, search_of
+
+BEAT_S = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One question of this process's own."""
+
+    store: Store
+    key: str
+    what: str
+    me: Holder = field(default_factory=this_process)
+    lost: threading.Event = field(default_factory=threading.Event)
+
+    def check(self) -> None:
+        """BusyError when another process has taken the search over."""
+        if self.lost.is_set():
+            raise BusyError(
+                f"{self.what}: another process has taken over, since this one gave no sign "
+                "of life for too long",
+                hint="let it finish; it uses every stored sample",
+            )
+
+    def keep(self, ended: threading.Event, every_s: float) -> None:
+        """Renew the claim again and again, whatever the main thread waits for."""
+        while not ended.wait(every_s):
+            with contextlib.suppress(StoreError):  # the next one may get through
+                if not self.store.beat(self.key, self.me):
+                    self.lost.set()
+                    return
+
+
+@contextmanager
+def claimed(store: Store, key: str, what: str, *, every_s: float = BEAT_S) -> Iterator[Claim]:
+    """Hold the claim inside the block, or BusyError with who has it."""
+    claim = Claim(store=store, key=key, what=what)
+    holder = store.claim(key, claim.me)
+    if holder is not None:
+        raise BusyError(
+            f"{what}: the same search is already running: {holder}",
+            hint="wait for it or end it; the same command then continues from its samples. "
+            "A process "
+            f"that cannot be checked counts as dead after {STALE_S / 60:.0f} minutes "
+            "without a sign of life",
+        )
+    ended = threading.Event()
+    keeper = threading.Thread(target=claim.keep, args=(ended, every_s), name="claim", daemon=True)
+    keeper.start()
+    try:
+        yield claim
+    finally:
+        ended.set()
+        keeper.join(timeout=5.0)
+        with contextlib.suppress(StoreError):  # it would hide the real error; claims expire
+            store.release(key, claim.me)
+
+
+class SampleSource(Protocol):
+    """Where samples come from."""
+
+    @property
+    def identities(self) -> Mapping[str, str]: ...
+
+    @property
+    def unmeasurable(self) -> Mapping[str, str]: ...
+
+    @property
+    def setup(self) -> Setup: ...
+
+    def prepare_more(self, candidates: Sequence[str]) -> None:
+        """Build and fill at the same time what a turn needs; errors come from ``ready``."""
+        ...
+
+    def ready(self, candidate: str) -> None:
+        """Its server runs; CandidateError when it cannot."""
+        ...
+
+    def take(self, turn: Turn) -> Iterable[Sample]:
+        """One run of each of its candidates; they are ready."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignRecord:
+    """What the store holds of a campaign; whatever is added is stored first."""
+
+    campaign_id: str
+    store: Store
+    claim: Claim
+    samples: list[Sample]
+    by_id: dict[str, Turn]
+
+    @classmethod
+    def of(cls, campaign: Campaign, store: Store, claim: Claim) -> Self:
+        """Read it; turns that were begun and not ended are ended."""
+        store.settle_turns(campaign.id)
+        return cls(
+            campaign_id=campaign.id,
+            store=store,
+            claim=claim,
+            samples=store.samples(campaign_id=campaign.id),
+            by_id={turn.id: turn for turn in store.turns(campaign.id)},
+        )
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return tuple(self.by_id.values())
+
+    def put(self, turn: Turn) -> None:
+        self.store.put_turn(turn)
+        self.by_id[turn.id] = turn
+
+    def add(self, sample: Sample) -> None:
+        self.claim.check()
+        self.store.add_sample(sample)
+        self.samples.append(sample)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnTaker:
+    """Takes turns in the lab; what comes of them goes to the record at once."""
+
+    lab: SampleSource
+    record: CampaignRecord
+    listener: Listener
+    ends: Mapping[str, str]  # that could not be measured before the search began
+    needs_all: bool  # nothing can be said without each candidate
+
+    def take(self, turn: Turn) -> None:
+        self.record.put(turn)
+        self.lab.prepare_more(turn.candidates)
+        for candidate in turn.candidates:
+            try:
+                self.lab.ready(candidate)
+            except CandidateError as error:
+                self._refuse(turn, candidate, error)
+                return
+        for sample in self.lab.take(turn):
+            self.record.add(sample)
+            self.listener.sampled(sample)
+        self.record.put(turn.ended(TurnState.DONE))
+        refuse_endless_disturbance(self.record.samples)
+
+    def _refuse(self, turn: Turn, candidate: str, error: CandidateError) -> None:
+        """SystematicError when it is no longer a matter of this candidate."""
+        if self.needs_all:
+            raise error
+        self.listener.unmeasurable(candidate, str(error))
+        row, _ = failures_of(self.record.turns, self.ends)
+        self.record.put(turn.ended(TurnState.FAILED, {candidate: str(error)}))
+        row.failed(candidate, error)
+
 
 Kind = Literal["rows", "commits", "measure", "validate"]
 
@@ -176,7 +338,7 @@ def _campaign(question: Question, kind: Kind, fingerprint: str) -> Campaign:
 
 
 def _fingerprint(question: Question, workload: Workload, search: Search, lab: SampleSource) -> str:
-    """Of everything that must be the same for old samples to count.
+    """A key of everything that must be the same for old samples to count.
 
     What was ready or suspected before may have changed when it continues.
     """

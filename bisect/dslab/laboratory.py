@@ -1,13 +1,18 @@
-"""Candidates become ready servers: built, filled once, and started when they are needed."""
+"""Candidates become ready servers: built, filled once, and started when they are needed.
+
+A laboratory also tells where its time goes: each second counts once, for what was waited for.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
@@ -25,10 +30,53 @@ from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
 from dslab.candidates import RowSupply, Supply
-from dslab.lab_plan import LabPlan
-from dslab.spent_time import SpentTime
+from dslab.lab_conditions import LabConditions
 from dslab.watcher import Preparation, Watcher
 from dsresults.store import Store
+
+Kind = Literal["runs", "builds", "fills"]
+KINDS: tuple[Kind, ...] = ("runs", "builds", "fills")  # of several at once, the first counts
+
+
+class SpentTime:
+    """A clock for what a lab does, in any of its threads; what is left is thinking."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._seen = now()
+        self._going = Counter[Kind]()
+        self._spent: dict[Kind, float] = dict.fromkeys(KINDS, 0.0)
+
+    @contextmanager
+    def on(self, kind: Kind) -> Iterator[None]:
+        """Count time for this until the block is left."""
+        self._change(kind, 1)
+        try:
+            yield
+        finally:
+            self._change(kind, -1)
+
+    @property
+    def each_s(self) -> Mapping[Kind, float]:
+        """Seconds of each kind so far."""
+        with self._lock:
+            self._count()
+            return dict(self._spent)
+
+    def _change(self, kind: Kind, by: int) -> None:
+        with self._lock:
+            self._count()
+            self._going[kind] += by
+
+    def _count(self) -> None:
+        """Add the time since the last change to the first kind that was going on."""
+        now = self._now()
+        going: Kind | None = next((kind for kind in KINDS if self._going[kind]), None)
+        if going is not None:
+            self._spent[going] += now - self._seen
+        self._seen = now
+
 
 WORKERS = 2
 AGES_APART = 1  # turns
@@ -42,10 +90,10 @@ class Laboratory:
     """Owns the servers of a campaign; leaving it removes every container."""
 
     def __init__(
-        self, engine: Engine, plan: LabPlan, supply: Supply, progress: CandidateProgress
+        self, engine: Engine, conditions: LabConditions, supply: Supply, progress: CandidateProgress
     ) -> None:
         self._engine = engine
-        self._plan = plan
+        self._conditions = conditions
         self._supply = supply
         self._progress = progress
         self._resources = ExitStack()
@@ -90,10 +138,10 @@ class Laboratory:
 
     @property
     def _procedure(self) -> Procedure:
-        settings = self._plan.settings.model_dump(mode="json", exclude={"id", "title"})
+        settings = self._conditions.settings.model_dump(mode="json", exclude={"id", "title"})
         return Procedure(
             version=PROCEDURE,
-            way=self._plan.way.name,
+            way=self._conditions.way.name,
             settings=content_key(settings),
             loader=self._loader.key if self._loader else None,
             runtimes=dict(self._runtimes),
@@ -101,7 +149,7 @@ class Laboratory:
 
     @property
     def machine(self) -> Machine:
-        return machine_now(self._engine, self._plan.way.cpus)
+        return machine_now(self._engine, self._conditions.way.cpus)
 
     @property
     def images(self) -> dict[str, Image]:
@@ -110,7 +158,7 @@ class Laboratory:
     @property
     def paired(self) -> bool:
         """Whether two candidates are measured at the same time."""
-        return self._plan.way.paired
+        return self._conditions.way.paired
 
     def store_images(self, store: Store) -> None:
         for image in self.images.values():
@@ -124,7 +172,7 @@ class Laboratory:
         candidates = tuple(candidates)
         for candidate in candidates:
             with suppress(CandidateError):  # what is no source comes again when it is built
-                self._plan.refuse_unfit(candidate, self._supply.system(candidate))
+                self._conditions.refuse_unfit(candidate, self._supply.system(candidate))
         with _at_a_time(WORKERS) as pool:
             # The load generator's image comes first: no row can be measured without it.
             loader: Future[Image] = pool.submit(self._load_generator)
@@ -139,7 +187,7 @@ class Laboratory:
                 else:
                     watcher.prepared(candidate)
             self._loader = loader.result()
-            self._wrapper = self._valgrind() if self._plan.way.counts else None
+            self._wrapper = self._valgrind() if self._conditions.way.counts else None
             self._runtimes = dict(self._supply.runtimes)
 
     def prepare_more(self, candidates: Sequence[str]) -> None:
@@ -173,7 +221,7 @@ class Laboratory:
     def take(self, turn: Turn) -> Iterator[Sample]:
         """One run of each. A server that died gets a new one."""
         check_request()
-        way = self._plan.way
+        way = self._conditions.way
         if turn.way != way.name or turn.machine not in {"", machine_id()}:
             raise AssertionError(
                 f"turn {turn.number} of {turn.campaign_id} was planned {turn.way} on machine "
@@ -213,8 +261,8 @@ class Laboratory:
             resources.close()
 
     def _load_generator(self) -> Image:
-        row = self._plan.matrix.tools.loads[self._plan.tool]
-        rows = RowSupply(engine=self._engine, matrix=self._plan.matrix)
+        row = self._conditions.matrix.tools.loads[self._conditions.tool]
+        rows = RowSupply(engine=self._engine, matrix=self._conditions.matrix)
         with self.spent.on("builds"):
             return rows.image(row, lambda what: self._progress(row, what))
 
@@ -222,7 +270,9 @@ class Laboratory:
         def show(what: str) -> None:
             self._progress("valgrind", what)
 
-        return Valgrind(image=check_tools(self._engine, self._plan.matrix, progress=show).reference)
+        return Valgrind(
+            image=check_tools(self._engine, self._conditions.matrix, progress=show).reference
+        )
 
     def _golden(self, candidate: str) -> Golden:
         def show(what: str) -> None:
@@ -230,11 +280,11 @@ class Laboratory:
 
         with self.spent.on("builds"):
             image = self._supply.image(candidate, show)
-        system, keep = self._supply.system(candidate), self._plan.keep
+        system, keep = self._supply.system(candidate), self._conditions.keep
         with self.spent.on("fills"):
             golden = retry_if_killed(
                 lambda: golden_state(
-                    self._engine, image, system, self._plan.seed, progress=show, keep=keep
+                    self._engine, image, system, self._conditions.seed, progress=show, keep=keep
                 )
             )
         self._supply.check(candidate, golden)
@@ -255,7 +305,7 @@ class Laboratory:
         return self._benches[candidate][0]
 
     def _started(self, candidate: str, loader: Image) -> tuple[Bench, ExitStack]:
-        cpus, keep = self._plan.way.cpus, self._plan.keep
+        cpus, keep = self._conditions.way.cpus, self._conditions.keep
         with ExitStack() as made:
             instance = made.enter_context(
                 serve(self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep)
@@ -290,7 +340,7 @@ def _at_a_time(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 @contextmanager
 def open_lab(
-    plan: LabPlan,
+    conditions: LabConditions,
     supply: Supply,
     candidates: Sequence[str],
     *,
@@ -304,7 +354,7 @@ def open_lab(
     watcher.begin(candidates, questions)
     for note in notes:
         watcher.preparing(candidates[0], note)
-    with Laboratory(engine, plan, supply, watcher.preparing) as laboratory:
+    with Laboratory(engine, conditions, supply, watcher.preparing) as laboratory:
         laboratory.prepare(candidates, watcher)
         if again := supply.uneven():
             laboratory.prepare(again, watcher)

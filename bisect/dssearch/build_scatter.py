@@ -1,4 +1,4 @@
-"""By how much builds of one source differ, and a step between two sources beyond that. Pure.
+"""The scatter of builds of one source, and a step between two sources beyond that. Pure.
 
 The model is one-way with a random effect of the build: run j of build i has the log cost
 ``m + b_i + e_ij``; ``b_i`` varies by the scatter of builds, ``e_ij`` by the noise of a run.
@@ -82,9 +82,9 @@ def build_scatter(groups: Groups) -> BuildScatter:
         return max(0.0, of_builds * left / (runs * float(chdtri(of_builds, part))))
 
     return BuildScatter(
-        scatter_pct=_pct(math.sqrt(max(0.0, (between - noise) / runs))),
-        interval_pct=(_pct(math.sqrt(bound(tail))), _pct(math.sqrt(bound(1 - tail)))),
-        noise_pct=_pct(math.sqrt(noise)),
+        scatter_pct=pct_of(math.sqrt(max(0.0, (between - noise) / runs))),
+        interval_pct=(pct_of(math.sqrt(bound(tail))), pct_of(math.sqrt(bound(1 - tail)))),
+        noise_pct=pct_of(math.sqrt(noise)),
         builds=len(groups),
         runs=sum(map(len, groups)),
     )
@@ -141,5 +141,6 @@ def _refuse_few(groups: Groups) -> None:
         )
 
 
-def _pct(log: float) -> float:
+def pct_of(log: float) -> float:
+    """A difference of logs in per cent, as it is shown."""
     return round(100 * math.expm1(log), 2)

@@ -1,15 +1,17 @@
-"""What a search will take, simulated before it starts. Core pure logic, no I/O.
+"""A forecast of what a search will take, simulated before it starts. Core pure logic, no I/O.
 
 The noise comes from a pilot: one candidate measured a few times against itself (A/A). With that
-noise the real search is run on simulated lines whose step is known.
+noise the real search is run on simulated lines whose truth is known.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import numpy as np
 from pydantic import Field
@@ -17,13 +19,136 @@ from scipy.special import chdtri
 
 from dsharness.errors import InconclusiveError, UsageError
 from dsharness.measure.metrics import COST, RATE, Metric
-from dsharness.model import Sample, Value
+from dsharness.model import Boundary, Machine, Measurement, Sample, Value
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs
 from dssearch.bayes.track import Floats
-from dssearch.build_scatter import BuildScatter
-from dssearch.question import Search
-from dssearch.simulation import Rehearsed, RunNoise, rehearse
+from dssearch.build_scatter import BuildScatter, pct_of
+from dssearch.question import History, Measure, Question, Search
+from dssearch.search_loop import TurnEnd, run_search
+
+WORKLOAD = "rehearsed"
+MACHINE = Machine(id="made up")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedRun:
+    """What one run gives; both values are logs."""
+
+    cost: float
+    rate: float
+    machine: Machine = MACHINE
+    session: int = 0  # one start of the lab
+
+
+# Of a candidate in a turn; None: it cannot be built.
+Simulated = Callable[[str, int], SimulatedRun | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsed:
+    """How one search went."""
+
+    runs: int
+    builds: int
+    named: bool
+    right: bool
+
+    @property
+    def wrong(self) -> bool:
+        return self.named and not self.right
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunNoise:
+    """Noise of made-up runs, on the log scale: Gaussian, and the rate follows the cost in part."""
+
+    cost: float
+    rate_slope: float = 1.0
+    rate_rest: float = 0.0
+
+
+def rehearse(search: Search, candidates: int, drop: float, noise: RunNoise, seed: int) -> Rehearsed:
+    """A step of ``drop`` (a log) at a place the seed decides."""
+    chance = np.random.default_rng([seed, candidates])
+    line = tuple(f"c{number}" for number in range(candidates))
+    step = int(chance.integers(1, candidates))
+    index = {name: at for at, name in enumerate(line)}
+
+    def run(name: str, _: int) -> SimulatedRun:
+        level = drop * (index[name] >= step)
+        own = noise.cost * float(chance.normal())
+        rate = noise.rate_slope * own + noise.rate_rest * float(chance.normal())
+        return SimulatedRun(cost=level + own, rate=-level - rate)
+
+    boundary, taken = walk(search, line, run)
+    named = boundary.found and boundary.after is not None
+    return Rehearsed(
+        runs=sum(len(group) for group in taken.values()),
+        builds=len(taken),
+        named=named,
+        right=named and line[step] in boundary.suspects,
+    )
+
+
+def walk(
+    search: Search, line: tuple[str, ...], run: Simulated
+) -> tuple[Boundary, Mapping[str, tuple[Sample, ...]]]:
+    """Run a search to its end."""
+    question = Question(series_id="made up", line=line, workload_id=WORKLOAD, settings_id="default")
+    end = run_search(question, search, _MadeUp(run=run), History())
+    assert end.boundary is not None  # noqa: S101 - a made-up world has always more to measure
+    return end.boundary, end.history.samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MadeUp:
+    """A ``TurnSource`` without a lab."""
+
+    run: Simulated
+    serial: Iterator[int] = field(default_factory=count)
+
+    def turn(self, step: Measure) -> TurnEnd:
+        taken: list[Sample] = []
+        for name in step.candidates:
+            run = self.run(name, step.turn)
+            if run is None:
+                return TurnEnd(samples=tuple(taken), unmeasurable={name: "does not build"})
+            taken.append(_sample(name, run, step.turn, next(self.serial)))
+        return TurnEnd(samples=tuple(taken))
+
+
+def _measured(log: float) -> Measurement:
+    return Measurement.model_construct(value=math.exp(log), unit="")
+
+
+def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
+    """Made without validation: a simulation takes thousands."""
+    return Sample.model_construct(
+        id=f"{name}/{number}",
+        campaign_id="made up",
+        candidate_id=name,
+        settings_id="default",
+        workload_id=WORKLOAD,
+        image_key="",
+        started_at=(START + timedelta(seconds=number)).isoformat(),
+        session=str(run.session),
+        duration_s=1.0,
+        operations=1,
+        metrics={"cost": _measured(run.cost), "rate": _measured(run.rate)},
+        machine=run.machine,
+        facts={},
+        calibrator_us=1.0,
+        steal_pct=0.0,
+        errors=0,
+        per_second=(),
+        invalid=(),
+        turn=turn,
+        workload=None,
+        log="",
+    )
+
 
 REHEARSALS = 40
 LEAST_REHEARSALS = 12
@@ -80,7 +205,7 @@ class Noise:
 
     @classmethod
     def given(cls, pct: float) -> Noise:
-        """By hand; nothing was measured."""
+        """A noise that a user names; nothing was measured."""
         if pct <= 0:
             raise UsageError(f"--noise {pct:g}: must be above 0", hint="in per cent: 5")
         size = math.log1p(pct / 100)
@@ -88,7 +213,7 @@ class Noise:
 
     @classmethod
     def seen(cls, size: float, freedom: int, runs: int) -> Noise:
-        """As estimated with so many degrees of freedom."""
+        """A noise as it was estimated, with so many degrees of freedom."""
         tail = (1 - SURE) / 2
         low, high = (
             size * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (tail, 1 - tail)
@@ -107,7 +232,7 @@ class Noise:
 
 
 def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
-    """From a pilot of one candidate."""
+    """The noise that a pilot of one candidate shows."""
     usable = [sample for sample in samples if sample.valid]
     costs = [value for sample in usable if (value := metric.slowness(sample))]
     values = costs if len(costs) == len(usable) else [v for s in usable if (v := RATE.slowness(s))]
@@ -141,12 +266,12 @@ def forecast(noise: Noise, wanted: ForecastRequest, search: Search, costs: Costs
     right, wrong = (sum(hits) / len(done) for hits in _hits(done))
     seconds = taken.mean() * costs.run_s + builds.mean() * (costs.start_s + costs.prepare_s)
     return Forecast(
-        noise_pct=_pct(noise.size),
-        noise_interval_pct=(_pct(noise.low), _pct(noise.high)),
+        noise_pct=pct_of(noise.size),
+        noise_interval_pct=(pct_of(noise.low), pct_of(noise.high)),
         pilot_runs=noise.runs,
         drop_pct=wanted.drop_pct,
         candidates=wanted.candidates,
-        smallest_visible_pct=_pct(smallest_visible(noise.size, wanted.most_runs)),
+        smallest_visible_pct=pct_of(smallest_visible(noise.size, wanted.most_runs)),
         runs=round(float(taken.mean()), 1),
         most_runs=_exceeded_by_a_tenth(taken),
         builds=round(float(builds.mean()), 1),
@@ -187,7 +312,7 @@ def refuse_the_invisible(noise: Noise, wanted: ForecastRequest, duration_s: floa
     drop = math.log1p(wanted.drop_pct / 100)
     if drop >= visible:
         return
-    hints = [f"look for {_pct(visible):.0f} % and more"]
+    hints = [f"look for {pct_of(visible):.0f} % and more"]
     if drop >= Belief().least_log:
         longer = duration_s * (visible / drop) ** 2
         hints = [
@@ -198,7 +323,7 @@ def refuse_the_invisible(noise: Noise, wanted: ForecastRequest, duration_s: floa
         ]
     raise InconclusiveError(
         f"a drop of {wanted.drop_pct:g} % is too small to be seen: one run varies by "
-        f"{_pct(noise.size):.1f} %, and nothing below {_pct(visible):.1f} % is looked for",
+        f"{pct_of(noise.size):.1f} %, and nothing below {pct_of(visible):.1f} % is looked for",
         hint=", or ".join(hints),
     )
 
@@ -235,7 +360,3 @@ def check(wanted: ForecastRequest) -> None:
         raise UsageError(
             f"--candidates {wanted.candidates}: a step lies between two", hint="2 or more"
         )
-
-
-def _pct(log: float) -> float:
-    return round(100 * math.expm1(log), 2)

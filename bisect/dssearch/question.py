@@ -89,7 +89,7 @@ class History:
         return max(map(len, self.samples.values()), default=0)
 
     def after(self, samples: Iterable[Sample], unmeasurable: Mapping[str, str]) -> History:
-        """With these as well.
+        """The history with these as well.
 
         Earlier samples of a candidate that came from another image don't count any more: the
         search was interrupted, and its inputs have changed since.

@@ -1,4 +1,7 @@
-"""The folder of an answer: page, summary, JSON, JUnit, evidence, packages, the signed statement."""
+"""The folder of an answer: page, summary, JSON, JUnit, evidence, packages, the signed statement.
+
+The page is self-contained: no script, no request, every text escaped.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,19 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from jinja2 import Environment
 
 from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError, UsageError
 from dsharness.guarded_files import given_file
 from dsharness.process.command import atomic_write, writing
-from dsresults.number_text import capital
+from dsresults.number_text import capital, counted
+from dsresults.report.html_page import page_environment, utc
 from dsvalidate.attestation import (
     Predicate,
     Result,
@@ -25,10 +31,51 @@ from dsvalidate.attestation import (
     described,
     signed,
 )
-from dsvalidate.check import Check, Gate, Status, worst
+from dsvalidate.check import Check, Gate, ShipAnswer, Status, Validation, worst
 from dsvalidate.validation import Validated
-from dsvalidate.validation_page import HEADLINES, QUESTIONS, page_text
-from dsvalidate.validation_result import ShipAnswer, Validation
+
+HEADLINES = {
+    ShipAnswer.SHIP: "Ship it",
+    ShipAnswer.DO_NOT_SHIP: "Do not ship it",
+    ShipAnswer.INCONCLUSIVE: "No answer yet",
+}
+QUESTIONS = {
+    Gate.BUILDS: "Does it build, cleanly and the same way twice?",
+    Gate.INSTALLS: "Does it install, upgrade, and go back?",
+    Gate.WORKS: "Does it work?",
+    Gate.PERFORMS: "How fast is it?",
+    Gate.SAFE: "Is it safe?",
+}
+COLOURS = {
+    Status.PASSED: "fast",
+    Status.FAILED: "slow",
+    Status.WARNED: "warned",
+}
+
+
+def page_text(validation: Validation) -> str:
+    """The whole page as one HTML document."""
+    return (
+        _environment()
+        .get_template("validation.html.jinja")
+        .render(
+            v=validation,
+            headline=HEADLINES[validation.answer],
+            why=f"{len(validation.checks)} checks: {_counted(validation.checks)}",
+            speed=_named(validation, Gate.PERFORMS, SPEED),
+            security=_named(validation, Gate.SAFE, ("new-passwords",)),
+            gates=[(gate, QUESTIONS[gate], validation.of(gate)) for gate in Gate],
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = page_environment("dsvalidate")
+    environment.filters.update(capital=capital, utc=utc)
+    environment.globals.update(colour=lambda status: COLOURS.get(status, ""), worst=worst)
+    return environment
+
 
 MOST_REASONS = 12
 MARKS = "\\`*[]<>"  # of Markdown and of HTML, inside a line
@@ -46,7 +93,7 @@ def _lines(v: Validation) -> Iterator[str]:
     yield ""
     yield f"{_plain(v.stock)} became {_plain(v.patched)}."
     place = f" on {_plain(v.machine)}" if v.machine else ""
-    yield f"{_count(len(v.checks), 'check')} in {v.seconds:.0f} s{place}; begun {v.started_at}."
+    yield f"{counted(len(v.checks), 'check')} in {v.seconds:.0f} s{place}; begun {v.started_at}."
     yield from _section(_reasons_title(v), v.reasons[:MOST_REASONS], say_status=True)
     left = len(v.reasons) - MOST_REASONS
     if left > 0:
@@ -89,10 +136,6 @@ def _named(v: Validation, gate: Gate, prefixes: tuple[str, ...]) -> list[Check]:
 def _counted(checks: Iterable[Check]) -> str:
     counts = Counter(check.status for check in checks)
     return ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _plain(text: str) -> str:
@@ -141,7 +184,7 @@ def _counts(checks: tuple[Check, ...]) -> dict[str, str]:
 
 
 def _clean(text: str) -> str:
-    """Without what XML cannot hold."""
+    """The text without what XML cannot hold."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
 
 

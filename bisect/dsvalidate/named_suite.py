@@ -15,8 +15,9 @@ from dsbuilds.drivers.package_build import repository_of
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
 from dsharness.model import Image, Settings, SystemName, ZoneContent
-from dsharness.systems import Endpoint, Seed, side_process
+from dsharness.systems import Endpoint, Seed
 from dsharness.systems.bind import PID_FILE, USER, Bind
+from dsharness.systems.readiness import start_aside
 from dsimages.buildah import labels_of
 from dsimages.keyed_image import keyed_image
 from dsvalidate.check import Check, Gate, Status
@@ -32,11 +33,10 @@ from dsvalidate.installs_gate.package_change import (
     upgraded_reference,
 )
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
-from dsvalidate.service import Serve, Service, Volumes, service_box
-from dsvalidate.sides import Sides
 from dsvalidate.step import Step, judged, server_step
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.stock_packages import stock_packages
+from dsvalidate.suite import Serve, Service, Volumes, service_box
 
 REVISION = 1  # raised when the same image would be filled in another way
 NAMES = 1000
@@ -58,7 +58,7 @@ class NamedService(Service):
 
     def start(self) -> Endpoint:
         command = self.system.serve_command()
-        side_process.start(self.box, *(AS_USER if self.as_root else ()), *command)
+        start_aside(self.box, *(AS_USER if self.as_root else ()), *command)
         return self.ready()
 
 

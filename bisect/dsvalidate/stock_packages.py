@@ -12,13 +12,12 @@ from dsharness.containers.container import Options, running
 from dsharness.content_key import content_key
 from dsharness.errors import PackageError
 from dsharness.model import Build, Family, Image, KojiPackages, Row
-from dsharness.products.row_facts import koji_rpms
+from dsharness.products.catalog import koji_rpms
 from dsimages.build_failure import fault
 from dsimages.buildah import Workshop
 from dsimages.containerfile import koji_urls
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
-from dsvalidate.tool_output import add_index, kind_of
+from dsvalidate.package_files import add_index, kind_of
+from dsvalidate.step_tools import Sides, StepTools
 
 LIBEXEC = Path(__file__).parent / "libexec"
 INSIDE = "/usr/libexec/dsbisect-validate/fetch"

@@ -1,17 +1,107 @@
-"""What a validation has to know of one product's server; all else in a gate is the same for all."""
+"""What a validation has to know of one product's server; all else in a gate is the same for all.
+
+The server runs in a container of its own, where a step starts it, stops it and looks at it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Protocol
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Protocol, TypeVar
 
+from dsharness.containers.container import Container, running
 from dsharness.model import Image, SystemName
+from dsharness.paths import logs_home
+from dsharness.systems import System
+from dsharness.systems.readiness import shared_folder, wait_until_ready
+from dsharness.systems.system import Endpoint
 from dsvalidate.check import Check
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
-from dsvalidate.service import Serve, Service
-from dsvalidate.sides import Sides
 from dsvalidate.step import Step
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
+
+Volumes = tuple[tuple[Path, str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceBox:
+    """A container with a server that is not started yet, and what it shares with the lab."""
+
+    box: Container
+    shared: Path
+    began_at: float  # of the epoch: what was written before is the image's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service(ServiceBox):
+    """A server that is not started yet when a step gets it."""
+
+    tools: StepTools
+    system: System
+    pid_file: str  # inside the container
+
+    def start(self) -> Endpoint:
+        """Return when it answers; InstanceError with its last words when it does not."""
+        self.system.start(self.box)
+        return self.ready()
+
+    def ready(self) -> Endpoint:
+        return wait_until_ready(self.box, self.shared, self.system)
+
+    def stop(self) -> None:
+        self.system.stop(self.box)
+
+
+S_co = TypeVar("S_co", bound=Service, covariant=True)
+
+
+class Serve(Protocol[S_co]):
+    """Start a container of an image, in which an instance is, or will be made."""
+
+    def __call__(
+        self,
+        tools: StepTools,
+        reference: str,
+        *,
+        purpose: str,
+        volumes: Volumes = (),
+        capabilities: tuple[str, ...] = (),
+    ) -> AbstractContextManager[S_co]: ...
+
+
+@contextmanager
+def service_box(
+    tools: StepTools,
+    reference: str,
+    system: System,
+    *,
+    purpose: str,
+    volumes: Volumes = (),
+    capabilities: tuple[str, ...] = (),
+    network: str = "none",
+    user: str | None = None,
+) -> Iterator[ServiceBox]:
+    """Run a container of an image as the driver makes states in one; ``user`` None is root."""
+    with contextlib.ExitStack() as stack:
+        shared = stack.enter_context(shared_folder())
+        made = system.making(shared)
+        options = replace(
+            made, network=network, user=user, volumes=(*made.volumes, *volumes),
+            capabilities=tuple(sorted({*made.capabilities, *capabilities})),
+        )  # fmt: skip
+        began_at = time.time()
+        log = logs_home() / "validate" / f"{tools.name}-{purpose}.log"
+        box = stack.enter_context(
+            running(
+                tools.engine, reference, *system.idle_command(),
+                purpose=f"validate-{purpose}", options=options, log=log,
+            )
+        )  # fmt: skip
+        yield ServiceBox(box=box, shared=shared, began_at=began_at)
 
 
 class Suite(Protocol):

@@ -1,1 +1,1 @@
-"""From a source to a build: any commit or package, patched, cached."""
+"""Builds made from a source: any commit or package, patched, cached."""

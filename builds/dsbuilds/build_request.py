@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dsbuilds.edits.known_edits import parse
-from dsbuilds.edits.user_patch import user_patch
-from dsbuilds.history.clone import origin_of
+from dsbuilds.edits.patch_file import user_patch
+from dsbuilds.history.repository import origin_of
 from dsbuilds.sources.download import here
-from dsbuilds.sources.srpm import location_of
+from dsbuilds.sources.source_package import location_of
 from dsharness.errors import MatrixError
 from dsharness.matrix import find_matrix
 from dsharness.model import (

@@ -16,16 +16,13 @@ from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
 from dsbuilds.edits.edit import Patch, promise_of
-from dsbuilds.edits.patch_file import patch_of
-from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.edits.patch_file import patch_of, user_patch
 from dsbuilds.history.repository import Repository
-from dsbuilds.sources.debian import distribution_source
-from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_archive import tarball_tree
+from dsbuilds.sources.source_package import SourcePackage, distribution_source, srpm_source
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.sources.srpm import srpm_source
-from dsbuilds.sources.tarball import tarball_tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
-from dsbuilds.toolchains.toolchain_choice import BuildWay, first_that_works, ways_of
+from dsbuilds.toolchains.toolchain_choice import BuildChoice, choices_of, first_that_works
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.errors import BuildError
@@ -45,7 +42,7 @@ from dsharness.model import (
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsharness.products import product_of
-from dsharness.products.row_facts import packages_of
+from dsharness.products.catalog import packages_of
 from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 from dsimages.image_set import build_image
@@ -117,19 +114,19 @@ class BuiltRowMaker:
             if each.row == self.base.candidate_id and each.offers
         ]
 
-        def make(way: BuildWay) -> tuple[Build, ToolchainImage]:
-            toolset = toolset_of(self.engine, self.matrix, way.toolchain, progress=self.progress)
+        def make(choice: BuildChoice) -> tuple[Build, ToolchainImage]:
+            toolset = toolset_of(self.engine, self.matrix, choice.toolchain, progress=self.progress)
             order = TreeOrder(
                 tree=tree,
-                needs=way.needs,
+                needs=choice.needs,
                 toolset=toolset,
                 patches=tuple(patch.applied for patch in patches),
                 promise=promise_of(patches),
             )
             return build_tree(self.engine, order, progress=self.progress), toolset
 
-        ways = ways_of(tree.read, ours or self.matrix.toolchains)
-        (made, toolset), _ = first_that_works(ways, make, self.progress)
+        choices = choices_of(tree.read, ours or self.matrix.toolchains)
+        (made, toolset), _ = first_that_works(choices, make, self.progress)
         return made, layered(
             self.engine, made, toolset, self.row.id,
             serves=product_of(self.row), progress=self.progress,

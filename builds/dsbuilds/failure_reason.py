@@ -1,6 +1,6 @@
 """Why a build failed, from the output of the tools. Core pure logic.
 
-Whether a build failed because of what an earlier one left in its folder.
+A build may also fail because of what an earlier one left in its folder:
 
 [file truncated: x.o]                            what was left is broken
 [undefined reference to `slapi_ch_free']         the source defines it: an old object or archive

@@ -19,7 +19,7 @@ def content_key(inputs: object) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """In hexadecimal, of what the file holds; OSError if it is no regular file."""
+    """The hash of what the file holds, in hexadecimal; OSError if it is no regular file."""
     with regular_file(path) as stream:
         return stream_sha256(stream)
 

@@ -63,11 +63,6 @@ def given_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
         return _within(stream, str(path), most_bytes)
 
 
-def given_text(path: Path, *, most_bytes: int = MOST_BYTES) -> str:
-    """The same as text; UnicodeDecodeError if it is none."""
-    return given_file(path, most_bytes=most_bytes).decode("utf-8")
-
-
 def given_input(name: str, *, most_bytes: int = MOST_INPUT) -> bytes:
     """The whole of a file or pipe that a user named, or of standard input for ``-``.
 

@@ -1,7 +1,6 @@
 """A row's base: bootstrapped or pulled, then the common layer on top.
 
-A base image made from packages, with no registry: by mmdebstrap, or by dnf in a container.
-
+Bootstrapping makes a base from packages, with no registry: by mmdebstrap, or by dnf in a container.
 Packages of debs are signed, and mmdebstrap checks it. dnf runs packages' scripts as root, some of
 them unsigned, so it runs in its own container, whose image mmdebstrap makes.
 """

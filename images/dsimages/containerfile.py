@@ -1,4 +1,4 @@
-"""From a row to its Containerfile: pure text, no shell; the model has checked every word."""
+"""The Containerfile of a row: pure text, no shell; the model has checked every word."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dsharness.model import (
     PreinstalledPackages,
     Row,
 )
-from dsharness.products.row_facts import installs, koji_rpms, packages_of, titled
-from dsimages.pins import wanted
+from dsharness.products.catalog import installs, koji_rpms, packages_of, titled
+from dsimages.matrix_lock import wanted
 
 TEMPLATES = Path(__file__).parent / "templates"
 LIBEXEC = "/usr/libexec/dsbisect"

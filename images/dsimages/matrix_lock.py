@@ -1,9 +1,13 @@
-"""matrix.lock: what is known of a row only after its first pull."""
+"""matrix.lock: what is known of a row only after its first pull.
+
+A row's pins say which versions it asks for; an image's manifest has to answer them.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,13 +15,68 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from dsharness.content_key import content_key
-from dsharness.errors import MatrixError
-from dsharness.model import Row, Value
+from dsharness.errors import MatrixError, PackageError
+from dsharness.model import KojiPackages, Row, Value
 from dsharness.model.value import ImageDigest, PackageName, PackageVersion
+from dsharness.package_version import answers
 from dsharness.paths import config_home
 from dsharness.process.command import atomic_write
 from dsharness.process.deadline import Deadline
+from dsharness.products.catalog import (
+    installs,
+    known_of,
+    koji_rpms,
+    packages_of,
+    stated_versions,
+)
 from dsimages.file_lock import exclusive
+
+
+def wanted(row: Row) -> dict[str, str]:
+    """Package -> the version that the row promises."""
+    named = installs(row)
+    server = packages_of(row).server
+    versions = {
+        name: version
+        for names, version in stated_versions(row).values()
+        for name in names
+        if name == server or name in named
+    }
+    if isinstance(row.packages, KojiPackages):
+        build = row.packages.nvr.rsplit("-", 2)
+        versions |= dict.fromkeys(koji_rpms(row, row.packages), f"{build[1]}-{build[2]}")
+    return versions | row.pins
+
+
+def lockable(row: Row) -> tuple[str, ...]:
+    """The packages whose exact versions belong in the lock."""
+    suites = (name for suite in known_of(row).suites.values() for name in suite.packages)
+    names = [*packages_of(row).all, *suites, *installs(row), *wanted(row)]
+    return (*dict.fromkeys(names),)
+
+
+def check_manifest(row: Row, packages: Mapping[str, str]) -> None:
+    """Refuse an image that does not contain what its row promises; every row has a server."""
+    for name, wish in ({packages_of(row).server: ""} | wanted(row)).items():
+        _check(row, name, wish, packages.get(name))
+    for names, version in stated_versions(row).values():
+        name = next((name for name in names if name in packages), names[0])
+        _check(row, name, version, packages.get(name))
+
+
+def _check(row: Row, name: str, wish: str, found: str | None) -> None:
+    if found is None:
+        raise PackageError(
+            f"{row.id}: {name} {wish or '(any version)'} was requested, but the image has "
+            f"no {name}",
+            hint=f"add {name} to the row's packages.install, or correct the pin",
+        )
+    if wish and not answers(found, wish):
+        raise PackageError(
+            f"{row.id}: {name} {wish} was requested, but the image has {found}",
+            hint="correct the row's versions, or take its packages from where they are",
+        )
+
 
 WAIT_LIMIT_S = 30.0
 
@@ -57,7 +116,7 @@ class MatrixLock:
 
     @classmethod
     def of_matrix(cls, matrix_file: Path) -> MatrixLock:
-        """In the matrix's folder, or in the lab's own if that cannot be written."""
+        """The lock in the matrix's folder, or in the lab's own if that cannot be written."""
         path = matrix_file.with_suffix(".lock")
         if os.access(path if path.exists() else path.parent, os.W_OK):
             return cls(path=path)

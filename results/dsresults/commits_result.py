@@ -9,7 +9,7 @@ from pydantic import Field
 from dsbuilds.history.culprit import Suspect
 from dsharness.measure.metrics import METRICS
 from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Finding, Provenance, Shown, Value
-from dsresults.number_text import duration
+from dsresults.number_text import counted, duration
 
 
 class Comparison(Value):
@@ -161,11 +161,7 @@ class CommitFindings(Value):
         """How many commits were not built, since they make the same server as another one."""
         spared = sum(len(each.commits) - 1 for each in self.equal)
         verb = "make" if spared > 1 else "makes"
-        return f"{_counted(spared, 'commit')} {verb} the same server as the one before"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        return f"{counted(spared, 'commit')} {verb} the same server as the one before"
 
 
 SHORT = 12  # digits of a hash

@@ -25,6 +25,11 @@ def whole(value: float) -> str:
     return f"{round(value):,}".replace(",", NARROW)
 
 
+def counted(number: int, noun: str) -> str:
+    """So many of it: `1 check`, `2 checks`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def times(value: float) -> str:
     """A factor; counts of rounds divide exactly, and then no digits are invented."""
     return f"{whole(value) if value == round(value) else significant(value)} times"

@@ -9,7 +9,7 @@ from lab import USERS
 from shipped import MATRIX
 
 from dsharness.containers.engine import Engine
-from dsharness.machine.host import CpuPlan, available_cpus, machine_now, plan_cpus
+from dsharness.machine.host import CpuShares, available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
@@ -41,8 +41,8 @@ def connected(instance: Instance) -> AbstractContextManager[Directory]:
     return connect(endpoint.socket, endpoint.users)
 
 
-def cpus_of(engine: Engine) -> CpuPlan:
-    return plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+def cpus_of(engine: Engine) -> CpuShares:
+    return share_cpus(available_cpus(), can_pin=engine.pins_cpus)
 
 
 @contextmanager

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dsbuilds.edits.dirsrv.c_rounds import PLUGIN
-from dsbuilds.edits.dirsrv.default_scheme import CONFIG, PW
-from dsbuilds.edits.dirsrv.schemes import DSE, RUST_SOURCE
+from dsbuilds.edits.dirsrv.rounds import PLUGIN
+from dsbuilds.edits.dirsrv.schemes import CONFIG, DSE, PW, RUST_SOURCE
 from dsbuilds.edits.edit import Files
 
 Tree = Mapping[str, str]

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 from dsharness.errors import EngineError
 from dsharness.process.command import Completed
-from dsharness.systems import side_process
-from dsharness.systems.ldap import freeipa, ipa_directory
+from dsharness.systems import readiness
+from dsharness.systems.ldap import freeipa
 
 _DSE = "dn: cn=config\nnsslapd-ldapifilepath: /run/slapd-LAB-TEST.socket\nnsslapd-port: 389\n"
 
@@ -53,17 +53,15 @@ class Host:
     def installed(self) -> None:
         self.place("/var/log/ipaserver-install.log", "step 1\nthe last step\n")
         if self.leaves_directory:
-            self.place(f"{ipa_directory.CONFIG_FOLDER}/dse.ldif", _DSE)
+            self.place(f"{freeipa.CONFIG_FOLDER}/dse.ldif", _DSE)
             self.slapd_starts()
 
     def slapd_starts(self) -> None:
-        self.memory = (
-            self.root / f"{ipa_directory.CONFIG_FOLDER}/dse.ldif".lstrip("/")
-        ).read_text()
+        self.memory = (self.root / f"{freeipa.CONFIG_FOLDER}/dse.ldif".lstrip("/")).read_text()
 
     def slapd_stops(self) -> None:
         if self.memory is not None:
-            self.place(f"{ipa_directory.CONFIG_FOLDER}/dse.ldif", self.memory)
+            self.place(f"{freeipa.CONFIG_FOLDER}/dse.ldif", self.memory)
         self.memory = None
 
     def execute(  # noqa: PLR0911 - one way out for each command
@@ -85,9 +83,9 @@ class Host:
             case ("ipactl", "stop") | (
                 "sh",
                 "-c",
-                side_process.STOP,
+                readiness.STOP,
                 "sh",
-                ipa_directory.PID_FILE,
+                freeipa.PID_FILE,
                 _,
             ):
                 had_nothing_to_stop = command[0] == "sh" and self.memory is None
@@ -105,7 +103,7 @@ class Host:
         return done.stdout
 
     def start(self, *command: str) -> None:
-        assert command[command.index("ns-slapd") :][2] == ipa_directory.CONFIG_FOLDER
+        assert command[command.index("ns-slapd") :][2] == freeipa.CONFIG_FOLDER
         assert self.memory is None, "two servers on one database"
         self.slapd_starts()
 

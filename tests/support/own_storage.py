@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from dsharness.containers.engine import Engine
-from dsharness.containers.engine_probe import detect
-from dsharness.containers.trial_container import root_folder
+from dsharness.containers.engine_probe import detect, root_folder
 from dsharness.errors import ToolMissingError
 from dsharness.process.command import run
 

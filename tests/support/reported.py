@@ -11,7 +11,7 @@ from pathlib import Path
 
 from watchers import RecordingWatcher
 
-from dsbisect.rows.rows_study import ROWS, SURVEY
+from dsbisect.rows.rows_study import MEASURE_ALL_UP_TO, ROWS
 from dsbisect.search_options import SearchOptions
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE
 from dsharness.model import (
@@ -286,7 +286,9 @@ def _searched(
         kept = run_campaign(
             question,
             workload_of(workload),
-            search=SearchOptions().search(workload_of(workload), survey_up_to=SURVEY, belief=ROWS),
+            search=SearchOptions().search(
+                workload_of(workload), measure_all_up_to=MEASURE_ALL_UP_TO, belief=ROWS
+            ),
             lab=benches,
             store=store,
             listener=RecordingWatcher(),

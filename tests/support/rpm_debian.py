@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from dsbuilds.drivers.package_toolchain import containerfile
+from dsbuilds.drivers.package_image import containerfile
 from dsbuilds.sources.source_archive import add_to
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage

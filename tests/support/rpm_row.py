@@ -27,8 +27,7 @@ from toy_registry import Registry, serving
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.package_build import PackageOrder, build_packages
 from dsbuilds.drivers.rpm import RpmDriver
-from dsbuilds.sources.debian import distribution_source
-from dsbuilds.sources.srpm import srpm_source
+from dsbuilds.sources.source_package import distribution_source, srpm_source
 from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.content_key import content_key

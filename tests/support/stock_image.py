@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsbuilds.drivers.package_build import repository_of
-from dsbuilds.drivers.package_toolchain import containerfile
+from dsbuilds.drivers.package_image import containerfile
 from dsharness.content_key import content_key
 from dsharness.model import Build, Image
 from dsimages import manifest

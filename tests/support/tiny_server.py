@@ -8,8 +8,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from dsbuilds.sources import debian, srpm
-from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_package import SourcePackage, dsc_package, spec_package
 
 WHEN = 1735689600  # of every file: the same source has the same bytes
 LIBRARY = """\
@@ -171,7 +170,7 @@ def deb_source(folder: Path, version: str) -> SourcePackage:
     for path in folder.iterdir():
         if path.is_file():
             path.rename(made / path.name)
-    return debian.described(made, "a test")
+    return dsc_package(made, "a test")
 
 
 def srpm_file(folder: Path, version: str) -> Path:
@@ -195,7 +194,7 @@ def rpm_source(folder: Path, version: str) -> SourcePackage:
     (folder / "389-ds-base.spec").rename(made / "389-ds-base.spec")
     for path in (folder / "SOURCES").iterdir():
         path.rename(made / path.name)
-    return srpm.described(made, name)
+    return spec_package(made, name)
 
 
 def written(top: Path, files: dict[str, str]) -> None:

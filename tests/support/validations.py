@@ -14,9 +14,8 @@ from dsharness.containers.engine import Engine
 from dsharness.model import Build, DriverName, Image, Provenance, Row
 from dsvalidate.check import Check, Gate
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
-from dsvalidate.sides import Sides, made_sides, stock_image
 from dsvalidate.step import Step
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, made_sides, stock_image
 from dsvalidate.validation import steps_of
 
 ENGINE = Engine(

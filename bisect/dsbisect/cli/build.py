@@ -10,29 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dsbisect.cli.commits import WorkloadId
 from dsbisect.cli.common_options import (
     AsJson,
     MatrixFile,
     Relock,
     ReportFolder,
     SettingsId,
+    SourceEdits,
+    SourcePatches,
     StorePlace,
+    WorkloadId,
+    given_command,
 )
-from dsbisect.cli.given_command import given_command
 from dsbisect.cli.survey import survey
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.rows.rows_request import RowsRequest
+    from dsbisect.rows.rows_study import RowsRequest
     from dsharness.model import Build, BuildSpec, Matrix, Row, Settings, Workload
 
-# A test compares these with the real drivers and edits; importing those would take half a second.
+# A test compares these with the real drivers; importing those would take half a second.
 Driver = Literal["tree", "deb", "rpm"]
-EDIT_HELP = (
-    "Change the source by a named edit: "
-    "default-scheme=PBKDF2_SHA256, rust-rounds=10000, c-rounds=2048"
-)
 
 
 app = typer.Typer(
@@ -56,10 +54,8 @@ def make(  # noqa: PLR0913 - each is an option
     driver: Annotated[
         Driver | None, typer.Option(help="Default: deb or rpm, as the row; tree for git.")
     ] = None,
-    edit: Annotated[list[str] | None, typer.Option("--edit", help=EDIT_HELP)] = None,
-    patch: Annotated[
-        list[Path] | None, typer.Option("--patch", help="Apply a patch file, -p1.")
-    ] = None,
+    edit: SourceEdits = None,
+    patch: SourcePatches = None,
     export: Annotated[
         Path | None, typer.Option(help="Copy packages, patches and provenance to this folder.")
     ] = None,
@@ -173,7 +169,7 @@ def _comparison(
     relock: bool,
 ) -> RowsRequest:
     """A search of two candidates: the unchanged row, and the built one."""
-    from dsbisect.rows.rows_request import RowsRequest
+    from dsbisect.rows.rows_study import RowsRequest
     from dsharness.model import Series
 
     series = Series(id=built.id, title=f"{row.id} unchanged, and built", rows=(row.id, built.id))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from dsbisect.cli.common_options import (
     DEFAULT_METRIC,
     AsJson,
+    Edits,
     EventLines,
     EveryStep,
     Expected,
@@ -21,10 +21,13 @@ from dsbisect.cli.common_options import (
     MaxRuns,
     MetricName,
     OutsideMatrix,
+    Patches,
     ReportFolder,
     SettingsId,
     Smallest,
     StorePlace,
+    Toolchain,
+    WorkloadId,
     outside,
 )
 from dsbisect.search_options import SearchOptions
@@ -32,22 +35,6 @@ from dsharness.errors import ExitCode
 
 Repo = Annotated[
     str, typer.Option("--repo", help="Checkout, bare repository or URL; it is only read.")
-]
-Toolchain = Annotated[
-    str | None,
-    typer.Option("--toolchain", help="Build everything with this toolchain of the matrix."),
-]
-Edits = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--edit", help="Change every source by a named edit, e.g. default-scheme=SSHA512."
-    ),
-]
-Patches = Annotated[
-    list[Path] | None, typer.Option("--patch", help="Apply a patch file to every source.")
-]
-WorkloadId = Annotated[
-    str | None, typer.Option("--workload", help="Workload to run. Default: the matrix's.")
 ]
 
 
@@ -144,12 +131,10 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     """
     from dsbisect.cli.progress_json import Events
     from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.commits.commit_range import laid_range
-    from dsbisect.commits.commits_forecast import expected_text, forecast_of
+    from dsbisect.commits.commit_range import expected_text, forecast_of, laid_range, prior_table
     from dsbisect.commits.commits_request import CommitsRequest, with_usual_workload
     from dsbisect.commits.commits_study import run_commits
     from dsbisect.commits.commits_text import answer_text, write_findings
-    from dsbisect.commits.file_prior import prior_table
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric

@@ -1,11 +1,21 @@
-"""Options that several commands share, spelled once."""
+"""Options that several commands share, spelled once, and the command as the user gave it."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from dsharness.plain_text import without_credentials
+
+
+def given_command() -> str:
+    """The command line as a shell takes it, without passwords."""
+    return without_credentials(shlex.join(["dsbisect", *sys.argv[1:]]))
+
 
 MatrixFile = Annotated[
     Path | None,
@@ -44,6 +54,37 @@ Relock = Annotated[
 ReportFolder = Annotated[
     Path | None,
     typer.Option("--output", help="Folder for the report. Default: results/runs/TIME-SERIES."),
+]
+Toolchain = Annotated[
+    str | None,
+    typer.Option("--toolchain", help="Build everything with this toolchain of the matrix."),
+]
+Edits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--edit", help="Change every source by a named edit, e.g. default-scheme=SSHA512."
+    ),
+]
+Patches = Annotated[
+    list[Path] | None, typer.Option("--patch", help="Apply a patch file to every source.")
+]
+WorkloadId = Annotated[
+    str | None, typer.Option("--workload", help="Workload to run. Default: the matrix's.")
+]
+WorkloadIds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload", help="Repeatable. Default: the matrix's that fit.", show_default=False
+    ),
+]
+# A test compares it with the real edits; importing those would take half a second.
+EDIT_HELP = (
+    "Change the source by a named edit: "
+    "default-scheme=PBKDF2_SHA256, rust-rounds=10000, c-rounds=2048"
+)
+SourceEdits = Annotated[list[str] | None, typer.Option("--edit", help=EDIT_HELP)]
+SourcePatches = Annotated[
+    list[Path] | None, typer.Option("--patch", help="Apply a patch file, -p1.")
 ]
 
 

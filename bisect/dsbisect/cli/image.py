@@ -75,7 +75,7 @@ def show_list(*, as_json: AsJson = False) -> None:
     from rich.console import Console
 
     from dsharness.containers.engine_probe import detect
-    from dsimages.image_catalog import list_images
+    from dsimages.image_set import list_images
 
     images = list_images(detect())
     if as_json:
@@ -98,7 +98,7 @@ def manifest(
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, load_matrix
     from dsharness.products import notable_versions
-    from dsimages.image_catalog import image_of
+    from dsimages.image_set import image_of
 
     checked = load_matrix(matrix)
     known = find_row(checked, row)

@@ -9,14 +9,17 @@ from typing import Annotated
 
 import typer
 
-from dsbisect.cli.commits import Edits, Patches, Toolchain, WorkloadId
 from dsbisect.cli.common_options import (
     DEFAULT_METRIC,
     AsJson,
+    Edits,
     MetricName,
     OutsideMatrix,
+    Patches,
     SettingsId,
     StorePlace,
+    Toolchain,
+    WorkloadId,
     outside,
 )
 from dsbisect.program import JUDGED_BAD, JUDGED_GOOD, SKIP

@@ -12,7 +12,7 @@ import typer
 from dsbisect.cli.common_options import AsJson, MatrixFile
 
 if TYPE_CHECKING:
-    from dsharness.matrix.series_drawing import Drawing
+    from dsharness.matrix.series_graph import Drawing
     from dsharness.model import Matrix
 
 app = typer.Typer(no_args_is_help=True, help="Show, check and draw what can be measured.")
@@ -90,7 +90,7 @@ def graph(
     """
     from dsharness.matrix import load_matrix
     from dsharness.matrix.releases import SERIES_ID
-    from dsharness.matrix.series_drawing import as_data, as_dot, as_text
+    from dsharness.matrix.series_graph import as_data, as_dot, as_text
 
     drawing = _releases() if series == SERIES_ID else _rows(load_matrix(matrix), series)
     if as_json or form is GraphFormat.JSON:
@@ -126,8 +126,7 @@ def schema(
 
 def _releases() -> Drawing:
     from dsharness.matrix.releases import known_releases
-    from dsharness.matrix.series_drawing import Drawing
-    from dsharness.matrix.series_graph import graph_of
+    from dsharness.matrix.series_graph import Drawing, graph_of
 
     series, releases = known_releases()
     shown = {release.version: release.shown for release in releases}
@@ -143,8 +142,7 @@ def _releases() -> Drawing:
 def _rows(matrix: Matrix, series_id: str | None) -> Drawing:
     from dsharness.matrix import find_row, find_series
     from dsharness.matrix.row_text import row_label
-    from dsharness.matrix.series_drawing import Drawing
-    from dsharness.matrix.series_graph import chains, graph_of
+    from dsharness.matrix.series_graph import Drawing, chains, graph_of
 
     series = find_series(matrix, series_id or matrix.defaults.series)
     rows = {name: find_row(matrix, name) for chain in chains(series) for name in chain}

@@ -1,23 +1,249 @@
-"""`measure`: some samples of one row, or of a directory by its address."""
+"""`measure`: some samples of one row, or of a directory by its address.
+
+Of a directory that someone else runs, less can be measured than of a row.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, Relock, SettingsId, StorePlace
-from dsbisect.cli.measure_address import BY_ADDRESS, AddressOptions, measure_by_address, refuse
+from dsbisect.cli.common_options import (
+    AsJson,
+    Keep,
+    MatrixFile,
+    Relock,
+    SettingsId,
+    StorePlace,
+    WorkloadIds,
+)
 from dsharness.errors import ExitCode, UsageError
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from dsharness.measure.by_address import AddressRequest, AddressResult
+    from dsharness.model import Matrix
+    from dsharness.systems.ldap.directory import LdapUser
 if TYPE_CHECKING:
     from rich.table import Table
 
     from dsharness.model import Sample
+
+
+BY_ADDRESS = "A directory by its address"
+PASSWORD_VARIABLE = "DSBISECT_BIND_PASSWORD"  # noqa: S105 - where one is, not one
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        help="ldap://HOST:PORT, instead of a row.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
+UsersFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--users",
+        help="Who binds: DN, tab, password on each line.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
+BindDn = Annotated[
+    str | None,
+    typer.Option("--bind-dn", help="Who binds, if only one does.", rich_help_panel=BY_ADDRESS),
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file",
+        help="The password of --bind-dn. Default: $DSBISECT_BIND_PASSWORD.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
+LoadNetwork = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        help="Of the load: host, container:NAME or a podman network. Default: host for a "
+        "loopback address, else podman's default.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
+BindsOfARun = Annotated[
+    int,
+    typer.Option(
+        "--operations", min=1, max=100_000, help="Binds of a run.", rich_help_panel=BY_ADDRESS
+    ),
+]
+Connections = Annotated[
+    int,
+    typer.Option(
+        "--threads", min=1, max=64, help="Connections at once.", rich_help_panel=BY_ADDRESS
+    ),
+]
+LimitOfAll = Annotated[
+    float,
+    typer.Option(
+        "--limit",
+        min=1,
+        max=3600,
+        help="Seconds that all runs may take.",
+        rich_help_panel=BY_ADDRESS,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddressOptions:
+    """What the command line says of a directory by its address."""
+
+    address: str
+    users: Path | None
+    bind_dn: str | None
+    password_file: Path | None
+    network: str | None
+    runs: int
+    operations: int
+    threads: int
+    limit_s: float
+
+
+def refuse(why: str, given: Mapping[str, object]) -> None:
+    """UsageError for the first of these that was given."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"{name} {why}", hint="`dsbisect measure --help` tells what is for what"
+            )
+
+
+def measure_by_address(
+    options: AddressOptions, matrix: Path | None, *, keep: bool, as_json: bool
+) -> None:
+    """Print what is asked for, do it, and print the result."""
+    from rich.console import Console
+
+    from dsharness.matrix import load_matrix
+
+    request = request_of(options)
+    result = _run(load_matrix(matrix), request, keep=keep)
+    if as_json:
+        typer.echo(result.model_dump_json(indent=2))
+        return
+    console = Console()
+    for part in shown(result):
+        console.print(part)
+
+
+def request_of(options: AddressOptions) -> AddressRequest:
+    """What will be done; UsageError for what cannot be meant."""
+    from dsharness.measure.by_address import AddressRequest, checked_network, network_for
+    from dsharness.systems.ldap.address import parse_address
+
+    address = parse_address(options.address)
+    return AddressRequest(
+        address=address,
+        users=_users(options),
+        network=network_for(address, checked_network(options.network)),
+        runs=options.runs,
+        operations=options.operations,
+        threads=options.threads,
+        limit_s=options.limit_s,
+    )
+
+
+def _run(matrix: Matrix, request: AddressRequest, *, keep: bool) -> AddressResult:
+    from rich.console import Console
+
+    from dsharness.containers.engine_probe import detect
+    from dsharness.measure.by_address import measure_address
+    from dslab.candidates import RowSupply
+
+    console = Console(stderr=True, highlight=False)
+
+    def show(what: str) -> None:
+        console.print(what, markup=False, soft_wrap=True)
+
+    engine = detect()
+    loader = matrix.tools.loads[request.workload.tool]
+    image = RowSupply(engine=engine, matrix=matrix).image(loader, show)
+    show(str(request))
+    return measure_address(engine, image, request, show, keep=keep)
+
+
+def shown(result: AddressResult) -> Iterator[RenderableType]:
+    """The result as text: the figures, then what stays unknown."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("run", "binds", "s", "binds/s", "ms/bind", "")
+    for number, run in enumerate(result.runs, start=1):
+        table.add_row(
+            str(number),
+            str(run.operations),
+            f"{run.duration_s:.2f}",
+            f"{run.rate_per_s:.0f}",
+            f"{run.latency_us / 1000:.3g}",
+            "the load had no CPU left" if run.load_bound else "",
+        )
+    yield table
+    yield (
+        f"[bold]{escape(result.address)}[/]: {result.rate_per_s:.0f} binds/s, "
+        f"{result.latency_us / 1000:.3g} ms each on {result.threads} connections (medians)"
+    )
+    for name, value in result.facts.items():
+        yield f"it says: {escape(name)} {escape(str(value))}"
+    if result.stopped:
+        yield f"fewer runs than planned: {escape(result.stopped)}"
+    yield "not known:"
+    for what, why in result.unknown.items():
+        yield f"- {escape(what)}: {escape(why)}"
+    yield "Nothing was stored: a figure without the server's CPU time is not compared with rows."
+
+
+def _users(options: AddressOptions) -> tuple[LdapUser, ...]:
+    from dsharness.systems.ldap.address import checked_user, read_users
+
+    if (options.users is None) == (options.bind_dn is None):
+        raise UsageError(
+            "--address needs to know who binds: either --users or --bind-dn",
+            hint="--users FILE has a DN, a tab and a password on each line; --bind-dn DN takes its "
+            f"password from --password-file or ${PASSWORD_VARIABLE}",
+        )
+    if options.users is not None:
+        if options.password_file is not None:
+            raise UsageError("--password-file belongs to --bind-dn; --users has the passwords")
+        return read_users(options.users)
+    password, where = _password(options.password_file)
+    return (checked_user(options.bind_dn or "", password, f"--bind-dn and {where}"),)
+
+
+def _password(file: Path | None) -> tuple[str, str]:
+    from dsharness.guarded_files import given_input
+
+    if file is None:
+        if PASSWORD_VARIABLE not in os.environ:
+            raise UsageError(
+                "--bind-dn needs a password",
+                hint=f"--password-file FILE, or set ${PASSWORD_VARIABLE}; the command line would "
+                "show it to everyone on this machine",
+            )
+        return os.environ[PASSWORD_VARIABLE], f"${PASSWORD_VARIABLE}"
+    try:
+        text = given_input(str(file.absolute())).decode("utf-8")  # a file or a pipe, never endless
+        return text.removesuffix("\n"), f"--password-file {file}"
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--password-file {file}: it is not text in UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"--password-file {file}: {error.strerror}") from error
 
 
 def measure(  # noqa: PLR0913 - each is an option
@@ -28,9 +254,7 @@ def measure(  # noqa: PLR0913 - each is an option
         ),
     ] = None,
     *,
-    workload: Annotated[
-        list[str] | None, typer.Option("--workload", help="Repeatable. Default: the matrix's.")
-    ] = None,
+    workload: WorkloadIds = None,
     samples: Annotated[
         int, typer.Option("--samples", min=1, max=1000, help="Runs of each workload.")
     ] = 5,
@@ -40,65 +264,14 @@ def measure(  # noqa: PLR0913 - each is an option
     relock: Relock = False,
     keep: Keep = False,
     as_json: AsJson = False,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            "--address",
-            help="ldap://HOST:PORT, instead of a row.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = None,
-    users: Annotated[
-        Path | None,
-        typer.Option(
-            "--users",
-            help="Who binds: DN, tab, password on each line.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = None,
-    bind_dn: Annotated[
-        str | None,
-        typer.Option("--bind-dn", help="Who binds, if only one does.", rich_help_panel=BY_ADDRESS),
-    ] = None,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--password-file",
-            help="The password of --bind-dn. Default: $DSBISECT_BIND_PASSWORD.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = None,
-    network: Annotated[
-        str | None,
-        typer.Option(
-            "--network",
-            help="Of the load: host, container:NAME or a podman network. Default: host for a "
-            "loopback address, else podman's default.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = None,
-    operations: Annotated[
-        int,
-        typer.Option(
-            "--operations", min=1, max=100_000, help="Binds of a run.", rich_help_panel=BY_ADDRESS
-        ),
-    ] = 200,
-    threads: Annotated[
-        int,
-        typer.Option(
-            "--threads", min=1, max=64, help="Connections at once.", rich_help_panel=BY_ADDRESS
-        ),
-    ] = 4,
-    limit_s: Annotated[
-        float,
-        typer.Option(
-            "--limit",
-            min=1,
-            max=3600,
-            help="Seconds that all runs may take.",
-            rich_help_panel=BY_ADDRESS,
-        ),
-    ] = 60,
+    address: Address = None,
+    users: UsersFile = None,
+    bind_dn: BindDn = None,
+    password_file: PasswordFile = None,
+    network: LoadNetwork = None,
+    operations: BindsOfARun = 200,
+    threads: Connections = 4,
+    limit_s: LimitOfAll = 60,
 ) -> None:
     """Build, serve and measure one row, or measure a directory by its address.
 
@@ -146,7 +319,7 @@ def measure(  # noqa: PLR0913 - each is an option
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
-    from dslab.lab_plan import default_workloads
+    from dslab.lab_conditions import default_workloads
     from dsresults.store import Store
 
     checked = load_matrix(matrix)

@@ -17,6 +17,7 @@ from dsbisect.cli.common_options import (
     MetricName,
     SettingsId,
     StorePlace,
+    WorkloadId,
     outside,
 )
 from dsbisect.search_options import SearchOptions
@@ -61,9 +62,7 @@ def plan(  # noqa: PLR0913 - each is an option
     built: Annotated[
         bool, typer.Option("--built", help="The candidates are built already: rows, not commits.")
     ] = False,
-    workload: Annotated[
-        str | None, typer.Option("--workload", help="Workload to run. Default: the matrix's.")
-    ] = None,
+    workload: WorkloadId = None,
     settings_id: SettingsId = "default",
     metric: MetricName = DEFAULT_METRIC,
     level: Level = SearchOptions.level,
@@ -80,7 +79,7 @@ def plan(  # noqa: PLR0913 - each is an option
     Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
     """
     from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
+    from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S
     from dsbisect.commits.commits_request import CommitsRequest
     from dsbisect.commits.layout_samples import scatter_of_builds
     from dsbisect.rows.rows_study import MeasureRequest, measure_row

@@ -182,7 +182,7 @@ def spell_left(seconds: float) -> str:
 
 
 def in_words(outlook: Outlook) -> str:
-    """On one line, where there is no room for a table."""
+    """The outlook on one line, where there is no room for a table."""
     shares = (f"{_place(share)} {share.chance:.0%}" for share in outlook.shares[:3])
     parts = [*shares, f"no step {outlook.none:.0%}"]
     if outlook.ramp >= 0.005:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dsharness.measure.metrics import Metric
     from dsharness.model import Campaign, Sample
     from dsresults.store import Store
-    from dssearch.replay import Replay
+    from dssearch.search_record import Replay
 
 SEARCHES = {"rows", "commits"}
 
@@ -33,8 +33,7 @@ def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = Fa
     """
     from dsresults.store import Store
     from dsresults.store.json_lines import write_log
-    from dssearch.replay import replay
-    from dssearch.search_record import search_of
+    from dssearch.search_record import replay, search_of
 
     with Store.open(store, create=False) as opened:
         chosen = _chosen(opened, campaigns or [])
@@ -57,8 +56,7 @@ def replay_log(
     """
     from dsharness.guarded_files import given_input
     from dsresults.store.json_lines import parse_log
-    from dssearch.replay import replay
-    from dssearch.search_record import search_of
+    from dssearch.search_record import replay, search_of
 
     try:
         text = given_input(file).decode("utf-8")

@@ -69,7 +69,7 @@ def _validation(
 ) -> tuple[Value, str, Path]:
     from dsresults.report import default_folder
     from dsvalidate.answer_files import answer_text, write_texts
-    from dsvalidate.validation_result import Validation
+    from dsvalidate.check import Validation
 
     found = Validation.model_validate(finding.value)
     path = write_texts(output or default_folder(f"{found.row}-validated"), found)

@@ -27,23 +27,17 @@ from dsbisect.cli.common_options import (
     SettingsId,
     Smallest,
     StorePlace,
+    WorkloadIds,
 )
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode, StoppedError
 
 if TYPE_CHECKING:
-    from dsbisect.rows.rows_request import RowsRequest
-    from dsbisect.rows.rows_study import Findings
+    from dsbisect.rows.rows_study import Findings, RowsRequest
     from dsharness.model import Campaign
 
 SeriesId = Annotated[
     str | None, typer.Option("--series", help="The series to search. Default: the matrix's.")
-]
-WorkloadIds = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--workload", help="Repeatable. Default: the matrix's that fit.", show_default=False
-    ),
 ]
 Good = Annotated[str | None, typer.Option("--good", help="Row to start at; default: the first.")]
 Bad = Annotated[str | None, typer.Option("--bad", help="Row to end at; default: the last.")]
@@ -78,11 +72,11 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
     --workload bind-one
     """
-    from dsbisect.rows.rows_request import RowsRequest
+    from dsbisect.rows.rows_study import RowsRequest
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
     from dsharness.matrix.series_graph import chains
     from dsharness.measure.metrics import find_metric
-    from dslab.lab_plan import default_workloads
+    from dslab.lab_conditions import default_workloads
 
     decider = find_metric(metric).name
     options = SearchOptions(
@@ -120,7 +114,7 @@ def reproduce(
 
     Example: dsbisect reproduce --output /tmp/report
     """
-    from dsbisect.rows.rows_request import RowsRequest
+    from dsbisect.rows.rows_study import RowsRequest
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
 
     checked = load_matrix(matrix)

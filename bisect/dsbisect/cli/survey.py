@@ -15,7 +15,7 @@ import typer
 from dsbisect.cli.common_options import AsJson, OutsideMatrix
 
 if TYPE_CHECKING:
-    from dsbisect.survey.build_result import SourceResult
+    from dsbisect.survey.probe import SourceResult
     from dsbisect.survey.survey_table import SurveyTable
 
 HEARTBEAT_S = 60.0
@@ -24,7 +24,7 @@ SEEDS = 1_000_000
 MOST_JOBS = 4  # a build wants up to two GiB
 
 
-class Progress:
+class SurveyWatch:
     """Prints on standard error each line when it is known, and once a minute what is tried."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Progress:
     @property
     def _left(self) -> str:
         from dsbisect.cli.progress_terminal import spell_left
-        from dsbisect.survey.survey_schedule import left_s
+        from dsbisect.survey.source_survey import left_s
 
         left = left_s(self._ended, self._new - len(self._ended) + 1, time.monotonic())
         return "" if left is None else f", {spell_left(left)}"
@@ -204,19 +204,19 @@ def survey(  # noqa: PLR0913 - each is an option
         jobs=jobs or min(MOST_JOBS, len(available_cpus())),
     )
     findings: list[SourceResult] = []
-    progress = Progress()
+    watch = SurveyWatch()
     try:
-        for finding in run_survey(asked, detect(), progress):
+        for finding in run_survey(asked, detect(), watch):
             findings.append(finding)  # noqa: PERF402 - an error must not lose those so far
     finally:
         findings.sort(key=lambda each: each.place)
         if as_json:
-            document = document_of(findings, without_credentials(repo), progress.note)
+            document = document_of(findings, without_credentials(repo), watch.note)
             typer.echo(json.dumps(document, indent=2))
         elif findings:
             typer.echo(f"{table_of(findings)}\n{summary_of(findings)}")
         if markdown is not None and findings:
-            atomic_write(markdown, markdown_of(findings, progress.note))
+            atomic_write(markdown, markdown_of(findings, watch.note))
         if knowledge is not None and findings:
             _write_knowledge(knowledge, findings)
 

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dsbisect.cli.build import EDIT_HELP, build_spec
-from dsbisect.cli.common_options import AsJson, MatrixFile, SettingsId, StorePlace
-from dsbisect.cli.given_command import given_command
+from dsbisect.cli.build import build_spec
+from dsbisect.cli.common_options import (
+    AsJson,
+    MatrixFile,
+    SettingsId,
+    SourceEdits,
+    SourcePatches,
+    StorePlace,
+    given_command,
+)
 from dsbisect.program import NOT_TO_BE_SHIPPED
 from dsharness.errors import ExitCode
 
@@ -22,10 +29,8 @@ PackageDriver = Literal["deb", "rpm"]
 def validate(  # noqa: PLR0913 - each is an option
     *,
     row: Annotated[str, typer.Option("--row", help="The row whose packages are to be replaced.")],
-    edit: Annotated[list[str] | None, typer.Option("--edit", help=EDIT_HELP)] = None,
-    patch: Annotated[
-        list[Path] | None, typer.Option("--patch", help="Apply a patch file, -p1.")
-    ] = None,
+    edit: SourceEdits = None,
+    patch: SourcePatches = None,
     package: Annotated[
         list[Path] | None,
         typer.Option("--package", help="A package as it is, instead of building one. Repeatable."),
@@ -79,7 +84,7 @@ def validate(  # noqa: PLR0913 - each is an option
     Example: dsbisect validate --row debian-13 --patch fix.patch --key key.pem
     """
     from dsharness.matrix import find_row, find_settings, load_matrix
-    from dsvalidate.validate_request import ValidateRequest, check_request, workloads_for
+    from dsvalidate.validation import ValidateRequest, check_request, workloads_for
 
     checked = load_matrix(matrix)
     known = find_row(checked, row)

@@ -8,9 +8,8 @@ from rich.markup import escape
 
 from dsbisect.cli.progress_terminal import Watch, sample_line, spell_left
 from dsharness.model import Sample
-from dsvalidate.check import Check, Gate, Status
-from dsvalidate.validation_page import HEADLINES
-from dsvalidate.validation_result import answer_of
+from dsvalidate.answer_files import HEADLINES
+from dsvalidate.check import Check, Gate, Status, answer_of
 
 COLOURS = {
     Status.PASSED: "green",

@@ -14,7 +14,7 @@ from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.needs import needs_of, product_of_tree
-from dsbuilds.toolchains.toolchain_choice import BuildWay, first_that_works, ways_of
+from dsbuilds.toolchains.toolchain_choice import BuildChoice, choices_of, first_that_works
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
@@ -47,10 +47,10 @@ class _Source:
     promise: Promise
     specimen: Specimen
 
-    def order(self, way: BuildWay, toolset: ToolchainImage) -> TreeOrder:
+    def order(self, choice: BuildChoice, toolset: ToolchainImage) -> TreeOrder:
         return TreeOrder(
             tree=self.tree,
-            needs=way.needs,
+            needs=choice.needs,
             toolset=toolset,
             patches=self.patches,
             promise=self.promise,
@@ -76,7 +76,7 @@ class SourceSupply:
     repairs: tuple[Repair, ...] = ()
     specimens: dict[str, Specimen] = field(default_factory=dict)
     builds: dict[str, Build] = field(default_factory=dict)
-    ways: dict[str, BuildWay] = field(default_factory=dict)
+    choices: dict[str, BuildChoice] = field(default_factory=dict)
     _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
     _settled: bool = False  # the toolchain that all candidates try first stands
     _identities: dict[str, str] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class SourceSupply:
 
         The later one then comes first for all, so that libraries are the same on both sides.
         """
-        used = {candidate: way.toolchain for candidate, way in self.ways.items()}
+        used = {candidate: choice.toolchain for candidate, choice in self.choices.items()}
         later = max(used.values(), key=self.toolchains.index, default=None)
         self._settled = True
         if later is None or later == self.toolchains[0]:
@@ -123,7 +123,7 @@ class SourceSupply:
         odd = tuple(candidate for candidate, toolchain in used.items() if toolchain != later)
         trees = (self.specimens[candidate].tree for candidate in odd)
         if not all(
-            later in (way.toolchain for way in ways_of(tree.read, self.toolchains))
+            later in (choice.toolchain for choice in choices_of(tree.read, self.toolchains))
             for tree in trees
         ):
             return ()
@@ -142,12 +142,13 @@ class SourceSupply:
         specimen = self.specimens[candidate]
         try:
             source = self._source(specimen, specimen.tree, ())
-            ways = ways_of(source.tree.read, self.toolchains)
+            choices = choices_of(source.tree.read, self.toolchains)
         except (BuildError, EditError, SourceError):
             return False
-        known = ((way, self._toolsets.get(way.toolchain.id)) for way in ways)
+        known = ((choice, self._toolsets.get(choice.toolchain.id)) for choice in choices)
         return any(
-            toolset and find(source.order(way, toolset).key) is not None for way, toolset in known
+            toolset and find(source.order(choice, toolset).key) is not None
+            for choice, toolset in known
         )
 
     def check(self, candidate: str, golden: Golden) -> None:
@@ -159,14 +160,14 @@ class SourceSupply:
         """The candidate's build: unchanged, or with the known repairs."""
         specimen = self.specimens[candidate]
         try:
-            made, way = self._built(specimen, specimen.tree, (), progress)
+            made, choice = self._built(specimen, specimen.tree, (), progress)
         except UnbuildableError:
             repaired, applied = self._repaired(specimen.tree)
             if not applied:
                 raise
             progress(f"building again with {', '.join(patch.name for patch in applied)}")
-            made, way = self._built(specimen, repaired, applied, progress)
-        self.builds[candidate], self.ways[candidate] = made[0], way
+            made, choice = self._built(specimen, repaired, applied, progress)
+        self.builds[candidate], self.choices[candidate] = made[0], choice
         return made
 
     @property
@@ -176,7 +177,7 @@ class SourceSupply:
         for candidate, build in self.builds.items():
             for note in build.provenance.notes:
                 notes.setdefault(note, []).append(candidate)
-            toolchain = self.ways[candidate].toolchain
+            toolchain = self.choices[candidate].toolchain
             if toolchain.id != self.toolchains[0].id:
                 other = f"built by {toolchain.id}, the others by {self.toolchains[0].id}"
                 notes.setdefault(f"{other}: their libraries differ too", []).append(candidate)
@@ -184,21 +185,23 @@ class SourceSupply:
 
     def _built(
         self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], progress: Progress
-    ) -> tuple[tuple[Build, ToolchainImage], BuildWay]:
+    ) -> tuple[tuple[Build, ToolchainImage], BuildChoice]:
         """Build in the first way that works; leave parts out only if all candidates lack them."""
         source = self._source(specimen, tree, applied)
-        ways = self._comparable(ways_of(source.tree.read, self.toolchains))
+        choices = self._comparable(choices_of(source.tree.read, self.toolchains))
 
-        def make(way: BuildWay) -> tuple[Build, ToolchainImage]:
-            toolset = self._toolset_of(way.toolchain, progress)
-            return build_tree(self.engine, source.order(way, toolset), progress=progress), toolset
+        def make(choice: BuildChoice) -> tuple[Build, ToolchainImage]:
+            toolset = self._toolset_of(choice.toolchain, progress)
+            return build_tree(
+                self.engine, source.order(choice, toolset), progress=progress
+            ), toolset
 
-        return first_that_works(ways, make, progress, ends=not self._settled)
+        return first_that_works(choices, make, progress, ends=not self._settled)
 
-    def _comparable(self, ways: tuple[BuildWay, ...]) -> tuple[BuildWay, ...]:
-        """Without an optional part that other candidates have, it would be a different server."""
-        have = frozenset[str]().union(*(way.needs.optional for way in self.ways.values()))
-        left = tuple(way for way in ways if not way.left_out & have)
+    def _comparable(self, choices: tuple[BuildChoice, ...]) -> tuple[BuildChoice, ...]:
+        """The choices that lack no optional part of the others: that would be another server."""
+        have = frozenset[str]().union(*(choice.needs.optional for choice in self.choices.values()))
+        left = tuple(choice for choice in choices if not choice.left_out & have)
         if not left:
             error = UnbuildableError(
                 f"unbuildable: no toolchain fits it with {', '.join(sorted(have))}, which others "

@@ -1,17 +1,74 @@
-"""The commits between good and bad: the lines to search, and which of them are equal."""
+"""The commits between good and bad: the lines to search, and which of them are equal.
+
+All that can be said of them before anything is built or measured follows by pure logic: what a
+search will take, and how likely each is the culprit by the files it changes. That is mild on
+purpose: a culprit in an unexpected place costs a run or two more, never a wrong answer
+(docs/search.md has the figures).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
-from dsbisect.commits.commits_request import SHORT, CommitsRequest, check_ask, tree_of
+from pydantic import Field
+
+from dsbisect.commits.commits_request import (
+    SHORT,
+    CommitsRequest,
+    check_ask,
+    surroundings_of,
+    tree_of,
+)
+from dsbisect.search_options import run_s
 from dsbuilds.history.equal_commits import CommitGroup, collapse, server_keys, steps_along
 from dsbuilds.history.lines import Line, count, lines_between, side_lines
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
+from dsharness.errors import UsageError
+from dsharness.model import Value
 from dsharness.products import SourceFacts, source_facts
 from dsresults.commits_result import EqualCommits
+
+LEAST, MOST = 0.01, 100.0  # above this a wrong guess would cost more than a right one saves
+
+
+def weight(files: Iterable[str], table: Mapping[str, float], other: float) -> float:
+    """The weight of the most suspicious file; the first pattern that matches a file decides."""
+    return max((_weight_of(path, table, other) for path in files), default=other)
+
+
+def prior_of(
+    candidates: Mapping[str, Iterable[str]], source: SourceFacts, own: Mapping[str, float]
+) -> dict[str, float]:
+    """Each candidate's weight, by the files that differ from the one before; ``own`` goes first."""
+    known = source.hot_paths
+    table = {**own, **{pattern: known[pattern] for pattern in known if pattern not in own}}
+    return {name: weight(files, table, source.other_paths) for name, files in candidates.items()}
+
+
+def prior_table(wanted: Iterable[str]) -> dict[str, float]:
+    """The user's own patterns; UsageError says what is wrong."""
+    own: dict[str, float] = {}
+    for text in wanted:
+        pattern, _, value = text.rpartition("=")
+        try:
+            own[pattern] = float(value)
+        except ValueError:
+            own[pattern] = math.nan
+        if not pattern or not LEAST <= own[pattern] <= MOST:
+            raise UsageError(
+                f"--prior {text!r}: must be PATTERN=WEIGHT with a weight from {LEAST:g} to "
+                f"{MOST:g}",
+                hint="for example --prior 'src/core/*=5'",
+            )
+    return own
+
+
+def _weight_of(path: str, table: Mapping[str, float], other: float) -> float:
+    return next((value for pattern, value in table.items() if fnmatchcase(path, pattern)), other)
 
 
 @dataclass(kw_only=True)
@@ -167,7 +224,7 @@ def laid_range(ask: CommitsRequest) -> Range:
 def _that_count(
     repository: Repository, lines: tuple[Line, ...]
 ) -> tuple[tuple[Line, ...], tuple[str, ...]]:
-    """Of two lines only one, if the other's end makes the same server as its begin does."""
+    """The lines that count: of two only one, if the other's ends make the same server."""
     notes = tuple(note for line in lines for note in line.notes)
     if len(lines) == 1:
         return lines, notes
@@ -180,3 +237,82 @@ def _that_count(
             )
             return (kept,), (note,)
     return lines, notes
+
+
+# Measured on two cores with the commands in docs/builds.md; a figure to plan with, not a promise.
+FIRST_BUILD_S = 210.0
+NEXT_BUILD_S = 25.0
+CLEAN_BUILD_S = 240.0
+GOLDEN_S = 25.0
+RUNS_EACH = 3  # of one candidate, when the difference is large; see `dsbisect plan`
+
+
+class CommitsForecast(Value):
+    """Candidates, builds, runs and hours, as far as they can be known."""
+
+    good: str
+    bad: str
+    commits: int
+    candidates: tuple[str, ...]
+    subjects: dict[str, str]
+    equal: tuple[EqualCommits, ...]
+    builds: int = Field(description="at most, when every commit builds")
+    clean_builds: int
+    samples: int
+    hours: float
+    notes: tuple[str, ...] = ()
+
+
+def forecast_of(ask: CommitsRequest, scope: Range) -> CommitsForecast:
+    """A forecast for one large culprit on a line where every commit builds."""
+    points = len(scope.points)
+    steps = math.ceil(math.log2(max(1, *(len(line) - 1 for line in scope.lines))))
+    clean = 2 if ask.proof else 0
+    further = 2 if ask.proof else 0  # with and without the culprit
+    builds = points + steps + further
+    samples = RUNS_EACH * (points + steps + clean + 2 * further)
+    seconds = (
+        FIRST_BUILD_S
+        + (builds - 1) * NEXT_BUILD_S
+        + clean * CLEAN_BUILD_S
+        + (builds + clean) * GOLDEN_S
+        + samples * run_s(ask.workload, paired=False)
+    )
+    repository = scope.repository
+    return CommitsForecast(
+        good=scope.good,
+        bad=scope.bad,
+        commits=scope.commits,
+        candidates=scope.candidates,
+        subjects={name: repository.commit(scope.hashes[name]).subject for name in scope.candidates},
+        equal=scope.equal,
+        builds=builds,
+        clean_builds=clean,
+        samples=samples,
+        hours=round(seconds / 3600, 2),
+        notes=(*scope.notes, *_crossing(ask, scope)),
+    )
+
+
+def _crossing(ask: CommitsRequest, scope: Range) -> tuple[str, ...]:
+    """A note about a range whose ends are of different eras."""
+    ends = tuple(scope.trees[end] for end in scope.points)
+    return surroundings_of(ask, ends).notes
+
+
+def expected_text(forecast: CommitsForecast) -> str:
+    """The forecast for a screen; the first line has the totals."""
+    merged = {each.candidate: each for each in forecast.equal}
+    head = (
+        f"{forecast.commits} commits, {len(forecast.candidates)} candidates: about "
+        f"{forecast.builds} builds, {forecast.clean_builds} clean ones, "
+        f"{forecast.samples} samples, {forecast.hours:.1f} hours"
+    )
+    lines = [head]
+    for name in forecast.candidates:
+        lines.append(f"  {name} {forecast.subjects[name]}")
+        if name in merged:
+            equal = merged[name]
+            kinds = ", ".join(equal.kinds) or "nothing"
+            lines.append(f"    and {len(equal.commits) - 1} equal to it ({kinds} only)")
+    return "\n".join([*lines, *(f"note: {note}" for note in forecast.notes)])

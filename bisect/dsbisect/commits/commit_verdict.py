@@ -17,7 +17,7 @@ from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary
 from dslab.campaign_loop import run_campaign
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import open_lab
 from dslab.watcher import Watcher
 from dsresults.store import Store
@@ -45,7 +45,7 @@ def judge_commit(
     )
     for name, tree in trees.items():
         supply.add(name, tree, clean=ask.clean)
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine,
         matrix=ask.matrix,
         settings=common.settings,
@@ -54,12 +54,20 @@ def judge_commit(
     )
     question = ask.question(f"{repository.name}:judge", (good, candidate, bad))
     with open_lab(
-        plan, supply, question.line, engine=engine, store=store, watcher=watcher, notes=common.notes
+        conditions,
+        supply,
+        question.line,
+        engine=engine,
+        store=store,
+        watcher=watcher,
+        notes=common.notes,
     ) as laboratory:
         campaign = run_campaign(
             question,
             ask.workload,
-            search=SearchOptions(paired=laboratory.paired).search(ask.workload, survey_up_to=3),
+            search=SearchOptions(paired=laboratory.paired).search(
+                ask.workload, measure_all_up_to=3
+            ),
             lab=laboratory,
             store=store,
             listener=watcher,
@@ -70,7 +78,7 @@ def judge_commit(
 
 
 def side_of(candidate: str, boundary: Boundary) -> tuple[bool | None, str]:
-    """On which side of the boundary a candidate was measured to be."""
+    """The side of the boundary on which a candidate was measured to be."""
     verdict = next((each for each in boundary.verdicts if each.candidate == candidate), None)
     if verdict is None or not boundary.found or candidate in boundary.unmeasured:
         return None, boundary.unmeasured.get(candidate, boundary.summary)

@@ -10,17 +10,16 @@ from pathlib import Path
 from dsbisect.commits.commit_candidates import Patches, Repair
 from dsbuilds.build_request import check_changes
 from dsbuilds.edits.edit import Patch
-from dsbuilds.edits.patch_file import patch_of
-from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.edits.patch_file import patch_of, user_patch
 from dsbuilds.history.commit_change import picked
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.toolchain_choice import for_databases, for_range, named, ways_of
+from dsbuilds.toolchains.toolchain_choice import choices_of, for_databases, for_range, named
 from dsharness.content_key import content_key
 from dsharness.errors import AlreadySoError, BuildError, UsageError
 from dsharness.model import DATABASE, DECIDER, AppliedPatch, Matrix, Settings, Toolchain, Workload
 from dsharness.products import source_system
-from dslab.lab_plan import default_workloads
+from dslab.lab_conditions import default_workloads
 from dssearch.question import Question
 
 SHORT = 12
@@ -138,7 +137,7 @@ def untried(ask: CommitsRequest, trees: Iterable[Tree], tried: Collection[str]) 
     fit: set[str] = set()
     for tree in trees:
         with contextlib.suppress(BuildError):
-            fit |= {way.toolchain.id for way in ways_of(tree.read, ask.matrix.toolchains)}
+            fit |= {choice.toolchain.id for choice in choices_of(tree.read, ask.matrix.toolchains)}
     return tuple(each.id for each in ask.matrix.toolchains if each.id in fit.difference(tried))
 
 
@@ -159,9 +158,9 @@ def surroundings_of(ask: CommitsRequest, trees: tuple[Tree, ...]) -> Surrounding
     ends = []
     for tree in trees:
         with contextlib.suppress(BuildError):  # raised when it is built; the search moves inwards
-            ends.append(ways_of(tree.read, known))
+            ends.append(choices_of(tree.read, known))
     toolchains, crossing = for_range(ends, known)
-    library, change = for_databases([ways[0].needs.databases for ways in ends])
+    library, change = for_databases([choices[0].needs.databases for choices in ends])
     options = ask.settings.options
     if library is None or DATABASE in options:
         settings, change = ask.settings, None if DATABASE in options else change

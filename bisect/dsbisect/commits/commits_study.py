@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.commits.commit_range import Range
-from dsbisect.commits.commits_forecast import GOLDEN_S, NEXT_BUILD_S
+from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
 from dsbisect.commits.commits_request import (
     SHORT,
     CommitsRequest,
@@ -18,7 +17,6 @@ from dsbisect.commits.commits_request import (
     surroundings_of,
     untried,
 )
-from dsbisect.commits.file_prior import prior_of
 from dsbisect.commits.layout_samples import by_build, to_see
 from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import (
@@ -37,7 +35,7 @@ from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
 from dslab.campaign_loop import answered_before, run_campaign, unfinished
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
 from dsresults.commits_result import (
@@ -66,7 +64,7 @@ class CommitsResult:
 
     @classmethod
     def kept(cls, finding: Finding, store: Store) -> CommitsResult:
-        """As it was found, from the store."""
+        """The answer as it was found, from the store."""
         known = (store.campaign(each) for each in finding.campaigns)
         campaigns = tuple(each for each in known if each is not None)
         samples, images = store.measured_in(campaigns)
@@ -98,7 +96,7 @@ def run_commits(
         patches=patches_of(ask),
         repairs=repairs_of(ask, scope.repository),
     )
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine,
         matrix=ask.matrix,
         settings=common.settings,
@@ -109,7 +107,7 @@ def run_commits(
     for point in points:
         supply.add(point, scope.tree(point))
     with open_lab(
-        plan, supply, points, engine=engine, store=store, watcher=watcher, notes=common.notes
+        conditions, supply, points, engine=engine, store=store, watcher=watcher, notes=common.notes
     ) as laboratory:
         for failure in tuple(laboratory.failures.values())[:1]:
             left = untried(ask, map(scope.tree, points), supply.runtimes)
@@ -387,5 +385,5 @@ class CommitsStudy:
 
 
 def _scatter(ask: CommitsRequest) -> float:
-    """By how much builds of one source differ: a log."""
+    """The scatter of builds of one source, as a log."""
     return math.log1p((USUAL_SCATTER_PCT if ask.scatter_pct is None else ask.scatter_pct) / 100)

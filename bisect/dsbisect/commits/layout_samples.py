@@ -18,7 +18,7 @@ from dsharness.containers.engine import Engine
 from dsharness.measure.metrics import find_metric
 from dsharness.model import Sample
 from dslab.campaign_loop import run_campaign
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import open_lab
 from dslab.watcher import Watcher
 from dsresults.store import Store
@@ -28,7 +28,7 @@ from dssearch.search_loop import Rounds
 
 
 def to_see(step: float, names: Sequence[str], metric: str) -> Rounds:
-    """As many runs of each build as the noise of the first ones asks for, to see that log step."""
+    """As many rounds as the noise of the first ones asks for, to see a step of that log."""
 
     def missing(history: History) -> int:
         if history.rounds < PILOT_RUNS:
@@ -73,11 +73,13 @@ def scatter_of_builds(
         engine=engine, matrix=ask.matrix, toolchains=common.toolchains, patches=patches_of(ask)
     )
     names = supply.add_layouts(revision[:SHORT], tree, number)
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine, matrix=ask.matrix, settings=common.settings, workloads=(ask.workload,),
         metric=ask.metric, duet=False,
     )  # fmt: skip
-    with open_lab(plan, supply, names, engine=engine, store=store, watcher=watcher) as laboratory:
+    with open_lab(
+        conditions, supply, names, engine=engine, store=store, watcher=watcher
+    ) as laboratory:
         for failure in laboratory.failures.values():
             raise failure
         question = ask.question(f"{repository.name}:layouts", names)

@@ -91,7 +91,7 @@ def changed_sides(whole: Boundary, lines: Sequence[Line]) -> tuple[Line, ...]:
 
 
 def _side(points: Line, whole: Boundary, changed: Sequence[Line]) -> str:
-    """On which side of where they have parted the cost changes, in a sentence."""
+    """A sentence that says on which side of where they have parted the cost changes."""
     good, base, bad = points
     if base in whole.unmeasured:
         return f"{base}, where they have parted, cannot be measured: both sides are searched"

@@ -1,28 +1,89 @@
-"""Search one series with one or more workloads: one boundary for each line and workload."""
+"""A search of one series with one or more workloads: one boundary for each line and workload.
+
+The question of a user about rows says whether there is anything to search, with no I/O.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dsbisect.rows.rows_request import RowsRequest
 from dsbisect.search_options import SearchOptions
 from dsharness.containers.engine import Engine
-from dsharness.model import Campaign, Image, Matrix, Sample, Settings, Workload
+from dsharness.errors import MatrixError
+from dsharness.matrix.series_graph import chains
+from dsharness.model import DECIDER, Campaign, Image, Matrix, Sample, Series, Settings, Workload
+from dsharness.yaml_files.problems import suggestion
 from dslab.campaign_loop import (
+    SampleSource,
     answered_before,
     run_campaign,
     unfinished,
 )
 from dslab.candidates import RowSupply
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import open_lab
-from dslab.turn_taker import SampleSource
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief
 from dssearch.question import Question, Search
 from dssearch.search_loop import Rounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsRequest:
+    """A user's question about rows."""
+
+    matrix: Matrix
+    series: Series
+    workloads: tuple[Workload, ...]
+    settings: Settings
+    metric: str = DECIDER
+    good: str | None = None
+    bad: str | None = None
+    relock: bool = False
+    keep: bool = False
+
+    @property
+    def lines(self) -> tuple[tuple[str, ...], ...]:
+        """The lines to search, cut to good..bad; each at least two candidates long."""
+        whole = chains(self.series)
+        cut = (_cut(line, self.good, self.bad) for line in whole)
+        lines = tuple(dict.fromkeys(line for line in cut if len(line) > 1))
+        if not lines:
+            raise MatrixError(self._why_none(whole), hint=self._order(whole))
+        return lines
+
+    def _why_none(self, whole: tuple[tuple[str, ...], ...]) -> str:
+        """Why nothing is between good and bad: an unknown name, the wrong order, two branches."""
+        known = {row for line in whole for row in line}
+        for name in (self.good, self.bad):
+            if name is not None and name not in known:
+                return f"series {self.series.id} has no row {name!r}.{suggestion(name, known)}"
+        if self.good is not None and self.good == self.bad:
+            return f"--good and --bad are both {self.good}: a boundary lies between two rows"
+        if self.good and self.bad and any(_cut(line, self.bad, self.good) for line in whole):
+            return f"{self.bad} comes before {self.good} in series {self.series.id}: swapped?"
+        return (
+            f"series {self.series.id}: nothing to search between "
+            f"{self.good or 'its start'} and {self.bad or 'its end'}"
+        )
+
+    def _order(self, whole: tuple[tuple[str, ...], ...]) -> str:
+        graph = f"`dsbisect matrix graph {self.series.id}` shows the order"
+        if len(whole) == 1:
+            return f"{graph}: {', '.join(whole[0])}"
+        return f"name two rows that follow each other: {graph}"
+
+
+def _cut(line: tuple[str, ...], good: str | None, bad: str | None) -> tuple[str, ...]:
+    """The part of a line from good to bad; empty where it holds neither in that order."""
+    if (good and good not in line) or (bad and bad not in line):
+        return ()
+    begin = line.index(good) if good else 0
+    end = line.index(bad) if bad else len(line) - 1
+    return line[begin : end + 1]
+
 
 # Rows come from different compilers and libraries, and there is one build of each: what is below a
 # fifth could be that. Asked for a tenth, two equal rows end undecided in most runs.
@@ -34,7 +95,7 @@ ROWS = Belief(
     odd=0.0,  # each is a release of its own
 )
 LEARNED = 20.0  # a step found on another branch is this many times likelier than other places
-SURVEY = 6  # rows of a short line are all measured: a report has a figure for each
+MEASURE_ALL_UP_TO = 6  # rows of a line: a report has a figure for each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +118,7 @@ def run_study(
     """Prepare every row once, then search each line with each workload."""
     lines = request.lines
     rows = tuple(dict.fromkeys(row for line in lines for row in line))
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine,
         matrix=request.matrix,
         settings=request.settings,
@@ -68,7 +129,7 @@ def run_study(
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     questions = len(lines) * len(request.workloads)
     with open_lab(
-        plan, supply, rows, engine=engine, store=store, watcher=watcher, questions=questions
+        conditions, supply, rows, engine=engine, store=store, watcher=watcher, questions=questions
     ) as laboratory:
         how = replace(options or SearchOptions(), paired=laboratory.paired)
         campaigns = _answer_all(request, laboratory, store, watcher, how)
@@ -124,7 +185,9 @@ def _search(options: SearchOptions, workload: Workload, answered: Sequence[Campa
         and boundary.after is not None
         and campaign.workload_id == workload.id
     }
-    return options.search(workload, survey_up_to=SURVEY, belief=ROWS, prior=suspects)
+    return options.search(
+        workload, measure_all_up_to=MEASURE_ALL_UP_TO, belief=ROWS, prior=suspects
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +207,7 @@ def measure_row(
     request: MeasureRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> list[Sample]:
     """Prepare the row and measure it; what was interrupted continues."""
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine,
         matrix=request.matrix,
         settings=request.settings,
@@ -155,7 +218,7 @@ def measure_row(
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     taken: list[Sample] = []
     with open_lab(
-        plan, supply, [request.row],
+        conditions, supply, [request.row],
         engine=engine, store=store, watcher=watcher, questions=len(request.workloads),
     ) as laboratory:  # fmt: skip
         if request.row in laboratory.failures:

@@ -1,22 +1,35 @@
-"""Source after source, each in the best toolchain first; known results are not computed again."""
+"""Source after source, each in the best toolchain first; known results are not computed again.
+
+What a survey does next, and how long the rest will take, are pure functions of what it has done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from functools import cache, partial
 from typing import Protocol
 
 from dsbisect.commits.commits_request import SHORT, tree_of
-from dsbisect.survey.build_result import Attempt, BuildResult, SourceResult, keep, recall
 from dsbisect.survey.chosen_sources import Selection, chosen_of
-from dsbisect.survey.probe import PREFIX, Probe, ProbeStep
-from dsbisect.survey.survey_schedule import SurveyJob, SurveyStage, next_job
+from dsbisect.survey.probe import (
+    PREFIX,
+    Attempt,
+    BuildResult,
+    Probe,
+    ProbeStep,
+    SourceResult,
+    keep,
+    recall,
+)
+from dsbuilds.drivers.tree import SLOTS
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.needs import eras_of
-from dsbuilds.toolchains.toolchain_choice import named, ways_of
+from dsbuilds.toolchains.toolchain_choice import choices_of, named
 from dsbuilds.toolchains.traits import Files
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
@@ -25,7 +38,66 @@ from dsharness.model import Matrix, Toolchain
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsharness.products import product_of_source, version_of_source
-from dsharness.products.known_changes import numbers
+from dsharness.products.product import numbers
+
+RECENT = 12  # the first builds make toolchains and fill caches: they say little of the last ones
+
+
+class SurveyStage(IntEnum):
+    """How far a source came."""
+
+    BUILD = 0  # in one of its toolchain's folders
+    SERVE = 1
+    WHOLE = 2  # once more with every file, in a folder of its own
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyJob:
+    """One stage of one source in one toolchain."""
+
+    place: int  # in the order of versions: neighbours have most objects in common
+    toolchain: str
+    key: str  # equal for equal sources
+    stage: SurveyStage = SurveyStage.BUILD
+
+
+def next_job(
+    waiting: Collection[SurveyJob], running: Collection[SurveyJob], last: Mapping[str, int]
+) -> SurveyJob | None:
+    """The job to begin now; None when all of them have to wait for one that runs.
+
+    What was built is served before more is built, and no more builds of a toolchain are begun than
+    it has folders. ``last`` is the place of the last build of each toolchain.
+    """
+    begun = {job.key for job in running}
+    later = [job for job in waiting if job.stage is not SurveyStage.BUILD and job.key not in begun]
+    if later:
+        return min(later, key=lambda job: (job.stage, job.place))
+    begun |= {job.key for job in waiting if job.stage is not SurveyStage.BUILD}
+    building = Counter(job.toolchain for job in running if job.stage is SurveyStage.BUILD)
+    free: dict[str, list[SurveyJob]] = {}
+    for job in waiting:
+        if building[job.toolchain] < SLOTS and job.key not in begun:
+            free.setdefault(job.toolchain, []).append(job)
+    if not free:
+        return None
+    # The longest line first: it is what the end waits for.
+    toolchain = min(free, key=lambda each: (-len(free[each]), each))
+    behind = last.get(toolchain, -1)
+    return min(free[toolchain], key=lambda job: (job.place <= behind, job.place))
+
+
+def left_s(ended_s: Sequence[float], left: int, now_s: float) -> float | None:
+    """How long so many more take, from the times when the last ones ended; None: not known yet.
+
+    ``ended_s`` begins with the time when the first one was begun.
+    """
+    recent = ended_s[-RECENT - 1 :]
+    if len(recent) < 2:
+        return None
+    each_s = (recent[-1] - recent[0]) / (len(recent) - 1)
+    return left * each_s - min(now_s - recent[-1], each_s) if left else 0.0
+
 
 TICK_S = 1.0
 
@@ -257,12 +329,12 @@ def _lines_of(survey: Survey, engine: Engine, name: str, tree: Tree) -> Iterator
         probes=(),
     )
     try:
-        ways = ways_of(files, _toolchains(survey))
+        choices = choices_of(files, _toolchains(survey))
     except BuildError as error:
         refused = BuildResult(why_not=error.message.removeprefix(PREFIX))
         yield replace(line, refused=refused)
         return
-    fitting = {way.toolchain.id: way.toolchain for way in ways}.values()
+    fitting = {choice.toolchain.id: choice.toolchain for choice in choices}.values()
     probes = tuple(
         Probe(engine=engine, matrix=survey.matrix, name=name, tree=tree, toolchain=toolchain)
         for toolchain in fitting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dsbisect.survey.build_result import SourceResult
+from dsbisect.survey.probe import SourceResult
 from dsharness.products.seen_builds import Seen, SeenBuilds, seen_builds_of
 from dsresults.explainers import FactColumn, columns_of
 from dsresults.number_text import NARROW

@@ -6,9 +6,8 @@ from functools import partial
 
 from dsvalidate.builds_gate import abi, lint, made_packages, second_build
 from dsvalidate.check import Gate
-from dsvalidate.sides import Sides
 from dsvalidate.step import Step
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
 
 def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:

@@ -12,15 +12,15 @@ from dsbuilds.drivers.package_build import repository_of
 from dsbuilds.sources.download import shelved
 from dsharness.content_key import content_key
 from dsharness.errors import PackageError, RefusedError
+from dsresults.number_text import counted
 from dsvalidate.builds_gate.made_packages import (
     also_in_stock,
     packages_in,
 )
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.package_files import LIBEXEC, kind_of
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.stock_packages import stock_packages
-from dsvalidate.tool_output import LIBEXEC, kind_of
 
 TOOLS = {"deb": "lintian", "rpm": "rpmlint"}
 NAME = "lint"
@@ -59,20 +59,20 @@ def lint_check(
     evidence: tuple[str, ...],
 ) -> Check:
     """New errors fail, new warnings warn; those of the lab's own changelog entry do not count."""
-    counted = [each for each in new if each not in ours]
-    errors = [each for each in counted if each.severity == "E"]
-    status = Status.FAILED if errors else Status.WARNED if counted else Status.PASSED
+    counting = [each for each in new if each not in ours]
+    errors = [each for each in counting if each.severity == "E"]
+    status = Status.FAILED if errors else Status.WARNED if counting else Status.PASSED
     numbers = f"{len(patched)} findings, {len(stock)} in the stock packages"
-    if counted:
-        tags = ", ".join(dict.fromkeys(each.tag for each in errors or counted))
-        warnings = len(counted) - len(errors)
-        said = f"{_count(len(errors), 'new error')} and {_count(warnings, 'new warning')}: {tags}"
+    if counting:
+        tags = ", ".join(dict.fromkeys(each.tag for each in errors or counting))
+        warnings = len(counting) - len(errors)
+        said = f"{counted(len(errors), 'new error')} and {counted(warnings, 'new warning')}: {tags}"
     else:
         said = "nothing that the stock packages do not have"
     advice = (
         f"Correct what these lines name; `{TOOLS[kind]}` with the option for explanations says why "
         "each matters."
-        if counted
+        if counting
         else ""
     )
     return Check(
@@ -81,9 +81,9 @@ def lint_check(
         status=status,
         found=f"{TOOLS[kind]} finds {said} ({numbers}).",
         advice=advice,
-        figures={"new_errors": len(errors), "new_warnings": len(counted) - len(errors)},
+        figures={"new_errors": len(errors), "new_warnings": len(counting) - len(errors)},
         details=(
-            *(each.line for each in counted),
+            *(each.line for each in counting),
             *(f"not counted, {OF_THE_LAB[each.tag]}: {each.line}" for each in ours),
         ),
         evidence=evidence,
@@ -116,10 +116,6 @@ def _stock_said(tools: StepTools, stock: Path) -> str:
 def _said(tools: StepTools, folder: Path, files: list[str]) -> str:
     said = tools.packages.texts(SCRIPT, *files, folders={"/packages": folder})
     return said.get(FINDINGS, "")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 LINTIAN = re.compile(

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from dsbuilds.drivers.package_build import index_of, repository_of
 from dsharness.model import Build
-from dsharness.products.row_facts import packages_of
+from dsharness.products.catalog import packages_of
 from dsvalidate.check import Check, Figure, Gate, Status
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import Sides, StepTools
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,8 @@ from dsharness.errors import DeadlineError, PackageError
 from dsharness.model import Build
 from dsvalidate.builds_gate.made_packages import packages_in
 from dsvalidate.check import Check, Figure, Gate, Status, listed
-from dsvalidate.sides import Sides, maker_of
-from dsvalidate.step_tools import EvidenceFolder, StepTools
-from dsvalidate.tool_output import LIBEXEC, kind_of
+from dsvalidate.package_files import LIBEXEC, kind_of
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, maker_of
 
 CONDITIONS = (
     "another path, time, time zone, locale, umask, user and home, one job more, "
@@ -25,7 +24,6 @@ NAMED_FILES, SHOWN_FILES = 3, 30  # in a sentence, and in the details
 SHOWN_LINES = 12
 DIFFOSCOPE_S = 240.0  # for all packages
 NAME = "reproducible"
-ITSELF = "the package itself, or it was made by one build only"
 
 
 def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Check, ...]:

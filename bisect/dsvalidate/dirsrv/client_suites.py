@@ -6,15 +6,18 @@ from collections.abc import Sequence
 
 from dsharness.model import Image
 from dsvalidate.check import Check, Gate
-from dsvalidate.dirsrv.client_answers import ClientAnswer, checks_of
 from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.population import client_users
 from dsvalidate.dirsrv.product_advice import AUDITED, CHANGELOG
 from dsvalidate.dirsrv.server_traces import observe
-from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
+from dsvalidate.dirsrv.validated_server import (
+    ClientAnswer,
+    ValidatedServer,
+    checks_of,
+    validated_server,
+)
 from dsvalidate.safe_gate.new_traces import Traces
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
 OTHERWISE = (
     "The same request works on stock. The log of this step has the client's and the server's words."

@@ -11,21 +11,19 @@ from dsharness.systems.ldap.dirsrv import PREPARE
 from dsvalidate.check import Check, Gate
 from dsvalidate.dirsrv import (
     client_suites,
-    downgrade,
     password_strength,
     recovery,
     replication,
     traces_step,
-    upgrade,
 )
 from dsvalidate.dirsrv.latency_step import single_client_step
 from dsvalidate.dirsrv.populated_image import populated
+from dsvalidate.dirsrv.upgrade import downgrade_checks, upgrade_checks, upgraded_image
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
-from dsvalidate.service import Serve
-from dsvalidate.sides import Sides
 from dsvalidate.step import Step, server_step
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
+from dsvalidate.suite import Serve
 
 
 class DirsrvSuite:
@@ -42,17 +40,17 @@ class DirsrvSuite:
         return populated(tools, image).reference
 
     def upgraded(self, sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
-        return upgrade.run(sides, tools, evidence)
+        return upgrade_checks(sides, tools, evidence)
 
     def upgraded_image(
         self, sides: Sides, tools: StepTools, evidence: EvidenceFolder
     ) -> str | None:
-        return upgrade.upgraded_image(sides, tools, evidence)
+        return upgraded_image(sides, tools, evidence)
 
     def downgraded(
         self, sides: Sides, tools: StepTools, evidence: EvidenceFolder
     ) -> Sequence[Check]:
-        return downgrade.run(sides, tools, evidence)
+        return downgrade_checks(sides, tools, evidence)
 
     def works(self, sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
         """List the suites of the LDAP client, and what else an administrator relies on."""

@@ -14,8 +14,7 @@ from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.population import SchemeUser
 from dsvalidate.dirsrv.product_advice import STORED_AGAIN
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import Sides, StepTools
 
 DEFAULT = "default"
 SLACK = 0.999  # a ratio is a quotient of floats

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 
 import ldap3
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from dsharness.errors import InstanceError
 from dsharness.model import Value
@@ -154,7 +154,6 @@ def _person(number: int) -> dict[str, list[str]]:
 
 Entry = Mapping[str, tuple[str, ...]]
 Dump = dict[str, Entry]  # DN -> attribute -> values
-DUMP = TypeAdapter(Dump)
 PASSWORD = "userPassword"  # noqa: S105 - an attribute
 SHOWN = 60  # characters of a value
 

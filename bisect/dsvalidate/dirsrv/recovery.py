@@ -16,8 +16,7 @@ from dsvalidate.dirsrv.population import Population, differences, dump_of
 from dsvalidate.dirsrv.product_advice import INSTANCE
 from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
 ENOUGH = 300  # writes before the end comes
 WRITE_LIMIT_S = 60.0

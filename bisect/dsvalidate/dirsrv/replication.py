@@ -16,14 +16,15 @@ from dsvalidate.dirsrv.ldap_client import REPLICATION
 from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.population import SchemeUser, add_scheme_users, differences, dump_of
 from dsvalidate.dirsrv.server_traces import observe
-from dsvalidate.dirsrv.user_binds import right_check, wrong, wrong_check
 from dsvalidate.dirsrv.validated_server import (
     PartnerServer,
     ValidatedServer,
+    right_check,
     validated_server,
+    wrong,
+    wrong_check,
 )
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
 NAME = "replication"
 MANAGER = "cn=replication manager,cn=config"

@@ -1,6 +1,8 @@
 """What a validated server left behind: secrets, messages, answers, and files that anyone may read.
 
-It is taken where a step ends, and kept with the evidence: a later step compares both sides.
+It is taken where a step ends, and kept with the evidence: a later step compares both sides. What
+the logs say is counted by kind: messages of the error log, answers of the access log. A kind is a
+message without what differs each time: numbers, names, values.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,12 +20,10 @@ from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
 from dsharness.plain_text import plain
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, INSTANCE
-from dsvalidate.dirsrv.client_answers import ClientAnswer
 from dsvalidate.dirsrv.ldap_client import WORDS
 from dsvalidate.dirsrv.population import SchemeUser, dump_of, password_of, passwords_in
-from dsvalidate.dirsrv.server_logs import answers, messages
-from dsvalidate.dirsrv.validated_server import ValidatedServer
-from dsvalidate.safe_gate.new_traces import Traces, keep_traces
+from dsvalidate.dirsrv.validated_server import ClientAnswer, ValidatedServer
+from dsvalidate.safe_gate.new_traces import VARIES, Traces, keep_traces
 from dsvalidate.secret_search import (
     Find,
     Secret,
@@ -31,6 +32,58 @@ from dsvalidate.secret_search import (
     without_secrets,
 )
 from dsvalidate.step_tools import EvidenceFolder
+
+MESSAGE = re.compile(r"^\[[^\]]*\] - (?P<level>[A-Z]+) - (?P<rest>.*)$")
+RESULT = re.compile(r"\bop=(?P<op>-?\d+) RESULT err=(?P<code>-?\d+) tag=(?P<tag>\d+)(?P<rest>.*)$")
+NOTES = re.compile(r"\bnotes=(\S+)")
+# Quoted words, DNs, and whatever has a digit in it.
+VARYING = re.compile(r"""\"[^\"]*\"|'[^']*'|\([^()]*\)|\S*=\S*|\S*\d\S*""")
+NO_LEVEL = "a line without a level"
+UNINDEXED = frozenset("AU")  # notes of a search that used no index
+OPERATIONS = {
+    97: "bind", 101: "search", 103: "modify", 105: "add", 107: "delete", 109: "rename",
+    111: "compare", 120: "extended operation",
+}  # fmt: skip
+MOST_KINDS = 500  # a server that says something else each time says too much anyway
+KIND_CHARACTERS = 120
+
+
+def messages(log: str) -> dict[str, int]:
+    """Count the lines of the error log by kind."""
+    counts: Counter[str] = Counter()
+    for line in log.splitlines():
+        kind = _kind(line)
+        if kind:
+            counts[kind if kind in counts or len(counts) < MOST_KINDS else "others"] += 1
+    return dict(counts)
+
+
+def _kind(line: str) -> str:
+    match = MESSAGE.match(line)
+    if match is None:  # the heading of a log, or the next line of a long message
+        return NO_LEVEL if line.strip() else ""
+    return f"{match['level']}: {VARYING.sub(VARIES, match['rest'])[:KIND_CHARACTERS].rstrip()}"
+
+
+def answers(log: str) -> dict[str, int]:
+    """Count the results in the access log by kind: operation, code, and notes if it has some."""
+    return dict(Counter(_answers(log)))
+
+
+def _answers(log: str) -> Iterator[str]:
+    for line in log.splitlines():
+        match = RESULT.search(line)
+        if match is None:
+            continue
+        notes = NOTES.search(match["rest"])
+        operation = OPERATIONS.get(int(match["tag"]), f"tag {match['tag']}")
+        yield f"{operation} err={match['code']}" + (f" notes={notes[1]}" if notes else "")
+
+
+def unindexed(kind: str) -> bool:
+    """Whether an answer's notes say that the server read every entry."""
+    return bool(UNINDEXED & set(kind.partition(" notes=")[2].split(",")))
+
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "written-files"
 LIMIT_S = 240.0

@@ -11,7 +11,7 @@ from dsharness.paths import logs_home
 from dsvalidate.check import Check, Gate, Status, listed
 from dsvalidate.dirsrv import client_suites
 from dsvalidate.dirsrv.product_advice import IN_PROGRAMS, OWN_FOLDERS
-from dsvalidate.dirsrv.server_logs import unindexed
+from dsvalidate.dirsrv.server_traces import unindexed
 from dsvalidate.safe_gate.new_traces import (
     SHOWN,
     InStock,
@@ -24,8 +24,7 @@ from dsvalidate.safe_gate.new_traces import (
     readable_check,
     secrets_check,
 )
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
 # Both sides do the same in these; the others are looked through for secrets alone.
 PAIRED = (*client_suites.NAMES, "latency")

@@ -1,4 +1,7 @@
-"""Stock, filled with users, becomes patched: it starts, nothing is lost, everyone can bind."""
+"""Stock, filled with users, becomes patched: it starts, nothing is lost, everyone can bind.
+
+Back to stock, it is seen what no longer works for those who tried the patched packages.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from dsharness.errors import InstanceError
 from dsharness.model import Promise
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsvalidate.check import Check, Figure, Gate, Status, last_lines
-from dsvalidate.dirsrv.client_answers import checks_of
 from dsvalidate.dirsrv.guess_cost import alike
-from dsvalidate.dirsrv.populated_image import Populated, populated, store
+from dsvalidate.dirsrv.populated_image import Populated, populated, recalled, store
 from dsvalidate.dirsrv.population import (
     Population,
+    SchemeUser,
     add_default_user,
     add_scheme_users,
     client_users,
@@ -25,18 +28,25 @@ from dsvalidate.dirsrv.population import (
 )
 from dsvalidate.dirsrv.product_advice import START
 from dsvalidate.dirsrv.server_traces import observe
-from dsvalidate.dirsrv.user_binds import binding_checks
-from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
+from dsvalidate.dirsrv.validated_server import (
+    ValidatedServer,
+    binding_checks,
+    checks_of,
+    validated_server,
+)
 from dsvalidate.installs_gate.package_change import (
+    DOWNGRADE_ADVICE,
     changeable,
+    downgrade_check,
     keep_upgraded,
     left_by_upgrade,
+    nothing_left_check,
     upgrade_check,
     upgraded_reference,
 )
-from dsvalidate.sides import Sides
 from dsvalidate.step import judged
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
+from dsvalidate.stock_packages import stock_packages
 
 REVISION = 3
 SHOWN = 40  # lines of what changed
@@ -47,7 +57,7 @@ BIND_ADVICE = (
 )
 
 
-def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
+def upgrade_checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """All checks; the first one that no later step can do without stops the validation."""
     before = populated(tools, sides.stock)
     return judged(Gate.INSTALLS, "upgrade", lambda: _upgraded(sides, tools, evidence, before))()
@@ -72,7 +82,7 @@ def _upgraded(
 def upgraded_image(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> str | None:
     """Return the image that this step leaves: stock's instance, upgraded, with new users in it."""
     reference = upgraded_reference(sides, REVISION, populated(tools, sides.stock).key)
-    return left_by_upgrade(tools, reference, lambda: run(sides, tools, evidence))
+    return left_by_upgrade(tools, reference, lambda: upgrade_checks(sides, tools, evidence))
 
 
 @dataclass(kw_only=True)
@@ -224,3 +234,78 @@ def _check(
         gate=Gate.INSTALLS, name=name, status=status, found=found, advice=advice,
         figures=figures or {}, details=tuple(details), evidence=tuple(evidence), stops=stops,
     )  # fmt: skip
+
+
+def downgrade_checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
+    """Nothing here fails a validation: stock cannot know what is newer than it is."""
+    reference = upgraded_image(sides, tools, evidence)
+    if reference is None:
+        return [nothing_left_check()]
+    population = recalled(tools, reference)
+    packages = stock_packages(sides, tools)
+    with changeable(validated_server, tools, reference, packages, purpose="downgrade") as server:
+        return list(
+            _Downgrade(
+                sides=sides, evidence=evidence, population=population, server=server
+            ).checks()
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Downgrade:
+    sides: Sides
+    evidence: EvidenceFolder
+    population: Population
+    server: ValidatedServer
+
+    def checks(self) -> Iterator[Check]:
+        changed = downgrade_check(self.server, self.sides, self.evidence)
+        yield changed
+        if changed.status is not Status.PASSED:
+            return
+        try:
+            self.server.start()
+            yield self._data()
+        except InstanceError as error:
+            found = f"the stock server does not work with what the patched one left: {error}"
+            lines = last_lines(self.server.error_lines())
+            yield _warned("downgrade-starts", found, details=lines)
+            return
+        yield self._binds()
+        self.server.stop()
+
+    def _data(self) -> Check:
+        with self.server.manager() as directory:
+            changes = tuple(differences(self.population.dump, dump_of(directory)))
+        count = len(self.population.dump)
+        if changes:
+            found = f"{len(changes)} differences in {count} entries: {changes[0]}"
+            return _warned("downgrade-data", found, details=changes[:SHOWN])
+        found = f"the stock server starts again, its {count} entries unchanged"
+        return _check("downgrade-data", found)
+
+    def _binds(self) -> Check:
+        users = self.population.users
+        refused = [user for user in users if not self.server.binds(user.dn, user.password)]
+        return binds_check(users, refused)
+
+
+def binds_check(users: Sequence[SchemeUser], refused: Sequence[SchemeUser]) -> Check:
+    """Check users from before the upgrade, and those that the patched server stored."""
+    if not refused:
+        found = f"all {len(users)} users bind on stock, also those that the patched server stored"
+        return _check("downgrade-bind", found)
+    return _warned(
+        "downgrade-bind",
+        f"{len(refused)} of {len(users)} users cannot bind on stock after a downgrade: "
+        + ", ".join(sorted({user.scheme for user in refused})),
+        details=tuple(f"{user.dn}: {parse_stored(user.stored)}" for user in refused),
+        advice="Stock does not read what the patched server stores for them: they need new "
+        "passwords after a downgrade. " + DOWNGRADE_ADVICE,
+    )  # fmt: skip
+
+
+def _warned(
+    name: str, found: str, *, details: Sequence[str], advice: str = DOWNGRADE_ADVICE
+) -> Check:
+    return _check(name, found, status=Status.WARNED, advice=advice, details=details)

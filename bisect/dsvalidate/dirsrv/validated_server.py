@@ -1,9 +1,13 @@
-"""A 389-ds with TLS in a container of its own, that a step starts, stops, kills and asks."""
+"""A 389-ds with TLS in a container of its own, that a step starts, stops, kills and asks.
+
+An LDAP client next to it prints one JSON line for each thing that it tried; they become checks. So
+does whether users can bind with their own passwords, and with no others.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +15,11 @@ from typing import ClassVar
 
 import ldap3
 from ldap3.core.exceptions import LDAPException
+from pydantic import ValidationError
 
 from dsharness.containers.container import finished
 from dsharness.errors import EngineError, InstanceError
+from dsharness.model import Value
 from dsharness.systems.ldap.directory import (
     Directory,
     Site,
@@ -24,11 +30,51 @@ from dsharness.systems.ldap.directory import (
 )
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
+from dsharness.systems.ldap.stored_password import parse_stored
 from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import ENDED_NAME, SHARED_FOLDER, Endpoint
-from dsvalidate.dirsrv.client_answers import ClientAnswer, answers_in
-from dsvalidate.service import Service, Volumes, service_box
+from dsvalidate.check import Check, Gate, Status
+from dsvalidate.dirsrv.population import SchemeUser
 from dsvalidate.step_tools import StepTools
+from dsvalidate.suite import Service, Volumes, service_box
+
+
+class ClientAnswer(Value):
+    """One thing that the client tried."""
+
+    name: str
+    ok: bool
+    found: str
+
+
+def answers_in(text: str) -> tuple[ClientAnswer, ...]:
+    """Read the answers in the client's output; other lines are left out."""
+    return tuple(_answers(text))
+
+
+def _answers(text: str) -> Iterable[ClientAnswer]:
+    for line in text.splitlines():
+        try:
+            yield ClientAnswer.model_validate_json(line)
+        except ValidationError:
+            continue
+
+
+def checks_of(
+    answers: Iterable[ClientAnswer], gate: Gate, advice: Mapping[str, str], otherwise: str
+) -> tuple[Check, ...]:
+    """Make a check of each answer; ``otherwise`` is the advice where it has none of its own."""
+    return tuple(
+        Check(
+            gate=gate,
+            name=answer.name,
+            status=Status.PASSED if answer.ok else Status.FAILED,
+            found=answer.found,
+            advice="" if answer.ok else advice.get(answer.name, otherwise),
+        )
+        for answer in answers
+    )
+
 
 CLIENT = Path(__file__).parent / "ldap_client"
 CLIENT_LIMIT_S = 600.0
@@ -200,3 +246,62 @@ def validated_server(
         yield ValidatedServer(
             tools=tools, system=driver, box=at.box, shared=at.shared, began_at=at.began_at
         )
+
+
+REFUSED = (
+    "The server refuses passwords that are right. Look for a password storage plugin that is "
+    "missing or not registered (libpwdstorage-plugin, libpwdchan-plugin), or that no longer reads "
+    "what it wrote before; the details name the schemes."
+)
+ACCEPTED = "The server accepts passwords that are wrong. Do not ship this."
+
+
+def binding_checks(
+    server: ValidatedServer, users: Sequence[SchemeUser], gate: Gate, *, of: str
+) -> Iterator[Check]:
+    """One for the right passwords, one for wrong ones; if nobody can bind, the first stops all."""
+    server.tools.progress(f"binding as {len(users)} users, {of}")
+    refused = tuple(user for user in users if not server.binds(user.dn, user.password))
+    yield right_check(users, refused, gate, of)
+    let_in = tuple(user for user in users if server.binds(user.dn, wrong(user)))
+    yield wrong_check(users, let_in, gate, of)
+
+
+def wrong(user: SchemeUser) -> str:
+    """A password that is not the user's; it begins in another way, since DES reads 8 characters."""
+    return f"x{user.password}"
+
+
+def right_check(
+    users: Sequence[SchemeUser], refused: Sequence[SchemeUser], gate: Gate, of: str
+) -> Check:
+    schemes = ", ".join(sorted({user.scheme for user in users}))
+    if not refused:
+        return Check(
+            gate=gate, name=f"{of}-bind", status=Status.PASSED,
+            found=f"all {len(users)} users bind, each stored under another scheme: {schemes}",
+        )  # fmt: skip
+    return Check(
+        gate=gate, name=f"{of}-bind", status=Status.FAILED, advice=REFUSED,
+        found=f"{len(refused)} of {len(users)} users can no longer bind: "
+        + ", ".join(user.scheme for user in refused),
+        details=tuple(f"{user.dn}: {parse_stored(user.stored)}" for user in refused),
+        stops=len(refused) == len(users),
+    )  # fmt: skip
+
+
+def wrong_check(
+    users: Sequence[SchemeUser], let_in: Sequence[SchemeUser], gate: Gate, of: str
+) -> Check:
+    name = f"{of}-wrong-passwords"
+    if not let_in:
+        return Check(
+            gate=gate, name=name, status=Status.PASSED,
+            found=f"{len(users)} binds with a wrong password were refused",
+        )  # fmt: skip
+    return Check(
+        gate=gate, name=name, status=Status.FAILED, advice=ACCEPTED,
+        found=f"a wrong password was ACCEPTED for {len(let_in)} of {len(users)} users: "
+        + ", ".join(user.scheme for user in let_in),
+        details=tuple(user.dn for user in let_in),
+    )  # fmt: skip

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from dsvalidate.check import Gate
-from dsvalidate.installs_gate import removal
-from dsvalidate.sides import Sides
+from dsvalidate.installs_gate.package_change import removal_checks
 from dsvalidate.step import Step
 from dsvalidate.step_code import INSTALLED
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Suite
 
 
@@ -31,6 +30,6 @@ def steps(
         Step(
             gate=Gate.INSTALLS, name="removal", seconds=45, procedures=INSTALLED,
             title="removing the packages, stock and patched",
-            run=partial(removal.run, sides, tools, evidence, suite),
+            run=partial(removal_checks, sides, tools, evidence, suite),
         ),
     )  # fmt: skip

@@ -1,27 +1,30 @@
-"""Changing the packages of a running system: by its own package manager, without a network."""
+"""Changing the packages of a running system: by its own package manager, without a network.
+
+When they are removed, it is seen what the patched ones leave behind that stock ones do not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from dsbuilds.drivers.package_build import LIBEXEC
-from dsbuilds.drivers.package_image import MOUNTED, chosen_packages, exact_words
+from dsbuilds.drivers.package_build import LIBEXEC, repository_of
+from dsbuilds.drivers.package_image import BUILT_AT, chosen_packages, exact_words
 from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
 from dsharness.content_key import content_key
 from dsharness.errors import DeadlineError, EngineError
 from dsharness.model import Family
 from dsharness.process.command import Completed
-from dsharness.products.row_facts import packages_of
+from dsharness.products.catalog import packages_of
 from dsimages.buildah import REPOSITORY, exists, labels_of
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.service import Serve, Service
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
+from dsvalidate.suite import Serve, Service, Suite
 
 SCRIPTS = "/run/dsbisect-scripts"  # the lab's own
 INSTALLERS = "/run/dsbisect-installers"
@@ -73,7 +76,7 @@ def changeable(
     serve: Serve[S], tools: StepTools, reference: str, packages: Path, *, purpose: str
 ) -> AbstractContextManager[S]:
     """Serve on a system whose packages can be changed for those in a folder."""
-    volumes = ((packages, MOUNTED, "ro"), (LIBEXEC, INSTALLERS, "ro"), (OWN, SCRIPTS, "ro"))
+    volumes = ((packages, BUILT_AT, "ro"), (LIBEXEC, INSTALLERS, "ro"), (OWN, SCRIPTS, "ro"))
     return serve(tools, reference, purpose=purpose, volumes=volumes, capabilities=CAPABILITIES)
 
 
@@ -171,3 +174,81 @@ def _run(box: Container, *command: str) -> Changed:
     if not done.ok and not box.running:
         raise EngineError("the container ended while packages were changed", log=box.log)
     return Changed(done=done)
+
+
+SHOWN = 40
+
+
+def removal_checks(
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite
+) -> list[Check]:
+    """Remove the packages of a filled stock system, and of the upgraded one."""
+    upgraded = suite.upgraded_image(sides, tools, evidence)
+    if upgraded is None:
+        return [_check(Status.NOT_RUN, "the upgrade left no packages to remove")]
+    tools.progress("removing the stock packages")
+    stock = suite.filled(tools, sides.stock)
+    by_stock, left_by_stock = _removed(suite, sides, tools, stock, stock_names(sides))
+    tools.progress("removing the patched packages")
+    by_patched, left_by_patched = _removed(suite, sides, tools, upgraded, patched_names(sides))
+    log = evidence.keep("removal-packages.txt", f"{by_stock.done}\n{by_patched.done}")
+    if not by_patched.ok:
+        return [_failed(by_stock, by_patched, log)]
+    names = ", ".join(patched_names(sides))
+    return [leftovers_check(left_by_stock, left_by_patched, names, log)]
+
+
+def _removed(
+    suite: Suite, sides: Sides, tools: StepTools, reference: str, names: dict[str, str]
+) -> tuple[Changed, frozenset[str]]:
+    packages = repository_of(sides.build)
+    with changeable(suite.served, tools, reference, packages, purpose="removal") as server:
+        changed = remove(server.box, names)
+        return changed, files_of(server.box) if changed.ok else frozenset()
+
+
+def leftovers_check(
+    by_stock: AbstractSet[str], by_patched: AbstractSet[str], names: str, log: str
+) -> Check:
+    """Warn of new leftovers: stock's own are the distribution's."""
+    new = new_leftovers(by_stock, by_patched)
+    if not new:
+        found = f"{names} were removed, and nothing stayed that stock would not leave"
+        return _check(Status.PASSED, found, evidence=(log,))
+    return _check(
+        Status.WARNED,
+        f"after the removal {len(new)} paths more than with stock stay: {', '.join(new[:3])}",
+        advice="Remove them in the package's removal script, or list them as its files.",
+        details=new[:SHOWN], evidence=(log,),
+    )  # fmt: skip
+
+
+def new_leftovers(by_stock: AbstractSet[str], by_patched: AbstractSet[str]) -> tuple[str, ...]:
+    """The topmost of the new paths; what lies below goes with them."""
+    new = by_patched - by_stock
+    return tuple(sorted(path for path in new if str(Path(path).parent) not in new))
+
+
+def _failed(by_stock: Changed, by_patched: Changed, log: str) -> Check:
+    if not by_stock.ok:
+        found = f"neither stock nor patched packages can be removed here: {by_stock.why}"
+        return _check(Status.NOT_RUN, found, details=by_stock.last_lines, evidence=(log,))
+    return _check(
+        Status.FAILED, f"the patched packages cannot be removed: {by_patched.why}",
+        advice="Its output names the script of the package that fails.",
+        details=by_patched.last_lines, evidence=(log,),
+    )  # fmt: skip
+
+
+def _check(
+    status: Status,
+    found: str,
+    *,
+    advice: str = "",
+    details: tuple[str, ...] = (),
+    evidence: tuple[str, ...] = (),
+) -> Check:
+    return Check(
+        gate=Gate.INSTALLS, name="removal", status=status, found=found, advice=advice,
+        details=details, evidence=evidence,
+    )  # fmt: skip

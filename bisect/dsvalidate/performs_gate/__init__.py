@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dsvalidate.performs_gate.leak_step import lost_memory_step
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
-from dsvalidate.performs_gate.speed_step import workload_step
+from dsvalidate.performs_gate.paired_steps import lost_memory_step, workload_step
 from dsvalidate.step import Step
 
 

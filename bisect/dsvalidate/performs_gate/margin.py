@@ -1,12 +1,11 @@
 """Whether the patched side is worse than the stock one by more than a margin. Pure.
 
-Where a median lies, said after every value and still true: a confidence sequence.
-
-Each place m is tested by how many values lie above it, which is a fair coin if m is the median.
-The even mixture of all bets on that coin is worth 2^n / ((n + 1) C(n, k)) after k of n values
-above m: a test martingale. So by Ville's inequality the true median is excluded with a
-probability of at most 1 - level, however often one looks. The noise may have any shape: strays
-and two modes widen the interval, and do not mislead it.
+Where the median lies can be said after every value and is still true: a confidence sequence. Each
+place m is tested by how many values lie above it, which is a fair coin if m is the median. The even
+mixture of all bets on that coin is worth 2^n / ((n + 1) C(n, k)) after k of n values above m: a
+test martingale. So by Ville's inequality the true median is excluded with a probability of at most
+1 - level, however often one looks. The noise may have any shape: strays and two modes widen the
+interval, and do not mislead it.
 """
 
 from __future__ import annotations

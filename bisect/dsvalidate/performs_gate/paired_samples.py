@@ -11,16 +11,15 @@ from dsharness.model import DECIDER, Image, Sample, Settings, SystemName, Worklo
 from dsharness.progress import Progress
 from dslab.campaign_loop import run_campaign
 from dslab.candidates import PackagedSupply
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
-from dsresults.compare.campaign_column import pairs
+from dsresults.compare.comparison_table import pairs
 from dsresults.store import Store
 from dssearch.question import History, Question
 from dssearch.search_loop import Rounds
-from dsvalidate.sides import Sides
 from dsvalidate.step_code import MEASURED, code_key
-from dsvalidate.step_tools import StepTools
+from dsvalidate.step_tools import Sides, StepTools
 
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
 GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"
@@ -90,7 +89,7 @@ def opened_lab(
 ) -> AbstractContextManager[Laboratory]:
     """Both servers, filled for every workload of the profile."""
     engine = question.tools.engine
-    plan = LabPlan.on(
+    conditions = LabConditions.on(
         engine,
         matrix=question.tools.matrix,
         settings=question.settings,
@@ -98,7 +97,7 @@ def opened_lab(
         metric=metric,
     )
     return open_lab(
-        plan, TwoSides(asked=question), question.line,
+        conditions, TwoSides(asked=question), question.line,
         engine=engine, store=question.store, watcher=question.watcher,
     )  # fmt: skip
 

@@ -6,9 +6,8 @@ from functools import partial
 
 from dsvalidate.check import Gate
 from dsvalidate.safe_gate import new_inventory
-from dsvalidate.sides import Sides
 from dsvalidate.step import Step, server_step
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Suite
 
 

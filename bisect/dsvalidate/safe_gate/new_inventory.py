@@ -10,8 +10,7 @@ from pydantic import Field
 
 from dsharness.model import Image, Value
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Suite
 
 SECTION = "== "

@@ -164,7 +164,7 @@ def messages_check(both: Sequence[tuple[Traces, Traces]], in_stock: InStock = no
 
 
 def _new_messages(both: Sequence[tuple[Traces, Traces]]) -> Counter[str]:
-    """In how many of the patched servers' logs each kind is that no stock server wrote."""
+    """Each kind that no stock server wrote, and in how many of the patched servers' logs it is."""
     known = {kind for _, stock in both for kind in stock.messages}
     return Counter(kind for patched, _ in both for kind in patched.messages if kind not in known)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from dsvalidate.check import Gate
-from dsvalidate.sides import Sides
 from dsvalidate.step import Step, server_step
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Suite
 from dsvalidate.works_gate import distribution_tests
 

@@ -10,15 +10,14 @@ from pathlib import Path
 
 from debian.deb822 import Deb822
 
-from dsbuilds.sources.debian import distribution_source
+from dsbuilds.sources.source_package import distribution_source
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import DsbisectError
 from dsharness.model import Family, Image
 from dsharness.process.command import Completed
-from dsharness.products.row_facts import packages_of
+from dsharness.products.catalog import packages_of
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.sides import Sides
-from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Suite
 
 NAME = "distribution-tests"

@@ -39,7 +39,7 @@ class Totals:
 
 
 def totals_of(makefile: str, lock: str) -> Totals:
-    """Of a build from nothing, from Makefile.am and Cargo.lock."""
+    """The totals of a build from nothing, read from Makefile.am and Cargo.lock."""
     whole = makefile.replace("\\\n", " ")
     named = (word for found in SOURCES.finditer(whole) for word in found[1].split())
     crates = (name for name in LOCKED.findall(lock) if not ELSEWHERE.match(name))
@@ -73,7 +73,7 @@ class BuildStage:
 
     @property
     def text(self) -> str:
-        """In words; empty where there is nothing to tell."""
+        """The stage in words; empty where there is nothing to tell."""
         if self.name != "make":
             return TITLES.get(self.name, "")
         if len(self._links) >= LINKS:

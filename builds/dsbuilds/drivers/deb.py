@@ -1,15 +1,20 @@
-"""Debian packages: dpkg-buildpackage of the distribution's source with further quilt patches."""
+"""Debian packages: dpkg-buildpackage of the distribution's source with further quilt patches.
+
+What it writes of Debian's changelog and patch series follows from theirs, by pure functions.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from debian.changelog import Changelog, ChangelogParseError
 from debian.deb822 import Deb822
 
-from dsbuilds.drivers.debian_files import headed, with_entry, with_patches
-from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder
-from dsbuilds.drivers.package_toolchain import dependencies_shop
+from dsbuilds.drivers.package_build import LIBEXEC, WHO, PackageOrder, headed, one_line
+from dsbuilds.drivers.package_image import dependencies_shop
 from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sources.download import recorded
@@ -98,3 +103,50 @@ def build_needs(control: str) -> str:
     kept = {name: " ".join(fields[name].split()) for name in BUILD_FIELDS if name in fields}
     empty = {"Format": "1.0", "Source": "dsbisect-needs", "Version": "0", "Architecture": "any"}
     return str(Deb822({**empty, **kept}).dump())
+
+
+OURS = re.compile(r"\+dsbisect(?P<count>\d+)$")
+
+
+def suffixed(version: str) -> str:
+    """A version that sorts right after the archive's, its rebuilds and its stable updates."""
+    ours = OURS.search(version)
+    if ours is None:
+        return f"{version}+dsbisect1"
+    return f"{version[: ours.start()]}+dsbisect{int(ours['count']) + 1}"
+
+
+def with_entry(changelog: str, changes: Sequence[str]) -> str:
+    """The changelog with an entry on top; its date is the last one's, so that builds repeat."""
+    try:
+        last = Changelog(changelog, max_blocks=1, strict=True)[0]
+    except ChangelogParseError as error:
+        raise SourceError(
+            f"debian/changelog has no entry that can be read: {error}",
+            hint="`dpkg-parsechangelog` in the unpacked source says what is wrong with it",
+        ) from error
+    lines = [f"  * {one_line(change)}" for change in changes or ("Rebuilt as it is.",)]
+    ours = Changelog()
+    ours.new_block(
+        package=last.package,
+        version=suffixed(str(last.version)),
+        distributions=last.distributions,
+        urgency="medium",
+        changes=["", *lines, ""],
+        author=WHO,
+        date=last.date,
+    )
+    return f"{ours}\n{changelog}"
+
+
+def with_patches(series: str, names: Sequence[str]) -> str:
+    """The quilt series with further patches, as the last ones."""
+    known = {line.split()[0] for line in series.splitlines() if line.split("#")[0].strip()}
+    taken = [name for name in names if name in known]
+    if taken:
+        raise SourceError(
+            f"debian/patches/series has a {taken[0]} already",
+            hint="call the patch something else",
+        )
+    end = "" if not series or series.endswith("\n") else "\n"
+    return series + end + "".join(f"{name}\n" for name in names)

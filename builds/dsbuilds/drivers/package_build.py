@@ -5,6 +5,7 @@ source package + patches + toolchain -> a folder with packages and their index, 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,9 @@ LIBEXEC = Path(__file__).parents[1] / "libexec"
 PACKAGES = "packages"  # the repository, below a build's folder
 INDEX_CHARACTERS = 1 << 20
 INDEX = "packages.tsv"  # in it: NAME TAB VERSION TAB FILE of each
+WHO = "dsbisect <dsbisect@localhost>"
+HEADERS = re.compile(r"^(From|Author|Subject|Description|Origin):", re.MULTILINE)
+DIFF = re.compile(r"^(--- |diff |Index: )", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,3 +223,16 @@ def _run(
     )  # fmt: skip
     if output is not None:
         raise unbuildable(output, at.log)
+
+
+def headed(title: str, text: str) -> str:
+    """The patch with a header that quilt (DEP-3) and git am both read; one that it has stays."""
+    diff = DIFF.search(text)
+    if HEADERS.search(text[: diff.start()] if diff else text):
+        return text
+    return f"From: {WHO}\nSubject: {one_line(title)}\nForwarded: not-needed\n\n---\n{text}"
+
+
+def one_line(text: str) -> str:
+    """A title as an entry or a header takes it."""
+    return " ".join(text.split())

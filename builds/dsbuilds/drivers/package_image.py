@@ -1,16 +1,23 @@
-"""Built packages, installed over a row's image by the system's own installer."""
+"""Images for packages: one to build them in, and the row's with the built ones installed over it.
+
+A package's toolchain is the row's image and what the package says it is built with. Built packages
+are installed by the system's own installer.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from dsbuilds.drivers.package_build import LIBEXEC, index_of, repository_of
-from dsbuilds.drivers.package_toolchain import containerfile
+from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, index_of, repository_of
+from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, ImageError
 from dsharness.model import Build, Family, Image, Row
-from dsharness.products.row_facts import packages_of
+from dsharness.products import notable_versions
+from dsharness.products.catalog import packages_of
 from dsharness.progress import Progress
 from dsimages import manifest
 from dsimages.buildah import (
@@ -25,11 +32,71 @@ from dsimages.buildah import (
 )
 from dsimages.keyed_image import keyed_image
 
+NEEDS_REVISION = 2
+NEEDS_AT = "/run/dsbisect-needs"
+TOOLS = (
+    "gcc", "rustc", "rust", "cargo", "binutils", "make", "ccache", "dpkg-dev", "debhelper",
+    "rpm-build", "autoconf", "automake", "libtool",
+)  # fmt: skip
+
+
+def dependencies_shop(
+    at: Workshop,
+    order: PackageOrder,
+    script: Path,
+    argument: str,
+    files: Mapping[str, str],
+    *,
+    base: ToolchainImage | None = None,
+    progress: Progress,
+) -> ToolchainImage:
+    """The toolchain's image, found or built now; packages that need the same share it.
+
+    ``script`` gets the path of the file ``argument``; it has the network, so what it reads is data
+    and nothing that is evaluated. ``base`` is what it stands on, else the row's image.
+    """
+    below = base or order.image
+    text = containerfile(script.read_text(encoding="utf-8"), f"{NEEDS_AT}/{argument}")
+    key = content_key([NEEDS_REVISION, below.key, text, dict(files)])
+
+    def make(reference: str) -> None:
+        progress(f"installing what {order.source.name} is built with")
+        with scratch_folder("needs") as folder:
+            for name, content in files.items():
+                (Path(folder) / name).write_text(content, encoding="utf-8")
+            recipe = Recipe(
+                text=text,
+                base=below.reference,
+                reference=reference,
+                labels=labels_of("toolchain", row=order.row.id, key=key),
+                what=f"{order.row.id}: the build dependencies of {order.source.name}",
+                context=Path(folder),
+            )
+            build(at, recipe)
+
+    reference = keyed_image(at, "toolchain", key, make)
+    packages = manifest.packages_of(at.engine, reference, order.row.id, at.log)
+    tools = {name: packages[name] for name in TOOLS if name in packages}
+    return ToolchainImage(
+        id=order.row.id,
+        reference=reference,
+        key=content_key([key, manifest.manifest_key(packages)]),
+        runtime=order.image,
+        tools=tools | notable_versions(order.image),
+    )
+
+
+def containerfile(script: str, *args: str, target: str = NEEDS_AT) -> str:
+    """Run a script of the lab with the context mounted; neither becomes part of the image."""
+    command = json.dumps(["/bin/sh", "-c", script, "sh", *args])
+    return f"ARG BASE\nFROM ${{BASE}}\nRUN --mount=type=bind,target={target} {command}\n"
+
+
 REVISION = 2
 # Dependencies are fetched with the network, without running anything of the packages. Their own
 # scripts run when they are installed, without it.
 STEPS = (("fetch", "host"), ("install", "none"))
-MOUNTED = "/run/dsbisect-built"
+BUILT_AT = "/run/dsbisect-built"
 
 
 def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Progress) -> Image:
@@ -74,7 +141,7 @@ def render(family: Family, verb: str, chosen: dict[str, str]) -> str:
     apt = family is Family.APT
     script = LIBEXEC / f"{verb}-built-{'apt' if apt else 'dnf'}"
     words = exact_words(family, chosen)
-    return containerfile(script.read_text(encoding="utf-8"), *words, target=MOUNTED)
+    return containerfile(script.read_text(encoding="utf-8"), *words, target=BUILT_AT)
 
 
 def exact_words(family: Family, versions: Mapping[str, str]) -> list[str]:

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dsbuilds.drivers.debian_files import WHO, headed, one_line
-from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder
-from dsbuilds.drivers.package_toolchain import dependencies_shop
+from dsbuilds.drivers.package_build import LIBEXEC, WHO, PackageOrder, headed, one_line
+from dsbuilds.drivers.package_image import dependencies_shop
 from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.build_output import copy_output, plain_file
 from dsbuilds.sandbox.script import confined_run, work_folder
@@ -104,7 +103,7 @@ def _tagged(lines: list[str]) -> dict[int, re.Match[str]]:
 
 
 def _preamble_end(lines: list[str], last: int | None) -> int:
-    """After the last source or patch, outside any %if that it stands in."""
+    """The line after the last source or patch, outside any %if that it stands in."""
     if last is None:
         return next((at for at, line in enumerate(lines) if SECTION.match(line)), len(lines))
     return _outside(lines, last + 1)

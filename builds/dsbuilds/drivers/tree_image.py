@@ -1,9 +1,8 @@
 """An install tree laid over the system it was built for: an image like any other.
 
-What a build needs at run time: the row's image, and packages of libraries that it lacks.
-
-A tree may be linked with what the row's own server is not (PCRE 1 on Debian 12). `ldd` lists
-what the binaries need, so that a missing library is reported before a server fails because of it.
+What a build needs at run time is the row's image, and packages of libraries that it lacks. A tree
+may be linked with what the row's own server is not (PCRE 1 on Debian 12). `ldd` lists what the
+binaries need, so that a missing library is reported before a server fails because of it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 from dsbuilds.edits.edit import Edit, Edited, Files, Patch
 from dsbuilds.edits.known_edits import EDITS, parse
-from dsbuilds.edits.patch_file import patch_of
-from dsbuilds.edits.user_patch import user_patch
+from dsbuilds.edits.patch_file import patch_of, user_patch
 
 __all__ = [
     "EDITS",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dsbuilds.edits.dirsrv.c_rounds import CRounds
-from dsbuilds.edits.dirsrv.default_scheme import DefaultScheme
-from dsbuilds.edits.dirsrv.rust_rounds import RustRounds
+from dsbuilds.edits.dirsrv.rounds import CRounds, RustRounds
+from dsbuilds.edits.dirsrv.schemes import DefaultScheme
 from dsbuilds.edits.edit import Edit
 from dsharness.errors import UsageError
 from dsharness.yaml_files.problems import shown, suggestion

@@ -1,14 +1,118 @@
-"""Several edits as one patch file, as a package would carry it."""
+"""Several edits as one patch file, as a package would carry it, and a user's own patch file.
+
+Of a user's file it is asked whether it is a patch, and whether it may be applied to a tree.
+"""
 
 from __future__ import annotations
 
 import difflib
+import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchSet
 
 from dsbuilds.edits.edit import Files, Patch
 from dsbuilds.edits.known_edits import parse
 from dsharness.errors import EditError
+from dsharness.guarded_files import given_input
 from dsharness.model import Promise
+
+MOST_BYTES = 20 << 20
+STRUCTURE = re.compile(r"^(?:--- |\+\+\+ |@@ -|diff --git ).*\r$", re.MULTILINE)
+BINARY = re.compile(r"^(?:GIT binary patch$|Binary files .* differ$)", re.MULTILINE)
+GIT = re.compile(r"^diff --git (?P<paths>.+)$", re.MULTILINE)
+MOVED = re.compile(r"^(?:rename|copy) (?:from|to) (?P<path>.+)$", re.MULTILINE)
+AS_DIFF = "make it with `git diff` or `diff -ru a b`, to be applied with -p1"
+
+
+def user_patch(path: Path) -> Patch:
+    """The patch in a file; EditError says what is wrong with it before anything is touched."""
+    text = _text(path)
+    if not text.strip():
+        raise EditError(f"{path}: the patch is empty", hint=AS_DIFF)
+    if STRUCTURE.search(text):
+        raise EditError(
+            f"{path}: its lines end with carriage returns", hint=f"`sed -i 's/\\r$//' {path}`"
+        )
+    if BINARY.search(text):
+        raise EditError(f"{path}: it changes binary files", hint="only text can be patched")
+    _check_names(path, text)
+    files = _files(path, text)
+    if not any(files):
+        raise EditError(f"{path}: it contains no hunk (@@ -…)", hint=AS_DIFF)
+    _check_files(path, files)
+    ended = text if text.endswith("\n") else f"{text}\n"
+    return Patch(name=path.name, title=f"the patch {path.name}", text=ended)
+
+
+def _text(path: Path) -> str:
+    try:
+        data = given_input(str(path), most_bytes=MOST_BYTES)
+    except OSError as error:
+        raise EditError(f"{path}: the patch cannot be read: {error.strerror}") from error
+    if b"\0" in data:
+        raise EditError(f"{path}: it is a binary file, not a patch", hint=AS_DIFF)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise EditError(f"{path}, line {line}: it is not UTF-8 text", hint=AS_DIFF) from error
+
+
+def _files(path: Path, text: str) -> PatchSet:
+    """The files that a diff changes; EditError says in which line it is none."""
+    read = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        for line in io.StringIO(text):
+            read += 1
+            yield line
+
+    try:
+        return PatchSet(lines())
+    except UnidiffParseError as error:
+        problem = str(error).strip()
+        wrong = (
+            "a hunk names no file (---, +++) before it"
+            if problem.startswith("Unexpected hunk")
+            else f"a hunk is not whole: {problem}"
+        )
+        raise EditError(f"{path}, line {read}: {wrong}", hint=AS_DIFF) from error
+
+
+def _check_names(patch: Path, text: str) -> None:
+    """What git says of a file before its diff."""
+    for found in GIT.finditer(text):
+        for path in found["paths"].replace('"', "").split():
+            _check(patch, path)
+    for found in MOVED.finditer(text):
+        _check(patch, found["path"].strip('"'))
+
+
+def _check_files(patch: Path, files: PatchSet) -> None:
+    for named in (name for each in files for name in (each.source_file, each.target_file)):
+        path = named.strip('"').rstrip()
+        if path == "/dev/null":
+            continue
+        _check(patch, path)
+        if "/" not in path:
+            raise EditError(
+                f"{patch}: {path} has no leading folder to take away: it is not made for -p1",
+                hint=AS_DIFF,
+            )
+
+
+def _check(patch: Path, path: str) -> None:
+    parts = PurePosixPath(path).parts
+    if path.startswith("/") or "/" in path.partition("/")[2][:1]:
+        raise EditError(f"{patch}: {path} is an absolute path", hint=AS_DIFF)
+    if ".." in parts:
+        raise EditError(f"{patch}: {path} leads out of the source (..)", hint=AS_DIFF)
+
 
 CONTEXT = 3
 NO_NEWLINE = "\\ No newline at end of file\n"

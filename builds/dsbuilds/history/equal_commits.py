@@ -30,7 +30,7 @@ class CommitStep:
 def steps_along(
     repository: Repository, commits: Sequence[str]
 ) -> dict[str, tuple[CommitStep, ...]]:
-    """For each commit but the first: what differs from the one before it on the line."""
+    """The steps to each commit but the first: what differs from the one before it on the line."""
     steps: dict[str, tuple[CommitStep, ...]] = dict.fromkeys(commits[1:], ())
     pairs = "".join(f"{after} {before}\n" for before, after in pairwise(commits))
     output = repository.git.must(

@@ -1,4 +1,4 @@
-r"""From two revisions to lines that can be searched: along first parents, then through merges.
+r"""Lines between two revisions that can be searched: along first parents, then through merges.
 
      s1 - s2                 [good, a, M, b]   the first-parent line
     /       \
@@ -55,7 +55,7 @@ def lines_between(repository: Repository, good: str, bad: str) -> tuple[Line, ..
 
 
 def _line(repository: Repository, begin: str, other: str, end: str, *notes: str) -> Line:
-    """From ``begin`` to ``end``, without what ``other`` reaches."""
+    """The line from ``begin`` to ``end``, without what ``other`` reaches."""
     _refuse_border(repository, other, end)
     chain = repository.chain(end, without=(other,))
     return Line(commits=(begin, *chain), notes=notes, known=(begin, other))

@@ -218,7 +218,7 @@ class _Splitter:
         )
 
     def _with_comment(self, at: int, least: int) -> int:
-        """With the comment that stands right above."""
+        """Where an item begins, with the comment that stands right above."""
         while at > least and self.lines[at - 1].strip() and not self.bare[at - 1].strip():
             at -= 1
         return at

@@ -1,1 +1,1 @@
-"""From what a user names to a tree of files."""
+"""Trees of files, made of what a user names."""

@@ -25,8 +25,8 @@ def preferred(product: str, files: Files, toolchains: Sequence[Toolchain]) -> tu
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildWay:
-    """One way to build a tree."""
+class BuildChoice:
+    """A toolchain for a tree, and what of the tree it builds."""
 
     toolchain: Toolchain
     needs: Needs
@@ -53,14 +53,14 @@ def fitting(needs: Needs, toolchains: Sequence[Toolchain]) -> tuple[Toolchain, .
     return found
 
 
-def ways_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[BuildWay, ...]:
-    """All ways, best first: whole in each toolchain that fits, then without what is optional."""
+def choices_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[BuildChoice, ...]:
+    """All choices, best first: whole in each toolchain that fits, then without what is optional."""
     files = cache(files)
     whole = needs_of(files)
     toolchains = preferred(whole.product, files, toolchains)
-    ways, refused = [], None
+    choices, refused = [], None
     try:
-        ways += [BuildWay(toolchain=each, needs=whole) for each in fitting(whole, toolchains)]
+        choices += [BuildChoice(toolchain=each, needs=whole) for each in fitting(whole, toolchains)]
     except BuildError as error:
         if not whole.optional:
             raise
@@ -68,14 +68,14 @@ def ways_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[BuildWay, ..
     if whole.optional:
         less = without(files, whole.optional)
         try:
-            ways += [
-                BuildWay(toolchain=each, needs=less, left_out=whole.optional)
+            choices += [
+                BuildChoice(toolchain=each, needs=less, left_out=whole.optional)
                 for each in fitting(less, toolchains)
             ]
         except BuildError:
             if refused is not None:
                 raise refused from None
-    return tuple(ways)
+    return tuple(choices)
 
 
 def without(files: Files, parts: frozenset[str]) -> Needs:
@@ -86,19 +86,22 @@ def without(files: Files, parts: frozenset[str]) -> Needs:
 
 
 def for_range(
-    ends: Sequence[tuple[BuildWay, ...]], toolchains: Sequence[Toolchain]
+    ends: Sequence[tuple[BuildChoice, ...]], toolchains: Sequence[Toolchain]
 ) -> tuple[tuple[Toolchain, ...], str | None]:
     """The order in which a range's trees try toolchains, and a note if none builds both ends.
 
     One that builds all ends comes first, so that libraries are the same on both sides.
     """
-    choices = [[way.toolchain for way in ways if way.left_out == ways[0].left_out] for ways in ends]
-    common = [each for each in toolchains if all(each in choice for choice in choices)]
+    orders = [
+        [choice.toolchain for choice in choices if choice.left_out == choices[0].left_out]
+        for choices in ends
+    ]
+    common = [each for each in toolchains if all(each in choice for choice in orders)]
     # One that failed with a version comes last among its ways: the end that it suits least decides.
-    common.sort(key=lambda each: max((choice.index(each) for choice in choices), default=0))
+    common.sort(key=lambda each: max((choice.index(each) for choice in orders), default=0))
     note = None
     if not common:
-        each_end = " and ".join(dict.fromkeys(ways[0].toolchain.id for ways in ends))
+        each_end = " and ".join(dict.fromkeys(choices[0].toolchain.id for choices in ends))
         note = (
             f"no toolchain builds both ends: they are built by {each_end}, so their libraries "
             "differ too, and a difference may come from those"
@@ -143,24 +146,24 @@ Made = TypeVar("Made")
 
 
 def first_that_works(
-    ways: Sequence[BuildWay],
-    make: Callable[[BuildWay], Made],
+    choices: Sequence[BuildChoice],
+    make: Callable[[BuildChoice], Made],
     progress: Callable[[str], None],
     *,
     ends: bool = False,
-) -> tuple[Made, BuildWay]:
+) -> tuple[Made, BuildChoice]:
     """What the first way made that works; the next is tried only where it may help.
 
     ``ends``: of a range of which nothing is known. There another compiler may help, too; of the
     commits between, what one compiler refuses is broken.
     """
-    for way, following in zip(ways, [*ways[1:], None], strict=True):
+    for choice, following in zip(choices, [*choices[1:], None], strict=True):
         try:
-            return make(way), way
+            return make(choice), choice
         except UnbuildableError as error:
             if following is None or not (
                 error.toolchain_may_be_wrong
-                or (ends and error.compiler_may_be_wrong and following.left_out == way.left_out)
+                or (ends and error.compiler_may_be_wrong and following.left_out == choice.left_out)
             ):
                 raise
             progress(f"{error.message}; trying {following.title}")

@@ -211,7 +211,7 @@ class Eras(Value):
 
 
 def versions_of(crate: str, lock: str) -> list[str]:
-    """In which versions a Cargo.lock of any format names a crate."""
+    """The versions in which a Cargo.lock of any format names a crate."""
     return re.findall(rf'^name = "{re.escape(crate)}"\nversion = "([^"]+)"', lock, re.MULTILINE)
 
 

@@ -101,7 +101,7 @@ def _listed(engine: Engine, *flags: str) -> list[ListedImage]:
 
 
 class Kind(StrEnum):
-    """In the order they are removed: what stands on another thing goes first."""
+    """What can be removed, in that order: what stands on another thing goes first."""
 
     CONTAINER = "container"
     GOLDEN = "golden"

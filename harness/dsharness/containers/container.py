@@ -250,7 +250,7 @@ def finished(
 
 
 def _labelled(engine: Engine, options: Options, *, keep: bool) -> Options:
-    """With what this engine can limit; a limit that it ignores would only be claimed."""
+    """The options with the limits that this engine keeps; others would only be claimed."""
     return replace(
         options,
         labels=(*options.labels, (KEPT, str(int(keep)))),

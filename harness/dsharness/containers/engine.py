@@ -103,8 +103,8 @@ class Engine:
     moves_cpus: bool = False  # it can give a running container other CPUs
     configuration: Path | None = None
     build_flags: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())  # what did not work before the plan that does
-    plan: str = AS_IT_IS
+    notes: tuple[str, ...] = field(default=())  # what did not work before what does
+    works_with: str = AS_IT_IS
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -1,8 +1,12 @@
 """Finding out what this machine's podman needs, by starting containers instead of guessing.
 
-The plans go from "nothing at all", which is right on most machines, to what old or nested
-systems want. The plan that works is written to the lab's own folder; the user's files are only
-read.
+The configurations that are tried go from "nothing at all", which is right on most machines, to what
+old or nested systems want. The one that works is written to the lab's own folder; the user's files
+are only read.
+
+A trial container needs no image: it gets the host's own programs, read-only. What podman accepts
+and what it does are two things: rootless podman on cgroup v1 takes ``--cpuset-cpus`` and
+``--memory`` and ignores both. So the trial looks from inside.
 """
 
 from __future__ import annotations
@@ -12,17 +16,147 @@ import os
 import resource
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import tomli_w
 
-from dsharness.containers.engine import AS_IT_IS, Engine, last_line
-from dsharness.containers.trial_container import limits_memory, moves_cpus, pins_cpus, try_container
+from dsharness.containers.container import Options, fresh_name, run_argv, running
+from dsharness.containers.engine import AS_IT_IS, LABEL, Engine, last_line
+from dsharness.containers.lab_folders import scratch_folder
+from dsharness.containers.ownership import remove_argv
 from dsharness.content_key import content_key
 from dsharness.errors import EngineError
+from dsharness.machine.cgroups import meter_for
 from dsharness.paths import config_home
-from dsharness.process.command import atomic_write, find_tool, run
+from dsharness.process.command import Completed, atomic_write, find_tool, run
+from dsharness.process.deadline import Deadline
+
+TRIAL_LIMIT_S = 60.0
+MEMORY_BYTES = 256 * 1024**2
+MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_TOP = ("bin", "lib", "lib64")
+
+
+@contextmanager
+def root_folder(host: Path = Path("/")) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """A root file system and the ``--volume`` flags that fill it with the host's programs."""
+    with scratch_folder("trial") as folder:
+        root = Path(folder)
+        for name in ("usr", "proc", "sys", "dev", "etc", "tmp", "run"):
+            (root / name).mkdir()
+        flags = ["--volume", f"{host / 'usr'}:/usr:ro"]
+        for name in _TOP:
+            if (host / name).is_symlink():
+                (root / name).symlink_to(f"usr/{name}")
+            elif (host / name).is_dir():  # a host from before /usr was merged
+                (root / name).mkdir()
+                flags += ["--volume", f"{host / name}:/{name}:ro"]
+        yield root, tuple(flags)
+
+
+def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...]) -> Completed:
+    """Run one of the host's programs in a container and wait for its end."""
+    name, ended = fresh_name("trial"), False
+    env = {"CONTAINERS_CONF": str(configuration)} if configuration else {}
+    with root_folder() as (root, volumes):
+        options = Options(memory=None, extra=(*volumes, *flags, "--rootfs"))
+        inside = (find_tool(command[0]), *command[1:])
+        argv = run_argv(str(root), name, options, inside, detached=False)
+        try:
+            done = run(["podman", *argv], deadline=Deadline.after(TRIAL_LIMIT_S), env=env)
+            ended = done.ok
+        finally:
+            if not ended:
+                run(["podman", *remove_argv(name)], env=env, cleanup=True)
+    return done
+
+
+def try_build(engine: Engine) -> str | None:
+    """None if buildah runs a step and keeps its image, otherwise its message; cleans up."""
+    with root_folder() as (root, volumes), scratch_folder("trial") as folder:
+        recipe, written = Path(folder) / "Containerfile", Path(folder) / "id"
+        steps = ("FROM scratch", "COPY . /", f"LABEL {LABEL}", f'RUN ["{find_tool("true")}"]')
+        recipe.write_text("\n".join(steps) + "\n", encoding="utf-8")
+        done = engine.buildah(
+            "build", "--network", "host", "--no-cache", *engine.build_flags, *volumes,
+            "--security-opt", "label=disable", "--iidfile", str(written),
+            "--file", str(recipe), str(root),
+            deadline=Deadline.after(TRIAL_LIMIT_S),
+        )  # fmt: skip
+        if done.ok:
+            engine.buildah("rmi", written.read_text(encoding="utf-8").strip(), cleanup=True)
+    return None if done.ok else last_line(done)
+
+
+def try_metering(engine: Engine) -> str:
+    """The means by which a running container's CPU time is read; EngineError when by none."""
+    with root_folder() as (root, volumes), scratch_folder("trial") as folder:
+        options = Options(memory=None, extra=(*volumes, "--rootfs"))
+        with running(
+            engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
+            purpose="doctor", log=Path(folder) / "log", options=options,
+        ) as box:  # fmt: skip
+            state = box.state()
+            try:
+                meter = meter_for(state.pid, state.id)
+                meter.used_us()
+            except (OSError, ValueError, KeyError) as error:
+                raise EngineError(f"a container's CPU time: {error}") from error
+            return meter.source
+
+
+def moves_cpus(engine: Engine) -> bool:
+    """Whether a running container can be given another CPU; podman before 4.3 cannot."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if not engine.pins_cpus or len(cpus) < 2:
+        return False
+    with root_folder() as (root, volumes), scratch_folder("trial") as folder:
+        options = Options(memory=None, cpus=(cpus[0],), extra=(*volumes, "--rootfs"))
+        with running(
+            engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
+            purpose="trial", log=Path(folder) / "log", options=options,
+        ) as box:  # fmt: skip
+            try:
+                box.move((cpus[-1],))
+                status = Path(f"/proc/{box.state().pid}/status").read_text(encoding="utf-8")
+            except (EngineError, OSError):
+                return False
+    return allowed_cpus(status) == str(cpus[-1])
+
+
+def read_inside(configuration: Path | None, *paths: str) -> str:
+    """The contents of some files in a container with its own network."""
+    return run_trial(configuration, command=("cat", *paths)).stdout
+
+
+def try_container(configuration: Path | None, *flags: str) -> str | None:
+    """None if a container starts and ends well, otherwise podman's message."""
+    done = run_trial(configuration, *flags, command=("true",))
+    return None if done.ok else last_line(done)
+
+
+def pins_cpus(configuration: Path | None, cpu: int) -> bool:
+    """Whether a container that is pinned to one CPU stays there."""
+    done = run_trial(configuration, "--cpuset-cpus", str(cpu), command=("cat", "/proc/self/status"))
+    return done.ok and allowed_cpus(done.stdout) == str(cpu)
+
+
+def limits_memory(configuration: Path | None) -> bool:
+    """Whether a container's bound on memory is there to be seen inside."""
+    # One of the two files is always missing, so cat's status says nothing.
+    done = run_trial(configuration, "--memory", str(MEMORY_BYTES), command=("cat", *MEMORY_FILES))
+    return str(MEMORY_BYTES) in done.stdout.split()
+
+
+def allowed_cpus(status: str) -> str:
+    """The CPU list of a /proc/PID/status."""
+    for line in status.splitlines():
+        name, _, value = line.partition(":")
+        if name == "Cpus_allowed_list":
+            return value.strip()
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +170,7 @@ class EngineConfig:
 
     @property
     def settings(self) -> dict[str, dict[str, object]]:
-        """What the plan changes of containers.conf, without empty tables."""
+        """What it changes of containers.conf, without empty tables."""
         engine: dict[str, object] = {"runtime": self.runtime, "cgroup_manager": self.cgroup_manager}
         containers: dict[str, object] = {
             "default_ulimits": list(self.ulimits),
@@ -62,8 +196,8 @@ class EngineConfig:
         return ", ".join(parts) or AS_IT_IS
 
 
-def plans(limits: tuple[int, int]) -> Iterator[EngineConfig]:
-    """From the least to the most intrusive; the first one that starts a container is kept."""
+def configurations(limits: tuple[int, int]) -> Iterator[EngineConfig]:
+    """What is tried, the least intrusive first; the first one that starts a container is kept."""
     ulimits = (f"nofile={limits[0]}:{limits[0]}", f"nproc={limits[1]}:{limits[1]}")
     yield EngineConfig()
     yield EngineConfig(ulimits=ulimits)
@@ -88,14 +222,14 @@ def hard_limits() -> tuple[int, int]:
     return files, processes
 
 
-def write_configuration(plan: EngineConfig, path: Path) -> Path | None:
-    """The machine's and the user's settings with the plan's on top, in a file of the lab's.
+def write_configuration(config: EngineConfig, path: Path) -> Path | None:
+    """The machine's and the user's settings with these on top, in a file of the lab's.
 
-    None when the plan changes nothing: podman then reads its own files.
+    None when it changes nothing: podman then reads its own files.
     """
-    if plan == EngineConfig():
+    if config == EngineConfig():
         return None
-    merged = merge_settings([_read_settings(path) for path in _settings_files()], plan)
+    merged = merge_settings([_read_settings(path) for path in _settings_files()], config)
     write_own(path, tomli_w.dumps(merged))
     return path
 
@@ -111,10 +245,12 @@ def write_own(path: Path, text: str) -> None:
         ) from error
 
 
-def merge_settings(layers: Sequence[Mapping[str, object]], plan: EngineConfig) -> dict[str, object]:
+def merge_settings(
+    layers: Sequence[Mapping[str, object]], config: EngineConfig
+) -> dict[str, object]:
     """Later layers win, key by key in each table, as podman itself merges them."""
     merged: dict[str, object] = {}
-    for layer in [*layers, plan.settings]:
+    for layer in [*layers, config.settings]:
         for table, values in layer.items():
             known = merged.get(table)
             if isinstance(known, dict) and isinstance(values, dict):
@@ -148,7 +284,7 @@ def _read_settings(path: Path) -> dict[str, object]:
         ) from error
 
 
-FORMAT = 3  # raise when the remembered answer changes its shape
+FORMAT = 4  # raise when the remembered answer changes its shape
 
 
 def detect(*, fresh: bool = False) -> Engine:
@@ -190,21 +326,21 @@ def _recall(memory: Path, key: str) -> Engine | None:
 
 def _probe() -> Engine:
     complaints: list[str] = []
-    for plan in plans(hard_limits()):
-        complaint = _try(plan)
+    for config in configurations(hard_limits()):
+        complaint = _try(config)
         if complaint is None:
-            configuration = write_configuration(plan, config_home() / "containers.conf")
-            return _describe(plan, configuration, complaints)
-        complaints.append(f"{plan}: {complaint}")
+            configuration = write_configuration(config, config_home() / "containers.conf")
+            return _describe(config, configuration, complaints)
+        complaints.append(f"{config}: {complaint}")
     raise EngineError(
         "podman cannot start a container here:\n  " + "\n  ".join(complaints),
         hint="`dsbisect doctor` names the fix for each of these",
     )
 
 
-def _try(plan: EngineConfig) -> str | None:
+def _try(config: EngineConfig) -> str | None:
     """Try a configuration in a temporary file: other processes may use the one that works."""
-    trial = write_configuration(plan, config_home() / f"trial-{os.getpid()}.conf")
+    trial = write_configuration(config, config_home() / f"trial-{os.getpid()}.conf")
     try:
         return try_container(trial)
     finally:
@@ -212,7 +348,7 @@ def _try(plan: EngineConfig) -> str | None:
             trial.unlink(missing_ok=True)
 
 
-def _describe(plan: EngineConfig, configuration: Path | None, complaints: list[str]) -> Engine:
+def _describe(config: EngineConfig, configuration: Path | None, complaints: list[str]) -> Engine:
     environment = {"CONTAINERS_CONF": str(configuration)} if configuration else {}
     info = run(["podman", "info", "--format", "json"], env=environment)
     if not info.ok:
@@ -222,13 +358,13 @@ def _describe(plan: EngineConfig, configuration: Path | None, complaints: list[s
         podman_version=_version(),
         rootless=bool(host["security"]["rootless"]),
         cgroups=host["cgroupVersion"],
-        runtime=plan.runtime or host["ociRuntime"]["name"],
+        runtime=config.runtime or host["ociRuntime"]["name"],
         pins_cpus=pins_cpus(configuration, max(os.sched_getaffinity(0))),
         limits_memory=limits_memory(configuration),
         configuration=configuration,
-        build_flags=plan.build_flags,
+        build_flags=config.build_flags,
         notes=tuple(complaints),
-        plan=str(plan),
+        works_with=str(config),
     )
     return replace(engine, moves_cpus=moves_cpus(engine))
 

@@ -9,19 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsharness.containers.engine import Engine
-from dsharness.containers.engine_probe import detect
-from dsharness.containers.trial_container import read_inside, try_build, try_container, try_metering
+from dsharness.containers.engine_probe import (
+    detect,
+    read_inside,
+    try_build,
+    try_container,
+    try_metering,
+)
 from dsharness.doctor import (
     DoctorCheck,
     Level,
     engine_checks,
     fail,
     machine_checks,
-    rootless_checks,
     warn,
 )
 from dsharness.errors import DsbisectError, EngineError, ExitCode
-from dsharness.machine.host import available_cpus
+from dsharness.machine.host import available_cpus, system_text
 from dsharness.paths import cache_home
 from dsharness.progress import Progress
 
@@ -58,7 +62,7 @@ def examine(*, fresh: bool, progress: Progress) -> Diagnosis:
             found.append(engine_checks.check_engine(error))
         except DsbisectError as error:
             found.append(fail("containers", error.message, error.hint, error.exit_code))
-    account = rootless_checks.check_rootless(rootless_checks.read_account())
+    account = engine_checks.check_rootless(engine_checks.read_account())
     found += map(soften, account) if engine else account
     progress("this machine")
     found += _machine()
@@ -82,7 +86,7 @@ def missing(found: list[DoctorCheck]) -> bool:
 
 def soften(check: DoctorCheck) -> DoctorCheck:
     """Behaviour wins: if containers start, this is only a warning; images need all their ids."""
-    if check.level is Level.FAIL and check.name != rootless_checks.IDS:
+    if check.level is Level.FAIL and check.name != engine_checks.IDS:
         return warn(check.name, f"{check.seen}; containers start in spite of it", check.fix)
     return check
 
@@ -130,6 +134,6 @@ def _machine() -> Iterator[DoctorCheck]:
     yield machine_checks.check_cpus(cpus)
     yield machine_checks.check_steal(machine_checks.read_steal())
     yield machine_checks.check_load(machine_checks.read_load(), cpus)
-    yield machine_checks.check_clock(machine_checks.read_line(machine_checks.CLOCK))
-    yield machine_checks.check_governor(machine_checks.read_line(machine_checks.GOVERNOR))
+    yield machine_checks.check_clock(system_text(machine_checks.CLOCK) or None)
+    yield machine_checks.check_governor(system_text(machine_checks.GOVERNOR) or None)
     yield machine_checks.check_disk("cache", cache_home(), machine_checks.read_free(cache_home()))

@@ -86,13 +86,6 @@ def check_load(load: float, cpus: int) -> DoctorCheck:
     return warn("load average", seen, "end what else is running, or wait until it is done")
 
 
-def read_line(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-
-
 def check_clock(source: str | None) -> DoctorCheck:
     if source is None:
         return ok("clock", "source not readable here")
@@ -145,7 +138,7 @@ FILES = ("/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/ipv4/tcp_tw_re
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """Of the network namespace that server and load share, not of the host's."""
+    """The ports of the network namespace that server and load share, not of the host's."""
 
     first: int
     last: int

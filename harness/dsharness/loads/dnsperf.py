@@ -14,7 +14,7 @@ from typing import ClassVar
 from dsharness.errors import WorkloadError
 from dsharness.loads.load import Extent, LoadReport, Operations, children_s
 from dsharness.model import DnsperfWorkload, Workload
-from dsharness.systems.dns_zone import DnsEndpoint
+from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint
 
 QUERIES_FILE = "queries.txt"

@@ -2,8 +2,6 @@
 
 A driver is a class that satisfies ``Load``, listed in ``dsharness.loads.LOADS``.
 
-How many operations a run has.
-
 A run counts exactly as many operations as it began, so that no CPU time belongs to an operation
 that was not counted. Their number follows from how fast the server was so far.
 """
@@ -57,7 +55,7 @@ class LoadReport:
 
     @property
     def rate_per_s(self) -> float | None:
-        """By the time its threads ran; without that, by its own readings."""
+        """The rate by the time that its threads ran; without that, by its own readings."""
         seconds = self.active_s or len(self.per_second)
         return self.total / seconds if self.total and seconds else None
 

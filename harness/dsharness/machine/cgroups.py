@@ -22,7 +22,7 @@ class ProcessTree:
 
 
 def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
-    """Of this process and its descendants; ProcessLookupError when it has ended."""
+    """The sum of this process and its descendants; ProcessLookupError when it has ended."""
     every = _stats(proc)
     if pid not in every:
         raise ProcessLookupError(f"process {pid} has ended")
@@ -45,7 +45,7 @@ def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
 
 
 def _stats(proc: Path) -> dict[int, list[int]]:
-    """By process; the state, the only field that is no number, is 0 here."""
+    """What each process uses; the state, the only field that is no number, is 0 here."""
     found = {}
     for stat in proc.glob("[0-9]*/stat"):
         try:

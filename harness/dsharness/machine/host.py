@@ -1,14 +1,26 @@
-"""What this machine is and what it is doing: fingerprint, CPUs to use, stolen time."""
+"""What this machine is and what it is doing: fingerprint, CPUs to use, stolen time, speed.
+
+Its speed is told by a calibrator: a fixed piece of work, timed while a sample runs. On shared
+machines the same bind costs 10-30 % more CPU time from one minute to the next. The calibrator slows
+down with it, so that cost divided by calibrator keeps to a few percent (see docs/verdicts.md for
+figures and the command that produced them).
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
+import statistics
+import threading
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
@@ -16,7 +28,7 @@ from dsharness.model import Machine
 
 
 @dataclass(frozen=True, kw_only=True)
-class CpuPlan:
+class CpuShares:
     """Which CPUs the server gets and which the load, so that neither slows the other."""
 
     server: tuple[int, ...]
@@ -24,12 +36,12 @@ class CpuPlan:
     pinned: bool
 
 
-def plan_cpus(available: tuple[int, ...], *, can_pin: bool) -> CpuPlan:
+def share_cpus(available: tuple[int, ...], *, can_pin: bool) -> CpuShares:
     """A quarter of the CPUs, at least one, for the load; the rest for the server."""
     if not can_pin or len(available) < 2:
-        return CpuPlan(server=available, load=available, pinned=False)
+        return CpuShares(server=available, load=available, pinned=False)
     split = len(available) - max(1, len(available) // 4)
-    return CpuPlan(server=available[:split], load=available[split:], pinned=True)
+    return CpuShares(server=available[:split], load=available[split:], pinned=True)
 
 
 def available_cpus() -> tuple[int, ...]:
@@ -86,11 +98,11 @@ class Clocks:
         return (later.boot_s - self.boot_s) - (later.monotonic_s - self.monotonic_s)
 
     def stepped_s_until(self, later: Clocks) -> float:
-        """By how much someone set the clock."""
+        """The seconds by which someone set the clock."""
         return (later.wall_s - self.wall_s) - (later.boot_s - self.boot_s)
 
 
-def machine_now(engine: Engine, cpus: CpuPlan) -> Machine:
+def machine_now(engine: Engine, cpus: CpuShares) -> Machine:
     """This machine, as samples carry it."""
     return Machine(
         id=machine_id(),
@@ -115,7 +127,7 @@ def machine_id() -> str:
 
     A boot is left out: a search continues after one, as its references are measured all the time.
     """
-    return content_key([_text(Path("/etc/machine-id")) or platform.node(), _cpu_model()])
+    return content_key([system_text(Path("/etc/machine-id")) or platform.node(), _cpu_model()])
 
 
 @functools.cache
@@ -126,15 +138,16 @@ def session_id() -> str:
 
 def place_id() -> str:
     """Where process ids mean the same: one boot of one machine, one namespace."""
-    boot = _text(Path("/proc/sys/kernel/random/boot_id"))
+    boot = system_text(Path("/proc/sys/kernel/random/boot_id"))
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         namespace = ""
-    return content_key([_text(Path("/etc/machine-id")), boot, namespace])
+    return content_key([system_text(Path("/etc/machine-id")), boot, namespace])
 
 
-def _text(path: Path) -> str:
+def system_text(path: Path) -> str:
+    """What a file of the kernel or the system says; empty where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:
@@ -142,9 +155,59 @@ def _text(path: Path) -> str:
 
 
 def _cpu_model() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return "unknown"
-    models = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    lines = system_text(Path("/proc/cpuinfo")).splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if "model name" in line]
     return models[0] if models else "unknown"
+
+
+ROUNDS = 4000
+PAUSE_S = 0.08
+
+
+class Calibrator:
+    """Context manager; ``cpu_us`` is the median CPU time of one piece of work, in microseconds.
+
+    Since it wakes at an even pace, it also sees when the lab itself was not allowed to run, and
+    when ``paused`` says that what is measured was not.
+    """
+
+    def __init__(self, cpus: tuple[int, ...], paused: Callable[[], bool] = lambda: False) -> None:
+        self._cpus = cpus or tuple(sorted(os.sched_getaffinity(0)))
+        self._paused = paused
+        self.gap_s = 0.0  # the longest time between two pieces of work
+        self.paused_s = 0.0
+        self._times_us: list[float] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="calibrator", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def cpu_us(self) -> float | None:
+        return statistics.median(self._times_us) if self._times_us else None
+
+    def _work(self) -> None:
+        # Affinity and the CPU clock are per thread on Linux, and hashing releases the GIL.
+        latest = time.monotonic()
+        while not self._stop.is_set():
+            now, since = time.monotonic(), latest
+            latest = now
+            self.gap_s = max(self.gap_s, now - since)
+            self.paused_s += (now - since) if self._paused() else 0.0
+            for cpu in self._cpus:
+                os.sched_setaffinity(0, {cpu})
+                begin = time.thread_time_ns()
+                hashlib.pbkdf2_hmac("sha256", b"calibrator", b"salt", ROUNDS)
+                self._times_us.append((time.thread_time_ns() - begin) / 1000)
+            self._stop.wait(PAUSE_S)

@@ -1,4 +1,4 @@
-"""From matrix.yaml to a checked Matrix, and from a name to a part of it."""
+"""The way from matrix.yaml to a checked Matrix, and from a name to a part of it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dsharness.model import (
     Registry,
     Row,
 )
-from dsharness.products.row_facts import (
+from dsharness.products.catalog import (
     installs,
     known_of,
     published_suites,

@@ -1,1 +1,1 @@
-"""From an image to a sample: golden state, instance, run, gate, duet."""
+"""The way from an image to a sample: golden state, instance, run, gate, duet."""

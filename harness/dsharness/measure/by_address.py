@@ -84,7 +84,7 @@ class AddressRequest:
 
     @property
     def binds(self) -> int:
-        """At most this many."""
+        """The most binds that are made in all."""
         return self.binds_of(self.trial) + self.runs * self.binds_of(self.workload)
 
     def binds_of(self, load: LdcltWorkload) -> int:
@@ -152,27 +152,32 @@ def load_options(network: str | None, folder: Path) -> Options:
 
 
 def measure_address(
-    engine: Engine, loader: Image, plan: AddressRequest, progress: Progress, *, keep: bool = False
+    engine: Engine,
+    loader: Image,
+    request: AddressRequest,
+    progress: Progress,
+    *,
+    keep: bool = False,
 ) -> AddressResult:
     """Bind as often as planned and not once more; the first refused bind ends it."""
     with shared_folder() as folder:
-        options = load_options(plan.network, folder)
+        options = load_options(request.network, folder)
         with running(
             engine, loader.reference, "sleep", "infinity",
             purpose="load-address", log=logs_home() / "load" / "address.log",
             options=options, keep=keep,
         ) as box:  # fmt: skip
-            _check_name(box, plan.address)
-            client = LoadClient(plan=plan, box=box, folder=folder, progress=progress)
-            client.run(plan.trial, turn=0)
+            _check_name(box, request.address)
+            client = LoadClient(request=request, box=box, folder=folder, progress=progress)
+            client.run(request.trial, turn=0)
             runs, stopped = client.runs()
     rates = [run.rate_per_s for run in runs]
-    facts, unasked = _facts(plan)
+    facts, unasked = _facts(request)
     return AddressResult(
-        address=str(plan.address),
-        network=plan.network or "podman's default",
-        users=len(plan.users),
-        threads=plan.threads,
+        address=str(request.address),
+        network=request.network or "podman's default",
+        users=len(request.users),
+        threads=request.threads,
         loader=loader.key,
         runs=runs,
         rate_per_s=statistics.median(rates),
@@ -187,32 +192,34 @@ class LoadClient:
     """The load's container, and how much of its time is left."""
 
     def __init__(
-        self, *, plan: AddressRequest, box: Container, folder: Path, progress: Progress
+        self, *, request: AddressRequest, box: Container, folder: Path, progress: Progress
     ) -> None:
-        self._plan = plan
+        self._request = request
         self._box = box
         self._folder = folder
         self._progress = progress
-        self._left_s = plan.limit_s
+        self._left_s = request.limit_s
 
     def runs(self) -> tuple[tuple[AddressRun, ...], str | None]:
         """All that fit into the time, and why there are no more."""
         taken: list[AddressRun] = []
-        for turn in range(1, self._plan.runs + 1):
+        for turn in range(1, self._request.runs + 1):
             try:
-                report = self.run(self._plan.workload, turn)
+                report = self.run(self._request.workload, turn)
             except DeadlineError as error:
                 if not taken:
                     raise
                 return tuple(taken), error.message
-            taken.append(_measured(report, self._plan.workload))
-            self._progress(f"run {turn} of {self._plan.runs}: {taken[-1].rate_per_s:.0f} binds/s")
+            taken.append(_measured(report, self._request.workload))
+            self._progress(
+                f"run {turn} of {self._request.runs}: {taken[-1].rate_per_s:.0f} binds/s"
+            )
         return tuple(taken), None
 
     def run(self, workload: LdcltWorkload, turn: int) -> LoadReport:
         """One run; WorkloadError when a single bind of it was refused."""
-        load, endpoint = LOADS[workload.tool], self._plan.endpoint
-        per_thread = self._plan.per_thread(workload)
+        load, endpoint = LOADS[workload.tool], self._request.endpoint
+        per_thread = self._request.per_thread(workload)
         for name, text in load.files(workload, endpoint, turn).items():
             with writing(self._folder / name):
                 (self._folder / name).write_text(text, encoding="utf-8")
@@ -224,33 +231,34 @@ class LoadClient:
             self._left_s = deadline.left_s
         if done.timed_out:
             raise DeadlineError(
-                f"{self._plan.address}: {self._plan.limit_s:.0f} s were over before its binds were",
+                f"{self._request.address}: {self._request.limit_s:.0f} s were over before "
+                "its binds were",
                 hint="give it more time (--limit) or fewer binds (--operations)",
             )
         report = load.parse(done.stdout)
-        _refuse(report, self._plan.binds_of(workload), self._plan, self._box.log)
+        _refuse(report, self._request.binds_of(workload), self._request, self._box.log)
         return report
 
 
-def _refuse(report: LoadReport, wanted: int, plan: AddressRequest, log: Path) -> None:
+def _refuse(report: LoadReport, wanted: int, request: AddressRequest, log: Path) -> None:
     """A run counts when each of its binds succeeded."""
     if report.errors:
         error = next(iter(report.errors))
         if error.startswith(UNREACHABLE):
-            where = f"network {plan.network}" if plan.network else "podman's default network"
+            where = f"network {request.network}" if request.network else "podman's default network"
             raise WorkloadError(
-                f"{plan.address} does not answer: {error}",
+                f"{request.address} does not answer: {error}",
                 hint=f"the load asked from {where}; --network names another one",
                 log=log,
             )
         raise WorkloadError(
-            f"{plan.address} refused a bind: {error}",
+            f"{request.address} refused a bind: {error}",
             hint="check the DNs and passwords; each connection ended at the first refusal",
             log=log,
         )
     if report.total != wanted:
         raise WorkloadError(
-            f"{plan.address}: the load made {report.total or 0} of {wanted} binds", log=log
+            f"{request.address}: the load made {report.total or 0} of {wanted} binds", log=log
         )
 
 
@@ -277,12 +285,12 @@ def _check_name(box: Container, address: LdapAddress) -> None:
         )
 
 
-def _facts(plan: AddressRequest) -> tuple[Facts, dict[str, str]]:
+def _facts(request: AddressRequest) -> tuple[Facts, dict[str, str]]:
     """What it shows to anyone, and what stays unknown."""
-    if plan.network is not None and plan.network.startswith(CONTAINER_NETWORK):
+    if request.network is not None and request.network.startswith(CONTAINER_NETWORK):
         why = "only the load's container reaches it"
         return {}, {"version": why, "password scheme": why}
-    answer = read_anonymously(plan.address.host, plan.address.port, plan.users[0].dn)
+    answer = read_anonymously(request.address.host, request.address.port, request.users[0].dn)
     facts: Facts = {VERSION: answer["vendorVersion"][0]} if "vendorVersion" in answer else {}
     if "userPassword" in answer:
         facts |= parse_stored(answer["userPassword"][0]).facts

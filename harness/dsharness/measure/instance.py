@@ -11,7 +11,7 @@ from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import DiskFullError, DsbisectError
 from dsharness.machine.cgroups import CpuMeter, meter_for
-from dsharness.machine.host import CpuPlan
+from dsharness.machine.host import CpuShares
 from dsharness.measure.golden_state import Golden
 from dsharness.paths import logs_home
 from dsharness.systems import SYSTEMS, Endpoint, System
@@ -74,7 +74,7 @@ class Wrapper(Protocol):
 def serve(
     engine: Engine,
     golden: Golden,
-    cpus: CpuPlan,
+    cpus: CpuShares,
     *,
     inside: Wrapper | None = None,
     keep: bool = False,

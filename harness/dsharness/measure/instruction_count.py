@@ -174,7 +174,10 @@ def _idle(at: Bench) -> CountedRun:
 
 
 def operations_of(operation_s: float, instructions: float) -> int:
-    """Of the shorter run, if one takes so long and so many; too few would drown in other work."""
+    """The operations of the shorter run, if one takes so long and so many instructions.
+
+    Too few would drown in other work.
+    """
     in_time = PAIR_S / 3 / max(operation_s, 1e-3)
     return round(min(MOST, max(FEWEST, in_time, LEAST / max(instructions, 1.0))))
 

@@ -37,7 +37,7 @@ class Words:
 
     @property
     def ratio(self) -> str:
-        """Above a column of factors: ``times slower``, ``times more``."""
+        """The heading of a column of factors: ``times slower``, ``times more``."""
         return f"times {self.worse.partition('{} ')[2].split()[0]}"
 
 

@@ -17,10 +17,9 @@ from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
 from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
 from dsharness.loads.load import run_size
-from dsharness.machine.calibrator import Calibrator
 from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen, process_tree
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
-from dsharness.machine.host import Clocks, CpuPlan, read_ticks, session_id
+from dsharness.machine.host import Calibrator, Clocks, CpuShares, read_ticks, session_id
 from dsharness.measure.gate import (
     Conditions,
     Gate,
@@ -60,7 +59,7 @@ class Bench:
     instance: Instance
     load: Container
     folder: Path
-    cpus: CpuPlan
+    cpus: CpuShares
     machine: Machine
     facts: BenchFacts
     counts: bool = False  # whether the CPU counts instructions here
@@ -83,7 +82,7 @@ def bench(
     engine: Engine,
     instance: Instance,
     loader: Image,
-    cpus: CpuPlan,
+    cpus: CpuShares,
     machine: Machine,
     procedure: Procedure,
     *,
@@ -164,7 +163,7 @@ def write_files(at: Bench, workload: Workload, turn: int) -> None:
 
 
 def warm_up(at: Bench, workload: Workload) -> None:
-    """Before a server's first run of a workload: fill its caches, and see how fast it is."""
+    """Fill a server's caches before its first run of a workload, and see how fast it is."""
     if workload.id in at.pace:
         return
     rate = execute_load(at, workload, Seconds(seconds=workload.warmup_s)).rate_per_s
@@ -172,7 +171,7 @@ def warm_up(at: Bench, workload: Workload) -> None:
         at.pace[workload.id] = rate
 
 
-def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuPlan) -> Run:
+def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuShares) -> Run:
     """Exactly so many operations, and the CPU time of exactly these."""
     instance = at.instance
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")

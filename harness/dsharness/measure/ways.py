@@ -2,10 +2,9 @@
 
 A way is chosen for a whole laboratory, and samples of two ways are never compared.
 
-A duet: two candidates measured at the same time, each on its own CPUs, which they swap.
-
-What a busy machine does to one of them, it does to the other at the same moment; what is special
-about a CPU affects both in turn. So their ratio is steadier than either cost.
+In a duet two candidates are measured at the same time, each on its own CPUs, which they swap. What
+a busy machine does to one of them, it does to the other at the same moment; what is special about a
+CPU affects both in turn. So their ratio is steadier than either cost.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import ClassVar, Protocol, Self
 
 from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
-from dsharness.machine.host import CpuPlan, plan_cpus
+from dsharness.machine.host import CpuShares, share_cpus
 from dsharness.measure.gate import Gate, RunEvidence, count_objections, objections
 from dsharness.measure.instruction_count import take_count
 from dsharness.measure.metrics import INSTRUCTIONS
@@ -35,7 +34,7 @@ from dsharness.model import Sample, Turn, WayName
 
 HALVES = 2
 
-Seats = tuple[CpuPlan, CpuPlan]
+Seats = tuple[CpuShares, CpuShares]
 
 
 def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
@@ -45,8 +44,8 @@ def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
         return None
     first, second = available[:half], available[half : 2 * half]
     return (
-        CpuPlan(server=first, load=first, pinned=True),
-        CpuPlan(server=second, load=second, pinned=True),
+        CpuShares(server=first, load=first, pinned=True),
+        CpuShares(server=second, load=second, pinned=True),
     )
 
 
@@ -83,7 +82,7 @@ def take_duet(
     return first, second
 
 
-def sit(at: Bench, seat: CpuPlan) -> None:
+def sit(at: Bench, seat: CpuShares) -> None:
     """Move a server and its load to those CPUs."""
     at.instance.container.move(seat.server)
     at.load.move(seat.load)
@@ -117,7 +116,7 @@ class Way(Protocol):
         ...
 
     @property
-    def cpus(self) -> CpuPlan:
+    def cpus(self) -> CpuShares:
         """Where a server and its load begin."""
         ...
 
@@ -137,11 +136,11 @@ class InTurn:
     name: ClassVar[WayName] = "in turn"
     paired: ClassVar[bool] = False
     counts: ClassVar[bool] = False
-    cpus: CpuPlan
+    cpus: CpuShares
 
     @classmethod
     def on(cls, places: Places) -> Self:
-        return cls(cpus=plan_cpus(places.available, can_pin=places.can_pin))
+        return cls(cpus=share_cpus(places.available, can_pin=places.can_pin))
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         for at in benches:
@@ -168,7 +167,7 @@ class Duet:
         return cls(seats=seats) if seats else None
 
     @property
-    def cpus(self) -> CpuPlan:
+    def cpus(self) -> CpuShares:
         return self.seats[0]
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
@@ -193,11 +192,11 @@ class Counted:
     name: ClassVar[WayName] = "callgrind"
     paired: ClassVar[bool] = False
     counts: ClassVar[bool] = True
-    cpus: CpuPlan
+    cpus: CpuShares
 
     @classmethod
     def on(cls, places: Places) -> Self:
-        return cls(cpus=plan_cpus(places.available, can_pin=False))
+        return cls(cpus=share_cpus(places.available, can_pin=False))
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         def count(at: Bench) -> Sample:
@@ -219,7 +218,7 @@ WAYS: dict[WayName, type[Way]] = {"in turn": InTurn, "duet": Duet, "callgrind": 
 def way_for(
     available: tuple[int, ...], metric: str, *, duet: bool, can_pin: bool, can_move: bool
 ) -> Way:
-    """In duets if there are enough CPUs; counted if the metric is that, and no CPU counts it."""
+    """Duets if there are enough CPUs; a count if the metric is that, and no CPU counts it."""
     places = Places(available=available, can_pin=can_pin, can_move=can_move)
     wanted: tuple[WayName, ...] = ("duet", "in turn") if duet else ("in turn",)
     if metric == INSTRUCTIONS.name and not host_counts():

@@ -34,7 +34,6 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
-from dsharness.model.content import Content, DirectoryContent, ZoneContent, largest
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
@@ -80,11 +79,15 @@ from dsharness.model.value import (
     Version,
 )
 from dsharness.model.workload import (
+    Content,
+    DirectoryContent,
     DnsperfWorkload,
     LdcltWorkload,
     Transport,
     UserOrder,
     Workload,
+    ZoneContent,
+    largest,
 )
 
 __all__ = [

@@ -1,18 +1,42 @@
-"""Workloads: one class for each load tool, every parameter pinned."""
+"""Workloads: one class for each load tool, every parameter pinned.
+
+A workload says what a system is filled with, so that its load has something to ask for.
+"""
 
 # Every value is frozen, which pyright does not read off the model's configuration.
 # pyright: reportIncompatibleVariableOverride=false
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from dsharness.model.content import Content, DirectoryContent, ZoneContent
 from dsharness.model.value import Identifier, Value
+
+
+class DirectoryContent(Value):
+    """Users of a directory, each with a password of its own."""
+
+    kind: Literal["users"] = "users"
+    number: NonNegativeInt = 1000
+
+
+class ZoneContent(Value):
+    """Names of a zone, each with an address of its own."""
+
+    kind: Literal["names"] = "names"
+    number: NonNegativeInt = 1000
+
+
+Content = DirectoryContent | ZoneContent
+
+
+def largest(contents: Iterable[Content]) -> Content:
+    """The one of a kind that holds all the others."""
+    return max(contents, key=lambda each: each.number)
 
 
 class WorkloadBase(Value):

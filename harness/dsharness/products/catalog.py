@@ -1,16 +1,27 @@
-"""The products there are, each read once from its folder."""
+"""The products there are, each read once from its folder, and what one says of a row.
+
+A row's product says how its packages are called, and what the row states of their versions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from dsharness.errors import MatrixError
-from dsharness.model import Image, Row, SystemName, Value
-from dsharness.products.known_changes import KnownChanges
-from dsharness.products.product import Product, SourceFacts, first_of
+from dsharness.model import (
+    AptPackages,
+    DnfPackages,
+    Family,
+    Image,
+    KojiPackages,
+    Row,
+    SystemName,
+    Value,
+)
+from dsharness.products.product import KnownChanges, Product, ProductPackages, SourceFacts, first_of
 from dsharness.products.seen_builds import SeenBuilds, SeenSpan
 from dsharness.yaml_files.problems import suggestion
 from dsharness.yaml_files.shape import read_checked
@@ -147,3 +158,69 @@ def product_file(name: str, file: str, model: type[V], folder: Path = FOLDER) ->
     """Read a file of a product; None where it has none."""
     path = folder / name / file
     return read_checked(path, model, hint=HINT) if path.exists() else None
+
+
+UNKNOWN = "as offered"
+
+
+def known_of(row: Row) -> Product:
+    return product(product_of(row))
+
+
+def version_of(row: Row) -> str | None:
+    """The product's version, as the row states it."""
+    return row.versions.get(product_of(row))
+
+
+def titled(row: Row) -> str:
+    """`389-ds 2.0.17`."""
+    return f"{known_of(row).title} {version_of(row) or UNKNOWN}"
+
+
+def suites_of(row: Row) -> dict[str, str]:
+    """What brings the product along, as the row states it: title -> version."""
+    return _titled_suites(row, row.versions)
+
+
+def published_suites(row: Row) -> dict[str, str]:
+    """The same, as published, where the product is measured alone."""
+    return _titled_suites(row, row.published.versions if row.published else {})
+
+
+def packages_of(row: Row) -> ProductPackages:
+    """The product's packages, as the row's packages are called."""
+    known = known_of(row)
+    found = known.deb if row.family is Family.APT else known.rpm
+    if found is None:
+        kind = "deb" if row.family is Family.APT else "rpm"
+        raise MatrixError(
+            f"{row.id}: how {known.title} is packaged as {kind} is not known",
+            hint=f"say it in product.yaml of {product_of(row)}: docs/products.md",
+        )
+    return found
+
+
+def installs(row: Row) -> tuple[str, ...]:
+    """The packages that are installed by name."""
+    if row.packages.install is not None:
+        return row.packages.install
+    offered = isinstance(row.packages, AptPackages | DnfPackages)
+    return (packages_of(row).server,) if offered else ()
+
+
+def koji_rpms(row: Row, packages: KojiPackages) -> tuple[str, ...]:
+    """What is taken of a build in Koji."""
+    return packages_of(row).all if packages.rpms is None else packages.rpms
+
+
+def stated_versions(row: Row) -> dict[str, tuple[tuple[str, ...], str]]:
+    """Product or suite -> its packages' names, and the version that the row states."""
+    known = known_of(row)
+    names: dict[str, tuple[str, ...]] = {product_of(row): (packages_of(row).server,)}
+    names |= {name: suite.packages for name, suite in known.suites.items() if suite.packages}
+    return {name: (names[name], row.versions[name]) for name in names if name in row.versions}
+
+
+def _titled_suites(row: Row, versions: Mapping[str, str]) -> dict[str, str]:
+    suites = known_of(row).suites
+    return {suite.title: versions[name] for name, suite in suites.items() if name in versions}

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from dsharness.model import Identifier, Value
-from dsharness.products.known_changes import numbers
+from dsharness.products.product import numbers
 
 Version = Annotated[str, Field(pattern=r"^\d+(\.\d+)*$", max_length=64)]
 Named = TypeVar("Named")

@@ -1,9 +1,14 @@
-"""BIND's named as an authoritative server of one zone that the lab generates."""
+"""BIND's named as an authoritative server of one zone that the lab generates.
+
+The zone has numbered names, each with one address.
+"""
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,9 +17,52 @@ from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts, ZoneContent
 from dsharness.progress import Progress
-from dsharness.systems import side_process
-from dsharness.systems.dns_zone import ZONE, DnsEndpoint, address, is_answer, zone_file
+from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed
+
+ZONE = "lab"
+
+_FLAGS = re.compile(r"^;; flags: ([a-z ]*);", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DnsEndpoint(Endpoint):
+    """A server of one zone whose names are numbered."""
+
+    zone: str = ZONE
+
+    def name(self, number: int) -> str:
+        return f"{host(number)}.{self.zone}."
+
+
+def host(number: int) -> str:
+    return f"n{number}"
+
+
+def address(number: int) -> str:
+    """The one address of a name; no two names of a zone share it."""
+    return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+
+def zone_file(entries: int) -> str:
+    """The zone; its serial is the checksum of its names, so that it vouches for them."""
+    names = "".join(f"{host(number)} A {address(number)}\n" for number in range(entries))
+    serial = zlib.crc32(names.encode("ascii")) or 1
+    start = f"{host(0)} root {serial} 3600 600 86400 3600"
+    return f"$TTL 3600\n@ SOA {start}\n@ NS {host(0)}\n{names}"
+
+
+def is_answer(text: str, name: str, expected: str) -> bool:
+    """Whether dig was answered with authority, and with this name's address."""
+    flags = _FLAGS.search(text)
+    record = rf"^{re.escape(name)}\s+\d+\s+IN\s+A\s+{re.escape(expected)}$"
+    return (
+        "status: NOERROR" in text
+        and flags is not None
+        and "aa" in flags.group(1).split()
+        and re.search(record, text, re.MULTILINE) is not None
+    )
+
 
 FOLDER = "/var/cache/bind/lab"
 PID_FILE = f"{FOLDER}/named.pid"
@@ -107,10 +155,10 @@ class Bind:
         box.must(*make, what="make the zone", stdin=zone_file(seed.holds(ZoneContent).number))
 
     def start(self, box: Container) -> None:
-        side_process.start(box, *self.serve_command())
+        start_aside(box, *self.serve_command())
 
     def stop(self, box: Container) -> None:
-        side_process.stop(box, PID_FILE)
+        stop_aside(box, PID_FILE)
 
     def endpoint(self, box: Container, shared: Path) -> DnsEndpoint:
         return DnsEndpoint(port=PORT, shared=shared, box=box)

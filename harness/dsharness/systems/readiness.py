@@ -1,4 +1,8 @@
-"""Waiting for a server by what it can do, and saying why one ended."""
+"""Waiting for a server by what it can do, and saying why one ended.
+
+A server may also run next to its container's main command: it is started with its output kept, so
+that its end is told in the same way.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,32 @@ from dsharness.guarded_files import shared_file
 from dsharness.plain_text import plain
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems.system import ENDED_NAME, OUTPUT_NAME, Endpoint, System
+from dsharness.systems.system import ENDED_NAME, OUTPUT_NAME, SHARED_FOLDER, Endpoint, System
+
+# A process left running in a container is not seen: its output and end go where the lab looks.
+START = f'"$@" >{SHARED_FOLDER}/{OUTPUT_NAME} 2>&1; echo $? >{SHARED_FOLDER}/{ENDED_NAME}'
+# $1 is the file with the server's process id, $2 the one that tells its end.
+STOP = """
+pid=$(cat "$1") && kill "$pid" || exit 1
+left=600
+while [ -d "/proc/$pid" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+[ ! -d "/proc/$pid" ] || exit 1
+left=50
+while [ ! -s "$2" ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+rm -f "$2"
+"""
+
+
+def start_aside(box: Container, *command: str) -> None:
+    """Leave the server running next to the container's main command."""
+    box.start("sh", "-c", START, "sh", *command)
+
+
+def stop_aside(box: Container, pid_file: str) -> None:
+    """End the server cleanly; its data is whole afterwards."""
+    ended = f"{SHARED_FOLDER}/{ENDED_NAME}"
+    box.must("sh", "-c", STOP, "sh", pid_file, ended, what="stop the server")
+
 
 READY_LIMIT_S = 120.0
 STATUS_BYTES = 100
@@ -90,7 +119,7 @@ def ended_by_now(box: Container, shared: Path) -> str | None:
 
 @contextmanager
 def answering(box: Container, shared: Path, system: System) -> Iterator[None]:
-    """From its first answer on: a failure because the server ended gets its last output."""
+    """Use it from its first answer on: a failure because the server ended gets its last output."""
     try:
         yield
     except (DsbisectError, LDAPException, OSError) as error:

@@ -127,7 +127,7 @@ class System(Protocol):
         ...
 
     def reason(self, lines: Sequence[str]) -> str | None:
-        """Of what it said before it ended, the line that says why; None where none does."""
+        """The line that says why it ended, of what it said before; None where none does."""
         ...
 
     def error_log(self) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from dsharness.model import Facts
 from dsresults.compare.comparison_table import Column, ComparisonTable
-from dsresults.reasons.cost_steps import StepPlace
-from dsresults.reasons.reason import Reason
+from dsresults.reasons.reason import Reason, StepPlace
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,16 @@
-"""A finding: a sentence or two, what it is based on, and how sure it is."""
+"""A finding: a sentence or two, what it is based on, and how sure it is.
+
+Most findings are about a place where the cost changes between two neighbours: the boundaries, and
+further steps.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
-from dsharness.model import Value
+from dsharness.model import Boundary, Facts, Value
+from dsresults.compare.comparison_table import Column, ComparisonTable, Estimate, Observed
 
 
 class Confidence(StrEnum):
@@ -23,3 +29,101 @@ class Reason(Value):
     confidence: Confidence
     evidence: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+
+
+class CostChange(Value):
+    """Two neighbours whose costs differ under one workload; the ratio is after over before."""
+
+    column: Column
+    before: Observed
+    after: Observed
+    ratio: Estimate
+    boundary: bool
+
+
+class StepPlace(Value):
+    """Two neighbours, and every workload under which their costs differ."""
+
+    comparison: ComparisonTable
+    before: str
+    after: str
+    changes: tuple[CostChange, ...]
+
+    @property
+    def boundary_of(self) -> tuple[str, ...]:
+        return tuple(change.column.workload_id for change in self.changes if change.boundary)
+
+    @property
+    def name(self) -> str:
+        found = ", ".join(self.boundary_of)
+        return f"{self.before} to {self.after}" + (f" (boundary of {found})" if found else "")
+
+    @property
+    def facts(self) -> tuple[Facts, Facts]:
+        """What both say of themselves."""
+        for change in self.changes:
+            if change.before.facts and change.after.facts:
+                return change.before.facts, change.after.facts
+        return {}, {}
+
+    def version(self, candidate_id: str) -> str:
+        """The product's version."""
+        return self.comparison.candidate(candidate_id).product_version
+
+    @property
+    def product(self) -> str | None:
+        """The one product that both are; None where that is not known, or there are two."""
+        found = {self.comparison.candidate(each).product for each in (self.before, self.after)}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def product_title(self) -> str:
+        return self.comparison.candidate(self.after).product_title
+
+
+def places(comparison: ComparisonTable) -> tuple[StepPlace, ...]:
+    """Every place where the cost changes, boundaries first."""
+    groups: dict[tuple[str, str], list[CostChange]] = {}
+    for change in (one for column in comparison.columns for one in _changes(column)):
+        groups.setdefault((change.before.candidate, change.after.candidate), []).append(change)
+    found = [
+        StepPlace(
+            comparison=comparison,
+            before=before,
+            after=after,
+            changes=tuple(sorted(group, key=lambda change: not change.boundary)),
+        )
+        for (before, after), group in groups.items()
+    ]
+    order = comparison.line.index
+    return tuple(sorted(found, key=lambda place: (not place.boundary_of, order(place.before))))
+
+
+def _changes(column: Column) -> Iterator[CostChange]:
+    answer = column.boundary
+    if answer is None:
+        return
+    boundary = (answer.before, answer.after) if answer.found else None
+    for (before_id, after_id), ratio in _ratios(answer).items():
+        before, after = column.of(before_id), column.of(after_id)
+        if before and after:
+            yield CostChange(
+                column=column,
+                before=before,
+                after=after,
+                ratio=ratio,
+                boundary=(before_id, after_id) == boundary,
+            )
+
+
+def _ratios(answer: Boundary) -> dict[tuple[str, str], Estimate]:
+    """The boundary's own effect was confirmed last, so it is used instead of its step."""
+    found = {
+        (step.before, step.after): Estimate(value=step.ratio, interval=step.interval)
+        for step in answer.steps
+    }
+    if answer.found and answer.before and answer.after and answer.effect:
+        effect = Estimate(value=answer.effect, interval=answer.effect_interval)
+        faster = answer.direction == "faster"
+        found[answer.before, answer.after] = effect.inverse() if faster else effect
+    return found

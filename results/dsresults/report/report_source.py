@@ -1,4 +1,4 @@
-"""From the matrix and the store's contents to the report's data. Pure."""
+"""The report's data, made of the matrix and the store's contents. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from dsharness.model import Campaign, Image, Matrix, Row, Sample
 from dsharness.paths import data_home
 from dsharness.process.command import atomic_write, disk_error
 from dsharness.products import notable_versions, product, product_of
-from dsharness.products.row_facts import published_suites, suites_of, version_of
-from dsresults.compare.campaign_column import column
-from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
+from dsharness.products.catalog import published_suites, suites_of, version_of
+from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, column
 from dsresults.reasons.explanation import explain
 from dsresults.report.html_page import render_html
 from dsresults.report.report_data import MeasuredWith, ReportData, Section

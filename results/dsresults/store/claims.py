@@ -87,7 +87,7 @@ def _columns(holder: Holder) -> dict[str, str]:
 
 
 def _now_us(database: Database, connection: Connection) -> int:
-    """By one clock for all machines: the database's, where it has one."""
+    """The time by one clock for all machines: the database's, where it has one."""
     if database.embedded:
         return time.time_ns() // 1000
     asked = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")

@@ -14,8 +14,7 @@ from dsharness.errors import StoreError
 from dsharness.model import Campaign, Finding, Image, Sample, Turn, Value
 from dsresults.store.database import Database
 from dsresults.store.records import put_campaign, put_finding, put_image, put_sample, put_turn
-from dsresults.store.row_encoding import decode, explain
-from dsresults.store.tables import CAMPAIGNS, FINDINGS, IMAGES, SAMPLES, TURNS
+from dsresults.store.tables import CAMPAIGNS, FINDINGS, IMAGES, SAMPLES, TURNS, decode, explain
 
 FORMAT = 1
 BATCH = 500

@@ -11,8 +11,17 @@ from dsharness.content_key import content_key
 from dsharness.errors import StoreError
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, TurnState, Value
 from dsresults.store.database import Database
-from dsresults.store.row_encoding import RowValues, decode, encode, microseconds
-from dsresults.store.tables import CAMPAIGNS, FINDINGS, IMAGES, SAMPLES, TURNS
+from dsresults.store.tables import (
+    CAMPAIGNS,
+    FINDINGS,
+    IMAGES,
+    SAMPLES,
+    TURNS,
+    RowValues,
+    decode,
+    encode,
+    microseconds,
+)
 
 ANSWER = ("finished_at", "finished_us", "boundary")
 

@@ -1,14 +1,25 @@
-"""The tables as this version of dsbisect knows them; migrations/ is how a database gets there.
+"""The tables as this version of dsbisect knows them, and how values become rows of them.
 
-A column named like a field holds that field. Every field without a column of its own lives in
-``rest``, so that a new field needs no migration until a query needs it. ``*_us``
-columns are microseconds since 1970 UTC: times as text sort wrongly if they are written differently.
-No foreign keys: a sample of an unknown campaign is still a measurement worth keeping.
+migrations/ is how a database gets there. A column named like a field holds that field. Every field
+without a column of its own lives in ``rest``, so that a new field needs no migration until a query
+needs it. ``*_us`` columns are microseconds since 1970 UTC: times as text sort wrongly if they are
+written differently. No foreign keys: a sample of an unknown campaign is still a measurement worth
+keeping. A value comes back from its row exactly; what cannot is refused.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 from sqlalchemy import JSON, BigInteger, Column, Double, Index, MetaData, Table, Text
+
+from dsharness.errors import StoreError
+from dsharness.model import Value
 
 METADATA = MetaData()
 
@@ -103,3 +114,91 @@ CLAIMS = Table(
     Column("since", Text, nullable=False),
     Column("beat_us", BigInteger, nullable=False),
 )
+
+
+V = TypeVar("V", bound=Value)
+RowValues = Mapping[str, Any]  # by column; what a database gives and takes
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LARGEST = 2**63 - 1
+TIMES = {
+    "started_at": "started_us",
+    "finished_at": "finished_us",
+    "added_at": "added_us",
+    "found_at": "found_us",
+}
+
+
+def encode(value: Value, table: Table, **further: str) -> RowValues:
+    """The row of a value, with ``further`` columns that are not fields of it."""
+    rest = _document(value)
+    columns = {name: cell for name, cell in rest.items() if name in table.c} | further
+    for name, number in TIMES.items():
+        if number in table.c:
+            text = columns[name]
+            columns[number] = None if text is None else microseconds(text, _named(value, name))
+    for name, cell in columns.items():
+        _check_cell(cell, _named(value, name))
+    return {**columns, "rest": {name: rest[name] for name in rest if name not in table.c}}
+
+
+def decode(kind: type[V], row: RowValues) -> V:
+    """The value of a row; StoreError when this version cannot read it."""
+    fields = {name: row[name] for name in kind.model_fields if name in row}
+    try:
+        return kind.model_validate({**row["rest"], **fields})
+    except ValidationError as error:
+        raise StoreError(
+            f"the stored {kind.__name__.lower()} {row['id']!r} cannot be read: {explain(error)}",
+            hint="it was written by another version of dsbisect: use that version, or a newer one",
+        ) from error
+
+
+def microseconds(text: str, what: str) -> int:
+    """A time in ISO 8601 as microseconds since 1970; without a zone it counts as UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise StoreError(
+            f"{what} is not a time in ISO 8601: {text!r}",
+            hint="write it as 2026-01-31T12:00:00+00:00",
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def explain(error: ValidationError) -> str:
+    """Every complaint with its field and value on one line."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in fault['loc']) or 'value'}: "
+        f"{fault['msg']}, got {repr(fault.get('input'))[:80]}"
+        for fault in error.errors(include_url=False)
+    )
+
+
+def _document(value: Value) -> RowValues:
+    try:
+        # Strict first: JSON would silently turn a NaN of a nested dict into null.
+        json.dumps(value.model_dump(), allow_nan=False, default=str)
+        document = value.model_dump(mode="json")
+        json.dumps(document, ensure_ascii=False).encode()  # a lone surrogate fails here
+    except (ValueError, TypeError, RecursionError, PydanticSerializationError) as error:
+        raise StoreError(
+            f"{_named(value)} cannot be written as JSON: {error}",
+            hint="numbers must be finite, everything else text, lists or mappings",
+        ) from error
+    return document
+
+
+def _check_cell(cell: object, what: str) -> None:
+    """SQLite and PostgreSQL differ in what they accept; a store must fit both."""
+    if isinstance(cell, str) and "\0" in cell:
+        raise StoreError(f"{what} holds a NUL character: {cell!r}", hint="remove it")
+    if isinstance(cell, int) and not -LARGEST <= cell <= LARGEST:
+        raise StoreError(f"{what} is out of range: {cell}", hint=f"at most {LARGEST}")
+
+
+def _named(value: Value, field: str = "") -> str:
+    name = f"{type(value).__name__.lower()} {getattr(value, 'id', getattr(value, 'key', ''))!r}"
+    return f"{field} of {name}" if field else name

@@ -29,7 +29,7 @@ from dsharness.model import DirectoryContent, Image, LdcltWorkload, Settings, Us
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
 from dslab.candidates import RowSupply
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory
 
 pytestmark = pytest.mark.whole
@@ -91,10 +91,12 @@ def slapd_pid(at: Bench) -> int:
 
 
 def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Engine) -> None:
-    plan = LabPlan(
+    conditions = LabConditions(
         matrix=MATRIX, settings=DEFAULT, workloads=(LOAD,), way=InTurn(cpus=cpus_of(engine))
     )
-    with Laboratory(engine, plan, RowSupply(engine=engine, matrix=MATRIX), print) as laboratory:
+    with Laboratory(
+        engine, conditions, RowSupply(engine=engine, matrix=MATRIX), print
+    ) as laboratory:
         laboratory.prepare([ROW], GoodPreparation())
         assert laboratory.failures == {}
         (first,) = laboratory.take(turn_of(REPEAT, 0, ROW))

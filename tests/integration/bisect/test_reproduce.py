@@ -15,8 +15,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.matrix import load_matrix
 from dsharness.model import Image, Matrix
-from dsimages.image_catalog import image_key, lock_of, reference_of
-from dsimages.image_set import build_image
+from dsimages.image_set import build_image, image_key, lock_of, reference_of
 
 pytestmark = pytest.mark.whole
 

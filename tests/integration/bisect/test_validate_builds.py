@@ -33,7 +33,7 @@ from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.given_packages import given_build
+from dsvalidate.package_files import given_build
 from dsvalidate.stock_packages import stock_packages
 
 OLD, NEW = "8", "9"

@@ -13,7 +13,7 @@ from validations import step_names, tools_of, tried
 from dsharness.model import BuildSpec, DriverName
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.sides import maker_of, stock_image
+from dsvalidate.step_tools import maker_of, stock_image
 
 pytestmark = pytest.mark.whole
 

@@ -26,9 +26,8 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode
 from dsharness.paths import cache_home
 from dsharness.process.deadline import Deadline
-from dsvalidate.check import Gate, Status
+from dsvalidate.check import Gate, ShipAnswer, Status, Validation
 from dsvalidate.step import KeptStep
-from dsvalidate.validation_result import ShipAnswer, Validation
 
 pytestmark = [
     pytest.mark.whole,

@@ -10,7 +10,7 @@ from repacked import build_named_as, repacked
 from validations import Tried, sides_of, step_names, tools_of, tried
 
 from dsvalidate.check import Gate, Status, worst
-from dsvalidate.sides import stock_image
+from dsvalidate.step_tools import stock_image
 from dsvalidate.stock_packages import stock_packages
 
 ROW = MATRIX.row("debian-13")

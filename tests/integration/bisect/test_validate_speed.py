@@ -14,7 +14,7 @@ from dsharness.model import BuildSpec, DriverName, LdcltWorkload
 from dsresults.store import Store
 from dsvalidate import performs_gate
 from dsvalidate.check import Status
-from dsvalidate.sides import maker_of, stock_image
+from dsvalidate.step_tools import maker_of, stock_image
 
 pytestmark = pytest.mark.whole
 

@@ -17,8 +17,7 @@ from dsbuilds.drivers.package_image import installed
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sandbox.untrusted_files import temporary_name
-from dsbuilds.sources.debian import distribution_source
-from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_package import SourcePackage, distribution_source
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import BuildError, EditError, SourceError

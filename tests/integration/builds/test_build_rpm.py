@@ -14,9 +14,8 @@ from turns import turn_of
 from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_packages
 from dsbuilds.drivers.package_image import installed
 from dsbuilds.drivers.rpm import RpmDriver
-from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_package import SourcePackage, srpm_source
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.sources.srpm import srpm_source
 from dsharness.errors import EditError, SourceError
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.sample import take_sample

@@ -15,7 +15,7 @@ from rpm_world import missing_tools
 from dsbuilds.drivers.package_build import PackageOrder, build_packages
 from dsbuilds.drivers.package_image import installed
 from dsbuilds.drivers.rpm import RpmDriver
-from dsbuilds.sources.srpm import described
+from dsbuilds.sources.source_package import spec_package
 from dsbuilds.toolchains.toolchain_image import toolset_of
 from dsharness.containers.container import running
 from dsharness.containers.engine import Engine
@@ -80,7 +80,7 @@ def test_neither_the_spec_nor_the_package_sees_a_network(
             member.size = 1
             tar.addfile(member, BytesIO(b"\n"))
     (folder / "389-ds-base.spec").write_text(SPEC)
-    source = described(folder, "389-ds-base-1-1.src.rpm")
+    source = spec_package(folder, "389-ds-base-1-1.src.rpm")
     monkeypatch.setattr("dsbuilds.build_cache.cache_home", lambda: tmp_path / "cache")
     order = PackageOrder(row=ROW, image=image, source=source)
     made = build_packages(RpmDriver(), at, order, progress=print)

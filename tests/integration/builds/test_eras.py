@@ -13,7 +13,7 @@ from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered, runtime_for
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.toolchain_choice import BuildWay, first_that_works, ways_of
+from dsbuilds.toolchains.toolchain_choice import BuildChoice, choices_of, first_that_works
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.container import running
 from dsharness.containers.engine import Engine
@@ -33,18 +33,20 @@ def builds_of_its_own(
         monkeypatch.setattr(f"{module}.cache_home", lambda: cache)
 
 
-def toolset(engine: Engine, way: BuildWay) -> ToolchainImage:
-    return toolset_of(engine, MATRIX, way.toolchain, progress=TOLD.append)
+def toolset(engine: Engine, choice: BuildChoice) -> ToolchainImage:
+    return toolset_of(engine, MATRIX, choice.toolchain, progress=TOLD.append)
 
 
-def built(engine: Engine, tree: Tree) -> tuple[Build, ToolchainImage, BuildWay]:
-    def make(way: BuildWay) -> tuple[Build, ToolchainImage]:
-        at = toolset(engine, way)
-        order = TreeOrder(tree=tree, needs=way.needs, toolset=at)
+def built(engine: Engine, tree: Tree) -> tuple[Build, ToolchainImage, BuildChoice]:
+    def make(choice: BuildChoice) -> tuple[Build, ToolchainImage]:
+        at = toolset(engine, choice)
+        order = TreeOrder(tree=tree, needs=choice.needs, toolset=at)
         return build_tree(engine, order, progress=TOLD.append), at
 
-    (made, at), way = first_that_works(ways_of(tree.read, MATRIX.toolchains), make, TOLD.append)
-    return made, at, way
+    (made, at), choice = first_that_works(
+        choices_of(tree.read, MATRIX.toolchains), make, TOLD.append
+    )
+    return made, at, choice
 
 
 def started(engine: Engine, image: Image, tmp_path: Path) -> str:
@@ -70,8 +72,8 @@ def started(engine: Engine, image: Image, tmp_path: Path) -> str:
 def test_every_era_is_built_and_starts(
     engine: Engine, tmp_path: Path, era: str, toolchain: str, *, rust: bool
 ) -> None:
-    made, at, way = built(engine, era_tree(era, tmp_path / "source"))
-    assert (way.toolchain.id, way.left_out) == (toolchain, frozenset())
+    made, at, choice = built(engine, era_tree(era, tmp_path / "source"))
+    assert (choice.toolchain.id, choice.left_out) == (toolchain, frozenset())
     assert not any("from nothing: what" in line for line in TOLD), TOLD
     said = " ".join(made.provenance.notes)
     assert ("without Rust" in said) is not rust
@@ -91,16 +93,16 @@ def test_what_an_era_needs_is_needed(
     engine: Engine, tmp_path: Path, era: str, without: tuple[str, ...], said: str
 ) -> None:
     source = era_tree(era, tmp_path / "source", ldap__other=era)
-    way = ways_of(source.read, MATRIX.toolchains)[0]
+    choice = choices_of(source.read, MATRIX.toolchains)[0]
     settings, flags = (
         tuple(each for each in given if not each.startswith(without))
-        for given in (way.needs.settings, way.needs.flags)
+        for given in (choice.needs.settings, choice.needs.flags)
     )
-    assert len(settings + flags) == len(way.needs.settings + way.needs.flags) - len(without)
+    assert len(settings + flags) == len(choice.needs.settings + choice.needs.flags) - len(without)
     order = TreeOrder(
         tree=source,
-        needs=replace(way.needs, settings=settings, flags=flags),
-        toolset=toolset(engine, way),
+        needs=replace(choice.needs, settings=settings, flags=flags),
+        toolset=toolset(engine, choice),
         clean=True,
     )
     with pytest.raises(UnbuildableError, match=said):
@@ -116,12 +118,12 @@ def test_optional_rust_that_no_toolchain_can_build_is_left_out_and_said(
     other = source.with_files({crate: (source.read(crate) or "").replace('"0.1"', '"1"')})
     only = tuple(each for each in MATRIX.toolchains if each.id == "debian-11")
 
-    def make(way: BuildWay) -> Build:
-        order = TreeOrder(tree=other, needs=way.needs, toolset=toolset(engine, way))
+    def make(choice: BuildChoice) -> Build:
+        order = TreeOrder(tree=other, needs=choice.needs, toolset=toolset(engine, choice))
         return build_tree(engine, order, progress=TOLD.append)
 
-    made, way = first_that_works(ways_of(other.read, only), make, TOLD.append)
-    assert way.left_out == {"Rust"}
+    made, choice = first_that_works(choices_of(other.read, only), make, TOLD.append)
+    assert choice.left_out == {"Rust"}
     assert any("without Rust" in note for note in made.provenance.notes)
     assert any("trying the toolchain debian-11, without Rust" in line for line in TOLD), TOLD
 

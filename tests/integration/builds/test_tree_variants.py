@@ -12,7 +12,7 @@ from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.toolchain_choice import ways_of
+from dsbuilds.toolchains.toolchain_choice import choices_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
 from dsharness.containers.container import running
 from dsharness.containers.engine import Engine
@@ -41,10 +41,10 @@ def ordered(
     clean: bool = False,
     along: tuple[int, ...] = (),
 ) -> TreeOrder:
-    way = ways_of(tree.read, MATRIX.toolchains)[0]
-    toolset = toolset_of(engine, MATRIX, way.toolchain, progress=print)
+    choice = choices_of(tree.read, MATRIX.toolchains)[0]
+    toolset = toolset_of(engine, MATRIX, choice.toolchain, progress=print)
     return TreeOrder(
-        tree=tree, needs=way.needs, toolset=toolset, layout=layout, clean=clean, along=along,
+        tree=tree, needs=choice.needs, toolset=toolset, layout=layout, clean=clean, along=along,
     )  # fmt: skip
 
 

@@ -19,8 +19,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode
 from dsharness.measure.sample import Bench, take_sample
 from dsharness.model import DnsperfWorkload, Settings, Transport
-from dsharness.systems.bind import FOLDER, PORT
-from dsharness.systems.dns_zone import ZONE
+from dsharness.systems.bind import FOLDER, PORT, ZONE
 
 NAMES = 300
 VERSIONS = {"debian-11-bind": "9.16.", "debian-12-bind": "9.18.", "debian-13-bind": "9.20."}

@@ -49,7 +49,7 @@ def root() -> Iterator[tuple[str, tuple[str, ...]]]:
 # One that runs a trial, whose container is of no image, and waits to be killed meanwhile.
 TRIAL_OWNER = """
 from dsharness.containers.engine_probe import detect
-from dsharness.containers.trial_container import run_trial
+from dsharness.containers.engine_probe import run_trial
 run_trial(detect().configuration, command=("sleep", "600"))
 """
 

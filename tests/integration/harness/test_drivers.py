@@ -27,7 +27,7 @@ from dsharness.measure.sample import take_sample
 from dsharness.model import Row, Settings, Workload
 from dsharness.products import product, product_of
 from dsharness.systems import SYSTEMS
-from dslab.lab_plan import LabPlan
+from dslab.lab_conditions import LabConditions
 
 USUAL = ("debian-13:bind-random", "debian-13-openldap:bind-random", "debian-12-bind:dns-udp")
 ENTRIES = 60  # a state that is quickly filled
@@ -74,9 +74,9 @@ def test_a_state_is_named_by_what_it_is_made_from(engine: Engine, driver: Driver
 def test_an_option_that_it_does_not_know_is_refused(engine: Engine, driver: Driver) -> None:
     row, workload = driver
     settings = Settings(id="odd", options={"no-such-option": "1"})
-    plan = LabPlan.on(engine, matrix=MATRIX, settings=settings, workloads=(workload,))
+    conditions = LabConditions.on(engine, matrix=MATRIX, settings=settings, workloads=(workload,))
     with pytest.raises(UsageError, match="no-such-option"):
-        plan.refuse_unfit(row.id, row.system)
+        conditions.refuse_unfit(row.id, row.system)
 
 
 def test_it_has_no_privilege_and_no_way_out(engine: Engine, driver: Driver) -> None:

@@ -17,7 +17,7 @@ from turns import turn_of
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
-from dsharness.machine.host import available_cpus, machine_now, plan_cpus
+from dsharness.machine.host import available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, bench, take_sample
@@ -56,7 +56,7 @@ def standin(
 def test_what_was_installed_is_measured_alone(engine: Engine, plain: Image, standin: Image) -> None:
     told: list[str] = []
     golden = golden_state(engine, standin, SystemName.FREEIPA, SEED, progress=told.append)
-    cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
     workload = LdcltWorkload(id="w", title="binds", users=60, distinct_users=60, duration_s=2)
     try:
         begin = time.monotonic()

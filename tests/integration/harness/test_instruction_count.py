@@ -11,7 +11,7 @@ from turns import turn_of
 
 from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
-from dsharness.machine.host import available_cpus, machine_now, plan_cpus
+from dsharness.machine.host import available_cpus, machine_now, share_cpus
 from dsharness.measure.instance import serve
 from dsharness.measure.instruction_count import Valgrind, take_count
 from dsharness.measure.sample import PROCEDURE, Bench, bench
@@ -27,7 +27,7 @@ def counting(engine: Engine, scheme: str) -> Iterator[Bench]:
     settings = Settings(id=scheme.lower(), options={"password-scheme": scheme})
     golden = golden_of(engine, "debian-12", settings)
     valgrind = Valgrind(image=check_tools(engine, MATRIX, progress=print).reference)
-    cpus = plan_cpus(available_cpus(), can_pin=False)
+    cpus = share_cpus(available_cpus(), can_pin=False)
     loader = image_of(engine, MATRIX.tools.loads["ldclt"])
     with serve(engine, golden, cpus, inside=valgrind) as instance:
         procedure = Procedure(version=PROCEDURE, way="callgrind")

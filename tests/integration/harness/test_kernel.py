@@ -21,7 +21,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.errors import DiskFullError, ExitCode, ImageError, InstanceError, PortTakenError
 from dsharness.loads import ldclt
-from dsharness.machine.host import available_cpus, machine_now, plan_cpus
+from dsharness.machine.host import available_cpus, machine_now, share_cpus
 from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
@@ -65,7 +65,7 @@ def golden_of(engine: Engine, row: str, scheme: str | None = None) -> Golden:
 
 @contextmanager
 def benched(engine: Engine, golden: Golden) -> Iterator[Bench]:
-    cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
     machine = machine_now(engine, cpus)
     with ExitStack() as resources:
         instance = resources.enter_context(serve(engine, golden, cpus))
@@ -87,7 +87,7 @@ def test_every_version_is_made_served_and_read_back(
     engine: Engine, row: str, tmp_path: Path
 ) -> None:
     golden = golden_of(engine, row)
-    cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
     ready: list[float] = []
     bare: list[float] = []
     for _ in range(3):
@@ -225,7 +225,7 @@ def test_a_load_that_cannot_bind_is_inconclusive(
 def test_a_port_that_is_taken(engine: Engine, tmp_path: Path) -> None:
     golden = golden_of(engine, "debian-12")
     driver = SYSTEMS[golden.system]
-    cpus = plan_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
     with serve(engine, golden, cpus) as holder, shared_folder() as shared:
         options = replace(driver.serving(shared), network=f"container:{holder.container.name}")
         with (

@@ -20,8 +20,7 @@ from dsharness.matrix import load_matrix
 from dsharness.model import Bootstrap, Image, Matrix
 from dsharness.products import notable_versions
 from dsimages.buildah import REPOSITORY, WORK, remove_leftovers
-from dsimages.image_catalog import image_of, list_images, lock_of
-from dsimages.image_set import build_image, build_images
+from dsimages.image_set import build_image, build_images, image_of, list_images, lock_of
 from dsimages.manifest import recall
 from dsimages.matrix_lock import Locked, definition_key
 

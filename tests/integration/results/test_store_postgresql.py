@@ -38,7 +38,7 @@ from dsharness.model import Sample
 from dsresults.store import Imported, Store
 from dsresults.store.database import Database
 from dsresults.store.location import locate
-from dsresults.store.schema import VERSION_TABLE
+from dsresults.store.store import VERSION_TABLE
 from dsresults.store.tables import METADATA
 
 ACCESS = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dsbisect.cli import root
-from dsbisect.cli.exits import STOPPING, run
+from dsbisect.cli.root import STOPPING, run
 from dsbisect.program import SKIP, judged
 from dsharness.errors import ExitCode
 from dsharness.matrix import load_matrix

@@ -19,7 +19,7 @@ from goldens import assert_golden
 from store_values import EXPORT
 
 from dsbisect.cli import root
-from dsbisect.cli.exits import STOPPING, Group, run
+from dsbisect.cli.root import STOPPING, Group, run
 from dsharness import errors
 from dsharness.errors import DsbisectError, ExitCode
 from dsharness.measure.metrics import METRICS

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from dsbisect.cli import build
+from dsbisect.cli import build, common_options
 from dsbisect.cli.root import COMMANDS
 from dsbisect.search_options import SearchOptions
 from dsbuilds.edits.known_edits import EDITS
@@ -59,5 +59,5 @@ def test_what_is_listed_is_what_the_command_says_of_itself(name: str) -> None:
 
 def test_what_is_spelled_twice_is_the_same() -> None:
     assert set(get_args(build.Driver)) == {str(each) for each in DriverName}
-    assert build.EDIT_HELP.endswith(", ".join(each.example for each in EDITS.values()))
+    assert common_options.EDIT_HELP.endswith(", ".join(each.example for each in EDITS.values()))
     assert (SearchOptions.level, SearchOptions.max_runs) == (Certainty.level, Budget.runs)

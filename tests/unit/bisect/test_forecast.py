@@ -15,14 +15,15 @@ from dssearch.bayes.prior import Costs
 from dssearch.forecast import (
     ForecastRequest,
     Noise,
+    RunNoise,
     check,
     forecast,
     noise_of,
     refuse_the_invisible,
     refuse_without_chance,
+    rehearse,
     smallest_visible,
 )
-from dssearch.simulation import RunNoise, rehearse
 
 DRIVEN = LdcltWorkload(id="w", title="w", users=10)
 

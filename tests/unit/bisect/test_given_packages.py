@@ -9,7 +9,7 @@ import pytest
 from rows import APT, DNF, row_of
 
 from dsharness.errors import UsageError
-from dsvalidate.given_packages import check_given
+from dsvalidate.package_files import check_given
 
 DEB, RPM = b"!<arch>\ndebian-binary", b"\xed\xab\xee\xdb\x03\x00"
 

@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dsvalidate.dirsrv.client_answers import answers_in
 from dsvalidate.dirsrv.ldap_client.__main__ import SUITES
 from dsvalidate.dirsrv.ldap_client.binds import _encoded
-from dsvalidate.dirsrv.validated_server import CLIENT
+from dsvalidate.dirsrv.validated_server import CLIENT, answers_in
 
 JOB = {
     "port": 1, "secure_port": 1, "ca_file": "/nowhere", "suffix": "dc=lab",

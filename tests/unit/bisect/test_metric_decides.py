@@ -20,8 +20,7 @@ from dsresults.report.report_data import repeat_command
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.question import Question
-from dssearch.replay import replay
-from dssearch.search_record import search_of
+from dssearch.search_record import replay, search_of
 
 NAMES = tuple(f"c{number}" for number in range(12))
 STEP = 7

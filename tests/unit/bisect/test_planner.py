@@ -19,9 +19,7 @@ from worlds import World, sample_of
 
 from dsharness.errors import InconclusiveError
 from dsharness.model import LdcltWorkload, Turn, TurnState
-from dslab.campaign_loop import run_campaign
-from dslab.search_claim import claimed
-from dslab.turn_taker import CampaignRecord, TurnTaker
+from dslab.campaign_loop import CampaignRecord, TurnTaker, claimed, run_campaign
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Budget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsbisect.commits.file_prior import MOST, prior_of, prior_table
+from dsbisect.commits.commit_range import MOST, prior_of, prior_table
 from dsharness.errors import UsageError
 from dsharness.products import source_facts
 

@@ -13,8 +13,7 @@ from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
 from dssearch.question import Question
-from dssearch.replay import replay
-from dssearch.search_record import search_of
+from dssearch.search_record import replay, search_of
 
 LINE = ("a", "b", "c", "d", "e", "f", "g", "h")
 QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")

@@ -6,8 +6,7 @@ from shipped import MATRIX
 from watchers import RecordingWatcher
 from worlds import World
 
-from dsbisect.rows.rows_request import RowsRequest
-from dsbisect.rows.rows_study import run_study
+from dsbisect.rows.rows_study import RowsRequest, run_study
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.matrix import find_series, find_settings
@@ -42,10 +41,10 @@ class Laboratory:
     refuses = frozenset()
     stop_after = 1000
     taken = 0
-    plans = ()
+    all_conditions = ()
 
-    def __init__(self, engine, plan, supply, progress):
-        type(self).plans += (plan,)
+    def __init__(self, engine, conditions, supply, progress):
+        type(self).all_conditions += (conditions,)
         self.images, self.identities, self.unmeasurable = {}, {}, {}
         self.setup = Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
 
@@ -115,7 +114,9 @@ def test_one_answer_for_each_workload(laboratory, store):
 
 def test_every_row_gets_as_many_users_as_the_largest_workload(laboratory, store):
     study(store)
-    assert [plan.seed.content for plan in laboratory.plans] == [DirectoryContent(number=70)]
+    assert [conditions.seed.content for conditions in laboratory.all_conditions] == [
+        DirectoryContent(number=70)
+    ]
 
 
 def test_a_branching_series_gives_one_answer_for_each_line(laboratory, store):
@@ -208,4 +209,4 @@ def test_a_search_by_instructions_counts_them_where_the_host_does_not(
     monkeypatch.setattr("dsharness.measure.ways.host_counts", lambda: False)
     study(store, request(metric="instructions"))
     study(store)
-    assert [plan.way.counts for plan in laboratory.plans] == [True, False]
+    assert [conditions.way.counts for conditions in laboratory.all_conditions] == [True, False]

@@ -22,8 +22,7 @@ from worlds import TEN_RUNS
 from dsharness.containers.ownership import lives, owner_tag
 from dsharness.errors import BusyError
 from dsharness.model import LdcltWorkload
-from dslab.campaign_loop import run_campaign
-from dslab.search_claim import claimed
+from dslab.campaign_loop import claimed, run_campaign
 from dsresults.store import Store
 from dsresults.store.claims import STALE_S, this_process
 from dssearch.bayes.bayes_search import Bayes

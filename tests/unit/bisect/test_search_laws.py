@@ -17,7 +17,7 @@ from dsharness.model import Boundary
 from dssearch.bayes.bayes_search import OTHERS, Bayes
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Budget
-from dssearch.simulation import SimulatedRun, walk
+from dssearch.forecast import SimulatedRun, walk
 
 LINE = tuple(f"c{at}" for at in range(32))
 

@@ -9,13 +9,11 @@ from pathlib import Path
 from dsbuilds.edits.dirsrv.schemes import hashed_with
 from dsharness.model import Promise
 from dsvalidate.check import Gate, Status
-from dsvalidate.dirsrv.client_answers import answers_in, checks_of
-from dsvalidate.dirsrv.downgrade import binds_check
 from dsvalidate.dirsrv.population import SchemeUser, stores
 from dsvalidate.dirsrv.recovery import crash_check, verified_check
-from dsvalidate.dirsrv.upgrade import new_password_check, stored_again
-from dsvalidate.dirsrv.user_binds import right_check, wrong_check
-from dsvalidate.installs_gate.removal import leftovers_check, new_leftovers
+from dsvalidate.dirsrv.upgrade import binds_check, new_password_check, stored_again
+from dsvalidate.dirsrv.validated_server import answers_in, checks_of, right_check, wrong_check
+from dsvalidate.installs_gate.package_change import leftovers_check, new_leftovers
 from dsvalidate.works_gate.distribution_tests import (
     ShippedTest,
     obstacle,

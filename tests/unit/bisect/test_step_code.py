@@ -50,7 +50,7 @@ def keys(root: Path) -> dict[str, str]:
         ("dsharness/measure/sample.py", {"measured"}),
         ("dsharness/measure/ways.py", {"measured"}),
         ("dsharness/loads/ldclt.py", {"measured"}),
-        ("dsresults/compare/campaign_column.py", {"measured"}),
+        ("dsresults/compare/comparison_table.py", {"measured"}),
         ("dssearch/search_loop.py", {"measured"}),
         ("dsharness/systems/readiness.py", {"served", "installed", "measured"}),
         ("dsbuilds/libexec/install-built-apt", {"installed"}),

@@ -23,9 +23,8 @@ from dsharness.errors import (
 )
 from dsharness.process.command import run
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.sides import Sides
 from dsvalidate.step import Background, KeptSteps, Step, run_steps
-from dsvalidate.step_tools import EvidenceFolder
+from dsvalidate.step_tools import EvidenceFolder, Sides
 from dsvalidate.validation import (
     COMMON_S,
     WORKLOAD_S,

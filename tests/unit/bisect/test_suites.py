@@ -14,14 +14,12 @@ from validations import ENGINE, ROW, Told, question_of, sides_of, tools_of
 from dsharness.errors import InstanceError, UsageError
 from dsharness.model import BuildSpec, DriverName, Row
 from dsharness.products import product_ids
-from dsvalidate.check import Check, Gate, Status
+from dsvalidate.check import Check, Gate, ShipAnswer, Status, answer_of
 from dsvalidate.named_suite import SEED, NamedSuite, absent_check, as_warning, zone_check
 from dsvalidate.step import Background, KeptSteps, Step, run_steps
 from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.suites import SUITES, suite_of
-from dsvalidate.validate_request import ValidateRequest, check_request, workloads_for
-from dsvalidate.validation import steps_of
-from dsvalidate.validation_result import ShipAnswer, answer_of
+from dsvalidate.validation import ValidateRequest, check_request, steps_of, workloads_for
 
 BIND, OPENLDAP = MATRIX.row("debian-13-bind"), MATRIX.row("debian-13-openldap")
 

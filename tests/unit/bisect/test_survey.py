@@ -12,8 +12,8 @@ from histories import Past
 from shipped import MATRIX
 
 from dsbisect.survey import probe, source_survey
-from dsbisect.survey.build_result import ALIKE, BUILDS, Attempt, BuildResult, SourceResult
 from dsbisect.survey.chosen_sources import Selection
+from dsbisect.survey.probe import ALIKE, BUILDS, Attempt, BuildResult, SourceResult
 from dsbisect.survey.source_survey import Survey, run_survey
 from dsbisect.survey.survey_table import (
     document_of,
@@ -49,7 +49,7 @@ CONFIGURE = {
 FACTS = {"password-scheme": "PBKDF2-SHA512", "password-rounds": 10000, "database": "bdb"}
 
 
-class RecordingProgress:
+class RecordingListener:
     def __init__(self) -> None:
         self.begun: list[tuple[list[str], int]] = []
         self.found_: list[SourceResult] = []
@@ -158,8 +158,8 @@ def past(original: Past, tmp_path: Path) -> Past:
 
 def run(
     past: Past, *words: str, toolchains: int = 1, **asked: Any
-) -> tuple[list[SourceResult], RecordingProgress]:
-    watcher = RecordingProgress()
+) -> tuple[list[SourceResult], RecordingListener]:
+    watcher = RecordingListener()
     matrix = MATRIX.model_copy(update={"toolchains": MATRIX.toolchains[:toolchains]})
     asked.setdefault("plain", False)
     asked.setdefault("selection", Selection(words=words))

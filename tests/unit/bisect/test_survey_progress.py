@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsbisect.cli import survey
-from dsbisect.survey.build_result import BuildResult, SourceResult
+from dsbisect.survey.probe import BuildResult, SourceResult
 
 
 class Clock:
@@ -32,7 +32,7 @@ def result(source: str, *, known: bool = False) -> SourceResult:
 def test_a_line_for_each_source_and_a_sign_of_life(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    progress = survey.Progress()
+    progress = survey.SurveyWatch()
     progress.reading(30)
     progress.begin(
         ["v10", "v2", "v1"], {"bind"}, 0, "3 of the 9 commits of a..b, drawn with --seed 1"
@@ -63,7 +63,7 @@ def test_a_line_for_each_source_and_a_sign_of_life(
 
 
 def test_known_lines_are_only_counted(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    progress = survey.Progress()
+    progress = survey.SurveyWatch()
     progress.reading(1)
     progress.begin(["v1"], {"389-ds"}, 1, "")
     progress.found(result("v1", known=True))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbisect.survey.survey_schedule import SurveyJob, SurveyStage, left_s, next_job
+from dsbisect.survey.source_survey import SurveyJob, SurveyStage, left_s, next_job
 from dsbuilds.drivers.tree import SLOTS
 
 BUILD, SERVE, WHOLE = SurveyStage.BUILD, SurveyStage.SERVE, SurveyStage.WHOLE

@@ -22,16 +22,15 @@ from dsresults.store import Store
 from dsvalidate.answer_files import (
     answer_text,
     junit_text,
+    page_text,
     statement_of,
     summary_text,
     write_answer,
 )
 from dsvalidate.attestation import ASKED, private_key, verified
-from dsvalidate.check import Check, Gate, Status, worst
+from dsvalidate.check import Check, Gate, PackageFile, ShipAnswer, Status, Validation, worst
 from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.validation import Validated
-from dsvalidate.validation_page import page_text
-from dsvalidate.validation_result import PackageFile, ShipAnswer, Validation
 
 STATUSES = st.sampled_from(list(Status))
 

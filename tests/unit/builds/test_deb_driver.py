@@ -10,8 +10,8 @@ from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbuilds.drivers.deb import build_needs
-from dsbuilds.drivers.debian_files import headed, suffixed, with_entry, with_patches
+from dsbuilds.drivers.deb import build_needs, suffixed, with_entry, with_patches
+from dsbuilds.drivers.package_build import headed
 from dsharness.errors import SourceError
 
 CHANGELOG = """\

@@ -12,12 +12,12 @@ from shipped import MATRIX
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.toolchains.needs import eras, needs_of
 from dsbuilds.toolchains.toolchain_choice import (
+    choices_of,
     first_that_works,
     fitting,
     for_databases,
     for_range,
     named,
-    ways_of,
 )
 from dsbuilds.toolchains.toolchain_image import render
 from dsbuilds.toolchains.traits import Crates, numbers, versions_of
@@ -257,21 +257,21 @@ class TestToolchains:
             fitting(needs, ())
 
     def test_one_for_both_ends_where_there_is_one(self):
-        new, old = (ways_of(tree, (NEW, OLD)) for tree in (files(), PCRE1))
+        new, old = (choices_of(tree, (NEW, OLD)) for tree in (files(), PCRE1))
         assert for_range((new, old), (NEW, OLD)) == ((OLD, NEW), None)
         assert for_range((new, new), (NEW, OLD)) == ((NEW, OLD), None)
 
     def test_one_that_an_end_tries_last_is_not_taken_for_the_range(self):
-        new, old = (ways_of(files(), (NEW, OLD)), ways_of(files(), (OLD, NEW)))
+        new, old = (choices_of(files(), (NEW, OLD)), choices_of(files(), (OLD, NEW)))
         newest = NEW.model_copy(update={"id": "newest"})
-        ways = tuple(ways_of(files(), (NEW, OLD, newest)))
-        last = (*ways[1:], ways[0])
-        assert for_range((ways, last), (NEW, OLD, newest))[0][0] == OLD
+        choices = tuple(choices_of(files(), (NEW, OLD, newest)))
+        last = (*choices[1:], choices[0])
+        assert for_range((choices, last), (NEW, OLD, newest))[0][0] == OLD
         assert for_range((new, old), (NEW, OLD))[0] == (NEW, OLD)
 
     def test_where_there_is_none_it_is_told(self):
-        system = ways_of(files(configure=PCRE2 + OFFLINE), (NEW, OLD))
-        order, said = for_range((ways_of(PCRE1, (NEW, OLD)), system), (NEW, OLD))
+        system = choices_of(files(configure=PCRE2 + OFFLINE), (NEW, OLD))
+        order, said = for_range((choices_of(PCRE1, (NEW, OLD)), system), (NEW, OLD))
         assert order == (NEW, OLD)
         assert said is not None
         assert said.startswith("no toolchain builds both ends: they are built by old and new")
@@ -295,30 +295,30 @@ class TestToolchains:
         assert (said in note) if said else note is None
 
     def test_a_range_from_pcre_1_to_2_stays_on_one_system(self):
-        ends = [ways_of(ERA_TREES[era].get, MATRIX.toolchains) for era in ("2.2.1", "2.2.3")]
+        ends = [choices_of(ERA_TREES[era].get, MATRIX.toolchains) for era in ("2.2.1", "2.2.3")]
         order, said = for_range(ends, MATRIX.toolchains)
         assert (order[0].id, said) == ("debian-12", None)
 
     def test_a_range_from_openssl_1_1_to_3_stays_on_one_system(self):
-        ends = [ways_of(ERA_TREES[era].get, MATRIX.toolchains) for era in ("2.0.5", "2.2.3")]
+        ends = [choices_of(ERA_TREES[era].get, MATRIX.toolchains) for era in ("2.0.5", "2.2.3")]
         order, said = for_range(ends, MATRIX.toolchains)
         assert (order[0].id, said) == ("debian-11", None)
 
     def test_what_is_optional_is_left_out_last(self):
         tree = files(configure=SWITCH, lock="", m4="libpcre")
-        ways = ways_of(tree, (NEW, OLD))
-        assert [(way.toolchain.id, way.left_out) for way in ways] == [
+        choices = choices_of(tree, (NEW, OLD))
+        assert [(choice.toolchain.id, choice.left_out) for choice in choices] == [
             ("old", frozenset()), ("old", {"Rust"}),
         ]  # fmt: skip
-        assert ways[1].needs.notes == (
+        assert choices[1].needs.notes == (
             "built without Rust: it is optional, and could not be built",
         )
 
     def test_where_rust_fits_nowhere_the_rest_may(self):
         tree = files(configure=SWITCH, lock=locked("openssl-sys", "0.9.60"))
-        assert [way.left_out for way in ways_of(tree, (NEW, OLD))] == [{"Rust"}]
+        assert [choice.left_out for choice in choices_of(tree, (NEW, OLD))] == [{"Rust"}]
         with pytest.raises(BuildError, match=r"new lacks openssl-1\.1, pcre1"):
-            ways_of(tree, (NEW,))
+            choices_of(tree, (NEW,))
 
     def test_a_wrong_name_is_told_with_a_near_one(self):
         with pytest.raises(MatrixError, match="Perhaps you meant 'new'"):
@@ -335,18 +335,18 @@ class TestAttempts:
     def attempt(self, *failures: bool | None, ends: bool = False):
         """True: the toolchain may be wrong; False: the source is; None: it works."""
         tree = files(configure=SWITCH, lock="")
-        ways = ways_of(tree, (OLD, OLD.model_copy(update={"id": "older"})))
+        choices = choices_of(tree, (OLD, OLD.model_copy(update={"id": "older"})))
         outcomes, told = iter(failures), []
 
-        def make(way):
+        def make(choice):
             outcome = next(outcomes)
             if outcome is None:
-                return way.title
+                return choice.title
             error = UnbuildableError("unbuildable: so it is")
             error.toolchain_may_be_wrong, error.compiler_may_be_wrong = outcome, True
             raise error
 
-        made, _ = first_that_works(ways, make, told.append, ends=ends)
+        made, _ = first_that_works(choices, make, told.append, ends=ends)
         return made, told
 
     def test_the_first_that_works_is_taken(self):

@@ -20,13 +20,17 @@ from dsbuilds.drivers.package_build import (
     packages_build,
     provenance_of,
 )
-from dsbuilds.drivers.package_image import STEPS, check_installed, chosen_packages, render
-from dsbuilds.drivers.package_toolchain import containerfile
+from dsbuilds.drivers.package_image import (
+    STEPS,
+    check_installed,
+    chosen_packages,
+    containerfile,
+    render,
+)
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.edits.edit import Patch
 from dsbuilds.sandbox.script import unbuildable
-from dsbuilds.sources.debian import refusal
-from dsbuilds.sources.source_package import SourcePackage
+from dsbuilds.sources.source_package import SourcePackage, refusal
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.engine import Engine
 from dsharness.errors import (

@@ -24,7 +24,7 @@ from dsbuilds.drivers.rpm import (
 )
 from dsbuilds.edits.edit import Patch
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.sources.srpm import described, take_in
+from dsbuilds.sources.source_package import spec_package, take_in
 from dsharness.errors import EditError, SourceError
 from dsharness.model import Image
 
@@ -242,7 +242,7 @@ def test_rpmbuild_itself_applies_theirs_and_ours(tmp_path, prep):
     order = PackageOrder(
         row=row_of(KOJI),
         image=Image(candidate_id="toy-koji", reference="r", key="k"),
-        source=described(source, "389-ds-base-1-1.src.rpm"),
+        source=spec_package(source, "389-ds-base-1-1.src.rpm"),
         patches=(Patch(name="ours.patch", title="eight", text=OURS),),
     )
     build = tmp_path / "build"
@@ -265,7 +265,7 @@ def test_a_file_of_the_packagers_is_not_overwritten(tmp_path):
     order = PackageOrder(
         row=row_of(KOJI),
         image=Image(candidate_id="toy-koji", reference="r", key="k"),
-        source=described(tmp_path / "source", "389-ds-base-1-1.src.rpm"),
+        source=spec_package(tmp_path / "source", "389-ds-base-1-1.src.rpm"),
         patches=(Patch(name="theirs.patch", title="eight", text=OURS),),
     )
     with pytest.raises(SourceError, match=r"has a theirs\.patch already"):

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 
 from dsbuilds.build_request import source_named
 from dsbuilds.drivers.repository_rpm import archive_name, rendered, spec_source, version_of
-from dsbuilds.sources import tarball
-from dsbuilds.sources.debian import fitting
+from dsbuilds.sources import source_archive
 from dsbuilds.sources.download import download, file_of, recorded, shelved
+from dsbuilds.sources.source_archive import objection, tarball_tree, unpack
+from dsbuilds.sources.source_package import fitting, location_of, spec_package
 from dsbuilds.sources.source_tree import imported
-from dsbuilds.sources.srpm import described as described_srpm
-from dsbuilds.sources.srpm import location_of
-from dsbuilds.sources.tarball import objection, tarball_tree, unpack
 from dsharness.errors import SourceError
 from dsharness.model import DistributionSource, GitSource, SrpmSource, TarballSource
 from dsharness.paths import cache_home
@@ -169,8 +167,8 @@ def test_no_link_that_leads_out_is_taken(parts):
 
 @pytest.mark.parametrize(("files", "size"), [(1, 10**12), (2, 10**12), (200_000, 6)])
 def test_an_archive_that_grows_too_large_is_refused(tmp_path, monkeypatch, files, size):
-    monkeypatch.setattr(tarball, "MOST_FILES", files)
-    monkeypatch.setattr(tarball, "MOST_BYTES", size)
+    monkeypatch.setattr(source_archive, "MOST_FILES", files)
+    monkeypatch.setattr(source_archive, "MOST_UNPACKED", size)
     path = archive(tmp_path / "big.tar.gz", *(member(f"389/{at}") for at in range(3)))
     with pytest.raises(SourceError, match="it holds more than"):
         unpack(path, tmp_path)
@@ -244,7 +242,7 @@ def test_a_source_package_has_one_spec(tmp_path, specs):
     for at in range(specs):
         (tmp_path / f"{at}.spec").touch()
     with pytest.raises(SourceError, match=f"holds {specs} spec files"):
-        described_srpm(tmp_path, "a-1-1.src.rpm")
+        spec_package(tmp_path, "a-1-1.src.rpm")
 
 
 def test_the_newest_source_that_answers_comes_first():

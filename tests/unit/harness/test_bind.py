@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Facts, Settings, ZoneContent
 from dsharness.systems import Look, Seed
-from dsharness.systems.bind import CONFIG, Bind, read_look, workers
-from dsharness.systems.dns_zone import DnsEndpoint, address, is_answer, zone_file
+from dsharness.systems.bind import (
+    CONFIG,
+    Bind,
+    DnsEndpoint,
+    address,
+    is_answer,
+    read_look,
+    workers,
+    zone_file,
+)
 from dsharness.systems.system import Endpoint
 
 LOOKS = Path(__file__).parents[2] / "golden" / "bind"

@@ -27,7 +27,7 @@ from dsharness.systems.ldap.directory import LdapUser
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ldclt"
 USERS = tuple(LdapUser(dn=f"uid={name},dc=x", password=f"secret-{name}") for name in "abc")
-PLAN = AddressRequest(
+REQUEST = AddressRequest(
     address=LdapAddress(host="127.0.0.1", port=3389),
     users=USERS,
     network="host",
@@ -155,18 +155,18 @@ def test_a_file_that_is_no_list_of_users(tmp_path: Path) -> None:
 
 
 def test_no_password_is_shown_where_a_user_is() -> None:
-    assert "secret" not in repr(PLAN)
-    assert "secret" not in str(PLAN)
+    assert "secret" not in repr(REQUEST)
+    assert "secret" not in str(REQUEST)
 
 
 @given(runs=st.integers(1, 50), operations=st.integers(1, 5000), threads=st.integers(1, 64))
 def test_no_more_binds_are_made_than_were_promised(
     runs: int, operations: int, threads: int
 ) -> None:
-    plan = replace(PLAN, runs=runs, operations=operations, threads=threads)
-    assert f"at most {plan.binds} binds" in str(plan)
-    assert plan.binds <= 1 + runs * max(operations, threads)
-    assert plan.binds_of(plan.trial) == 1
+    request = replace(REQUEST, runs=runs, operations=operations, threads=threads)
+    assert f"at most {request.binds} binds" in str(request)
+    assert request.binds <= 1 + runs * max(operations, threads)
+    assert request.binds_of(request.trial) == 1
 
 
 def test_the_words_of_a_refused_bind_lose_the_password() -> None:
@@ -191,9 +191,9 @@ class Speaker(Container):
         return Completed(argv=command, status=0, stdout=text, stderr="", timed_out=not text)
 
 
-def client(folder: Path, *said: str, plan: AddressRequest = PLAN) -> LoadClient:
+def client(folder: Path, *said: str, request: AddressRequest = REQUEST) -> LoadClient:
     box = Speaker(engine=ENGINE, name="load", log=folder / "log", said=list(said))
-    return LoadClient(plan=plan, box=box, folder=folder, progress=lambda _: None)
+    return LoadClient(request=request, box=box, folder=folder, progress=lambda _: None)
 
 
 def run_of(total: int, error: str = "no error occurs during this session.") -> str:

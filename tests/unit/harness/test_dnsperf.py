@@ -15,7 +15,7 @@ from dsharness.errors import WorkloadError
 from dsharness.loads import LoadReport, Operations, Seconds
 from dsharness.loads.dnsperf import QUERIES_FILE, Dnsperf
 from dsharness.model import DnsperfWorkload, LdcltWorkload, Transport
-from dsharness.systems.dns_zone import DnsEndpoint
+from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint
 
 RUNS = Path(__file__).parents[2] / "golden" / "dnsperf"

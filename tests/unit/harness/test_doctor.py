@@ -19,12 +19,11 @@ from dsharness.doctor import (
     fail,
     machine_checks,
     ok,
-    rootless_checks,
     warn,
 )
 from dsharness.doctor.checkup import Diagnosis, missing, soften
+from dsharness.doctor.engine_checks import Account
 from dsharness.doctor.machine_checks import Ports
-from dsharness.doctor.rootless_checks import Account
 from dsharness.errors import DiskFullError, EngineError, ExitCode
 
 GB = 10**9
@@ -78,7 +77,7 @@ def test_a_missing_program_ends_doctor_with_its_own_code() -> None:
 def test_containers_say_which_plan_and_why_once() -> None:
     check = engine_checks.check_engine(
         engine(
-            plan="runtime runc",
+            works_with="runtime runc",
             configuration=Path("/home/ann/.config/dsbisect/containers.conf"),
             notes=(
                 "podman with its own configuration: Error: crun: hybrid mode not supported",
@@ -175,27 +174,25 @@ def test_storage() -> None:
 )
 def test_rootless(changes: dict[str, Any], name: str) -> None:
     """One thing wrong gives exactly one finding, with a fix."""
-    wrong = [
-        c for c in rootless_checks.check_rootless(account(**changes)) if c.level is not Level.OK
-    ]
+    wrong = [c for c in engine_checks.check_rootless(account(**changes)) if c.level is not Level.OK]
     assert [check.name for check in wrong] == [name]
     assert wrong[0].fix
 
 
 def test_rootless_is_nothing_to_root_and_all_well_to_a_prepared_user() -> None:
-    assert rootless_checks.check_rootless(account(uid=0, subuid="")) == []
-    assert {check.level for check in rootless_checks.check_rootless(account())} == {Level.OK}
+    assert engine_checks.check_rootless(account(uid=0, subuid="")) == []
+    assert {check.level for check in engine_checks.check_rootless(account())} == {Level.OK}
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ann", "1000", "bob"]), st.integers(0, 10**6))))
 def test_ranges_add_up_by_name_and_by_number(ranges: list[tuple[str, int]]) -> None:
     table = "".join(f"{owner}:100000:{count}\n" for owner, count in ranges)
     mine = sum(count for owner, count in ranges if owner != "bob")
-    assert rootless_checks.granted(table, "ann", 1000) == mine
+    assert engine_checks.granted(table, "ann", 1000) == mine
 
 
 def test_behaviour_wins_over_a_prerequisite_but_for_the_ids() -> None:
-    wrong = rootless_checks.check_rootless(account(mappers=(), subuid=""))
+    wrong = engine_checks.check_rootless(account(mappers=(), subuid=""))
     softened = {check.name: check.level for check in map(soften, wrong)}
     assert softened["id mapping"] is Level.WARN
     assert softened["subordinate ids"] is Level.FAIL

@@ -14,12 +14,13 @@ from dsharness.containers import engine_probe
 from dsharness.containers.engine import AS_IT_IS
 from dsharness.containers.engine_probe import (
     EngineConfig,
+    allowed_cpus,
+    configurations,
     detect,
     merge_settings,
-    plans,
+    root_folder,
     write_configuration,
 )
-from dsharness.containers.trial_container import allowed_cpus, root_folder
 from dsharness.errors import EngineError, ToolMissingError
 from dsharness.paths import config_home
 
@@ -80,7 +81,7 @@ def starts(machine: Path) -> int:
 
 def test_a_machine_that_needs_nothing_gets_no_configuration(machine: Path) -> None:
     engine = detect()
-    assert engine.plan == AS_IT_IS
+    assert engine.works_with == AS_IT_IS
     assert engine.configuration is None
     assert engine.environment == {}
     assert engine.build_flags == ()
@@ -95,7 +96,7 @@ def test_the_plan_that_works_is_kept_with_what_failed(
 ) -> None:
     monkeypatch.setenv("NEEDS", "runc")
     engine = detect()
-    assert engine.plan.startswith("runtime runc, ulimits nofile=")
+    assert engine.works_with.startswith("runtime runc, ulimits nofile=")
     assert engine.runtime == "runc"
     assert engine.build_flags[:3] == ("--runtime", "runc", "--ulimit")
     assert engine.notes[0] == f"{AS_IT_IS}: Error: crun: hybrid mode not supported"
@@ -179,7 +180,7 @@ def test_an_engine_that_starts_nothing_says_what_was_tried(
     monkeypatch.setenv("NEEDS", "no such setting")
     with pytest.raises(EngineError) as raised:
         detect()
-    assert raised.value.message.count("hybrid mode") == len(list(plans((1, 1))))
+    assert raised.value.message.count("hybrid mode") == len(list(configurations((1, 1))))
     assert "doctor" in raised.value.hint
 
 
@@ -190,15 +191,15 @@ def test_no_podman_is_a_missing_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_plans_start_with_nothing_and_differ() -> None:
-    tried = list(plans((1024, 512)))
+    tried = list(configurations((1024, 512)))
     assert tried[0] == EngineConfig()
-    assert len({str(plan) for plan in tried}) == len(tried)
+    assert len({str(config) for config in tried}) == len(tried)
     assert tried[1].settings == {
         "containers": {"default_ulimits": ["nofile=1024:1024", "nproc=512:512"]}
     }
     assert tried[1].build_flags == ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=512:512")
     # Only crun can do without cgroups.
-    assert all(plan.runtime == "crun" for plan in tried if plan.cgroups)
+    assert all(config.runtime == "crun" for config in tried if config.cgroups)
 
 
 def test_later_settings_win_key_by_key() -> None:

@@ -1,8 +1,14 @@
-"""Shares of the CPUs, and time stolen from them."""
+"""Shares of the CPUs, time stolen from them, and how fast they are.
+
+The calibrator does real work on real CPUs; a test can only hold it to what must be true.
+"""
 
 from __future__ import annotations
 
 import os
+import statistics
+import threading
+import time
 
 import pytest
 from hypothesis import given
@@ -10,12 +16,13 @@ from hypothesis import strategies as st
 
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import (
+    Calibrator,
     CpuTicks,
     available_cpus,
     machine_now,
     parse_ticks,
-    plan_cpus,
     read_ticks,
+    share_cpus,
 )
 
 CPUS = st.lists(st.integers(0, 511), min_size=2, max_size=64, unique=True).map(
@@ -32,21 +39,21 @@ STAT = (
 
 @given(cpus=CPUS)
 def test_server_and_load_share_out_all_cpus_and_share_none(cpus: tuple[int, ...]) -> None:
-    plan = plan_cpus(cpus, can_pin=True)
-    assert plan.pinned
-    assert tuple(sorted(plan.server + plan.load)) == cpus
-    assert len(plan.server) >= len(plan.load) >= 1
+    shares = share_cpus(cpus, can_pin=True)
+    assert shares.pinned
+    assert tuple(sorted(shares.server + shares.load)) == cpus
+    assert len(shares.server) >= len(shares.load) >= 1
 
 
 @given(cpus=CPUS)
 def test_without_pinning_both_have_all(cpus: tuple[int, ...]) -> None:
-    plan = plan_cpus(cpus, can_pin=False)
-    assert (plan.server, plan.load, plan.pinned) == (cpus, cpus, False)
+    shares = share_cpus(cpus, can_pin=False)
+    assert (shares.server, shares.load, shares.pinned) == (cpus, cpus, False)
 
 
 def test_one_cpu_cannot_be_shared_out() -> None:
-    plan = plan_cpus((3,), can_pin=True)
-    assert (plan.server, plan.load, plan.pinned) == ((3,), (3,), False)
+    shares = share_cpus((3,), can_pin=True)
+    assert (shares.server, shares.load, shares.pinned) == ((3,), (3,), False)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_a_machine_carries_what_samples_are_compared_by() -> None:
         pins_cpus=True,
         limits_memory=True,
     )
-    machine = machine_now(engine, plan_cpus((0, 1, 2, 3), can_pin=True))
+    machine = machine_now(engine, share_cpus((0, 1, 2, 3), can_pin=True))
     assert machine.id
     found = machine.facts
     assert found["server_cpus"] == (0, 1, 2)
@@ -103,3 +110,49 @@ def test_a_machine_carries_what_samples_are_compared_by() -> None:
     assert (found["podman"], found["cgroups"], found["rootless"]) == ("5.2.0", "v2", True)
     assert found["cpu_model"]
     assert found["kernel"] == os.uname().release
+
+
+OURS = tuple(sorted(os.sched_getaffinity(0)))
+
+
+def names() -> set[str]:
+    return {thread.name for thread in threading.enumerate()}
+
+
+@pytest.mark.parametrize("cpus", [(), OURS, OURS[:1]], ids=["any", "all", "one"])
+def test_one_piece_of_work_takes_time(cpus: tuple[int, ...]) -> None:
+    with Calibrator(cpus) as calibrator:
+        time.sleep(0.2)
+    assert calibrator.cpu_us is not None
+    assert 50 < calibrator.cpu_us < 1_000_000
+
+
+def test_it_works_on_every_cpu_it_is_given() -> None:
+    with Calibrator(OURS) as calibrator:
+        time.sleep(0.3)
+    assert len(calibrator._times_us) >= len(OURS)
+    assert calibrator.cpu_us == statistics.median(calibrator._times_us)
+
+
+def test_before_the_first_piece_nothing_is_known() -> None:
+    assert Calibrator(OURS).cpu_us is None
+
+
+def test_it_ends_with_its_block_and_leaves_our_cpus_alone() -> None:
+    with Calibrator(OURS[:1]):
+        assert "calibrator" in names()
+    assert "calibrator" not in names()
+    assert tuple(sorted(os.sched_getaffinity(0))) == OURS
+
+
+def test_it_ends_when_the_load_fails() -> None:
+    with pytest.raises(RuntimeError, match="the load"), Calibrator(OURS):
+        raise RuntimeError("the load failed")
+    assert "calibrator" not in names()
+
+
+def test_it_takes_little_of_a_cpu() -> None:
+    begin, own = time.monotonic(), time.process_time()
+    with Calibrator(OURS[:1]):
+        time.sleep(1.0)
+    assert (time.process_time() - own) / (time.monotonic() - begin) < 0.25

@@ -19,9 +19,8 @@ from dsharness.containers.container import State
 from dsharness.errors import EngineError, InstanceError, PortTakenError
 from dsharness.measure import instance
 from dsharness.process.command import Completed
-from dsharness.systems import side_process
 from dsharness.systems.ldap.dirsrv import Dirsrv
-from dsharness.systems.readiness import answering, telling_line, wait_until_ready
+from dsharness.systems.readiness import answering, start_aside, telling_line, wait_until_ready
 from dsharness.systems.system import SHARED_FOLDER, Endpoint
 
 LOADER = "ns-slapd: error while loading shared libraries: libpcre.so.3: cannot open shared object"
@@ -62,7 +61,7 @@ def box(tmp_path: Path) -> Any:
 def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
     box: Any, tmp_path: Path
 ) -> None:
-    side_process.start(box, "sh", "-c", f"echo '{LOADER}' >&2; echo bye; exit 127")
+    start_aside(box, "sh", "-c", f"echo '{LOADER}' >&2; echo bye; exit 127")
     begun = time.monotonic()
     with pytest.raises(
         InstanceError, match="it ended with status 127; its last output: ns-slapd"
@@ -76,7 +75,7 @@ def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
 
 def test_a_socket_that_a_dead_server_left_does_not_count(box: Any, tmp_path: Path) -> None:
     (tmp_path / "ldapi").touch()
-    side_process.start(box, "sh", "-c", "exit 1")
+    start_aside(box, "sh", "-c", "exit 1")
     with pytest.raises(InstanceError, match="it ended with status 1"):
         wait_until_ready(box, tmp_path, Dirsrv())
 
@@ -147,14 +146,14 @@ def test_a_port_is_taken_if_something_listens_there(
     """Whatever a server says of it."""
     box.neighbour = lambda: box
     box.execute = lambda *_, **__: Completed(argv=(), status=0, stdout=sockets, stderr="")
-    side_process.start(box, "sh", "-c", "echo 'bind: Address already in use'; exit 1")
+    start_aside(box, "sh", "-c", "echo 'bind: Address already in use'; exit 1")
     with pytest.raises(PortTakenError if taken else InstanceError) as caught:
         wait_until_ready(box, tmp_path, Dirsrv())
     assert ("port 3389 is taken" in caught.value.message) is taken
 
 
 def test_what_fails_because_the_server_ended_is_told_in_its_words(box: Any, tmp_path: Path) -> None:
-    side_process.start(box, "sh", "-c", "echo '[x] - EMERG - main - no database'; echo x; exit 3")
+    start_aside(box, "sh", "-c", "echo '[x] - EMERG - main - no database'; echo x; exit 3")
     with (
         pytest.raises(InstanceError, match=r"did not last: it ended with status 3.*no database")
         as caught,

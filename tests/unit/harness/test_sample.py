@@ -16,7 +16,7 @@ from dsharness.containers.container import State
 from dsharness.errors import InstanceError
 from dsharness.loads import ldclt
 from dsharness.machine.cgroups import CpuMeter
-from dsharness.machine.host import CpuPlan
+from dsharness.machine.host import CpuShares
 from dsharness.measure.sample import Bench, take_sample
 from dsharness.model import (
     BenchFacts,
@@ -134,9 +134,9 @@ class World:
         )
         instance = _Instance(self, golden)
         load = SimpleNamespace(execute=self.execute, log=Path("load.log"), running=True)
-        plan = CpuPlan(server=(0,), load=(0,), pinned=True)
+        shares = CpuShares(server=(0,), load=(0,), pinned=True)
         return Bench(
-            instance=instance, load=load, folder=self.folder, cpus=plan,
+            instance=instance, load=load, folder=self.folder, cpus=shares,
             machine=Machine(id="one"),
             facts=FACTS, pause_files=(self.folder / "freezer.state",),
         )  # fmt: skip

@@ -15,12 +15,13 @@ from dsharness.containers.container import Options, run_argv
 from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import golden_key
 from dsharness.model import DirectoryContent, Image, Settings, SystemName
-from dsharness.systems import SYSTEMS, Seed, side_process
-from dsharness.systems.ldap import dirsrv, ipa_directory, ns_slapd
+from dsharness.systems import SYSTEMS, Seed
+from dsharness.systems.ldap import dirsrv, ns_slapd
 from dsharness.systems.ldap.directory import Site
-from dsharness.systems.ldap.freeipa import ALD_INSTALL, AldPro, FreeIpa
+from dsharness.systems.ldap.freeipa import ALD_INSTALL, BOOT, POLICY, SERVE, AldPro, FreeIpa
 from dsharness.systems.ldap.ns_slapd import NsSlapd
 from dsharness.systems.ldap.openldap import OpenLdap
+from dsharness.systems.readiness import START, STOP
 
 SHARED = Path("/shared")
 SETTINGS = Settings(id="default")
@@ -28,10 +29,10 @@ SEED = Seed(content=DirectoryContent(), settings=SETTINGS)
 SCRIPTS = {
     "dirsrv create": dirsrv.CREATE,
     "dirsrv prepare": dirsrv.PREPARE,
-    "start": side_process.START,
-    "stop": side_process.STOP,
-    "boot": ipa_directory.BOOT,
-    "serve": ipa_directory.SERVE,
+    "start": START,
+    "stop": STOP,
+    "boot": BOOT,
+    "serve": SERVE,
     "ald pro": ALD_INSTALL,
 }
 
@@ -265,7 +266,7 @@ def test_a_directory_is_settled_for_measuring(driver: FreeIpa | AldPro, scheme: 
     assert config["nsslapd-accesslog-logging-enabled"] == "off"
     assert config.get("passwordStorageScheme") == scheme
     assert settings.entries[ns_slapd.LDBM]["nsslapd-cache-autosize"] == "0"
-    assert int(settings.entries[ipa_directory.POLICY]["krbMaxPwdLife"]) > 9 * 365 * 24 * 3600
+    assert int(settings.entries[POLICY]["krbMaxPwdLife"]) > 9 * 365 * 24 * 3600
 
 
 def key(**changes: object) -> str:

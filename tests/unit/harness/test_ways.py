@@ -12,14 +12,14 @@ import pytest
 from turns import turn_of
 
 from dsharness.loads import LoadReport
-from dsharness.machine.host import CpuPlan
+from dsharness.machine.host import CpuShares
 from dsharness.measure import ways
 from dsharness.measure.gate import RunEvidence
 from dsharness.measure.ways import Counted, Duet, InTurn, Way, way_for
 from dsharness.model import LdcltWorkload
 
 LOAD = LdcltWorkload(id="one", title="one")
-PLACE = CpuPlan(server=(0,), load=(0,), pinned=True)
+PLACE = CpuShares(server=(0,), load=(0,), pinned=True)
 
 
 @pytest.mark.parametrize(

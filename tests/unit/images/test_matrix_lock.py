@@ -4,11 +4,18 @@ import json
 import threading
 
 import pytest
-from rows import APT, DNF, row_of
+from rows import APT, DNF, KOJI, row_of
 
-from dsharness.errors import MatrixError
-from dsimages.image_catalog import image_key
-from dsimages.matrix_lock import Locked, MatrixLock, definition_key
+from dsharness.errors import MatrixError, PackageError
+from dsimages.image_set import image_key
+from dsimages.matrix_lock import (
+    Locked,
+    MatrixLock,
+    check_manifest,
+    definition_key,
+    lockable,
+    wanted,
+)
 
 ROW = row_of(APT)
 
@@ -97,3 +104,47 @@ def test_written_for_people_to_compare(lock):
 def test_an_image_is_named_by_what_it_was_resolved_to(changes):
     assert image_key(ROW, locked()) == image_key(ROW, locked())
     assert image_key(ROW, locked()) != image_key(ROW, locked(**changes))
+
+
+KOJI_RPMS = ("389-ds-base", "389-ds-base-libs", "python3-lib389")
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (row_of(APT), {"389-ds-base": "2.3.1"}),
+        (row_of(APT, versions={}), {}),
+        (row_of(APT, pins={"libnss3": "3.87"}), {"389-ds-base": "2.3.1", "libnss3": "3.87"}),
+        (row_of(KOJI), dict.fromkeys(KOJI_RPMS, "2.0.15-1.fc34")),
+    ],
+)
+def test_wanted(row, expected):
+    assert wanted(row) == expected
+
+
+def test_the_server_and_its_siblings_are_locked():
+    assert {"389-ds-base", "python3-lib389", "nss"} <= set(lockable(row_of(DNF, pins={"nss": "1"})))
+
+
+@pytest.mark.parametrize(
+    ("changes", "packages", "said"),
+    [
+        ({}, {}, r"389-ds-base 2\.3\.1 was requested, but the image has no 389-ds-base"),
+        ({"versions": {}}, {"x": "1"}, r"389-ds-base \(any version\) was requested"),
+        ({}, {"389-ds-base": "2.4.0-1"}, r"2\.3\.1 was requested, but the image has 2\.4\.0-1"),
+        ({"pins": {"nss": "3"}}, {"389-ds-base": "2.3.1-1"}, r"nss 3 was requested"),
+        (
+            {"versions": {"freeipa": "4.9.9"}},
+            {"389-ds-base": "1-1", "ipa-server": "4.9.8-1.el8"},
+            r"ipa-server 4\.9\.9 was requested, but the image has 4\.9\.8-1\.el8",
+        ),
+    ],
+)
+def test_broken_promises_are_refused(changes, packages, said):
+    with pytest.raises(PackageError, match=said):
+        check_manifest(row_of(APT, **changes), packages)
+
+
+def test_kept_promises_pass():
+    packages = {"389-ds-base": "1-1", "freeipa-server": "4.9.9-1.fc36"}
+    check_manifest(row_of(APT, versions={"freeipa": "4.9.9"}), packages)

@@ -10,8 +10,7 @@ from shipped import MATRIX
 
 from benchmarks.examples import OtherRow, command_of, examples, on_row, summary_of
 from dsbuilds.edits.known_edits import EDITS
-from dsvalidate.check import Check, Gate, Status
-from dsvalidate.validation_result import Validation
+from dsvalidate.check import Check, Gate, Status, Validation
 
 OTHER = OtherRow(matrix=Path("/a/rpm.yaml"), row="toy-9", source=Path("/b/ds-1.src.rpm"))
 

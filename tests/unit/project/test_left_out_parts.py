@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.search.kinds import Kind
-from benchmarks.search.left_out import PARTS, left_out
-from benchmarks.search.methods import WITHOUT
+from benchmarks.search.methods import PARTS, WITHOUT, left_out
 from benchmarks.search.play import play
 from dssearch.bayes import posterior
 

@@ -13,8 +13,6 @@ import pytest
 
 from benchmarks.search.cell import LAST_SEED, Cell
 from benchmarks.search.findings import Finding, Said, step_at
-from benchmarks.search.judgement import covers, right
-from benchmarks.search.kept_plays import ROOT, SIMULATION, KeptPlays
 from benchmarks.search.kinds import Hint, Kind, Noise, Truth
 from benchmarks.search.limits import bits_per_run, bits_per_vote, expected_runs, fewest_runs
 from benchmarks.search.machine import MOST_RUNS, Machine, Spent, unit_noise
@@ -31,8 +29,8 @@ from benchmarks.search.methods import (
     PLAIN,
 )
 from benchmarks.search.plans import Planned, plan_lines
-from benchmarks.search.play import Play, play
-from benchmarks.search.plays import CHUNK, Job, jobs_of
+from benchmarks.search.play import Play, covers, play, right
+from benchmarks.search.plays import CHUNK, ROOT, SIMULATION, Job, KeptPlays, jobs_of
 from benchmarks.search.scenarios import cells
 from benchmarks.search.score import calibration, coverage, score, stated
 from benchmarks.search.worlds import World, draw

@@ -14,7 +14,11 @@ from benchmarks.search.comparison import differences, read_old
 from benchmarks.search.driver import read
 from benchmarks.search.findings import Finding, Said, step_at
 from benchmarks.search.honesty import honest_cells, honesty, honesty_report
-from benchmarks.search.judgement import (
+from benchmarks.search.kinds import Kind, Truth
+from benchmarks.search.methods import CLAIRVOYANT, OURS, OURS_ALL, OURS_SCATTER
+from benchmarks.search.peer_scenarios import MAIN, TRUTHS
+from benchmarks.search.play import (
+    Play,
     covers,
     effect_holds,
     fair,
@@ -22,15 +26,10 @@ from benchmarks.search.judgement import (
     none_holds,
     right,
 )
-from benchmarks.search.kinds import Kind, Truth
-from benchmarks.search.methods import CLAIRVOYANT, OURS, OURS_ALL, OURS_SCATTER
-from benchmarks.search.peer_scenarios import MAIN, TRUTHS
-from benchmarks.search.play import Play
+from benchmarks.search.table import world_rows
 from benchmarks.search.target import Target
-from benchmarks.search.targets import targets
+from benchmarks.search.targets import targets, world_targets
 from benchmarks.search.world_scenarios import MACHINES, STRAYS
-from benchmarks.search.world_table import world_rows
-from benchmarks.search.world_targets import world_targets
 from benchmarks.search.worlds import World, draw
 from dsharness.model import Boundary
 

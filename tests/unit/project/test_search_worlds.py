@@ -9,15 +9,15 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
+from benchmarks.search.bounds import Proof
 from benchmarks.search.cell import LAST_SEED
-from benchmarks.search.clairvoyant import Proof
 from benchmarks.search.kinds import RAMP, Kind, Noise, Truth
 from benchmarks.search.machine import MACHINE, SECOND, Machine
 from benchmarks.search.methods import CLAIRVOYANT
 from benchmarks.search.play import play
 from benchmarks.search.scenarios import cells, long, only
 from benchmarks.search.worlds import draw
-from dssearch.simulation import SimulatedRun
+from dssearch.forecast import SimulatedRun
 
 STEADY = (5.0, 5.0)
 

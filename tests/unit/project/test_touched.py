@@ -9,7 +9,7 @@ from touched import MOST, SOURCES, touched
 @pytest.mark.parametrize(
     ("changed", "tests", "others"),
     [
-        ("builds/dsbuilds/sources/tarball.py", {"test_sources"}, {"test_sample"}),
+        ("builds/dsbuilds/sources/source_archive.py", {"test_sources"}, {"test_sample"}),
         ("bisect/dsbisect/cli/build.py", {"test_cli_imports"}, {"test_sources"}),
         ("tests/support/reported.py", {"test_report", "test_report_charts"}, {"test_sources"}),
         ("tests/unit/project/test_pins.py", {"test_pins"}, {"test_sources"}),

@@ -10,7 +10,7 @@ from dsharness.products import product, product_ids
 from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, Observed
 from dsresults.explainers import EXPLAINERS, columns_of, explainers_of, shown_columns
-from dsresults.explainers.password_cache import hashing_of, spelled
+from dsresults.explainers.password_explainer import hashing_of, spelled
 from dsresults.number_text import NARROW
 from dsresults.reasons.explanation import explain
 

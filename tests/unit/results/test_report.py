@@ -20,7 +20,7 @@ from reported import (
 from seen_page import seen_page
 
 from dsharness.containers.engine import Engine
-from dsharness.machine.host import machine_now, plan_cpus
+from dsharness.machine.host import machine_now, share_cpus
 from dsharness.model import Machine
 from dsresults.number_text import significant
 from dsresults.report import ReportData, render_html, render_text, report_data
@@ -310,7 +310,7 @@ def test_another_machine_is_told(fact):
 
 
 def test_the_reported_machine_carries_what_a_real_one_does():
-    told = machine_now(ENGINE, plan_cpus((0, 1), can_pin=True)).facts
+    told = machine_now(ENGINE, share_cpus((0, 1), can_pin=True)).facts
     assert tuple(told) == tuple(MACHINE)
     campaign, samples = searched(DEBIAN, "bind-one")
     assert campaign.fingerprint

@@ -5,8 +5,7 @@ import time
 import pytest
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
-from dsresults.report.chart import LEFT, RIGHT, charts
-from dsresults.report.html_page import spark
+from dsresults.report.html_page import LEFT, RIGHT, charts, spark
 
 CASES = [lambda: reported(DEBIAN), with_gaps, without_difference]
 CASES += [lambda metric=metric: decided_by(metric) for metric in ("latency", "rate", "client-cpu")]

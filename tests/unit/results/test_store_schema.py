@@ -16,7 +16,7 @@ from dsharness.errors import StoreError
 from dsresults.store import Store
 from dsresults.store.database import Database
 from dsresults.store.location import locate
-from dsresults.store.schema import SCRIPTS, VERSION_TABLE, prepare
+from dsresults.store.store import SCRIPTS, VERSION_TABLE, prepare
 from dsresults.store.tables import METADATA
 
 NEXT = """

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from .attempt import Attempt, report
 from .binds import BINDS, TLS
-from .job import read_job
-from .operations import OPERATIONS
+from .job import Attempt, read_job, report
+from .operations import OPERATIONS, REPLIES, WRITES
 from .passwords import PASSWORDS
-from .replies import REPLIES
-from .writes import WRITES
 
 SUITES: dict[str, dict[str, Attempt]] = {
     "binds": BINDS, "tls": TLS, "operations": OPERATIONS, "passwords": PASSWORDS,

@@ -10,8 +10,7 @@ from typing import Any
 import ldap3
 from ldap3.core.exceptions import LDAPException
 
-from .attempt import Attempt, UnexpectedError, expect
-from .job import HOST, LIMIT_S, Job, User, described, opened
+from .job import HOST, LIMIT_S, Attempt, Job, UnexpectedError, User, described, expect, opened
 
 WRONG = "invalidCredentials"
 

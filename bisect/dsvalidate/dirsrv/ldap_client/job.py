@@ -1,10 +1,14 @@
-"""Where the server is, and whom it knows."""
+"""Where the server is, whom it knows, and one try of it.
+
+A try says what it found, or why the server did not do what it has to.
+"""
 
 from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +57,10 @@ class Job:
     users: tuple[User, ...] = ()
 
     def server(self, *, encrypted: bool = False, trust: bool = True) -> ldap3.Server:
-        """Over TCP; ``encrypted`` from the first byte. Without trust its certificate is unknown."""
+        """The server over TCP, ``encrypted`` from the first byte or not.
+
+        Without trust its certificate is unknown.
+        """
         ca_file = self.ca_file if trust else None
         return ldap3.Server(
             HOST,
@@ -107,7 +114,7 @@ def described(result: dict[str, Any]) -> str:
 
 
 def read_job(path: str) -> Job:
-    """As the lab wrote it."""
+    """The job as the lab wrote it."""
     raw = json.loads(Path(path).read_text(encoding="utf-8"))
     users = tuple(
         User(dn=user["dn"], password=user["password"], scheme=user["scheme"])
@@ -118,3 +125,28 @@ def read_job(path: str) -> Job:
         suffix=raw["suffix"], people=raw["people"],
         manager=User(dn=raw["manager"], password=raw["manager_password"]), users=users,
     )  # fmt: skip
+
+
+Attempt = Callable[[Job], str]
+
+
+class UnexpectedError(Exception):
+    """The server answered, but not as it has to."""
+
+
+def expect(condition: object, otherwise: str) -> None:
+    """UnexpectedError unless it is so."""
+    if not condition:
+        raise UnexpectedError(otherwise)
+
+
+def report(name: str, attempt: Attempt, job: Job) -> None:
+    """Print what came of it as one line of JSON."""
+    try:
+        found, ok = attempt(job), True
+    except (UnexpectedError, NotDoneError) as error:
+        found, ok = str(error), False
+    except (LDAPException, OSError) as error:
+        found, ok = f"the client could not go on: {type(error).__name__}: {error}", False
+    sys.stdout.write(json.dumps({"name": name, "ok": ok, "found": found}) + "\n")
+    sys.stdout.flush()

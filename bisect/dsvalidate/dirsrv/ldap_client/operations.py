@@ -1,14 +1,21 @@
-"""Reading and writing: filters, pages, attributes, and the life of an entry."""
+"""Reading and writing: filters, pages, attributes, and the life of an entry.
+
+Two further suites read and write for other steps. One tells every value that the server tells
+anyone, and an ordinary user, for a search for secrets. The other writes without a pause until the
+server is gone; its last line tells what was acknowledged.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import ldap3
+from ldap3.core.exceptions import LDAPException
 
-from .attempt import Attempt, expect
-from .job import Job, described
+from .job import Attempt, Job, User, described, expect, opened
 
 CLASSES = ["top", "person", "organizationalPerson", "inetOrgPerson"]
 PAGE = 7
@@ -166,3 +173,73 @@ OPERATIONS: dict[str, Attempt] = {
     "search-filters": filters, "search-paging": paging, "search-attributes": attributes,
     "entry-life": entry_life, "refusals": refusals, "unknown-control": unknown_control,
 }  # fmt: skip
+
+
+MOST = 100_000
+
+
+def until_it_ends(job: Job) -> str:
+    """Entries one after the other; the number of those that the server acknowledged."""
+    count = 0
+    with job.bound(job.manager) as connection:
+        try:
+            while count < MOST:
+                name = f"write-{count:06d}"
+                dn = f"cn={name},ou=writes,{job.suffix}"
+                entry = {"sn": name, "description": name * 10}
+                done = connection.add(dn, ["top", "person"], entry)
+                expect(done, f"the server refused {dn}: {connection.result}")
+                count += 1
+        except (LDAPException, OSError):
+            pass
+    return str(count)
+
+
+WRITES: dict[str, Attempt] = {"acknowledged": until_it_ends}
+
+
+PLACES = ("", "cn=monitor", "cn=config", "cn=changelog")
+
+
+def to_anyone(job: Job) -> str:
+    return json.dumps(_told(job, None))
+
+
+def to_a_user(job: Job) -> str:
+    """After binds with a wrong password and with the right one."""
+    user = next((user for user in job.users if user.scheme != "CLEAR"), job.users[0])
+    told = {}
+    for who in (replace(user, password=f"x{user.password}"), user):
+        with opened(job.server(), who) as connection:
+            connection.bind()
+            told[f"the reply to a bind of {user.dn}: {connection.result['description']}"] = str(
+                connection.result
+            )
+    return json.dumps({**told, **_told(job, user)})
+
+
+def _told(job: Job, user: User | None) -> dict[str, str]:
+    """Place -> values, a character for each byte."""
+    who = user.dn if user else "anyone"
+    told: dict[str, str] = {}
+    with opened(job.server(), user) as connection:
+        expect(connection.bind(), f"the bind of {who} was refused")
+        for base in (*PLACES, job.suffix):
+            scope = ldap3.SUBTREE if base else ldap3.BASE
+            connection.search(base, "(objectClass=*)", scope, attributes=["*", "+"])
+            told[f"the result for {who}: {base or 'the root entry'}"] = str(connection.result)
+            for entry in connection.response or ():
+                told.update(_values(who, entry))
+    return told
+
+
+def _values(who: str, entry: dict[str, Any]) -> dict[str, str]:
+    return {
+        f"the reply to {who}: {entry['dn'] or 'the root entry'}: {name}": "\n".join(
+            value.decode("latin-1") for value in values
+        )
+        for name, values in entry.get("raw_attributes", {}).items()
+    }
+
+
+REPLIES: dict[str, Attempt] = {"replies-to-anyone": to_anyone, "replies-to-a-user": to_a_user}

@@ -11,8 +11,7 @@ from typing import Any
 import ldap3
 
 from . import BY_MODIFY, BY_REQUEST, EARLIER, FIRST, LONG, LONG_ENOUGH
-from .attempt import Attempt, UnexpectedError, expect
-from .job import Job, User, described
+from .job import Attempt, Job, UnexpectedError, User, described, expect
 
 CONFIG = "cn=config"
 FAILURES, LOCKED_S = 3, 3

@@ -1,4 +1,7 @@
-"""The password storage schemes that a source has, as its own configuration templates name them."""
+"""The password storage schemes that a source has, as its own configuration templates name them.
+
+The edit default-scheme=NAME changes with which one the server stores a password by default.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dsbuilds.edits.edit import Files
-from dsharness.errors import EditError
+from dsbuilds.edits.edit import UNFAMILIAR, Edited, EditedSource, Files, source
+from dsharness.errors import AlreadySoError, EditError
 from dsharness.model import Promise, PromisedFact
+from dsharness.yaml_files.problems import shown, suggestion
 
 C_SCHEME = "PBKDF2_SHA256"  # computed by NSS; its rounds are tuned at start-up
 RUST_SCHEMES = ("PBKDF2", "PBKDF2-SHA1", "PBKDF2-SHA256", "PBKDF2-SHA512")
@@ -108,3 +112,132 @@ def _rust(name: str) -> Scheme:
 def _fact(attribute: str, text: str) -> str | None:
     found = re.search(rf"nsslapd-{attribute}:[ \t]*([\w.-]+)", text, re.IGNORECASE)
     return found[1] if found else None
+
+
+PW = "ldap/servers/slapd/pw.c"
+CONFIG = "ldap/servers/slapd/config.c"
+OPENING = (
+    r"^static\s+(?:const\s+)?char\s*\*\s*(?:const\s+)?bootstrap_plugins\s*\[\s*\]"
+    r"\s*=\s*\{[ \t]*\n"
+)
+NO_SERVER = "there is no such file; this is not the source of a 389 directory server"
+# Where the name is NULL or DEFAULT, a literal is looked up among the plugins.
+CHOICE = r"DEFAULT_PASSWORD_SCHEME_NAME"
+# Under FIPS the older sources use another scheme in a separate branch; it is not changed.
+FIPS = re.compile(r"\bif\s*\(\s*\w*FIPS\w*\s*\(\s*\)\s*\)\s*\{[^{}]*\}")
+# Up to 2.1 a server without Rust loads another scheme first: not the server that is built here.
+WITHOUT_RUST = re.compile(r"^[ \t]*#[ \t]*else\b.*?^[ \t]*#[ \t]*endif\b", re.MULTILINE | re.DOTALL)
+LOOKUP = re.compile(r"plugin_get_pwd_storage_scheme\s*\(\s*(?P<variable>\w+)\s*,")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DefaultScheme:
+    """The literal in pw_name2scheme(), and the plugin that must be there at bootstrap."""
+
+    name: str = "default-scheme"
+    title: str = "passwords are stored under another scheme by default"
+    parameter: str = "a password storage scheme that the source has, such as PBKDF2-SHA512"
+    example: str = "default-scheme=PBKDF2_SHA256"
+
+    def check(self, value: str) -> None:
+        if re.fullmatch(r"[A-Za-z0-9][\w-]{0,63}", value, re.ASCII) is None:
+            raise EditError(
+                f"{self.name}={shown(value)}: a scheme is named by letters, digits, - and _",
+                hint=f"for example {self.example}",
+            )
+
+    def held(self, files: Files) -> str | None:
+        try:
+            first, *_ = _literals(EditedSource(path=PW, text=files(PW) or ""))
+        except EditError:
+            return None
+        return first["name"]
+
+    def apply(self, value: str, files: Files) -> Edited:
+        pw = source(files, PW, NO_SERVER)
+        literals = _literals(pw)
+        scheme = _scheme(value, files)
+        changed = pw
+        for literal in reversed(_to_change(literals, scheme)):
+            changed = changed.put(literal.span("name"), scheme.name)
+        if changed.text == pw.text:
+            raise AlreadySoError(
+                f"{PW}: {scheme.name} is already the default scheme of this source",
+                hint="leave the edit out",
+            )
+        edited = {PW: changed.text}
+        config = files(CONFIG)
+        if config is not None:
+            booted = _bootstrapped(EditedSource(path=CONFIG, text=config), scheme)
+            edited |= {CONFIG: booted.text} if booted.text != config else {}
+        return Edited(files=edited, promise=stored_under(scheme.stored_as))
+
+
+def _scheme(value: str, files: Files) -> Scheme:
+    known = schemes(files)
+    if value in known:
+        return known[value]
+    if value in RUST_SCHEMES and not has_rust(files):
+        raise EditError(
+            f"default-scheme={value}: this source has no Rust schemes (before 2.0.2)",
+            hint=f"it has: {', '.join(known)}",
+        )
+    raise EditError(
+        f"default-scheme={value}: this source has no such scheme.{suggestion(value, known)}",
+        hint=f"it has: {', '.join(known)}",
+    )
+
+
+def _literals(pw: EditedSource) -> list[re.Match[str]]:
+    """One declaration of the default's name, or two: with Rust, and after #else without."""
+    start, end = pw.body("pw_name2scheme")
+    choice = pw.only(CHOICE, "the choice of the default scheme", within=(start, end))
+    fips = FIPS.search(pw.text, choice.end(), end)
+    lookup = LOOKUP.search(pw.text, fips.end() if fips else choice.end(), end)
+    if lookup is None:
+        raise EditError(f"{PW}: the default scheme is not looked up by name", hint=UNFAMILIAR)
+    declared = re.compile(
+        rf"\b(?:const\s+)?char\s*\*\s*{lookup['variable']}\s*=\s*\"(?P<name>[^\"\n]+)\"\s*;"
+    )
+    found = list(declared.finditer(pw.text, start, end))
+    between = pw.text[found[0].end() : found[-1].start()] if found else ""
+    if len(found) == 1 or (len(found) == 2 and re.fullmatch(r"\s*#\s*else\b.*\s*", between)):
+        return found
+    raise EditError(
+        f"{PW}: looked for the name of the default scheme, but there are {len(found)}",
+        hint=UNFAMILIAR,
+    )
+
+
+def _to_change(literals: list[re.Match[str]], scheme: Scheme) -> list[re.Match[str]]:
+    """A server built without Rust has no Rust scheme to fall back on: its branch stays."""
+    return literals[:1] if scheme.name in RUST_SCHEMES else literals
+
+
+def _bootstrapped(config: EditedSource, scheme: Scheme) -> EditedSource:
+    """The server exits when the default scheme is not among what it loads before dse.ldif."""
+    head = config.only(OPENING, "the list of bootstrap plugins")
+    end = config.only(r"^\s*NULL\s*,?\s*\}\s*;", "the end of a list", within=_after(config, head))
+    listed = WITHOUT_RUST.sub("", config.text[head.end() : end.start()])
+    if re.search(rf"\bcn={re.escape(scheme.name)},\s*cn=Password Storage Schemes,", listed):
+        return config
+    return config.put((head.end(), head.end()), _entry(scheme))
+
+
+def _after(config: EditedSource, head: re.Match[str]) -> tuple[int, int]:
+    end = re.compile(r"^\}\s*;", re.MULTILINE).search(config.text, head.end())
+    return head.end(), end.end() if end else len(config.text)
+
+
+def _entry(scheme: Scheme) -> str:
+    lines = (
+        f"dn: cn={scheme.name},cn=Password Storage Schemes,cn=plugins,cn=config",
+        "objectclass: top",
+        "objectclass: nsSlapdPlugin",
+        f"cn: {scheme.name}",
+        f"nsslapd-pluginpath: {scheme.plugin}",
+        f"nsslapd-plugininitfunc: {scheme.init}",
+        "nsslapd-plugintype: pwdstoragescheme",
+        "nsslapd-pluginenabled: on",
+    )
+    return "\n".join(f'    "{line}\\n"' for line in lines) + ",\n\n"

@@ -126,17 +126,17 @@ class Directory:
             raise _refusal(f"to add {dn}", result)
 
     def add_user(self, number: int) -> None:
-        """With a clear-text password, which the server hashes in its own way."""
+        """Add a user with a clear-text password, which the server hashes in its own way."""
         password = {"userPassword": [self.site.user_password]}
         self.add(self.site.user_dn(number), self.site.user_attributes(number) | password)
 
     def add_hashed_user(self, number: int, value: str) -> None:
-        """With a password that was hashed before, which the manager may store as it is."""
+        """Add a user with a password that was hashed before; the manager may store it as it is."""
         password = {"userPassword": [value]}
         self.add(self.site.user_dn(number), self.site.user_attributes(number) | password)
 
     def set_password(self, number: int) -> None:
-        """By the password modify request: every server hashes such a password."""
+        """Change a password by the password modify request: every server hashes such a password."""
         user = self.site.user(number)
         self.connection.extend.standard.modify_password(user.dn, new_password=user.password)
         if self.connection.result["result"] != 0:

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
 from dsharness.model import Settings
-from dsharness.systems import side_process
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
+from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Seed
 
 INSTANCE = "lab"
@@ -60,10 +60,10 @@ class Dirsrv(ns_slapd.NsSlapd):
         ns_slapd.move_socket(box, self.config_folder)
 
     def start(self, box: Container) -> None:
-        side_process.start(box, *self.serve_command())
+        start_aside(box, *self.serve_command())
 
     def stop(self, box: Container) -> None:
-        side_process.stop(box, PID_FILE)
+        stop_aside(box, PID_FILE)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         ns_slapd.settle(directory, settings)

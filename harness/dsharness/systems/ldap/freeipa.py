@@ -1,24 +1,138 @@
-"""FreeIPA in its own server image, whose first start installs it."""
+"""FreeIPA in its own server image, and what is built on it: made by a long installation.
+
+Installing needs systemd as the first process, a full host name and an address other than 127.0.0.1.
+Measuring needs none of them: a simple bind is answered by ns-slapd and FreeIPA's plugins inside
+it, so the same ns-slapd is served without KDC, web server and certificate authority, whose
+CPU time would be counted as the directory's.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
-from dsharness.containers.container import Container
-from dsharness.errors import DeadlineError
+from dsharness.containers.container import Container, Options
+from dsharness.errors import DeadlineError, InstanceError
+from dsharness.model import Settings
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems.ldap.ipa_directory import (
-    ADDRESS,
-    DOMAIN,
-    HOST,
-    HOSTNAME,
-    INSTALL_LIMIT_S,
-    REALM,
-    IpaDirectory,
-    boot,
-    install_error,
-)
-from dsharness.systems.system import Seed
+from dsharness.systems.ldap import ns_slapd
+from dsharness.systems.ldap.directory import Directory, Site
+from dsharness.systems.readiness import start_aside, stop_aside
+from dsharness.systems.system import SHARED_FOLDER, Seed
+
+HOST, DOMAIN, REALM = "ipa", "lab.test", "LAB.TEST"
+HOSTNAME = f"{HOST}.{DOMAIN}"
+# The installers refuse loopback's own addresses and those reserved for documentation.
+ADDRESS = "10.9.8.7"
+INSTANCE = REALM.replace(".", "-")
+CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
+PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
+LOCK_FOLDER = f"/run/lock/dirsrv/slapd-{INSTANCE}"
+SUFFIX = "dc=lab,dc=test"
+POLICY = f"cn=global_policy,cn={REALM},cn=kerberos,{SUFFIX}"
+TEN_YEARS_S = str(10 * 365 * 24 * 3600)
+
+INSTALL_LIMIT_S = 2400.0
+
+# What podman grants by default, and NET_ADMIN for an address on the container's own loopback.
+INSTALLING = (
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_ADMIN", "NET_BIND_SERVICE",
+    "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+)  # fmt: skip
+IDENTITY = ("--hostname", HOSTNAME, "--add-host", f"{HOSTNAME}:{ADDRESS}")
+# Volumes of the image would be left out of the golden state: a commit keeps the root file system
+# only. Ignored, /data is an ordinary folder of it. The image's own entry point goes too.
+PLAIN_IMAGE = ("--entrypoint", "", "--image-volume", "ignore")
+
+# A /24: the installers refuse an address that is the whole of its network.
+BOOT = f'ip address add {ADDRESS}/24 dev lo && exec "$@"'
+# /run is empty in a new container, and the server's user may not write there.
+SERVE = f'mkdir -p {LOCK_FOLDER} && exec "$@"'
+
+
+class IpaDirectory(ns_slapd.NsSlapd):
+    """The part of a driver that begins once the installation is over."""
+
+    revision: ClassVar[int] = 2
+    port: ClassVar[int] = 389
+    site: ClassVar[Site] = Site(
+        suffix=SUFFIX,
+        people=f"cn=users,cn=accounts,{SUFFIX}",
+        port=port,
+        manager_password="Dsbisect-1-manager",  # noqa: S106 - reaches no network but loopback
+        realm=REALM,
+    )
+
+    def making(self, shared: Path) -> Options:
+        return Options(
+            init=False,  # systemd is the first process
+            memory="8g",  # a certificate authority and a web server too
+            shm="512m",
+            volumes=((shared, SHARED_FOLDER, "rw"),),
+            capabilities=INSTALLING,
+            environment=(("PASSWORD", self.site.manager_password),),
+            extra=(*IDENTITY, *PLAIN_IMAGE, "--systemd", "always"),
+        )
+
+    def serving(self, shared: Path) -> Options:
+        return Options(
+            user="dirsrv",
+            memory="4g",
+            shm="512m",
+            volumes=((shared, SHARED_FOLDER, "rw"),),
+            extra=(
+                *IDENTITY, *PLAIN_IMAGE, "--systemd", "false",
+                "--tmpfs", "/run/dirsrv:mode=1777", "--tmpfs", "/run/lock/dirsrv:mode=1777",
+                "--tmpfs", "/tmp:mode=1777",  # noqa: S108 - the container's
+                # The namespace's own rule instead of a capability: 389 needs no privilege here.
+                "--sysctl", "net.ipv4.ip_unprivileged_port_start=389",
+            ),
+        )  # fmt: skip
+
+    def serve_command(self) -> tuple[str, ...]:
+        return ("sh", "-c", SERVE, "sh", *ns_slapd.serve_command(CONFIG_FOLDER, PID_FILE))
+
+    def start(self, box: Container) -> None:
+        start_aside(box, *self.serve_command())
+
+    def stop(self, box: Container) -> None:
+        stop_aside(box, PID_FILE)
+
+    def settle(self, directory: Directory, settings: Settings) -> None:
+        ns_slapd.settle(directory, settings)
+        # Passwords set by the manager would expire after 90 days, the golden state with them.
+        directory.modify(POLICY, {"krbMaxPwdLife": TEN_YEARS_S})
+
+    def error_log(self) -> str:
+        return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"
+
+    def take_over(self, box: Container, install_log: str) -> None:
+        """Stop everything that was installed; the directory server can then be started alone."""
+        if not box.execute("test", "-f", f"{CONFIG_FOLDER}/dse.ldif").ok:
+            raise install_error(box, "it left no directory behind", install_log)
+        box.must("ipactl", "stop", what="stop what was installed")
+        ns_slapd.move_socket(box, CONFIG_FOLDER)
+
+
+def boot(*init: str) -> tuple[str, ...]:
+    """The main command that gives the container its address and becomes its init."""
+    return ("sh", "-c", BOOT, "sh", *init)
+
+
+def install_error(box: Container, why: str, install_log: str) -> InstanceError:
+    """An installation that failed, with its last output."""
+    words = box.output() + "\n" + box.tail(install_log)
+    box.note(words)
+    last = [line for line in words.splitlines() if line.strip()]
+    old = box.engine.cgroups == "v1"
+    return InstanceError(
+        f"the installation of {HOSTNAME} failed: {why}"
+        + (f"; its last output: {last[-1].strip()}" if last else ""),
+        hint="the log has the end of " + install_log + "; `--keep` keeps the container"
+        + ("; this machine has cgroup v1, which systemd 256 and later refuse" if old else ""),
+        log=box.log,
+    )  # fmt: skip
+
 
 INIT = "/usr/local/sbin/init"
 INSTALL_LOG = "/var/log/ipaserver-install.log"

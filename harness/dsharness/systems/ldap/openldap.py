@@ -15,9 +15,9 @@ from urllib.parse import quote
 from dsharness.containers.container import Container, Options
 from dsharness.errors import InstanceError
 from dsharness.model import Settings
-from dsharness.systems import side_process
 from dsharness.systems.ldap.directory import Directory, Site
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
+from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import OUTPUT_NAME, SHARED_FOLDER, Seed
 
 MODULES = "/usr/lib/ldap"
@@ -66,7 +66,7 @@ class OpenLdap(DirectorySystem):
         return ("sleep", "infinity")
 
     def serve_command(self) -> tuple[str, ...]:
-        """In the foreground; without `-d none` a server that cannot start ends without a word."""
+        """The server in the foreground; without `-d none` one that cannot start ends silently."""
         socket = quote(f"{SHARED_FOLDER}/{SOCKET_NAME}", safe="")
         listen = f"ldap://127.0.0.1:{self.port}/ ldapi://{socket}/"
         return ("sh", "-c", SERVE, "sh", "slapd", "-f", CONFIG, "-h", listen, "-d", "none")
@@ -79,10 +79,10 @@ class OpenLdap(DirectorySystem):
         box.must("sh", "-c", WRITE, what="write slapd's configuration", stdin=text)
 
     def start(self, box: Container) -> None:
-        side_process.start(box, *self.serve_command())
+        start_aside(box, *self.serve_command())
 
     def stop(self, box: Container) -> None:
-        side_process.stop(box, PID_FILE)
+        stop_aside(box, PID_FILE)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         """All settings are in the file that it was started with."""

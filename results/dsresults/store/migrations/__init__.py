@@ -1,1 +1,1 @@
-"""How a database gets from any earlier schema to this one; run by schema.py on every open."""
+"""How a database gets from any earlier schema to this one; run by store.py on every open."""

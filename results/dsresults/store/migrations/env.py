@@ -1,4 +1,4 @@
-"""What alembic runs: the connection and its transaction come from schema.py, never from a file."""
+"""What alembic runs: the connection and its transaction come from store.py, never from a file."""
 
 from alembic import context
 

@@ -16,7 +16,7 @@ from dsharness.systems import SYSTEMS, Seed
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabPlan:
+class LabConditions:
     """What all servers of one laboratory have in common."""
 
     matrix: Matrix
@@ -36,8 +36,8 @@ class LabPlan:
         metric: str = DECIDER,
         duet: bool = True,
         keep: bool = False,
-    ) -> LabPlan:
-        """For this machine."""
+    ) -> LabConditions:
+        """The conditions on this machine."""
         return cls(
             matrix=matrix,
             settings=settings,
@@ -73,7 +73,7 @@ class LabPlan:
 
 
 def default_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
-    """Of the matrix's own those that all can answer; of none of them, the first that fits."""
+    """Those of the matrix's own that all can answer; where there are none, the first that fits."""
     systems = set(systems)
     fit = tuple(load for load in matrix.workloads if all(_answers(s, load) for s in systems))
     own = tuple(find_workload(matrix, name) for name in matrix.defaults.workloads)
@@ -85,11 +85,11 @@ def _answers(system: SystemName, workload: Workload) -> bool:
 
 
 def _misfits(
-    candidate: str, system: SystemName, workload: Workload, plan: LabPlan
+    candidate: str, system: SystemName, workload: Workload, conditions: LabConditions
 ) -> Iterator[tuple[str, str]]:
-    driver, load, settings = SYSTEMS[system], LOADS[workload.tool], plan.settings
+    driver, load, settings = SYSTEMS[system], LOADS[workload.tool], conditions.settings
     if not _answers(system, workload):
-        fit = [each.id for each in plan.matrix.workloads if _answers(system, each)]
+        fit = [each.id for each in conditions.matrix.workloads if _answers(system, each)]
         yield (
             (
                 f"workload {workload.id!r} uses {load.protocol}, but {candidate!r} "

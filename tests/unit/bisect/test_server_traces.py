@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsvalidate.dirsrv.server_logs import (
+from dsvalidate.dirsrv.server_traces import (
     MOST_KINDS,
     answers,
     messages,

@@ -1,16 +1,18 @@
-"""What samples must share for a search to go on from them."""
+"""What samples must share for a search to go on from them, and where a lab's time went."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from shipped import MATRIX
 from turns import turn_of
 
@@ -18,32 +20,34 @@ from dsbisect.commits.commit_candidates import SourceSupply
 from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
 from dsharness.machine import host
-from dsharness.machine.host import CpuPlan, machine_id, place_id
+from dsharness.machine.host import CpuShares, machine_id, place_id
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.sample import Bench
 from dsharness.measure.ways import Duet, InTurn
 from dsharness.model import Image, Settings, Turn
 from dsharness.process.deadline import forget_request, keep_request
-from dslab.lab_plan import LabPlan
-from dslab.laboratory import Laboratory
+from dslab.lab_conditions import LabConditions
+from dslab.laboratory import KINDS, Laboratory, SpentTime
 
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
     limits_memory=True,
 )  # fmt: skip
-PLAN = LabPlan(
+CONDITIONS = LabConditions(
     matrix=MATRIX, settings=Settings(id="default"), workloads=MATRIX.workloads,
-    way=InTurn(cpus=CpuPlan(server=(0,), load=(1,), pinned=True)),
+    way=InTurn(cpus=CpuShares(server=(0,), load=(1,), pinned=True)),
 )  # fmt: skip
 
 
-def lab(plan: LabPlan = PLAN, loader: str = "l", runtime: str = "r") -> Laboratory:
+def lab(
+    conditions: LabConditions = CONDITIONS, loader: str = "l", runtime: str = "r"
+) -> Laboratory:
     """A laboratory whose ends are ready."""
     supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
     supply._toolsets["debian-13"] = SimpleNamespace(  # type: ignore[assignment]
         runtime=Image(candidate_id="debian-13", reference="x", key=runtime)
     )
-    made = Laboratory(ENGINE, plan, supply, lambda *_: None)
+    made = Laboratory(ENGINE, conditions, supply, lambda *_: None)
     image = Image(candidate_id="debian-13", reference="y", key=loader)
     made._load_generator = lambda: image  # type: ignore[method-assign]
     made.prepare((), SimpleNamespace())  # type: ignore[arg-type]
@@ -52,13 +56,15 @@ def lab(plan: LabPlan = PLAN, loader: str = "l", runtime: str = "r") -> Laborato
 
 SETTINGS = Settings(id="default", options={"password-scheme": "SSHA512"})
 CHANGES: dict[str, Callable[[], Laboratory]] = {
-    "settings": lambda: lab(replace(PLAN, settings=SETTINGS)),
+    "settings": lambda: lab(replace(CONDITIONS, settings=SETTINGS)),
     "load generator": lambda: lab(loader="newer"),
     "runtime": lambda: lab(runtime="other libraries"),
     "cpus": lambda: lab(
-        replace(PLAN, way=InTurn(cpus=CpuPlan(server=(0, 1), load=(2,), pinned=True)))
+        replace(CONDITIONS, way=InTurn(cpus=CpuShares(server=(0, 1), load=(2,), pinned=True)))
     ),
-    "way": lambda: lab(replace(PLAN, way=Duet(seats=(PLAN.way.cpus, PLAN.way.cpus)))),
+    "way": lambda: lab(
+        replace(CONDITIONS, way=Duet(seats=(CONDITIONS.way.cpus, CONDITIONS.way.cpus)))
+    ),
 }
 
 
@@ -70,7 +76,7 @@ def test_each_of_these_makes_another_search(what: str) -> None:
 
 def test_a_title_of_settings_changes_nothing() -> None:
     titled = Settings(id="default", title="as it is")
-    assert lab(replace(PLAN, settings=titled)).setup == lab().setup
+    assert lab(replace(CONDITIONS, settings=titled)).setup == lab().setup
 
 
 def test_another_way_of_sampling_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +88,8 @@ def test_another_way_of_sampling_is_another_search(monkeypatch: pytest.MonkeyPat
 def test_another_machine_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
     before, machine, place = lab().setup, machine_id(), place_id()
     texts: dict[str, Any] = {"/etc/machine-id": "another"}
-    real = host._text
-    monkeypatch.setattr(host, "_text", lambda path: texts.get(str(path)) or real(path))
+    real = host.system_text
+    monkeypatch.setattr(host, "system_text", lambda path: texts.get(str(path)) or real(path))
     assert machine_id() != machine
     assert place_id() != place
     assert lab().setup != before
@@ -141,7 +147,7 @@ def test_servers_that_are_compared_have_served_as_much() -> None:
         return SimpleNamespace(usable=True), ExitStack()  # type: ignore[return-value]
 
     made._started = start  # type: ignore[method-assign]
-    made._plan = replace(made._plan, way=Taken())  # type: ignore[arg-type]
+    made._conditions = replace(made._conditions, way=Taken())  # type: ignore[arg-type]
     ages: list[tuple[int, ...]] = []
     for number, other in enumerate(("a", "a", "b", "b", "c", "a", "a")):
         names = ("reference", other)
@@ -164,3 +170,58 @@ class Taken:
     def take(self, turn: Turn, benches: object, measuring: object) -> list[Any]:
         del benches, measuring
         return [SimpleNamespace(valid=True) for _ in turn.candidates]
+
+
+@dataclass
+class Hands:
+    """A clock that only a test moves."""
+
+    at: float = 100.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_time_counts_for_what_is_going_on():
+    hands = Hands()
+    spent = SpentTime(hands)
+    hands.at += 7  # thinking
+    with spent.on("builds"):
+        hands.at += 60
+        with spent.on("fills"):  # another candidate's, at the same time
+            hands.at += 5
+    with spent.on("fills"):
+        hands.at += 2
+    with spent.on("runs"):
+        hands.at += 3
+        assert spent.each_s == {"runs": 3, "builds": 65, "fills": 2}
+        hands.at += 1
+    hands.at += 9
+    assert spent.each_s == {"runs": 4, "builds": 65, "fills": 2}
+
+
+def test_what_fails_takes_time_too():
+    hands = Hands()
+    spent = SpentTime(hands)
+    with suppress(ValueError), spent.on("builds"):
+        hands.at += 60
+        raise ValueError("broken")
+    hands.at += 5
+    assert spent.each_s["builds"] == 60
+
+
+@given(st.lists(st.tuples(st.sampled_from([*KINDS, None]), st.integers(0, 100)), max_size=20))
+def test_no_second_counts_twice_however_things_overlap(moves):
+    hands = Hands()
+    spent, busy, going = SpentTime(hands), 0, 0
+    with ExitStack() as open_ones:
+        for kind, seconds in moves:
+            if kind is None:
+                open_ones.close()
+                going = 0
+            else:
+                open_ones.enter_context(spent.on(kind))
+                going += 1
+            hands.at += seconds
+            busy += seconds if going else 0
+    assert sum(spent.each_s.values()) == busy

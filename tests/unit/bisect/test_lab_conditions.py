@@ -6,20 +6,22 @@ import pytest
 from shipped import MATRIX
 
 from dsharness.errors import UsageError
-from dsharness.machine.host import CpuPlan
+from dsharness.machine.host import CpuShares
 from dsharness.matrix import find_workload
 from dsharness.measure.ways import InTurn
 from dsharness.model import LdcltWorkload, Settings, SystemName
-from dslab.lab_plan import LabPlan, default_workloads
+from dslab.lab_conditions import LabConditions, default_workloads
 
 BINDS = LdcltWorkload(id="bind-one", title="binds")
 DEFAULT = Settings(id="default")
 
 
 def refuse_unfit(workload: LdcltWorkload, settings: Settings) -> None:
-    way = InTurn(cpus=CpuPlan(server=(0,), load=(0,), pinned=False))
-    plan = LabPlan(matrix=MATRIX, settings=settings, workloads=(BINDS, workload), way=way)
-    plan.refuse_unfit("debian-12", SystemName.DIRSRV)
+    way = InTurn(cpus=CpuShares(server=(0,), load=(0,), pinned=False))
+    conditions = LabConditions(
+        matrix=MATRIX, settings=settings, workloads=(BINDS, workload), way=way
+    )
+    conditions.refuse_unfit("debian-12", SystemName.DIRSRV)
 
 
 def test_what_fits_is_let_pass():

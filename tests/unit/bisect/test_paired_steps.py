@@ -19,10 +19,10 @@ from dsharness.measure.metrics import GROWTH, MEMORY, RATE
 from dsharness.model import Machine, Procedure, Sample, Setup, Turn, Workload
 from dsresults.store import Store
 from dsvalidate.check import Check, Status
-from dsvalidate.performs_gate import leak_step, speed_step
+from dsvalidate.performs_gate import paired_steps
 from dsvalidate.performs_gate.margin import MarginTest, change_text, verdict_text
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
-from dsvalidate.performs_gate.speed_step import InstructionRatio
+from dsvalidate.performs_gate.paired_steps import InstructionRatio
 
 STOCK, PATCHED = "debian-13", "debian-13-patched"
 
@@ -94,8 +94,8 @@ def opened_as(
 
 
 def leak_check(asked: SpeedQuestion, lab: TwoServers, monkeypatch: pytest.MonkeyPatch) -> Check:
-    with opened_as(lab, leak_step, monkeypatch):
-        [check] = leak_step.lost_memory_step(asked).run()
+    with opened_as(lab, paired_steps, monkeypatch):
+        [check] = paired_steps.lost_memory_step(asked).run()
     return check
 
 
@@ -118,9 +118,9 @@ def checks(
 ) -> dict[str, Check]:
     """By name, of a lab; ``counted`` is how many times the instructions are, None: not known."""
     ratio = InstructionRatio(stock=1e9, patched=1e9 * counted) if counted else None
-    monkeypatch.setattr(speed_step, "instruction_ratio", lambda *_: ratio)
-    with opened_as(lab, speed_step, monkeypatch):
-        found = speed_step.workload_step(asked, asked.workloads[0]).run()
+    monkeypatch.setattr(paired_steps, "instruction_ratio", lambda *_: ratio)
+    with opened_as(lab, paired_steps, monkeypatch):
+        found = paired_steps.workload_step(asked, asked.workloads[0]).run()
     return {check.name.partition("-")[0]: check for check in found}
 
 
