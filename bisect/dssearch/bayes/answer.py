@@ -145,19 +145,19 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     names, visible = beliefs.line.names, visible_pct(beliefs, certainty)
     chance = beliefs.nothing(certainty)
-    shape, note, between = _nature_of_none(beliefs)
+    shape, head, between = _nature_of_none(beliefs)
     return beliefs.boundary(
         found=False,
         direction="none",
         shape=shape,
         effect=1.0,
         smallest_visible_pct=visible,
-        summary=_none_text(
+        summary=head
+        + _none_text(
             beliefs.question,
             names[beliefs.low],
             names[beliefs.high],
             by=f"{_by_metric(beliefs.decider)} (chance {chance:.1%})",
-            note=note,
             visible_pct=visible,
         )
         + between
@@ -194,11 +194,11 @@ def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None,
             100 * math.expm1(abs(size))
             for size in (ends_apart(beliefs.posterior), beliefs.posterior.scatter)
         )
-        note = (
-            f"; the ends differ by {ends:.1f} %, within what builds of one source differ by "
-            f"themselves (about {builds:.1f} %)"
+        head = (
+            f"the ends differ by {ends:.1f} %, within what builds of one source differ by "
+            f"themselves (about {builds:.1f} %): "
         )
-        return "builds", note, ""
+        return "builds", head, ""
     inside = len(beliefs.posterior.seen.positions) - 2
     if inside >= beliefs.high - beliefs.low - 1 - len(beliefs.failed):
         return None, "", ""
@@ -312,13 +312,11 @@ def _by_metric(decider: Metric) -> str:
     return "" if decider.name == DECIDER else f" by {decider.label}"
 
 
-def _none_text(
-    question: Question, first: str, last: str, *, by: str, note: str, visible_pct: float
-) -> str:
+def _none_text(question: Question, first: str, last: str, *, by: str, visible_pct: float) -> str:
     """The ends agree as far as these runs could show; no culprit is named."""
     return (
         f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}"
-        f"{note}; smallest drop this run could have seen: {math.ceil(visible_pct)} %"
+        f"; smallest drop this run could have seen: {math.ceil(visible_pct)} %"
     )
 
 
