@@ -81,6 +81,7 @@ def options(
         network=network,
         memory=memory,
         processes=limits.processes,
+        disk_bytes=None,  # its folders have limits of their own
         volumes=volumes,
         extra=(
             "--read-only", "--read-only-tmpfs=false", "--tmpfs", TEMPORARY,
