@@ -17,6 +17,7 @@ from dsharness.errors import DeadlineError, EngineError
 from dsharness.model import Family
 from dsharness.process.command import Completed
 from dsharness.products.row_facts import packages_of
+from dsimages.base_image import CAPABILITIES
 from dsimages.buildah import REPOSITORY, exists, labels_of
 from dsvalidate.check import Check, Gate, Status, last_lines
 from dsvalidate.service import Serve, Service
@@ -32,11 +33,6 @@ DOWNGRADE_ADVICE = (
     "Tell users in the release notes; a backup from before the upgrade is the way back."
 )
 S = TypeVar("S", bound=Service)
-# What packages' own scripts need: owners, modes, other users.
-CAPABILITIES = (
-    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID",
-    "SYS_CHROOT",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
