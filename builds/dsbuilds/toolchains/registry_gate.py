@@ -40,7 +40,7 @@ Target = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """Who may be asked, by which scheme and which proxy; notes whom cargo wanted in vain."""
+    """Who may be asked, by which scheme and proxy; notes who may not be, and who did not answer."""
 
     allowed: Mapping[Target, str]
     proxy: str | None = None  # cargo's own setting; else the environment's

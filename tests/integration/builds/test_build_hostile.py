@@ -217,7 +217,7 @@ EOF
 """
 
 
-@pytest.mark.parametrize("clean", [False, True], ids=["upon it", "from nothing"])
+@pytest.mark.parametrize("clean", [False, True], ids=["on it", "from nothing"])
 def test_a_makefile_that_a_commit_plants_decides_no_build_from_nothing(
     engine: Engine, toolset: ToolchainImage, tmp_path: Path, clean: bool
 ) -> None:
