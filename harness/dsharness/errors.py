@@ -46,7 +46,7 @@ class DsbisectError(Exception):
     exit_code = ExitCode.INTERNAL
 
     def __init__(self, message: str, *, hint: str = "", log: Path | None = None) -> None:
-        self.message = plain(without_credentials(message[:MESSAGE_CHARACTERS]))
+        self.message = plain(without_credentials(message)[:MESSAGE_CHARACTERS])
         super().__init__(self.message)
         self.hint = plain(without_credentials(hint))
         self.log = log

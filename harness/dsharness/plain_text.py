@@ -45,34 +45,44 @@ def _shown(found: re.Match[str]) -> str:
 HIDDEN = ":***"  # as databases are shown
 # A name alone is a token where the scheme is http; with ssh it is an account such as git.
 USER = re.compile(
-    # No scheme is longer: without a limit, each letter of a long text would be tried as its begin.
-    r"\b(?P<scheme>[a-z][a-z0-9+.-]{0,40}://)(?P<user>[^\s/@:'\"]*)(?P<secret>:[^\s/'\"]*)?@",
-    re.IGNORECASE,
+    r"(?P<scheme>(?:https?)?://)(?P<user>[^\s/@:'\"]*)(?P<secret>:[^\s/'\"]*)?@", re.IGNORECASE
 )
-PARAMETER = re.compile(
-    r"(?P<name>[?&;](?:[a-z0-9_-]*(?:token|password|passwd|secret|signature|credentials?|key|auth)"
-    r"|pass|pwd|sig)=)[^\s&;#'\"]+",
-    re.IGNORECASE,
-)
-WORD = re.compile(r"[^\s'\"]+")
+BEHIND_SCHEME = re.compile(r"://[^\s'\"]+")
+PARAMETER = re.compile(r"(?P<mark>[?&;])(?P<name>[^&;#=]*)=?(?P<value>[^&;#]*)")
+NAME = re.compile(r"[\w.-]{1,40}")
+# A secret's name may be any, so only these show what they are set to.
+PUBLIC = frozenset({
+    "arch", "branch", "commit", "h", "id", "page", "ref", "release", "repo", "rev", "sslmode",
+    "tag", "v", "version",
+})  # fmt: skip
+WITH_FRAGMENT = re.compile(r"https?://[^\s'\"]*", re.IGNORECASE)
+WORD_ENDS = b" \t\n\r'\""  # no URL goes on behind one: what is shown of a text is that of its parts
 
 
 def without_credentials(text: str) -> str:
     """The text, with every URL in it as anyone may see it."""
     if "://" not in text:
         return text
-    text = PARAMETER.sub(r"\g<name>…", USER.sub(_public, text))
-    return WORD.sub(_without_fragment, text) if "#" in text else text
+    text = WITH_FRAGMENT.sub(_without_fragment, USER.sub(_public, text))
+    return BEHIND_SCHEME.sub(_without_values, text)
+
+
+def _without_values(found: re.Match[str]) -> str:
+    return PARAMETER.sub(_public_parameter, found[0])
+
+
+def _public_parameter(found: re.Match[str]) -> str:
+    mark, name, value = found.group("mark", "name", "value")
+    if not NAME.fullmatch(name) or not value.strip("="):  # a value alone; base64 may end with =
+        return f"{mark}…" if name else found[0]
+    return found[0] if name.lower() in PUBLIC and "?" not in value else f"{mark}{name}=…"
 
 
 def _without_fragment(found: re.Match[str]) -> str:
     """No server is ever sent what follows the # of an address: it is only of use as a secret."""
-    scheme, separator, rest = found[0].partition("://")
-    address, mark, fragment = rest.partition("#")
-    if not fragment or not scheme.lower().endswith(("http", "https")):
-        return found[0]
+    address, mark, fragment = found[0].partition("#")
     end = fragment[len(fragment.rstrip(").,;:")) :]
-    return f"{scheme}{separator}{address}{mark}…{end}"
+    return f"{address}{mark}…{end}" if fragment else found[0]
 
 
 def _public(found: re.Match[str]) -> str:

@@ -35,9 +35,10 @@ INCLUDE = {
     "dnf": ("system-release", "bash", "coreutils", "rpm", "dnf", "ca-certificates"),
 }
 TOOLS = Bootstrap(tool="mmdebstrap", suite="trixie", include=("ca-certificates", "dnf"))
-# What an ordinary package's scripts and the owners of its files take.
+# What packages' own scripts need: owners, modes, other users.
 CAPABILITIES = (
-    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SETGID", "SETUID", "SYS_CHROOT",
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID",
+    "SYS_CHROOT",
 )  # fmt: skip
 ROOT, HOME, OUT, LOCAL = "/base", "/base/.dsbisect-home", "/out", "/repositories"
 TARBALL = "base.tar"

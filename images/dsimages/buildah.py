@@ -44,7 +44,6 @@ class Recipe:
     labels: Mapping[str, str]
     what: str
     context: Path | None = None
-    network: str = "host"  # "none" for what runs something of the source that was built
 
 
 def exists(engine: Engine, reference: str) -> bool:
@@ -77,7 +76,7 @@ def build(workshop: Workshop, recipe: Recipe) -> None:
                 deadline=workshop.deadline, log=workshop.log,
             )  # fmt: skip
             if not done.ok:
-                raise fault(done, recipe.what, workshop.log, foreign=recipe.network == "none")
+                raise fault(done, recipe.what, workshop.log)
         finally:
             workshop.engine.buildah("rm", f"{work}-working-container", cleanup=True)
             untag(workshop.engine, alias)
@@ -90,7 +89,7 @@ def build_argv(
     labels = [f"--label={name}={value}" for name, value in recipe.labels.items()]
     memory = ["--memory", MEMORY] if engine.limits_memory else []
     return [
-        "build", *engine.build_flags, *memory, "--network", recipe.network, "--pull=never",
+        "build", *engine.build_flags, *memory, "--network", "host", "--pull=never",
         "--security-opt", "label=disable", *labels,
         "--build-arg", f"BASE={base}", "--tag", recipe.reference,
         "--file", str(containerfile), str(context),

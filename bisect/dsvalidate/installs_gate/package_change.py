@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dsbuilds.drivers.package_build import LIBEXEC, repository_of
-from dsbuilds.drivers.package_image import BUILT_AT, chosen_packages, exact_words
+from dsbuilds.drivers.package_image import MOUNTED, chosen_packages, exact_words
 from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
 from dsharness.content_key import content_key
@@ -21,6 +21,7 @@ from dsharness.errors import DeadlineError, EngineError
 from dsharness.model import Family
 from dsharness.process.command import Completed
 from dsharness.products.catalog import packages_of
+from dsimages.base_image import CAPABILITIES
 from dsimages.buildah import REPOSITORY, exists, labels_of
 from dsvalidate.check import Check, Gate, Status, last_lines
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
@@ -35,11 +36,6 @@ DOWNGRADE_ADVICE = (
     "Tell users in the release notes; a backup from before the upgrade is the way back."
 )
 S = TypeVar("S", bound=Service)
-# What packages' own scripts need: owners, modes, other users.
-CAPABILITIES = (
-    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID",
-    "SYS_CHROOT",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +72,7 @@ def changeable(
     serve: Serve[S], tools: StepTools, reference: str, packages: Path, *, purpose: str
 ) -> AbstractContextManager[S]:
     """Serve on a system whose packages can be changed for those in a folder."""
-    volumes = ((packages, BUILT_AT, "ro"), (LIBEXEC, INSTALLERS, "ro"), (OWN, SCRIPTS, "ro"))
+    volumes = ((packages, MOUNTED, "ro"), (LIBEXEC, INSTALLERS, "ro"), (OWN, SCRIPTS, "ro"))
     return serve(tools, reference, purpose=purpose, volumes=volumes, capabilities=CAPABILITIES)
 
 

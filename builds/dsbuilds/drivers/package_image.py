@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dsbuilds.drivers.package_build import LIBEXEC, PackageOrder, index_of, repository_of
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
+from dsharness.containers.container import Options, running
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, ImageError
@@ -20,6 +21,8 @@ from dsharness.products import notable_versions
 from dsharness.products.catalog import packages_of
 from dsharness.progress import Progress
 from dsimages import manifest
+from dsimages.base_image import CAPABILITIES
+from dsimages.build_failure import fault
 from dsimages.buildah import (
     DRAFT,
     REPOSITORY,
@@ -93,10 +96,8 @@ def containerfile(script: str, *args: str, target: str = NEEDS_AT) -> str:
 
 
 REVISION = 2
-# Dependencies are fetched with the network, without running anything of the packages. Their own
-# scripts run when they are installed, without it.
-STEPS = (("fetch", "host"), ("install", "none"))
-BUILT_AT = "/run/dsbisect-built"
+MOUNTED = "/run/dsbisect-built"
+SAID_BYTES = 8 << 20  # of what packages' own scripts say; the log has more
 
 
 def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Progress) -> Image:
@@ -106,12 +107,13 @@ def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Pro
     of equal content share the image.
     """
     chosen = chosen_packages(base, made, packages_of(row).server)
-    steps = tuple((render(row.family, verb, chosen), network) for verb, network in STEPS)
-    key = content_key([REVISION, base.key, made.content, steps])
+    fetch, install = (script(row.family, verb, chosen) for verb in ("fetch", "install"))
+    key = content_key([REVISION, base.key, made.content, fetch, install])
 
     def make(reference: str) -> None:
         progress(f"installing {', '.join(chosen)}")
-        _install(at, base, made, row, chosen, steps, key, reference)
+        labels = labels_of("built", row=row.id, key=key, build=made.key)
+        _install(at, base, made, row, chosen, (fetch, install), labels, reference)
 
     reference = keyed_image(at, "built", key, make)
     return Image(
@@ -136,12 +138,10 @@ def chosen_packages(base: Image, made: Build, server: str) -> dict[str, str]:
     return {name: built[name] for name in sorted(built) if name in base.packages or name == server}
 
 
-def render(family: Family, verb: str, chosen: dict[str, str]) -> str:
-    """The Containerfile that fetches or installs the packages by exact version over the base."""
-    apt = family is Family.APT
-    script = LIBEXEC / f"{verb}-built-{'apt' if apt else 'dnf'}"
-    words = exact_words(family, chosen)
-    return containerfile(script.read_text(encoding="utf-8"), *words, target=BUILT_AT)
+def script(family: Family, verb: str, chosen: dict[str, str]) -> tuple[str, ...]:
+    """The script that fetches or installs packages, and their exact versions as its arguments."""
+    file = LIBEXEC / f"{verb}-built-{'apt' if family is Family.APT else 'dnf'}"
+    return (file.read_text(encoding="utf-8"), *exact_words(family, chosen))
 
 
 def exact_words(family: Family, versions: Mapping[str, str]) -> list[str]:
@@ -150,33 +150,54 @@ def exact_words(family: Family, versions: Mapping[str, str]) -> list[str]:
     return [f"{name}{joint}{version}" for name, version in versions.items()]
 
 
+def confined(packages: Path) -> Options:
+    """The container in which packages' own scripts run; pure, so that a test can read it.
+
+    They have no network. It is podman's: buildah bounds no number of processes.
+    """
+    volumes = ((packages, MOUNTED, "ro"),)
+    return Options(user="root", capabilities=CAPABILITIES, volumes=volumes)
+
+
 def _install(
     at: Workshop,
     base: Image,
     made: Build,
     row: Row,
     chosen: dict[str, str],
-    steps: tuple[tuple[str, str], ...],
-    key: str,
+    scripts: tuple[tuple[str, ...], tuple[str, ...]],
+    labels: dict[str, str],
     reference: str,
 ) -> None:
-    """Install under a temporary name; only an image that contains the build gets the reference."""
-    labels = labels_of("built", row=row.id, key=key, build=made.key)
-    drafts = [own_name(f"{REPOSITORY}/{DRAFT}:") for _ in steps]
-    below = base.reference
+    """Install under a temporary name; only an image that contains the build gets the reference.
+
+    Dependencies are fetched with the network, without running anything of the packages.
+    """
+    (fetch, (install, *words)), what = scripts, f"{row.id}: install build {made.key}"
+    packages = repository_of(made)
+    fetched, draft = (own_name(f"{REPOSITORY}/{DRAFT}:") for _ in scripts)
+    recipe = Recipe(
+        text=containerfile(*fetch, target=MOUNTED), base=base.reference, reference=fetched,
+        labels=labels, what=what, context=packages,
+    )  # fmt: skip
     try:
-        for (text, network), draft in zip(steps, drafts, strict=True):
-            recipe = Recipe(
-                text=text, base=below, reference=draft, labels=labels, network=network,
-                what=f"{row.id}: install build {made.key}", context=repository_of(made),
+        build(at, recipe)
+        with running(
+            at.engine, fetched, "sleep", "infinity",
+            purpose="install", log=at.log, options=confined(packages),
+        ) as box:  # fmt: skip
+            done = box.execute(
+                "sh", "-c", install, "sh", *words,
+                limit_s=at.deadline.left_s, keep_bytes=SAID_BYTES,
             )  # fmt: skip
-            build(at, recipe)
-            below = draft
-        check_installed(chosen, manifest.packages_of(at.engine, below, row.id, at.log), at.log)
-        at.engine.must("tag", below, reference, log=at.log)
+            if not done.ok:
+                raise box.overfilled() or fault(done, what, at.log, foreign=True)
+            box.commit(draft, labels)
+        check_installed(chosen, manifest.packages_of(at.engine, draft, row.id, at.log), at.log)
+        at.engine.must("tag", draft, reference, log=at.log)
     finally:
-        for draft in reversed(drafts):
-            untag(at.engine, draft)
+        for each in (draft, fetched):
+            untag(at.engine, each)
 
 
 def check_installed(chosen: dict[str, str], packages: dict[str, str], log: Path) -> None:

@@ -73,14 +73,13 @@ def options(
     limits: Limits,
     volumes: tuple[tuple[Path, str, str], ...],
     engine: Engine,
-    network: str = "none",
 ) -> Options:
     """The container of a build; pure, so that a test can read it."""
     memory = limits.memory if engine.limits_memory else None
     return Options(
-        network=network,
         memory=memory,
         processes=limits.processes,
+        disk_bytes=None,  # its folders have limits of their own
         volumes=volumes,
         extra=(
             "--read-only", "--read-only-tmpfs=false", "--tmpfs", TEMPORARY,
@@ -99,16 +98,12 @@ def confined(
     purpose: str,
     log: Path,
     limits: Limits,
-    network: str = "none",
 ) -> Iterator[tuple[Container, DiskWatch]]:
-    """A container for one build; it is removed as soon as a folder outgrows its limit in bytes.
-
-    It has a network only where nothing of what is built runs.
-    """
+    """A container for one build; it is removed as soon as a folder outgrows its limit in bytes."""
     watch = DiskWatch(limits=writable)
     with running(
         engine, image, "sleep", "infinity",
-        purpose=purpose, log=log, options=options(limits, volumes, engine, network),
+        purpose=purpose, log=log, options=options(limits, volumes, engine),
     ) as box:  # fmt: skip
         ended = threading.Event()
 

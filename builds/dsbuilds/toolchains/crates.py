@@ -21,6 +21,8 @@ from dsbuilds.toolchains.crate_lock import (
     manifest,
     sources_of,
 )
+from dsbuilds.toolchains.registry_gate import INSIDE as GATE
+from dsbuilds.toolchains.registry_gate import Gate, gate_for, listening
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsbuilds.toolchains.traits import CARGO_LOCK
 from dsharness.containers.engine import Engine
@@ -89,24 +91,43 @@ def _fetch(
 def _vendor(
     engine: Engine, toolset: ToolchainImage, out: Path, asked: Path, origin: str, log: Path
 ) -> None:
-    """The only container with a network that acts on what a commit names, and it runs none of it.
-
-    It has the host's: a mirror, or a proxy, may be on this machine.
-    """
-    own = {"/etc/dsbisect/cargo.toml": _own_settings(), CERTIFICATES: _own_certificates()}
+    """The only container that reaches others for what a commit names; it runs none of it."""
+    settings = _own_settings()
+    own = {"/etc/dsbisect/cargo.toml": settings, CERTIFICATES: _own_certificates()}
     volumes = [(out, "/build/out", "rw"), (SCRIPT, INSIDE, "ro"), (asked, "/build/asked", "ro")]
     volumes += [(path, inside, "ro") for inside, path in own.items() if path]
-    with confined(
-        engine, toolset.fetcher(), network="host",
-        writable={out: LIMITS.disk_bytes}, volumes=tuple(volumes), purpose="crates", log=log,
-        limits=LIMITS,
-    ) as (box, disk):  # fmt: skip
+    gate = gate_for(toolset.registries, settings.read_text("utf-8") if settings else "")
+    with (
+        listening(gate) as folder,
+        confined(
+            engine, toolset.fetcher(),
+            writable={out: LIMITS.disk_bytes}, volumes=(*volumes, (folder, GATE, "ro")),
+            purpose="crates", log=log, limits=LIMITS,
+        ) as (box, disk),
+    ):  # fmt: skip
         done = box.execute(*bounded(LIMITS, INSIDE), limit_s=LIMITS.time_s, keep_bytes=SAID_BYTES)
     if disk.look():
         most = LIMITS.disk_bytes >> 20
         raise UnbuildableError(f"unbuildable: its crates fill more than {most} MiB", log=log)
     if not came_to_its_end(done):
-        raise unfetched(done.stderr, origin, log)
+        raise _led_astray(gate, origin, log) or unfetched(
+            "\n".join([done.stderr, *gate.failed]), origin, log
+        )
+
+
+def _led_astray(gate: Gate, origin: str, log: Path) -> UnbuildableError | None:
+    """The error that an index or a redirect named another host, if one did."""
+    if not gate.refused:
+        return None
+    host, port = gate.refused[0]
+    error = UnbuildableError(
+        f"unbuildable: the crates of {origin} lead to {host}:{port}, which is no registry of the "
+        "matrix or of cargo's settings, and was not asked",
+        hint="if you trust that host: `tools: crates:` in the matrix, or `[registries]` of cargo",
+        log=log,
+    )
+    error.lasting = False
+    return error
 
 
 def keep_wanted(folder: Path, wanted: tuple[Crate, ...], origin: str, log: Path) -> None:

@@ -9,9 +9,10 @@ import secrets
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dsharness.containers.disk_watch import DiskWatch, disk_watch
 from dsharness.containers.engine import LABEL, Engine, last_line
 from dsharness.containers.ownership import KEPT, OWNER, PREFIX, owner_tag, remove
 from dsharness.errors import (
@@ -33,6 +34,7 @@ START_LIMIT_S = 120.0
 ASK_LIMIT_S = 5.0
 EXEC_LIMIT_S = 300.0
 PROCESSES = 4096
+DISK_BYTES = 8 << 30
 TAIL_BYTES = 1 << 18
 TAIL_LIMIT_S = 60.0
 # Of tar's format: where a header has the kind and the size of what follows it.
@@ -51,6 +53,7 @@ class Options:
     memory: str | None = "4g"  # None: as much as there is
     processes: int | None = None  # None: PROCESSES, where the engine limits anything
     shm: str | None = None
+    disk_bytes: int | None = DISK_BYTES  # None: what it may write is watched elsewhere
     capabilities: tuple[str, ...] = ()
     volumes: tuple[tuple[Path, str, str], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
@@ -77,6 +80,7 @@ class Container:
     engine: Engine
     name: str
     log: Path
+    disk: DiskWatch | None = field(default=None, compare=False)
 
     def execute(
         self,
@@ -105,6 +109,8 @@ class Container:
     def must(self, *command: str, what: str, stdin: str | None = None) -> str:
         """Run a command that has to succeed; the error names ``what`` was being done."""
         done = self.execute(*command, stdin=stdin)
+        if not done.ok and (error := self.overfilled()):
+            raise error
         if done.timed_out:
             raise DeadlineError(f"{what}: {command[0]} timed out", log=self.log)
         if not done.ok:
@@ -112,6 +118,14 @@ class Container:
             kind = EngineError if engines else InstanceError
             raise kind(f"{what}: {last_line(done)}", log=self.log)
         return done.stdout
+
+    def overfilled(self) -> InstanceError | None:
+        """The error that it was ended for what it wrote; None if it was not."""
+        if self.disk is None or self.disk.why is None:
+            return None
+        error = InstanceError(f"the container was ended: {self.disk.why}", log=self.log)
+        error.killed = not self.disk.exceeded
+        return error
 
     def _executes(self) -> bool:
         """Whether podman starts commands inside: one that a package brought may end with 125 too.
@@ -133,14 +147,14 @@ class Container:
         found = self.engine.podman("container", "inspect", "--format", "json", self.name)
         if not found.ok:
             return State(id="", pid=0, running=False, killed=True)
-        facts = json.loads(found.stdout)[0]
+        facts, own = json.loads(found.stdout)[0], self.disk is not None and self.disk.exceeded
         now = facts["State"]
         return State(
             id=facts["Id"],
             pid=now["Pid"],
             running=now["Running"] or now.get("Paused", False),
             paused=now.get("Paused", False),
-            killed=now.get("ExitCode") == KILLED and not now.get("OOMKilled", False),
+            killed=now.get("ExitCode") == KILLED and not now.get("OOMKilled", False) and not own,
         )
 
     def neighbour(self) -> Container:
@@ -176,6 +190,8 @@ class Container:
 
     def commit(self, reference: str, labels: dict[str, str]) -> None:
         """Keep the container's file system as an image."""
+        if error := self.overfilled():
+            raise error
         changes = [
             part for key, value in labels.items() for part in ("--change", f"LABEL {key}={value}")
         ]
@@ -280,7 +296,12 @@ def running(
         )  # fmt: skip
         if not done.ok:
             raise _start_error(image, asked.network, done, log)
-        yield Container(engine=engine, name=name, log=log)
+        box = Container(engine=engine, name=name, log=log)
+        if asked.disk_bytes is None:
+            yield box
+            return
+        with disk_watch(engine, name, asked.disk_bytes) as disk:
+            yield replace(box, disk=disk)
     finally:
         if not keep:
             remove(engine, name)

@@ -40,6 +40,7 @@ class RunEvidence:
     threads: int
     report: LoadReport
     of_load: tuple[str, ...] = ()  # what the load's driver objects to
+    overfilled: str | None = None  # that the server was ended for what it wrote
     server_alive: bool = True
     server_operations: int | CannotCount | None = None
     server_cpu_us: float | None = None
@@ -94,7 +95,7 @@ def _load(report: LoadReport, operations: int) -> Iterator[str]:
 
 def _server(evidence: RunEvidence) -> Iterator[str]:
     if not evidence.server_alive:
-        yield "the server died during the load"
+        yield evidence.overfilled or "the server died during the load"
         return
     if evidence.server_cpu_us is None:
         yield "the server's CPU time could not be read"

@@ -200,6 +200,7 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuShares) -
         report=report,
         of_load=tuple(_load(workload).objections(report)),
         server_alive=server.running,
+        overfilled=error.message if (error := instance.container.overfilled()) else None,
         server_operations=_counted(instance, workload.operation, before, after),
         server_cpu_us=_difference(cpu_after_us, cpu_before_us),
         of_system=_of_system(instance, after),

@@ -27,6 +27,7 @@ from dsharness.process.output import (
     OutputLines,
     Sink,
     ToFile,
+    WholeWords,
     converse,
     room_in,
 )
@@ -184,21 +185,27 @@ def _sinks(
     into: Path | None,
     heard: Callable[[str], None] | None,
 ) -> Iterator[tuple[Sink, Sink]]:
-    def sink(own: Kept) -> Sink:
-        sinks: tuple[Sink, ...] = (own,) if written is None else (own, written)
+    words = [] if written is None else [WholeWords(log=written) for _ in kept]
+
+    def sink(at: int) -> Sink:
+        sinks: tuple[Sink, ...] = (kept[at], *words[at : at + 1])
         return All(sinks=sinks if heard is None else (*sinks, OutputLines(tell=heard)))
 
-    out, err = map(sink, kept)
-    if into is None:
-        yield out, err
-        return
-    with writing(into), into.open("wb") as stream:
-        yield ToFile(stream=stream), err
+    out, err = map(sink, range(len(kept)))
+    try:
+        if into is None:
+            yield out, err
+            return
+        with writing(into), into.open("wb") as stream:
+            yield ToFile(stream=stream), err
+    finally:
+        for each in words:
+            each.end()
 
 
 def _close_log(log: Path, done: Completed, written: LogEnd | None) -> None:
     if written is not None and written.cut:
-        last = plain(f"{done.stdout}{done.stderr}"[-LOG_END_BYTES:])
+        last = plain(without_credentials(f"{done.stdout}{done.stderr}")[-LOG_END_BYTES:])
         append_log(log, f"\n[... this log is full; the last lines:]\n{last}")
     append_log(log, f"[{done.end}]\n")
 

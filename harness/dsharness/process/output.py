@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import selectors
 import subprocess
@@ -12,12 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
-from dsharness.plain_text import plain_bytes, without_credentials
+from dsharness.plain_text import WORD_ENDS, plain_bytes, without_credentials
 from dsharness.process.deadline import Deadline
 
 BLOCK = 1 << 16
 LOG_BYTES = 64 << 20  # of one log file
-LINE_BYTES = 1 << 16  # of a line that is handed on
+LINE_BYTES = 1 << 16  # of a line that is handed on, of a word that is logged
+LEFT_OUT = b"[...]"  # the end of a word that is too long
+WORD_END = re.compile(b"[" + WORD_ENDS + b"]")
 LOG_END_BYTES = 1 << 16  # of a command's last lines, when the log is full
 
 
@@ -72,17 +75,48 @@ class LogEnd:
     cut: bool = False
 
     def add(self, block: bytes) -> None:
-        self.stream.write(_shown(block[: self.left_bytes]))
+        self.stream.write(_shown(block)[: self.left_bytes])
         self.cut = self.cut or len(block) > self.left_bytes
         self.left_bytes -= min(len(block), self.left_bytes)
         self.stream.flush()
+
+
+@dataclass(kw_only=True)
+class WholeWords:
+    """Hands one stream on to a log by whole words: a secret that comes in pieces is seen as one."""
+
+    log: LogEnd
+    _word: bytearray = field(default_factory=bytearray)
+    _is_too_long: bool = False
+
+    def add(self, block: bytes) -> None:
+        block = plain_bytes(block)
+        if self._is_too_long:
+            found = WORD_END.search(block)
+            if found is None:
+                return
+            block, self._is_too_long = block[found.start() :], False
+        end = max(block.rfind(each) for each in WORD_ENDS) + 1
+        self._word += block[:end]
+        if end:
+            self.end()
+        self._word += block[end:]
+        if len(self._word) > LINE_BYTES:
+            self._word = self._word[:LINE_BYTES].partition(b"://")[0] + LEFT_OUT
+            self.end()
+            self._is_too_long = True
+
+    def end(self) -> None:
+        """Write what has come so far, as at the end of the stream."""
+        self.log.add(bytes(self._word))
+        self._word.clear()
 
 
 def _shown(block: bytes) -> bytes:
     if b"://" in block:
         text = block.decode("utf-8", errors="surrogateescape")
         block = without_credentials(text).encode("utf-8", errors="surrogateescape")
-    return plain_bytes(block)
+    return block
 
 
 def room_in(stream: IO[bytes]) -> int:

@@ -135,6 +135,8 @@ def start_error(
     box: Container, system: System, what: str, shared: Path | None = None
 ) -> InstanceError | PortTakenError:
     """An error with the server's last output; a taken port gets its own kind."""
+    if error := box.overfilled():
+        return error
     words = _side_output(shared) or box.output() or box.tail(system.error_log())
     box.note(words)
     if "in use" in words and _is_taken(box, system.port):  # a server can say anything

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from benches import MATRIX
-from small_trees import small_tree
+from small_trees import SERVER, small_tree
 
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.failure_reason import UnbuildableError
@@ -205,6 +205,32 @@ def test_the_next_source_is_written_through_no_link(
     source = tmp_path / "cache" / "builds" / ".work" / f"{toolset.key}-0" / "build" / "source"
     assert (source / "ldap" / "servers" / "new.c").read_text(encoding="utf-8") == "new\n"
     assert not source.is_symlink()
+
+
+PLANT = """\
+cat >Makefile <<'EOF'
+all:
+install:
+\tmkdir -p $(DESTDIR)/opt/dirsrv/sbin
+\techo forged >$(DESTDIR)/opt/dirsrv/sbin/ns-slapd
+EOF
+"""
+
+
+@pytest.mark.parametrize("clean", [False, True], ids=["on it", "from nothing"])
+def test_a_makefile_that_a_commit_plants_decides_no_build_from_nothing(
+    engine: Engine, toolset: ToolchainImage, tmp_path: Path, clean: bool
+) -> None:
+    """The source's own folder is where increments share what configure made: a known limit."""
+    both = small_tree(tmp_path / "source", "sh ./act")
+    for name, act in (("hostile", PLANT), ("next", "true\n")):
+        tree = both.with_files({"act": f"{act}# {name} {secrets.token_hex(4)}\n"})
+        order = TreeOrder(
+            tree=tree, needs=needs_of(tree.read), toolset=toolset, clean=clean and name == "next"
+        )
+        made = build_tree(engine, order, progress=print)
+    server = Path(made.folder) / "install" / "opt" / "dirsrv" / "sbin" / "ns-slapd"
+    assert (server.read_text(encoding="utf-8") == SERVER) is clean
 
 
 def test_what_a_build_closed_is_in_nobodys_way(

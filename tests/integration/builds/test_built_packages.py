@@ -12,6 +12,7 @@ from dsbuilds.drivers.package_build import INDEX, PACKAGES
 from dsbuilds.drivers.package_image import installed
 from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
+from dsharness.errors import CandidateError
 from dsharness.model import Build, DriverName, Image, Provenance
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline
@@ -31,6 +32,7 @@ Depends: {NEEDED}
 Description: a server that wants to tell somebody
 """
 SCRIPT = "#!/bin/sh\nls /sys/class/net >/seen-network\nid -u >/seen-user\n"
+FORKS = "#!/bin/sh\nfor i in $(seq 200); do sleep 20 & done\n"
 
 
 @pytest.fixture
@@ -39,13 +41,13 @@ def image(engine: Engine) -> Image:
 
 
 @pytest.fixture
-def made(engine: Engine, image: Image, tmp_path: Path) -> Build:
+def made(engine: Engine, image: Image, tmp_path: Path, request: pytest.FixtureRequest) -> Build:
     """A package made by hand, in a repository as a build leaves it."""
     package, out = tmp_path / "package" / "DEBIAN", tmp_path / "build" / PACKAGES
     for folder in (package, out):
         folder.mkdir(parents=True)
     (package / "control").write_text(CONTROL)
-    (package / "postinst").write_text(SCRIPT)
+    (package / "postinst").write_text(getattr(request, "param", SCRIPT))
     (package / "postinst").chmod(0o755)
     options = Options(volumes=((tmp_path / "package", "/in", "ro"), (out, "/out", "rw")))
     with running(
@@ -85,3 +87,18 @@ def test_its_scripts_see_no_network_and_what_it_needs_is_there(
             assert left == ""
     finally:
         engine.podman("rmi", "--force", own.reference, cleanup=True)
+
+
+@pytest.mark.parametrize("made", [FORKS], indirect=True)
+def test_its_scripts_start_processes_without_end(
+    engine: Engine, image: Image, made: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not engine.limits_memory:
+        pytest.skip("this engine bounds nothing")
+    monkeypatch.setattr("dsharness.containers.container.PROCESSES", 64)
+    log = logs_home() / "builds" / "test-installing.log"
+    at = Workshop(engine=engine, deadline=Deadline.after(600), log=log)
+    log.unlink(missing_ok=True)
+    with pytest.raises(CandidateError):
+        installed(at, image, made, ROW, progress=print)
+    assert "fork" in log.read_text(encoding="utf-8")

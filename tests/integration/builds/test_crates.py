@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import io
 import json
+import socket
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -49,6 +50,8 @@ class Registry:
 
     port: int = 0
     asked: list[str] = field(default_factory=list)
+    elsewhere: str = ""  # where its index says that the crate is
+    moved: str = ""  # where it sends who asks for the crate
 
     @property
     def source(self) -> str:
@@ -64,13 +67,17 @@ def registry() -> Iterator[Registry]:
             known.asked.append(self.path)
             line = {"name": "tiny-thing", "vers": "1.2.3", "deps": [], "cksum": SUM,
                     "features": {}, "yanked": False}  # fmt: skip
-            download = f"http://127.0.0.1:{known.port}/dl/{{crate}}/{{version}}"
+            here = known.elsewhere or f"http://127.0.0.1:{known.port}"
+            download = f"{here}/dl/{{crate}}/{{version}}"
             body = {
                 "/config.json": json.dumps({"dl": download}).encode(),
                 "/ti/ny/tiny-thing": json.dumps(line).encode(),
                 "/dl/tiny-thing/1.2.3": CRATE,
             }.get(self.path)
-            self.send_response(404 if body is None else 200)
+            moved = known.moved if self.path.startswith("/dl/") else ""
+            self.send_response(302 if moved else 404 if body is None else 200)
+            if moved:
+                self.send_header("Location", moved)
             self.end_headers()
             self.wfile.write(body or b"")
 
@@ -110,6 +117,24 @@ def test_a_lock_cannot_choose_whom_this_machine_asks(
         with pytest.raises(UnbuildableError, match="which is not a registry of the matrix"):
             fetched(engine, toolset, source, tmp_path / "log")
     assert registry.asked == []
+
+
+@pytest.mark.parametrize("way", ["elsewhere", "moved"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_registry_of_the_matrix_cannot_send_cargo_to_this_machine(
+    engine: Engine, toolset: ToolchainImage, registry: Registry, tmp_path: Path, way: str, host: str
+) -> None:
+    """What listens on its loopback sees no connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        setattr(registry, way, f"http://{host}:{port}")
+        trusting = replace(toolset, registries=frozenset({registry.source}))
+        with pytest.raises(UnbuildableError, match=f"lead to {host}:{port}, which is no registry"):
+            fetched(engine, trusting, registry.source, tmp_path / "log")
+        assert "/ti/ny/tiny-thing" in registry.asked
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
 
 
 def test_a_registry_of_the_matrix_is_asked_and_builds_find_its_crates(

@@ -21,11 +21,11 @@ from dsbuilds.drivers.package_build import (
     provenance_of,
 )
 from dsbuilds.drivers.package_image import (
-    STEPS,
     check_installed,
     chosen_packages,
+    confined,
     containerfile,
-    render,
+    script,
 )
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.edits.edit import Patch
@@ -43,7 +43,7 @@ from dsharness.errors import (
 from dsharness.model import Build, DriverName, Family, Image, Provenance
 from dsharness.process.command import Completed
 from dsharness.process.deadline import Deadline
-from dsimages.buildah import Recipe, Workshop, build_argv
+from dsimages.buildah import Workshop
 
 SERVER = "389-ds-base"
 IMAGE = Image(
@@ -176,16 +176,11 @@ def test_an_installer_is_told_names_and_nothing_else(tmp_path, line):
 
 
 def test_what_was_built_is_installed_without_a_network(tmp_path):
-    assert [network for _, network in STEPS] == ["host", "none"]
     for family in Family:
-        fetch, install = (render(family, verb, {"a": "1"}) for verb, _ in STEPS)
+        fetch, *_ = script(family, "fetch", {"a": "1"})
         assert "download" in fetch
         assert "only" in fetch
-        recipe = Recipe(
-            text=install, base="b", reference="r", labels={}, what="w", network=STEPS[1][1]
-        )
-        argv = build_argv(ENGINE, recipe, "b", tmp_path, tmp_path)
-        assert argv[argv.index("--network") + 1] == "none"
+    assert confined(tmp_path).network == "none"
 
 
 def test_no_index_is_no_package(tmp_path):
@@ -201,7 +196,8 @@ def test_no_index_is_no_package(tmp_path):
     ],
 )
 def test_packages_are_installed_by_exact_version(family, command):
-    text = render(family, "install", {"389-ds-base": "1:3.1.2-1+dsbisect1", "python3-lib389": "3"})
+    chosen = {"389-ds-base": "1:3.1.2-1+dsbisect1", "python3-lib389": "3"}
+    text = containerfile(*script(family, "install", chosen))
     lines = text.splitlines()
     assert lines[:2] == ["ARG BASE", "FROM ${BASE}"]
     assert len(lines) == 3, "the script is one word"

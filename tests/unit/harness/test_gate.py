@@ -129,6 +129,12 @@ def test_a_server_that_was_killed_from_outside_did_not_crash() -> None:
     assert disturbances(killed) == ("the server was ended from outside",)
 
 
+def test_a_server_that_was_ended_for_what_it_wrote_is_at_fault() -> None:
+    ended = replace(GOOD, server_alive=False, overfilled="it wrote more than 8192 MiB")
+    assert objections(ended) == ("it wrote more than 8192 MiB",)
+    assert disturbances(ended) == ()
+
+
 def test_a_load_without_a_cpu_left_tells_its_own_rate() -> None:
     assert load_bound(3_700_000, 4.0, cpus=1)
     assert not load_bound(3_500_000, 4.0, cpus=1)

@@ -49,6 +49,8 @@ class Box:
     def note(self, text: str) -> None:
         self.noted += text
 
+    def overfilled(self) -> None: ...
+
     def state(self) -> State:
         return State(id="", pid=0, running=self.running, killed=False)
 
@@ -222,7 +224,7 @@ def test_a_server_that_dies_right_after_its_first_bind_is_that_candidates_failur
     @contextmanager
     def running(*_: object, **__: object) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(
-            running=False, log=tmp_path / "log", note=lambda _: None,
+            running=False, log=tmp_path / "log", note=lambda _: None, overfilled=lambda: None,
             output=lambda: "[t] - CRIT - it - the end\n",
             state=lambda: State(id="", pid=999_999_999, running=False),
         )  # fmt: skip
@@ -247,6 +249,7 @@ def test_what_needs_a_server_that_ended_blames_it() -> None:
         running=False,
         state=lambda: State(id="", pid=0, running=False, killed=True),
         log=Path("l"),
+        overfilled=lambda: None,
         output=lambda: "bye",
         note=lambda _: None,
     )

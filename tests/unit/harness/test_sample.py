@@ -148,7 +148,9 @@ class _Instance:
         self.system = Dirsrv()
         self.endpoint = OwnDirectory(port=SITE.port, users=SITE, socket=Path("/nowhere"))
         self.meter = CpuMeter(source="cgroup-v2", path=world.cgroup, pid=1)
-        self.container = SimpleNamespace(log=Path("server.log"), state=world.state)
+        self.container = SimpleNamespace(
+            log=Path("server.log"), state=world.state, overfilled=lambda: None
+        )
         self.note_end = world.note_end
         self.ended_by_now = lambda: not world.alive
 

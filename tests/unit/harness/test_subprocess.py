@@ -237,7 +237,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def loud(megabytes: int) -> list[str]:
-    words = f"echo first; head -c {megabytes}000000 /dev/zero | tr '\\0' x; echo; echo last"
+    words = f"echo first; yes xxx | head -c {megabytes}000000; echo last"
     return ["sh", "-c", words]
 
 
