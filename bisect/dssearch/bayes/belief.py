@@ -31,7 +31,7 @@ class Certainty:
     level: float = 0.95
     real: float = 0.98  # that there is a step at all, before one is named
     none: float = 0.97  # that there is no step, before "no difference" is answered
-    unseen_odds: float = 0.04  # of a step of any one size, before "no difference" is answered
+    unseen_odds: float = 1.0  # of a step of any one size, before "no difference" is answered
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
     smallest: float | None = None  # a log: instead of that, if you know what matters to you
     inside: int = 0  # places between the ends that are measured before "no difference" is answered

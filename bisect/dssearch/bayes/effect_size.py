@@ -1,9 +1,10 @@
-"""How large the step is, valid at any time. Core pure logic, no I/O.
+"""How large the step is. Core pure logic, no I/O.
 
-An effect stays in the interval while its posterior density is at least ``1 - level`` times its
-prior density. Under the true effect the inverse of that ratio is a martingale that starts at 1, so
-it ever exceeds ``1 / (1 - level)`` with a chance of at most ``1 - level``: the interval stays valid
-if you look after each run and stop at any time.
+An effect stays in the interval while the runs make it likelier than it was, by a factor that
+depends on the level. With a factor of ``1 - level`` the interval would be valid whenever you stop:
+under the true effect the inverse of the ratio is a martingale that starts at 1. It would also be
+twice as wide as it needs to be; the larger factor holds the truth as often as the level says, as
+measured by the benchmark.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from dssearch.bayes.posterior import Posterior, by_kind
 from dssearch.bayes.track import TINY, Floats, Ints
 
+LIKELIER = 25.0  # times 1 - level: with 95 %, sizes that the runs made 1.25 times likelier
 LEAST = 1e-3  # pairs of steps less likely than this weigh nothing
 
 
@@ -38,7 +40,7 @@ class Effects:
         return math.exp(self.sizes[min(at, len(self.sizes) - 1)])
 
     def interval(self, level: float) -> tuple[float, float]:
-        inside = self.sizes[self.gain >= 1 - level]
+        inside = self.sizes[self.gain >= LIKELIER * (1 - level)]
         if not len(inside):  # the runs say nothing of this step: any size is possible
             inside = self.sizes
         half = 0.0 if len(self.sizes) < 2 else float(np.diff(self.sizes).min()) / 2
@@ -54,11 +56,13 @@ def effects(found: Posterior, gap: int | None = None) -> Effects:
     ticks, place = found.grid.differences
     prior = np.tensordot(found.scatter_prior, found.steps, 1) * cells
     after = np.bincount(place, weights=(joint * cells).ravel())
-    before = np.bincount(place, weights=prior.ravel()).astype(np.float64)
+    # a size is met once from each level that it may begin at
+    starts = np.bincount(place, weights=np.repeat(found.grid.cells, len(found.grid.cells)))
+    before = np.bincount(place, weights=prior.ravel()) / starts
     possible = before > 0
     return Effects(
         sizes=np.asarray(ticks[possible] * found.grid.width, dtype=np.float64),
-        prior=before[possible],
+        prior=np.asarray(before[possible], dtype=np.float64),
         posterior=after[possible] / max(TINY, after[possible].sum()),
     )
 

@@ -18,7 +18,7 @@ from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import TINY, Floats, Ints
 
 FINENESS = 2.5  # lattice points per standard error of a candidate
-REACH = 10  # points on each side of a candidate's middle
+REACH = 12  # points on each side of a candidate's middle
 FAR = 3.0  # times the scatter of builds, in coarse points
 COARSE = 2.0  # of these per scatter
 NEAR = 2.0  # times smaller or larger than expected

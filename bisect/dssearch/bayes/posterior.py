@@ -170,7 +170,7 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     middles, slow = seen.middles, slow_mode(seen, belief)
     if slow is not None:
         noise = slow.size
-        middles = np.concatenate([middles, middles - slow.jump, middles + slow.jump])
+        middles = np.concatenate([middles, slow.levels])
         ways = ways.normalised().joined(slow.ways())
     errors = np.resize(noise / np.sqrt(seen.counts), len(middles))
     grid = lattice(middles, errors, belief)

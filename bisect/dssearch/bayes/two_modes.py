@@ -28,13 +28,14 @@ JUMPS = np.array([0.85, 1.0, 1.15])
 NEARLY_GAUSSIAN = 30.0  # degrees of freedom
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SlowMode:
     """(4): a share of the runs is slower by ``jump`` (a log); ``size`` is the noise of a mode."""
 
     share: float
     jump: float
     size: float
+    levels: Floats  # of the candidates' other runs
     fit: float  # the log likelihood
     unusual: float = 0.0  # by how many nats such a quiet mode is less likely in advance
 
@@ -91,7 +92,7 @@ def _fitted(seen: Evidence, jump: float, size: float, least_noise: float) -> Slo
         share = float(np.clip(is_slow.mean(), 0.03, 0.8))
         square = (1 - is_slow) @ rest**2 + is_slow @ (rest - jump) ** 2
         size = max(least_noise, math.sqrt(float(square) / len(values) * free))
-    return SlowMode(share=share, jump=jump, size=size, fit=fit)
+    return SlowMode(share=share, jump=jump, size=size, levels=levels, fit=fit)
 
 
 def _one_mode(rest: Floats, spread: float) -> float:

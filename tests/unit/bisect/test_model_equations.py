@@ -31,6 +31,7 @@ from worlds import sample_of
 
 from dsharness.measure.metrics import COST
 from dssearch.bayes.belief import Certainty, Tracks
+from dssearch.bayes.effect_size import effects
 from dssearch.bayes.evidence import Evidence, evidence
 from dssearch.bayes.lattice import noise_estimate
 from dssearch.bayes.machine_speed import GROWTHS, NOISES, PRIOR, TAIL, widened
@@ -223,6 +224,25 @@ def test_a_finer_lattice_moves_no_gap_far(
     assert moved[two > 0.01].max(initial=0.0) < 0.4
     assert coarse.one == pytest.approx(fine.one, abs=0.02)
     assert coarse.none == pytest.approx(fine.none, abs=0.02)
+
+
+@pytest.mark.parametrize("step", [0.0, 0.06, 0.5])
+def test_sizes_of_a_step_are_as_likely_on_any_lattice(
+    step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(11) is the prior of a size, from whichever level a step begins."""
+    known = history({"a": 0.0, "b": 0.0, "c": step, "d": step}, 8, 1)
+    coarse = believed(known, STEPS)
+    one = effects(coarse.posterior)
+    finer(monkeypatch)
+    other = effects(believed(known, STEPS).posterior)
+    for each in (one, other):
+        assert each.prior.sum() < 1.01
+    width = coarse.posterior.grid.width
+    assert np.log(one.interval(0.95)) == pytest.approx(
+        np.log(other.interval(0.95)), abs=1.5 * width
+    )
+    assert one.gain.max() == pytest.approx(other.gain.max(), rel=0.15)
 
 
 @pytest.mark.parametrize("seed", range(2))
