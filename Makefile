@@ -34,11 +34,12 @@ test-all: develop ## the same with every test there is: before a change of many 
 check: lint types unit ## what takes seconds: run it before each commit
 
 .PHONY: quick
-quick: develop ## after a change: rules, types by a daemon, the unit tests nearest to what changed
+quick: develop ## after a change: rules, types by a daemon, the unit tests of what it touches
 	@$(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
-	@$(BIN)/dmypy run
-	@tests=$$($(BIN)/python tests/support/touched.py); \
-	if [ -n "$$tests" ]; then $(BIN)/pytest --quiet $$tests; fi
+	@$(BIN)/dmypy run -- --use-fine-grained-cache & types=$$!; failed=0; \
+	tests=$$($(BIN)/python tests/support/touched.py) || failed=1; \
+	if [ -n "$$tests" ]; then $(BIN)/pytest --quiet $$tests || failed=1; fi; \
+	wait $$types && exit $$failed
 
 .PHONY: lint
 lint: develop ## ruff's rules and format, the order of imports, the tmt plan
@@ -56,6 +57,10 @@ types: develop ## mypy and pyright
 unit: develop ## the tests that need no container
 	@$(BIN)/pytest tests/unit
 
+.PHONY: unit-times
+unit-times: develop ## the same, and write how long each file takes, for `make quick`
+	@$(BIN)/pytest --quiet --record tests/unit
+
 .PHONY: integration
 integration: develop ## the tests that run the real thing
 	@$(INTEGRATION)
@@ -63,6 +68,10 @@ integration: develop ## the tests that run the real thing
 .PHONY: golden
 golden: develop ## write the golden files again; look at the difference before a commit
 	@DSBISECT_REGEN=1 $(BIN)/pytest tests/unit
+
+.PHONY: report-picture
+report-picture: develop ## take the picture in README.md again; look at it before a commit
+	@DSBISECT_PICTURE=docs/report.png $(BIN)/pytest tests/integration/results/test_report_browser.py
 
 .PHONY: examples
 examples: develop ## validate the patches in examples/ and write what was found; BENCH=NAME for one

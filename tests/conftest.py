@@ -40,7 +40,7 @@ def pytest_configure() -> None:
     """A busy machine makes no law untrue. Every run draws other examples: fewer in each."""
     from hypothesis import settings  # noqa: PLC0415 - not before its compiled form may be kept
 
-    settings.register_profile("lab", deadline=None, max_examples=40)
+    settings.register_profile("lab", deadline=None, max_examples=25)
     settings.load_profile("lab")
 
 

@@ -55,7 +55,7 @@ class Git:
     """A git folder that the lab may write objects to: its own."""
 
     folder: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def call(
         self,

@@ -31,7 +31,7 @@ class Past:
 
     def copy(self, folder: Path) -> Past:
         """Another checkout of the same history: cheaper than to make it again."""
-        shutil.copytree(self.folder, folder, symlinks=True)
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=_shared)
         return Past(folder=folder, clock=self.clock, named=dict(self.named))
 
     def git(self, *args: str, stdin: str | None = None) -> str:
@@ -85,6 +85,14 @@ class Past:
         branch = self.folder / ".git" / head.removeprefix("ref: ")
         self.named[name] = branch.read_text().strip() if branch.is_file() else head
         return self.named[name]
+
+
+def _shared(source: str, target: str) -> None:
+    """Git never writes into an object: copies of a history may be one file."""
+    if "/.git/objects/" in source:
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
 
 
 TEMPLATES = tempfile.TemporaryDirectory(prefix="dsbisect-histories-")

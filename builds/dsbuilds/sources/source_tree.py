@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from unidiff.errors import UnidiffParseError
@@ -46,8 +47,13 @@ class Tree:
 
     def read(self, path: str) -> str | None:
         """A file's text; None where there is no such file."""
-        done = self.git.call("cat-file", "blob", f"{self.id}:{path}")
-        return done.stdout if done.ok else None
+        names = _names(self.git, self.id)
+        if names is not None and path not in names:
+            return None
+        try:
+            return _text(self.git, self.id, path)
+        except FileNotFoundError:
+            return None
 
     def listing(self) -> dict[str, str]:
         """Path -> mode and hash of every file."""
@@ -112,6 +118,31 @@ class Tree:
     ) -> str:
         """What git says; a tree that git cannot read is one candidate's failure."""
         return self.git.must(*args, what=what, stdin=stdin, env=env, fails=BuildError)
+
+
+@lru_cache(maxsize=16)
+def _known_names(git: Git, tree: str) -> frozenset[str]:
+    done = git.call("ls-tree", "-r", "-z", "--name-only", tree)
+    if not done.ok:
+        raise FileNotFoundError
+    return frozenset(done.stdout.split("\0"))
+
+
+def _names(git: Git, tree: str) -> frozenset[str] | None:
+    """The paths of its files; None where git does not say."""
+    try:
+        return _known_names(git, tree)
+    except FileNotFoundError:
+        return None
+
+
+@lru_cache(maxsize=128)
+def _text(git: Git, tree: str, path: str) -> str:
+    """What a tree's hash stands for never changes; that git could not read it is not kept."""
+    done = git.call("cat-file", "blob", f"{tree}:{path}")
+    if not done.ok:
+        raise FileNotFoundError
+    return done.stdout
 
 
 def imported(folder: Path, origin: str, *parts: str) -> Tree:

@@ -106,7 +106,9 @@ def test_good_after_bad_is_told_before_anything_is_built(folder: Path) -> None:
 ROWS = ("bisect", "rows", "--workload", "bind-one", "--good", "debian-11", "--bad", "debian-12")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.whole)]
+)
 def test_interrupted_while_measuring_and_resumed(folder: Path, number: int) -> None:
     first = start(folder, *ROWS)
     first.until("1 of about")

@@ -16,6 +16,8 @@ from small_pasts import CRATES, LACKS, begin, matrix_with
 
 from dsharness.errors import ExitCode
 
+pytestmark = pytest.mark.whole
+
 # As behind a firewall: nothing listens there.
 UNREACHABLE = """
 [net]

@@ -90,6 +90,7 @@ def test_another_toolchain_is_tried_where_the_first_fails(tmp_path: Path) -> Non
     assert found["outcome"]["every_file"] == "builds with every file"
 
 
+@pytest.mark.whole
 def test_a_real_source_can_be_measured(tmp_path: Path) -> None:
     matrix_with(tmp_path, "debian-13")
     (tmp_path / "repo").mkdir()

@@ -12,6 +12,8 @@ import pytest
 from lab import ROOT, environment
 from small_pasts import MAKEFILE, begin, matrix_with
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -52,6 +52,7 @@ def test_a_rebuild_without_a_change_passes_everything(changed: TRIED, name: str)
     assert [check for check in checks.values() if check.status not in GOOD] == []
 
 
+@pytest.mark.whole
 def test_a_server_that_does_not_start_is_caught_at_the_upgrade(changed: TRIED) -> None:
     checks = changed("does-not-start").found("upgrade")
     assert checks["upgrade"].status is Status.PASSED
@@ -64,6 +65,7 @@ def test_a_server_that_does_not_start_is_caught_at_the_upgrade(changed: TRIED) -
     assert check.evidence
 
 
+@pytest.mark.whole
 def test_a_server_that_refuses_binds_is_caught_at_the_upgrade(changed: TRIED) -> None:
     system = changed("refuses-binds")
     checks = system.found("upgrade")
@@ -74,6 +76,7 @@ def test_a_server_that_refuses_binds_is_caught_at_the_upgrade(changed: TRIED) ->
     assert "password storage plugin" in check.advice
 
 
+@pytest.mark.whole
 def test_what_a_package_adds_to_a_system_is_listed(changed: TRIED) -> None:
     system = changed("setuid")
     checks = system.found("inventory")
@@ -86,6 +89,7 @@ def test_what_a_package_adds_to_a_system_is_listed(changed: TRIED) -> None:
     assert "/var/lib/left-by-dsbisect" in removal.found
 
 
+@pytest.mark.whole
 def test_keys_that_the_package_opens_to_everyone_are_seen(changed: TRIED) -> None:
     system = changed("opens-keys")
     upgrade = system.found("upgrade")

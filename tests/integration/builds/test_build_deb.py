@@ -90,6 +90,7 @@ def test_no_such_version_of_the_source(at, image):
         distribution_source(at, image, "389-ds-base", "1.2.3", progress=print)
 
 
+@pytest.mark.whole
 def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched):
     assert patched.provenance.driver is DriverName.DEB
     assert [patch.name for patch in patched.provenance.patches] == ["scheme.patch"]
@@ -108,6 +109,7 @@ def test_built_installed_by_apt_served_and_read_back(engine, at, image, patched)
     assert patched.promise.broken_by(golden.facts) is None
 
 
+@pytest.mark.whole
 def test_the_same_order_is_built_and_installed_once(at, image, source, tree, patched):
     said: list[str] = []
     order = PackageOrder(row=ROW, image=image, source=source, patches=(other_scheme(tree),))
@@ -138,6 +140,7 @@ def noted_folders(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return names
 
 
+@pytest.mark.whole
 def test_a_patch_that_does_not_compile_is_told_by_the_compilers_line(
     at, image, source, tree, monkeypatch
 ):

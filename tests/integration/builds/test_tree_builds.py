@@ -20,6 +20,8 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.model import Build
 
+pytestmark = pytest.mark.whole
+
 C_FILE = "ldap/servers/slapd/pw.c"
 FOLDER = b"/build/source/"
 

@@ -1,47 +1,79 @@
-"""The page in a real browser: it loads, asks for nothing, and fits a telephone."""
+"""The page of a real search in a real browser: its facts, that it asks for nothing, its picture.
+
+The search is `tests/real/debian.jsonl`. To measure it again:
+
+    dsbisect bisect rows --series debian --store /tmp/debian.db
+    dsbisect results export --store /tmp/debian.db tests/real/debian.jsonl
+    make report-picture
+"""
 
 from __future__ import annotations
 
+import html
 import json
+import os
 import re
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reported import DEBIAN, reported
+from seen_page import Part, seen_page
+from shipped import MATRIX
 
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
-from dsresults.report import write_report
+from dsresults.report import report_data, write_report
+from dsresults.store import Store
 
+ROOT = Path(__file__).parents[3]
+REAL = ROOT / "tests/real/debian.jsonl"
 BROWSER = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
+OPTIONS = (
+    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-default-apps "
+    "--allow-file-access-from-files --virtual-time-budget=3000 --hide-scrollbars"
+)
+WIDTH, HEIGHT = 1000, 1040  # of the picture
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium here")
 
-
-PROBE = """<iframe id="f" src="{page}" style="width:{width}px;height:900px;border:0"></iframe>
-<pre id=out></pre><script>f.onload = () => {{
-  const seen = f.contentDocument.documentElement;
-  out.textContent = JSON.stringify({{
-    width: seen.scrollWidth,
-    paper: getComputedStyle(seen.querySelector('body')).backgroundColor,
-    requests: f.contentWindow.performance.getEntriesByType('resource').map(one => one.name),
-  }})
-}}</script>"""
+# One start of the browser looks at each width and scheme.
+PROBE = """<pre id=out></pre><script>
+  async function look(width) {
+    const frame = document.createElement('iframe');
+    frame.style = `width:${width}px;height:900px;border:0`;
+    frame.src = PAGE;
+    document.body.append(frame);
+    await new Promise(resolve => frame.onload = resolve);
+    const seen = frame.contentDocument, rooted = seen.documentElement;
+    const view = seen.defaultView;
+    return {
+      width: rooted.scrollWidth,
+      paper: view.getComputedStyle(seen.body).backgroundColor,
+      requests: view.performance.getEntriesByType('resource').map(one => one.name),
+      names: [...seen.querySelectorAll('.candidates tbody th')].map(one => {
+        const range = seen.createRange();
+        range.selectNodeContents(one.firstChild);
+        return new Set([...range.getClientRects()].map(line => line.top)).size;
+      }),
+    };
+  }
+  (async () => {
+    const found = {};
+    for (const width of WIDTHS) found[width] = await look(width);
+    out.textContent = JSON.stringify(found);
+  })();
+</script>"""
 
 
 def browse(folder: Path, page: Path, *argv: str) -> str:
-    """The document as the browser sees it in the end; the browser itself reaches no network."""
-    options = (
-        "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-        "--disable-component-update --disable-sync --disable-default-apps --dump-dom "
-        "--allow-file-access-from-files --virtual-time-budget=3000"
-    )
+    """What the browser prints; it reaches no network itself."""
     done = run(
         [
             str(BROWSER),
-            *options.split(),
+            *OPTIONS.split(),
             "--host-resolver-rules=MAP * ~NOTFOUND",
             f"--user-data-dir={folder / 'profile'}",
             *argv,
@@ -53,35 +85,76 @@ def browse(folder: Path, page: Path, *argv: str) -> str:
     return done.stdout
 
 
-def probe(folder: Path, page: Path, width: int, *argv: str) -> dict[str, Any]:
-    """What the page looks like, and what it asked for, in a frame of that width."""
+def looked_at(folder: Path, page: Path, *widths: int, dark: bool = False) -> dict[str, Any]:
+    """What the page looks like in frames of these widths, and what it asked for."""
     frame = folder / "frame.html"
-    frame.write_text(PROBE.format(page=page.as_uri(), width=width), encoding="utf-8")
-    found = re.search(r'<pre id="out">(\{.*?\})</pre>', browse(folder, frame, *argv))
-    assert found
-    seen: dict[str, Any] = json.loads(found[1])
+    text = PROBE.replace("PAGE", json.dumps(page.as_uri())).replace("WIDTHS", json.dumps(widths))
+    frame.write_text(f"<body>{text}", encoding="utf-8")
+    scheme = ("--blink-settings=preferredColorScheme=0",) if dark else ()
+    shown = browse(folder, frame, "--dump-dom", *scheme)
+    found = re.search(r'<pre id="out">(\{.*?\})</pre>', shown)
+    assert found, shown
+    seen: dict[str, Any] = json.loads(html.unescape(found[1]))
     return seen
 
 
-def test_shows_the_boundary(tmp_path):
-    shown = browse(tmp_path, write_report(tmp_path / "out", reported(DEBIAN)))
-    assert "Slow from debian-13 on" in shown
-    assert "Slow from debian-12 on" in shown
-    assert shown.count('class="boundary"') == 2
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("real")
+    with Store.open(folder / "store.db") as store, REAL.open(encoding="utf-8") as lines:
+        store.import_jsonl(lines)
+        campaigns = store.campaigns()
+        samples, images = store.measured_in(campaigns)
+    return write_report(folder / "out", report_data(MATRIX, campaigns, samples, images))
 
 
-@pytest.mark.parametrize("width", [400, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_fits_and_asks_for_nothing(tmp_path, width, scheme):
-    page = write_report(tmp_path / "out", reported(DEBIAN))
-    preference = ("--blink-settings=preferredColorScheme=0",) if scheme == "dark" else ()
-    seen = probe(tmp_path, page, width, *preference)
-    assert seen["width"] <= width
-    assert seen["paper"] == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 29)"}[scheme]
-    assert seen["requests"] == []
+def test_the_page_that_a_browser_shows_has_each_answer_and_each_figure(tmp_path, page):
+    told = json.loads(page.with_name("report.json").read_text(encoding="utf-8"))
+    (section,) = told["sections"]
+    columns = section["comparison"]["columns"]
+    shown: Part = seen_page(browse(tmp_path, page, "--dump-dom"))
+    found = [column["boundary"] for column in columns]
+    assert [(one["before"], one["after"]) for one in found] == [
+        ("debian-12", "debian-13"), ("debian-11", "debian-12"),
+    ]  # fmt: skip
+    assert shown.texts("p", "headline") == [f"Slow from {one['after']} on" for one in found]
+    (table,) = shown.all("table", "candidates")
+    assert [row.all("th")[0].text.split()[0] for row in table.all("tr")[1:]] == [
+        "debian-11", "debian-12", "debian-13", "debian-sid",
+    ]  # fmt: skip
+    assert [part.text.split()[0] for part in table.all("td", "first-changed")] == ["slow"] * 2
+    assert len(table.all("td", "figures")) == 4 * len(columns)
+    assert len(shown.all("svg")) >= len(columns)
+    assert len(shown.all("line", "boundary")) == len(columns)
+
+
+@pytest.mark.parametrize(
+    ("dark", "paper"), [(False, "rgb(255, 255, 255)"), (True, "rgb(20, 24, 29)")]
+)
+def test_it_fits_keeps_names_whole_and_asks_for_nothing(tmp_path, page, dark, paper):
+    for width, seen in looked_at(tmp_path, page, 400, 800, 950, 1280, dark=dark).items():
+        assert seen["width"] <= int(width)
+        assert (seen["paper"], seen["requests"]) == (paper, [])
+        assert seen["names"] == [1] * 4, f"a row's name is broken at {width} pixels"
 
 
 def test_a_page_that_asks_for_something_would_be_noticed(tmp_path):
     page = tmp_path / "asks.html"
     page.write_text('<body><img src="http://example.invalid/x.png">', encoding="utf-8")
-    assert probe(tmp_path, page, 400)["requests"] == ["http://example.invalid/x.png"]
+    assert looked_at(tmp_path, page, 400)["400"]["requests"] == ["http://example.invalid/x.png"]
+
+
+def test_its_picture_has_the_size_of_the_one_in_the_readme(tmp_path, page):
+    """DSBISECT_PICTURE names where it is kept: `make report-picture`, then look at it."""
+    taken = tmp_path / "report.png"
+    browse(tmp_path, page, f"--screenshot={taken}", f"--window-size={WIDTH},{HEIGHT}")
+    if kept := os.environ.get("DSBISECT_PICTURE"):
+        shutil.copy(taken, kept)
+    assert size_of(taken) == size_of(ROOT / "docs/report.png") == (WIDTH, HEIGHT)
+
+
+def size_of(picture: Path) -> tuple[int, int]:
+    header = picture.read_bytes()[:24]
+    assert header[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", header[16:])
+    return width, height

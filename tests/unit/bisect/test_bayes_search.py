@@ -106,7 +106,7 @@ def test_nothing_that_can_be_measured_is_no_answer():
 
 
 @pytest.mark.parametrize(
-    "budget", [Budget(runs=7), Budget(builds=4, runs=60), Budget(seconds=200.0)]
+    "budget", [Budget(runs=7), Budget(builds=4, runs=30), Budget(seconds=200.0)]
 )
 def test_a_spent_budget_gives_the_best_set_so_far(budget):
     spent = world(13, noise=0.4, effect=1.5)
@@ -117,7 +117,7 @@ def test_a_spent_budget_gives_the_best_set_so_far(budget):
     assert len({sample.candidate_id for sample in spent.taken}) <= 8
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(count=st.integers(2, 200), data=st.data(), effect=st.sampled_from([0.2, 1.3, 20.0]))
 def test_without_noise_it_builds_no_more_than_halving(count, data, effect):
     names = [f"n{at:03}" for at in range(count)]
@@ -140,7 +140,7 @@ def test_a_factor_on_all_values_changes_no_step(step, seed, factor):
     assert (found.after, found.direction) == (scaled.after, scaled.direction)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99))
 def test_what_candidates_are_called_changes_nothing(step, seed):
     """Equal candidates may change places: only places count."""
@@ -165,7 +165,7 @@ def test_what_candidates_are_called_changes_nothing(step, seed):
     assert question.line != renamed.line
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99), stop=st.integers(2, 30))
 @example(step=4, seed=84, stop=14)  # a build between two levels, next to what is excluded
 @example(step=12, seed=48, stop=16)  # a step of which the runs say nothing
@@ -281,11 +281,11 @@ def test_the_neighbours_get_as_many_runs_as_the_figures_need():
     assert one.asked[-1].why.startswith("confirm")
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99), noise=st.sampled_from([0.1, 0.3]))
 def test_each_pair_is_measured_as_often_in_both_orders(step, seed, noise):
     one = world(step, seed=seed, noise=noise, effect=1.5)
-    one.search(Bayes(costs=Costs(paired=True), budget=Budget(runs=80)))
+    one.search(Bayes(costs=Costs(paired=True), budget=Budget(runs=50)))
     orders = Counter(each.candidates for each in one.asked if len(each.candidates) == 2)
     assert all(abs(count - orders[pair[::-1]]) <= 1 for pair, count in orders.items())
 

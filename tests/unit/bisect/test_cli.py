@@ -330,7 +330,6 @@ def test_a_signal_that_is_ignored_stays_so(terminal: Terminal) -> None:
     "args",
     [
         ("matrix", "schema"),  # more than a pipe holds
-        ("--help",),
         ("results", "export", "-"),
     ],
 )

@@ -13,6 +13,7 @@ from dsharness.model import LdcltWorkload
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
 from dssearch.forecast import (
+    LEAST_REHEARSALS,
     ForecastRequest,
     Noise,
     RunNoise,
@@ -51,12 +52,14 @@ def test_a_pilot_of_failed_runs_is_no_pilot():
 
 @pytest.fixture(scope="module")
 def told():
-    return forecast(Noise.given(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
+    with pytest.MonkeyPatch.context() as patch:  # a plain step needs no more to be seen
+        patch.setattr("dssearch.forecast.REHEARSALS", LEAST_REHEARSALS)
+        return forecast(Noise.given(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
 
 
 def test_a_plain_step_is_found_in_few_runs(told):
     assert told.right >= 0.9
-    assert 6 <= told.builds <= 7
+    assert 5 <= told.builds <= 7
     assert told.runs < 20
     assert told.hours == pytest.approx((told.runs * 10 + told.builds * 90) / 3600, rel=0.05)
     refuse_without_chance(told, wanted(), 1.0)

@@ -248,4 +248,4 @@ class KilledAnywhere(RuleBasedStateMachine):
 
 
 TestKilledAnywhere = KilledAnywhere.TestCase
-TestKilledAnywhere.settings = settings(max_examples=5, stateful_step_count=4, deadline=None)
+TestKilledAnywhere.settings = settings(max_examples=3, stateful_step_count=4, deadline=None)

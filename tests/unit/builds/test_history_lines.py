@@ -291,7 +291,7 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
     ]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(graphs(), st.data())
 def test_all_lines_together_hold_every_commit_once(graph: list[list[int]], data) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -129,9 +129,14 @@ def test_a_branch_of_the_origin_needs_no_prefix(past: Past, tmp_path: Path) -> N
     assert Repository.open(str(tmp_path / "clone")).revision("topic") == past["one"]
 
 
-@pytest.mark.parametrize("scheme", ["", "file://"])
-@pytest.mark.parametrize("where", ["clone", "worktree"])
-@pytest.mark.parametrize("at", ["main", "branch", "detached", "ahead"])
+@pytest.mark.parametrize(
+    ("at", "where", "scheme"),
+    [
+        *product(["main", "branch", "detached", "ahead"], ["clone", "worktree"], [""]),
+        ("ahead", "clone", "file://"),
+        ("branch", "worktree", "file://"),
+    ],
+)
 def test_head_is_what_is_checked_out(
     past: Past, tmp_path: Path, at: str, where: str, scheme: str
 ) -> None:

@@ -118,7 +118,7 @@ def test_a_verdict_belongs_to_its_workload():
     assert "Each verdict belongs to its workload" in first.text
     assert "bind-random: slower between debian-12 and debian-13" in first.text
     assert "debian-11 with bind-one" in first.text
-    assert any(re.search(r"2\.[1-3]\d times less", line) for line in first.evidence)
+    assert any(re.search(r"bind-random costs 2\.\d+ times less", line) for line in first.evidence)
 
 
 def test_loads_that_agree_are_not_said_to_disagree():
