@@ -29,7 +29,7 @@ from dsharness.measure.gate import (
     objections,
 )
 from dsharness.measure.instance import Instance
-from dsharness.measure.metrics import Readings, measured
+from dsharness.measure.metrics import Probed, Readings, measured, probed
 from dsharness.model import (
     BenchFacts,
     Image,
@@ -64,7 +64,7 @@ class Bench:
     facts: BenchFacts
     counts: bool = False  # whether the CPU counts instructions here
     pause_files: tuple[Path, ...] = ()
-    at_rest: ProcessTree | None = None  # the server before its first load
+    at_rest: Probed = field(default_factory=dict)  # of the server before its first load
     pace: dict[str, float] = field(default_factory=dict)  # workload -> operations a second so far
 
     @property
@@ -121,7 +121,7 @@ def bench(
                 facts=facts,
                 counts=host_counts(),
                 pause_files=_pause_files(instance.container, load),
-                at_rest=_known(partial(process_tree, instance.meter.pid)),
+                at_rest=_probed(_known(partial(process_tree, instance.meter.pid))),
             )
 
 
@@ -136,8 +136,8 @@ class Run:
     calibrator_us: float | None
     steal_pct: float
     load_cpus: int
-    before: ProcessTree | None = None  # the server's processes
-    after: ProcessTree | None = None
+    before: Probed = field(default_factory=dict)  # of the server's processes
+    after: Probed = field(default_factory=dict)
     instructions: int | None = None  # where the CPU counts them
 
     @property
@@ -178,13 +178,14 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuShares) -
     look = partial(instance.system.look, instance.endpoint)
     tree = partial(process_tree, instance.meter.pid)
     before, ticks, clocks = _known(look), read_ticks(cpus.server), Clocks.read()
-    tree_before = _known(tree)
+    server_before = _known(tree)
+    probed_before = _probed(server_before)
     # next to the load on either side, so that nothing of our own looks is in it
     cpu_before_us = _known(instance.meter.used_us)
     with Calibrator(cpus.server, paused=lambda: at.paused) as calibrator:
-        report, instructions = _counted_load(at, workload, size, tree_before)
+        report, instructions = _counted_load(at, workload, size, server_before)
         cpu_after_us = _known(instance.meter.used_us)
-    tree_after = _known(tree)
+    probed_after = _probed(_known(tree))
     later = Clocks.read()
     steal_pct = ticks.steal_pct_until(read_ticks(cpus.server))
     after = _known(look)
@@ -219,8 +220,8 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuShares) -
         calibrator_us=calibrator.cpu_us,
         steal_pct=steal_pct,
         load_cpus=len(cpus.load),
-        before=tree_before,
-        after=tree_after,
+        before=probed_before,
+        after=probed_after,
         instructions=instructions,
     )
 
@@ -266,9 +267,6 @@ def sample_of(
 
 
 def _readings(at: Bench, runs: Sequence[Run]) -> Readings:
-    trees = [(run.before, run.after) for run in runs]
-    known = [(before, after) for before, after in trees if before and after]
-    whole = len(known) == len(trees)
     waited = [(run.report.latency_us, run.report.total) for run in runs]
     return Readings(
         operations=sum(run.report.total or 0 for run in runs),
@@ -280,11 +278,18 @@ def _readings(at: Bench, runs: Sequence[Run]) -> Readings:
             each * count if each is not None and count else None for each, count in waited
         ),
         instructions=_total(run.instructions for run in runs),
-        at_rest_bytes=at.at_rest.resident_bytes if at.at_rest else None,
-        resident_bytes=known[-1][1].resident_bytes if whole else None,
-        gained_bytes=sum(b.resident_bytes - a.resident_bytes for a, b in known) if whole else None,
-        faults=sum(after.faults - before.faults for before, after in known) if whole else None,
+        at_rest=at.at_rest,
+        after=runs[-1].after,
+        gained={
+            probe: sum(run.after[probe] - run.before[probe] for run in runs)
+            for probe in runs[0].after
+            if all(probe in read for run in runs for read in (run.before, run.after))
+        },
     )
+
+
+def _probed(server: ProcessTree | None) -> Probed:
+    return probed(server) if server else {}
 
 
 def _excuses(runs: Sequence[Run], gate: Gate) -> tuple[str, ...]:
