@@ -165,10 +165,10 @@ def slapd_pid(at: Bench) -> int:
 
 def while_loaded(at: Bench, act: object) -> threading.Thread:
     """Act once the load has begun: the server's CPU time grows."""
-    begin = at.instance.meter.used_us()
+    begin = at.instance.own.meter.used_us()
 
     def wait_and_act() -> None:
-        while at.instance.meter.used_us() < begin + 300_000:
+        while at.instance.own.meter.used_us() < begin + 300_000:
             time.sleep(0.05)
         act()
 
