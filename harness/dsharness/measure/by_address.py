@@ -49,6 +49,7 @@ CANDIDATE = "address"  # what its logs and containers are named by
 NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 HOST_NETWORK, CONTAINER_NETWORK = "host", "container:"
 UNREACHABLE = "-1 "
+SILENT, REFUSED = "it does not answer", "it refused a bind"
 RESOLVE = "RES_OPTIONS=timeout:3 attempts:1"  # some 20 s otherwise
 UNKNOWN = {
     "server CPU": "the server runs where the lab reads no cgroup: what a bind costs it is unknown",
@@ -180,7 +181,7 @@ class FromOutside:
         for at in benches:
             write_files(at, turn.workload, turn.number)
             with measuring():
-                run = run_load(at, turn.workload, size, self.cpus)
+                run = run_load(at, turn.workload, size, at.cpus)
             yield sample_of(at, turn, [run], self.objections)
 
     def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
@@ -188,8 +189,7 @@ class FromOutside:
         report = evidence.report
         if report.errors:
             error = next(iter(report.errors))
-            what = "does not answer" if error.startswith(UNREACHABLE) else "refused a bind"
-            return (f"it {what}: {error}",)
+            return (f"{SILENT if error.startswith(UNREACHABLE) else REFUSED}: {error}",)
         if report.total != evidence.operations:
             return (f"the load made {report.total or 0} of {evidence.operations} binds",)
         return ()
@@ -205,11 +205,7 @@ def measure_address(
 ) -> AddressResult:
     """Bind as often as planned and not once more; the first refused bind ends it."""
     way = FromOutside(request=request, limit_s=request.limit_s)
-    instance = Instance(
-        candidate_id=CANDIDATE,
-        endpoint=request.endpoint,
-        network=request.network,
-    )
+    instance = Instance(candidate_id=CANDIDATE, endpoint=request.endpoint, network=request.network)
     machine = machine_now(engine, way.cpus)
     procedure = Procedure(version=PROCEDURE, way=way.name, loader=loader.key)
     with bench(engine, instance, loader, way.cpus, machine, procedure, keep=keep) as at:
@@ -273,11 +269,16 @@ class Visit:
                 "its binds were",
                 hint="give it more time (--limit) or fewer binds (--operations)",
             )
-        where = self._request.network or "podman's default one"
+        why = sample.invalid[0]
+        named = self._request.network
+        where = f"network {named}" if named else "podman's default network"
+        hints = {
+            SILENT: f"the load asked from {where}; --network names another one",
+            REFUSED: "check the DNs and passwords; each connection ended at the first refusal",
+        }
         raise WorkloadError(
-            f"{self._request.address}: {sample.invalid[0]}",
-            hint=f"the load asked from network {where}, and --network names another one; of DNs "
-            "and passwords, each connection ended at the first that was refused",
+            f"{self._request.address}: {why}",
+            hint=hints.get(why.partition(":")[0], ""),
             log=Path(sample.log),
         )
 

@@ -233,20 +233,29 @@ def test_a_run_has_a_rate_and_a_mean_latency(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("said", "why", "hint"),
     [
-        (run_of(3, "error 49 (Invalid credentials) occurs     2 times"), "refused a bind: 49"),
-        (run_of(0, "error -1 (Can't contact LDAP server) occurs     2 times"), "does not answer"),
-        (run_of(199), "made 199 of 200 binds"),
-        ("nothing", "made 0 of 200 binds"),
+        (
+            run_of(3, "error 49 (Invalid credentials) occurs     2 times"),
+            "refused a bind: 49",
+            "check the DNs and passwords",
+        ),
+        (
+            run_of(0, "error -1 (Can't contact LDAP server) occurs     2 times"),
+            "does not answer",
+            "asked from network host; --network",
+        ),
+        (run_of(199), "made 199 of 200 binds", ""),
+        ("nothing", "made 0 of 200 binds", ""),
     ],
 )
 def test_a_run_that_is_not_whole_ends_it_with_one_error(
-    tmp_path: Path, said: str, why: str
+    tmp_path: Path, said: str, why: str, hint: str
 ) -> None:
     with pytest.raises(WorkloadError, match=why) as caught:
         visit(tmp_path, said, run_of(200)).runs()
     assert "ldap://127.0.0.1:3389" in str(caught.value)
+    assert hint in caught.value.hint
 
 
 def test_when_time_is_up_what_was_measured_is_kept(tmp_path: Path) -> None:
