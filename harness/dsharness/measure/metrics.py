@@ -255,7 +255,7 @@ SWITCHES = Metric(
     value=lambda read: read.each(read.gained.get(context_switches)),
     label="context switches",
     heading="switches/op",
-    title="context switches of the server's threads per operation",
+    title="context switches of the server's threads per operation, with those of idle threads",
     unit="switches",
     floor=0.01,
     words=Words(worse="has {} more context switches", better="has {} fewer context switches"),
