@@ -123,10 +123,10 @@ def _timed(at: Bench, workload: Workload, turn: int) -> Figures:
     write_files(at, workload, turn)
     load = LOADS[workload.tool]
     argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, Seconds(seconds=1 + SECONDS))
-    before = at.instance.meter.used_us()
+    before = at.instance.own.meter.used_us()
     with Calibrator(at.cpus.server) as calibrator:
         report = load.parse(at.load.execute(*argv, limit_s=60).stdout)
-    spent = at.instance.meter.used_us() - before
+    spent = at.instance.own.meter.used_us() - before
     counted = report.per_second[1:]
     rate = sum(counted) / len(counted) if counted else 0.0
     return _figures(rate, spent / (report.total or 1), calibrator.cpu_us, bool(report.total))

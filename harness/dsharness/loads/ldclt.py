@@ -16,7 +16,7 @@ from dsharness.errors import WorkloadError
 from dsharness.loads.load import Extent, LoadReport, Operations, children_s
 from dsharness.model import LdcltWorkload, UserOrder, Workload
 from dsharness.systems.ldap.directory import Users
-from dsharness.systems.ldap.directory_system import LdapEndpoint
+from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
 from dsharness.systems.system import Endpoint
 
 USERS_FILE = "users.tsv"
@@ -48,6 +48,9 @@ times
 exit $status
 """
 
+# It repeats a refused user's password, and what a load says is kept in a log.
+HIDE = '"$@" 2>&1 | sed "s/ldap_simple_bind_s (.*), error=/ldap_simple_bind_s (…), error=/"'
+
 
 class Ldclt:
     """The driver of ldclt: simple binds."""
@@ -78,7 +81,9 @@ class Ldclt:
             case UserOrder.RANDOM:
                 load += ["-e", f"randombinddnfromfile={folder}/{USERS_FILE}"]
         bound_s = math.ceil(extent.limit_s + self.grace_s)
-        return ["timeout", "--kill-after=5", str(bound_s), "sh", "-c", _WATCHED, "sh", *load]
+        hidden = [] if isinstance(directory, OwnDirectory) else ["sh", "-c", HIDE, "sh"]
+        bound = ["timeout", "--kill-after=5", str(bound_s)]
+        return [*hidden, *bound, "sh", "-c", _WATCHED, "sh", *load]
 
     def parse(self, text: str) -> LoadReport:
         """What ldclt did not print stays None and fails the gate."""

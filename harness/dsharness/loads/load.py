@@ -24,6 +24,7 @@ class Operations:
 
     per_thread: int
     limit_s: float
+    strict: bool = False  # then it is ended, whatever the tool still waits for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,7 @@ class Seconds:
     """As many as fit into whole seconds; those unfinished at the end are not counted."""
 
     seconds: int
+    strict: ClassVar[bool] = False
 
     @property
     def limit_s(self) -> float:

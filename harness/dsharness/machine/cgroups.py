@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 PROC = Path("/proc")
-# Places in a line of /proc/PID/stat, counted from what follows the name (proc(5)).
-PARENT, FAULTS, USER, SYSTEM, PAGES = 1, 7, 11, 12, 21
+PARENT, USER, SYSTEM = 4, 14, 15  # of the fields of /proc/PID/stat, as proc(5) numbers them
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessTree:
-    """The sum of all its processes."""
+    """A process and its descendants at one moment; what is asked of them is their sum."""
 
-    cpu_us: float  # in the kernel's steps of 10 ms
-    faults: int  # pages that the kernel had to find for it, without reading a disk
-    resident_bytes: int
-    pids: tuple[int, ...] = ()
+    pids: tuple[int, ...]
+    stats: tuple[tuple[int, ...], ...]  # the fields of each one's stat
+    proc: Path = PROC
+
+    @property
+    def cpu_us(self) -> float:
+        """CPU time so far, in the kernel's steps of 10 ms."""
+        return (self.stat(USER) + self.stat(SYSTEM)) * 1_000_000 / os.sysconf("SC_CLK_TCK")
+
+    def stat(self, field: int) -> int:
+        """A field of /proc/PID/stat, by its number in proc(5)."""
+        return sum(fields[field - 1] for fields in self.stats)
+
+    def line(self, name: str, files: str) -> int:
+        """The number after ``name:`` in such files below /proc/PID, as they are now.
+
+        What ended meanwhile counts nothing. OSError when no file has such a line.
+        """
+        found = [
+            int(line.split()[1])
+            for pid in self.pids
+            for file in (self.proc / str(pid)).glob(files)
+            for line in _lines(file)
+            if line.startswith(f"{name}:")
+        ]
+        if not found:
+            raise FileNotFoundError(f"{files}: no line {name}")
+        return sum(found)
 
 
 def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
@@ -28,31 +52,32 @@ def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
         raise ProcessLookupError(f"process {pid} has ended")
     children: dict[int, list[int]] = {}
     for child, fields in every.items():
-        children.setdefault(fields[PARENT], []).append(child)
+        children.setdefault(fields[PARENT - 1], []).append(child)
     pids, queue = [], [pid]
     while queue:
         current = queue.pop()
         pids.append(current)
         queue += children.get(current, [])
-    tree = [every[each] for each in pids]
-    tick_us = 1_000_000 / os.sysconf("SC_CLK_TCK")
-    return ProcessTree(
-        cpu_us=sum(fields[USER] + fields[SYSTEM] for fields in tree) * tick_us,
-        faults=sum(fields[FAULTS] for fields in tree),
-        resident_bytes=sum(fields[PAGES] for fields in tree) * os.sysconf("SC_PAGE_SIZE"),
-        pids=tuple(pids),
-    )
+    return ProcessTree(pids=tuple(pids), stats=tuple(every[each] for each in pids), proc=proc)
 
 
-def _stats(proc: Path) -> dict[int, list[int]]:
-    """What each process uses; the state, the only field that is no number, is 0 here."""
-    found = {}
+def _lines(file: Path) -> list[str]:
+    """None of a thread that has ended; a process may give itself any name but a line's end."""
+    with contextlib.suppress(OSError):
+        return file.read_text(encoding="utf-8", errors="replace").split("\n")
+    return []
+
+
+def _stats(proc: Path) -> dict[int, tuple[int, ...]]:
+    """What each process uses; its name and its state, the only ones that are no number, are 0."""
+    found: dict[int, tuple[int, ...]] = {}
     for stat in proc.glob("[0-9]*/stat"):
         try:
             fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:
             continue  # it ended while we were looking
-        found[int(stat.parent.name)] = [0, *map(int, fields[1 : PAGES + 1])]
+        pid = int(stat.parent.name)
+        found[pid] = (pid, 0, 0, *map(int, fields[1:]))
     return found
 
 

@@ -1,42 +1,55 @@
-"""A directory that someone else runs, measured from outside: binds, counted and timed, no more.
+"""A directory that someone else runs: an instance without a home, measured in a way of its own.
 
-Neither its CPU time nor its own count can be known, so no gate can check a run: the result is a
-report, not a sample that a search could use.
+Neither its CPU time nor its own count can be known, so a run is checked by what the load saw. The
+result is a report, and its samples are never stored: a search could not use them.
 """
 
 from __future__ import annotations
 
 import re
 import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field
 
-from dsharness.containers.container import Container, Options, running
+from dsharness.containers.container import Container
 from dsharness.containers.engine import Engine
 from dsharness.errors import DeadlineError, UsageError, WorkloadError
-from dsharness.loads import LOADS, LoadReport, Operations
-from dsharness.machine.host import available_cpus
+from dsharness.loads import Operations
+from dsharness.machine.host import CpuShares, available_cpus, machine_now
 from dsharness.machine.machine_lock import measuring_alone
-from dsharness.measure.gate import load_bound
-from dsharness.measure.sample import LOAD_FOLDER
-from dsharness.model import Facts, Image, LdcltWorkload, Value
-from dsharness.paths import logs_home
-from dsharness.process.command import writing
+from dsharness.measure.gate import RunEvidence
+from dsharness.measure.instance import Instance
+from dsharness.measure.metrics import CLIENT_CPU
+from dsharness.measure.sample import PROCEDURE, Bench, bench, run_load, sample_of, write_files
+from dsharness.measure.ways import Measuring
+from dsharness.model import (
+    Facts,
+    Image,
+    LdcltWorkload,
+    Procedure,
+    Sample,
+    Turn,
+    Value,
+    WayName,
+    Workload,
+)
 from dsharness.process.deadline import Deadline
 from dsharness.progress import Progress
-from dsharness.systems.ldap.address import LdapAddress, NamedUsers
-from dsharness.systems.ldap.directory import LdapUser, read_anonymously
+from dsharness.systems.ldap.address import LdapAddress, NamedUsers, shown_to_anyone
+from dsharness.systems.ldap.directory import LdapUser
 from dsharness.systems.ldap.directory_system import VERSION, LdapEndpoint
-from dsharness.systems.ldap.stored_password import SCHEME, parse_stored
-from dsharness.systems.readiness import shared_folder
+from dsharness.systems.ldap.stored_password import SCHEME
 
+CANDIDATE = "address"  # what its logs and containers are named by
 NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 HOST_NETWORK, CONTAINER_NETWORK = "host", "container:"
-# ldclt repeats a refused user's password, and what a load says is kept in a log.
-HIDE = '"$@" 2>&1 | sed "s/ldap_simple_bind_s (.*), error=/ldap_simple_bind_s (…), error=/"'
 UNREACHABLE = "-1 "
+SILENT, REFUSED = "it does not answer", "it refused a bind"
 RESOLVE = "RES_OPTIONS=timeout:3 attempts:1"  # some 20 s otherwise
 UNKNOWN = {
     "server CPU": "the server runs where the lab reads no cgroup: what a bind costs it is unknown",
@@ -87,10 +100,10 @@ class AddressRequest:
         """The most binds that are made in all."""
         return self.binds_of(self.trial) + self.runs * self.binds_of(self.workload)
 
-    def binds_of(self, load: LdcltWorkload) -> int:
+    def binds_of(self, load: Workload) -> int:
         return self.per_thread(load) * load.threads
 
-    def per_thread(self, load: LdcltWorkload) -> int:
+    def per_thread(self, load: Workload) -> int:
         return max(1, load.operations // load.threads)
 
     def __str__(self) -> str:
@@ -146,9 +159,40 @@ def checked_network(wanted: str | None) -> str | None:
     return wanted
 
 
-def load_options(network: str | None, folder: Path) -> Options:
-    """How the load's container is confined: it has a network, and reads what it needs."""
-    return Options(network=network, volumes=((folder, LOAD_FOLDER, "ro"),))
+@dataclass(frozen=True, kw_only=True)
+class FromOutside:
+    """The way of a server that someone else runs: as many binds as were promised, no warm-up."""
+
+    name: ClassVar[WayName] = "from outside"
+    paired: ClassVar[bool] = False
+    counts: ClassVar[bool] = False
+    request: AddressRequest
+    limit_s: float
+
+    @property
+    def cpus(self) -> CpuShares:
+        """Nothing is known of the server's."""
+        return CpuShares(server=(), load=available_cpus(), pinned=False)
+
+    def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
+        size = Operations(
+            per_thread=self.request.per_thread(turn.workload), limit_s=self.limit_s, strict=True
+        )
+        for at in benches:
+            write_files(at, turn.workload, turn.number)
+            with measuring():
+                run = run_load(at, turn.workload, size, at.cpus)
+            yield sample_of(at, turn, [run], self.objections)
+
+    def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
+        """The load alone can tell: its run counts when each of its binds succeeded."""
+        report = evidence.report
+        if report.errors:
+            error = next(iter(report.errors))
+            return (f"{SILENT if error.startswith(UNREACHABLE) else REFUSED}: {error}",)
+        if report.total != evidence.operations:
+            return (f"the load made {report.total or 0} of {evidence.operations} binds",)
+        return ()
 
 
 def measure_address(
@@ -160,18 +204,15 @@ def measure_address(
     keep: bool = False,
 ) -> AddressResult:
     """Bind as often as planned and not once more; the first refused bind ends it."""
-    with shared_folder() as folder:
-        options = load_options(request.network, folder)
-        with running(
-            engine, loader.reference, "sleep", "infinity",
-            purpose="load-address", log=logs_home() / "load" / "address.log",
-            options=options, keep=keep,
-        ) as box:  # fmt: skip
-            _check_name(box, request.address)
-            client = LoadClient(request=request, box=box, folder=folder, progress=progress)
-            client.run(request.trial, turn=0)
-            runs, stopped = client.runs()
-    rates = [run.rate_per_s for run in runs]
+    way = FromOutside(request=request, limit_s=request.limit_s)
+    instance = Instance(candidate_id=CANDIDATE, endpoint=request.endpoint, network=request.network)
+    machine = machine_now(engine, way.cpus)
+    procedure = Procedure(version=PROCEDURE, way=way.name, loader=loader.key)
+    with bench(engine, instance, loader, way.cpus, machine, procedure, keep=keep) as at:
+        _check_name(at.load, request.address)
+        visit = Visit(request=request, at=at, progress=progress)
+        visit.take(request.trial, number=0)
+        runs, stopped = visit.runs()
     facts, unasked = _facts(request)
     return AddressResult(
         address=str(request.address),
@@ -180,7 +221,7 @@ def measure_address(
         threads=request.threads,
         loader=loader.key,
         runs=runs,
-        rate_per_s=statistics.median(rates),
+        rate_per_s=statistics.median(run.rate_per_s for run in runs),
         latency_us=statistics.median(run.latency_us for run in runs),
         facts=facts,
         unknown=UNKNOWN | unasked,
@@ -188,90 +229,76 @@ def measure_address(
     )
 
 
-class LoadClient:
-    """The load's container, and how much of its time is left."""
+class Visit:
+    """The turns at a server that someone else runs, and how much of their time is left."""
 
-    def __init__(
-        self, *, request: AddressRequest, box: Container, folder: Path, progress: Progress
-    ) -> None:
+    def __init__(self, *, request: AddressRequest, at: Bench, progress: Progress) -> None:
         self._request = request
-        self._box = box
-        self._folder = folder
+        self._at = at
         self._progress = progress
         self._left_s = request.limit_s
 
     def runs(self) -> tuple[tuple[AddressRun, ...], str | None]:
         """All that fit into the time, and why there are no more."""
         taken: list[AddressRun] = []
-        for turn in range(1, self._request.runs + 1):
+        for number in range(1, self._request.runs + 1):
             try:
-                report = self.run(self._request.workload, turn)
+                sample = self.take(self._request.workload, number)
             except DeadlineError as error:
                 if not taken:
                     raise
                 return tuple(taken), error.message
-            taken.append(_measured(report, self._request.workload))
+            taken.append(_run_of(sample, self._request.threads))
             self._progress(
-                f"run {turn} of {self._request.runs}: {taken[-1].rate_per_s:.0f} binds/s"
+                f"run {number} of {self._request.runs}: {taken[-1].rate_per_s:.0f} binds/s"
             )
         return tuple(taken), None
 
-    def run(self, workload: LdcltWorkload, turn: int) -> LoadReport:
-        """One run; WorkloadError when a single bind of it was refused."""
-        load, endpoint = LOADS[workload.tool], self._request.endpoint
-        per_thread = self._request.per_thread(workload)
-        for name, text in load.files(workload, endpoint, turn).items():
-            with writing(self._folder / name):
-                (self._folder / name).write_text(text, encoding="utf-8")
-        with measuring_alone(self._progress):
-            deadline = Deadline.after(self._left_s)
-            extent = Operations(per_thread=per_thread, limit_s=self._left_s)
-            argv = load.argv(workload, endpoint, LOAD_FOLDER, extent)
-            done = self._box.execute("sh", "-c", HIDE, "sh", *argv, limit_s=self._left_s)
-            self._left_s = deadline.left_s
-        if done.timed_out:
+    def take(self, workload: LdcltWorkload, number: int) -> Sample:
+        """WorkloadError when a single bind of it was refused."""
+        way = FromOutside(request=self._request, limit_s=self._left_s)
+        turn = Turn(
+            campaign_id="", number=number, candidates=(CANDIDATE,), workload=workload, way=way.name
+        )
+        (sample,) = way.take(turn, [self._at], self._measuring)
+        if sample.valid:
+            return sample
+        if not self._left_s:
             raise DeadlineError(
                 f"{self._request.address}: {self._request.limit_s:.0f} s were over before "
                 "its binds were",
                 hint="give it more time (--limit) or fewer binds (--operations)",
             )
-        report = load.parse(done.stdout)
-        _refuse(report, self._request.binds_of(workload), self._request, self._box.log)
-        return report
-
-
-def _refuse(report: LoadReport, wanted: int, request: AddressRequest, log: Path) -> None:
-    """A run counts when each of its binds succeeded."""
-    if report.errors:
-        error = next(iter(report.errors))
-        if error.startswith(UNREACHABLE):
-            where = f"network {request.network}" if request.network else "podman's default network"
-            raise WorkloadError(
-                f"{request.address} does not answer: {error}",
-                hint=f"the load asked from {where}; --network names another one",
-                log=log,
-            )
+        why = sample.invalid[0]
+        named = self._request.network
+        where = f"network {named}" if named else "podman's default network"
+        hints = {
+            SILENT: f"the load asked from {where}; --network names another one",
+            REFUSED: "check the DNs and passwords; each connection ended at the first refusal",
+        }
         raise WorkloadError(
-            f"{request.address} refused a bind: {error}",
-            hint="check the DNs and passwords; each connection ended at the first refusal",
-            log=log,
-        )
-    if report.total != wanted:
-        raise WorkloadError(
-            f"{request.address}: the load made {report.total or 0} of {wanted} binds", log=log
+            f"{self._request.address}: {why}",
+            hint=hints.get(why.partition(":")[0], ""),
+            log=Path(sample.log),
         )
 
+    @contextmanager
+    def _measuring(self) -> Iterator[None]:
+        """To wait for another lab takes nothing of the time."""
+        with measuring_alone(self._progress):
+            deadline = Deadline.after(self._left_s)
+            yield
+            self._left_s = deadline.left_s
 
-def _measured(report: LoadReport, workload: LdcltWorkload) -> AddressRun:
-    total, seconds = report.total or 0, report.active_s or float(len(report.per_second))
-    client_us, cpus = report.client_cpu_us, len(available_cpus())
+
+def _run_of(sample: Sample, threads: int) -> AddressRun:
     return AddressRun(
-        operations=total,
-        duration_s=seconds,
-        rate_per_s=total / seconds,
+        operations=sample.operations,
+        duration_s=sample.duration_s,
+        rate_per_s=sample.operations / sample.duration_s,
         # Each connection binds again as soon as it was answered: none ever waits for its turn.
-        latency_us=workload.threads * seconds / total * 1e6,
-        load_bound=load_bound(client_us, seconds, cpus) if client_us is not None else None,
+        latency_us=threads * sample.duration_s / sample.operations * 1e6,
+        load_bound=sample.load_bound if sample.value(CLIENT_CPU.name) is not None else None,
     )
 
 
@@ -290,10 +317,7 @@ def _facts(request: AddressRequest) -> tuple[Facts, dict[str, str]]:
     if request.network is not None and request.network.startswith(CONTAINER_NETWORK):
         why = "only the load's container reaches it"
         return {}, {"version": why, "password scheme": why}
-    answer = read_anonymously(request.address.host, request.address.port, request.users[0].dn)
-    facts: Facts = {VERSION: answer["vendorVersion"][0]} if "vendorVersion" in answer else {}
-    if "userPassword" in answer:
-        facts |= parse_stored(answer["userPassword"][0]).facts
+    facts = shown_to_anyone(request.address, request.users[0].dn)
     unread = {"version": VERSION, "password scheme": SCHEME}
     why = "it does not show it without a password"
     return facts, {what: why for what, name in unread.items() if name not in facts}

@@ -1,20 +1,24 @@
-"""A served, filled, ready system as a context manager."""
+"""A server that answers: one of the lab's own as a context manager, or one that others run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
 
-from dsharness.containers.container import Container, Options, running
+from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
-from dsharness.errors import DiskFullError, DsbisectError
-from dsharness.machine.cgroups import CpuMeter, meter_for
+from dsharness.errors import DiskFullError, DsbisectError, InstanceError, PortTakenError
+from dsharness.machine.cgroups import CpuMeter, ProcessTree, meter_for, process_tree
 from dsharness.machine.host import CpuShares
 from dsharness.measure.golden_state import Golden
+from dsharness.model import BenchFacts, Procedure
 from dsharness.paths import logs_home
-from dsharness.systems import SYSTEMS, Endpoint, System
+from dsharness.products import notable_versions
+from dsharness.systems import SYSTEMS, Endpoint, Look, System
 from dsharness.systems.readiness import (
     answering,
     ended_by_now,
@@ -23,23 +27,96 @@ from dsharness.systems.readiness import (
     wait_until_ready,
 )
 
+Known = TypeVar("Known")
+
 
 @dataclass(frozen=True, kw_only=True)
-class Instance:
-    """A server that answers."""
+class Home:
+    """The container in which the lab itself runs a server."""
 
     golden: Golden
     container: Container
-    endpoint: Endpoint
+    shared: Path  # the folder that lab and server share
     meter: CpuMeter
 
     @property
     def system(self) -> System:
         return SYSTEMS[self.golden.system]
 
+    def facts(self, procedure: Procedure) -> BenchFacts:
+        return BenchFacts(
+            procedure=procedure,
+            golden=self.golden.key,
+            notable=notable_versions(self.golden.image),
+            cpu_meter=self.meter.source,
+        )
+
+    def ended(self, what: str) -> InstanceError | PortTakenError:
+        """An error with the server's last output, which is kept in the log."""
+        return start_error(self.container, self.system, what)
+
+    def ended_by_now(self) -> bool:
+        """Whether it has ended, after a failure: podman notices an end a moment later."""
+        return ended_by_now(self.container, self.shared) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """A server that answers.
+
+    Without a home it is someone else's. Then its answers are all that can be had: what only its
+    machine could tell is None.
+    """
+
+    candidate_id: str
+    endpoint: Endpoint
+    network: str | None  # that a load reaches it from; None: podman's default one
+    home: Home | None = None
+
+    @property
+    def own(self) -> Home:
+        """InstanceError where someone else runs it."""
+        if self.home is None:
+            raise InstanceError(f"{self.candidate_id} does not run in a container of the lab")
+        return self.home
+
+    @property
+    def container(self) -> Container:
+        return self.own.container
+
+    @property
+    def system(self) -> System:
+        return self.own.system
+
     @property
     def alive(self) -> bool:
-        return self.container.running
+        """Whether it runs, as far as the lab can see."""
+        return self.home is None or self.home.container.running
+
+    def state(self) -> State | None:
+        return self.home.container.state() if self.home else None
+
+    def overfilled(self) -> str | None:
+        """That the lab ended it for what it wrote."""
+        error = self.home.container.overfilled() if self.home else None
+        return error.message if error else None
+
+    def processes(self) -> ProcessTree | None:
+        """None also where it has ended."""
+        return _known(partial(process_tree, self.home.meter.pid)) if self.home else None
+
+    def cpu_us(self) -> float | None:
+        """CPU time so far; None also where it has ended."""
+        return _known(self.home.meter.used_us) if self.home else None
+
+    def look(self) -> Look | None:
+        """None also where it no longer answers."""
+        home, endpoint = self.home, self.endpoint
+        return _known(lambda: home.system.look(endpoint)) if home else None
+
+    def objections(self, seen: Look) -> tuple[str, ...]:
+        """Why it is not what was made."""
+        return tuple(self.system.objections(self.own.golden.facts, seen.facts))
 
     @contextmanager
     def needed(self) -> Iterator[None]:
@@ -47,19 +124,20 @@ class Instance:
         try:
             yield
         except (DsbisectError, OSError) as error:
-            if isinstance(error, DiskFullError) or not self.ended_by_now():
+            if isinstance(error, DiskFullError) or not self.home or not self.home.ended_by_now():
                 raise
-            what = "did not last: it ended after its first answer"
-            raise start_error(self.container, self.system, what) from error
-
-    def ended_by_now(self) -> bool:
-        """Whether it has ended, after a failure: podman notices an end a moment later."""
-        folder = self.endpoint.shared
-        return folder is None or ended_by_now(self.container, folder) is not None
+            raise self.home.ended("did not last: it ended after its first answer") from error
 
     def note_end(self) -> None:
-        """Keep the output of a server that ended in the log."""
-        start_error(self.container, self.system, "ended")
+        """Keep the output of a server in the log, if it has ended by now."""
+        if self.home and self.home.ended_by_now():
+            self.home.ended("ended")
+
+
+def _known(read: Callable[[], Known]) -> Known | None:
+    with suppress(InstanceError, OSError):
+        return read()
+    return None
 
 
 class Wrapper(Protocol):
@@ -105,8 +183,8 @@ def serve(
                 state = box.state()
                 meter = meter_for(state.pid, state.id)
             yield Instance(
-                golden=golden,
-                container=box,
+                candidate_id=golden.image.candidate_id,
                 endpoint=endpoint,
-                meter=meter,
+                network=f"container:{box.name}",
+                home=Home(golden=golden, container=box, shared=shared, meter=meter),
             )

@@ -89,7 +89,7 @@ def take_count(at: Bench, turn: Turn, gate: Gate = count_objections) -> Sample:
         metrics = {INSTRUCTIONS.name: INSTRUCTIONS.measured(each)}
     except CandidateError as error:
         invalid = (error.message.splitlines()[0],)
-    golden = at.instance.golden
+    golden = at.instance.own.golden
     return Sample(
         id=turn.sample_id(golden.image.candidate_id),
         campaign_id=turn.campaign_id,

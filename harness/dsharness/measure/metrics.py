@@ -1,12 +1,17 @@
-"""What samples are compared by, and how it follows from what was read. Core pure logic, no I/O.
+"""What samples are compared by: how it is read of a server, and how a value follows. No I/O here.
 
-One metric decides a search; another may be its second measure.
+All of a metric is in its value: what it reads of the server's processes before and after a load
+(``probe``), its unit, which side is better, and its words. One metric decides a search; another may
+be its second measure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from dsharness.errors import UsageError
 from dsharness.model import DECIDER, Measurement, Sample
@@ -47,6 +52,38 @@ SPEED = Words(worse="{} slower", better="{} faster")
 MIB = 2**20
 
 
+class Processes(Protocol):
+    """A server's processes at one moment; each answer is the sum over all of them."""
+
+    def stat(self, field: int, /) -> int:
+        """A field of /proc/PID/stat, by its number in proc(5)."""
+        ...
+
+    def line(self, name: str, files: str, /) -> int:
+        """The number after ``name:`` in /proc/PID/``files``, which may be a pattern."""
+        ...
+
+
+Probe = Callable[[Processes], float]
+Probed = Mapping[Probe, float]  # what could not be read is absent
+
+
+def resident_bytes(server: Processes) -> float:
+    return server.stat(24) * os.sysconf("SC_PAGE_SIZE")
+
+
+def faults_so_far(server: Processes) -> float:
+    """Pages that the kernel had to find for it, without reading a disk."""
+    return server.stat(10)
+
+
+def context_switches(server: Processes) -> float:
+    """Of all threads that run: one that ended takes its own along."""
+    status = "task/*/status"
+    waited = server.line("voluntary_ctxt_switches", status)
+    return waited + server.line("nonvoluntary_ctxt_switches", status)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Readings:
     """What was read of one sample, over all its runs; None where something could not be read."""
@@ -58,10 +95,9 @@ class Readings:
     client_us: float | None
     latency_us: float | None  # of all operations together
     instructions: float | None
-    at_rest_bytes: float | None  # the server before its first load
-    resident_bytes: float | None  # and after this one
-    gained_bytes: float | None  # meanwhile
-    faults: float | None
+    at_rest: Probed = field(default_factory=dict)  # the server before its first load
+    after: Probed = field(default_factory=dict)  # and after this one
+    gained: Probed = field(default_factory=dict)  # meanwhile
 
     def each(self, amount: float | None) -> float | None:
         """That of one operation."""
@@ -80,6 +116,7 @@ class Metric:
 
     name: str
     value: Callable[[Readings], float | None]
+    probe: Probe | None = None  # what its value needs of the server's processes
     label: str  # in a sentence: "by CPU time"
     heading: str  # of a column of its values
     title: str
@@ -113,6 +150,10 @@ class Metric:
 
     def measured(self, value: float) -> Measurement:
         return Measurement(value=value, unit=self.unit)
+
+
+def _mib(amount: float | None) -> float | None:
+    return amount / MIB if amount else None
 
 
 COST = Metric(
@@ -168,7 +209,8 @@ CLIENT_CPU = Metric(
 
 MEMORY = Metric(
     name="memory",
-    value=lambda read: read.resident_bytes / MIB if read.resident_bytes else None,
+    probe=resident_bytes,
+    value=lambda read: _mib(read.after.get(resident_bytes)),
     label="memory",
     heading="memory",
     title="resident memory of the server after the load",
@@ -177,7 +219,8 @@ MEMORY = Metric(
 )
 MEMORY_AT_REST = Metric(
     name="memory-at-rest",
-    value=lambda read: read.at_rest_bytes / MIB if read.at_rest_bytes else None,
+    probe=resident_bytes,
+    value=lambda read: _mib(read.at_rest.get(resident_bytes)),
     label="memory at rest",
     heading="memory at rest",
     title="resident memory of the server before its first load",
@@ -186,7 +229,8 @@ MEMORY_AT_REST = Metric(
 )
 GROWTH = Metric(
     name="growth",
-    value=lambda read: read.each(read.gained_bytes),
+    probe=resident_bytes,
+    value=lambda read: read.each(read.gained.get(resident_bytes)),
     label="growth of memory",
     heading="growth/op",
     title="resident memory that the server gained per operation",
@@ -196,13 +240,25 @@ GROWTH = Metric(
 )
 FAULTS = Metric(
     name="faults",
-    value=lambda read: read.each(read.faults),
+    probe=faults_so_far,
+    value=lambda read: read.each(read.gained.get(faults_so_far)),
     label="page faults",
     heading="faults/op",
     title="page faults of the server per operation, none of which read a disk",
     unit="faults",
     floor=0.01,
     words=Words(worse="has {} more page faults", better="has {} fewer page faults"),
+)
+SWITCHES = Metric(
+    name="context-switches",
+    probe=context_switches,
+    value=lambda read: read.each(read.gained.get(context_switches)),
+    label="context switches",
+    heading="switches/op",
+    title="context switches of the server's threads per operation, with those of idle threads",
+    unit="switches",
+    floor=0.01,
+    words=Words(worse="has {} more context switches", better="has {} fewer context switches"),
 )
 INSTRUCTIONS = Metric(
     name="instructions",
@@ -215,9 +271,20 @@ INSTRUCTIONS = Metric(
 )
 
 _ALL = (
-    COST, RATE, LATENCY, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, GROWTH, FAULTS, INSTRUCTIONS,
+    COST, RATE, LATENCY, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, GROWTH, FAULTS, SWITCHES,
+    INSTRUCTIONS,
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+_PROBES: frozenset[Probe] = frozenset(metric.probe for metric in _ALL if metric.probe)
+
+
+def probed(server: Processes) -> Probed:
+    """What all metrics read of a server's processes at this moment."""
+    read: dict[Probe, float] = {}
+    for probe in _PROBES:
+        with suppress(OSError):
+            read[probe] = probe(server)
+    return read
 
 
 def measured(read: Readings) -> dict[str, Measurement]:

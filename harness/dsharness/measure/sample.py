@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from dsharness.containers.container import Container, Options, running
+from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
-from dsharness.errors import InstanceError
 from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
 from dsharness.loads.load import run_size
-from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen, process_tree
+from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
 from dsharness.machine.host import Calibrator, Clocks, CpuShares, read_ticks, session_id
 from dsharness.measure.gate import (
@@ -29,7 +26,7 @@ from dsharness.measure.gate import (
     objections,
 )
 from dsharness.measure.instance import Instance
-from dsharness.measure.metrics import Readings, measured
+from dsharness.measure.metrics import Probed, Readings, measured, probed
 from dsharness.model import (
     BenchFacts,
     Image,
@@ -41,20 +38,18 @@ from dsharness.model import (
 )
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
-from dsharness.products import notable_versions
 from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import CannotCount, Look
 
 LOAD_FOLDER = "/load"
 PROCEDURE = 5  # samples of another way of measuring are not mixed with these
 
-Known = TypeVar("Known")
 Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """An instance with a load generator in the same network namespace."""
+    """An instance, and a load generator on a network that reaches it."""
 
     instance: Instance
     load: Container
@@ -64,7 +59,7 @@ class Bench:
     facts: BenchFacts
     counts: bool = False  # whether the CPU counts instructions here
     pause_files: tuple[Path, ...] = ()
-    at_rest: ProcessTree | None = None  # the server before its first load
+    at_rest: Probed = field(default_factory=dict)  # of the server before its first load
     pace: dict[str, float] = field(default_factory=dict)  # workload -> operations a second so far
 
     @property
@@ -88,41 +83,38 @@ def bench(
     *,
     keep: bool = False,
 ) -> Iterator[Bench]:
-    """Put the pinned load generator next to a server; it reaches nothing but its loopback."""
-    golden = instance.golden
-    with shared_folder() as folder:
-        options = Options(
-            network=f"container:{instance.container.name}",
-            cpus=cpus.load if cpus.pinned else (),
-            volumes=((folder, LOAD_FOLDER, "ro"),),
-        )
-        with running(
+    """Put the pinned load generator next to a server; of ours it reaches the loopback only."""
+    home, name = instance.home, instance.candidate_id
+    kept = f"{name}-{home.golden.key}" if home else name
+    with (
+        shared_folder() as folder,
+        running(
             engine,
             loader.reference,
             "sleep",
             "infinity",
-            purpose=f"load-{golden.image.candidate_id}",
-            log=logs_home() / "load" / f"{golden.image.candidate_id}-{golden.key}.log",
-            options=options,
+            purpose=f"load-{name}",
+            log=logs_home() / "load" / f"{kept}.log",
+            options=load_options(instance.network, folder, cpus.load if cpus.pinned else ()),
             keep=keep,
-        ) as load:
-            facts = BenchFacts(
-                procedure=procedure,
-                golden=golden.key,
-                notable=notable_versions(golden.image),
-                cpu_meter=instance.meter.source,
-            )
-            yield Bench(
-                instance=instance,
-                load=load,
-                folder=folder,
-                cpus=cpus,
-                machine=machine,
-                facts=facts,
-                counts=host_counts(),
-                pause_files=_pause_files(instance.container, load),
-                at_rest=_known(partial(process_tree, instance.meter.pid)),
-            )
+        ) as load,
+    ):
+        yield Bench(
+            instance=instance,
+            load=load,
+            folder=folder,
+            cpus=cpus,
+            machine=machine,
+            facts=home.facts(procedure) if home else BenchFacts(procedure=procedure),
+            counts=host_counts(),
+            pause_files=_pause_files(instance.state(), load.state()),
+            at_rest=_probed(instance.processes()),
+        )
+
+
+def load_options(network: str | None, folder: Path, cpus: tuple[int, ...] = ()) -> Options:
+    """How a load's container is confined: it has that network, and reads what it needs."""
+    return Options(network=network, cpus=cpus, volumes=((folder, LOAD_FOLDER, "ro"),))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +128,8 @@ class Run:
     calibrator_us: float | None
     steal_pct: float
     load_cpus: int
-    before: ProcessTree | None = None  # the server's processes
-    after: ProcessTree | None = None
+    before: Probed = field(default_factory=dict)  # of the server's processes
+    after: Probed = field(default_factory=dict)
     instructions: int | None = None  # where the CPU counts them
 
     @property
@@ -175,35 +167,35 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuShares) -
     """Exactly so many operations, and the CPU time of exactly these."""
     instance = at.instance
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    look = partial(instance.system.look, instance.endpoint)
-    tree = partial(process_tree, instance.meter.pid)
-    before, ticks, clocks = _known(look), read_ticks(cpus.server), Clocks.read()
-    tree_before = _known(tree)
+    before, ticks, clocks = instance.look(), read_ticks(cpus.server), Clocks.read()
+    server_before = instance.processes()
+    probed_before = _probed(server_before)
     # next to the load on either side, so that nothing of our own looks is in it
-    cpu_before_us = _known(instance.meter.used_us)
+    cpu_before_us = instance.cpu_us()
     with Calibrator(cpus.server, paused=lambda: at.paused) as calibrator:
-        report, instructions = _counted_load(at, workload, size, tree_before)
-        cpu_after_us = _known(instance.meter.used_us)
-    tree_after = _known(tree)
+        report, instructions = _counted_load(at, workload, size, server_before)
+        cpu_after_us = instance.cpu_us()
+    probed_after = _probed(instance.processes())
     later = Clocks.read()
     steal_pct = ticks.steal_pct_until(read_ticks(cpus.server))
-    after = _known(look)
-    if after is None and instance.ended_by_now():
+    after = instance.look()
+    if after is None:
         instance.note_end()
-    server = instance.container.state()
+    server = instance.state()
+    ended = server is not None and not server.running
     if report.rate_per_s:
         at.pace[workload.id] = report.rate_per_s
-    killed = "the server" if server.killed and not server.running else None
+    killed = "the server" if ended and server and server.killed else None
     evidence = RunEvidence(
         operations=size.per_thread * workload.threads,
         threads=workload.threads,
         report=report,
         of_load=tuple(_load(workload).objections(report)),
-        server_alive=server.running,
-        overfilled=error.message if (error := instance.container.overfilled()) else None,
+        server_alive=not ended,
+        overfilled=instance.overfilled(),
         server_operations=_counted(instance, workload.operation, before, after),
         server_cpu_us=_difference(cpu_after_us, cpu_before_us),
-        of_system=_of_system(instance, after),
+        of_system=instance.objections(after) if after else None,
         conditions=Conditions(
             gap_s=calibrator.gap_s,
             paused_s=calibrator.paused_s,
@@ -220,8 +212,8 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuShares) -
         calibrator_us=calibrator.cpu_us,
         steal_pct=steal_pct,
         load_cpus=len(cpus.load),
-        before=tree_before,
-        after=tree_after,
+        before=probed_before,
+        after=probed_after,
         instructions=instructions,
     )
 
@@ -232,14 +224,14 @@ def sample_of(
     """One sample from the runs that belong together; each CPU's own speed is taken out first."""
     read = _readings(at, runs)
     alive = all(run.evidence.server_alive for run in runs)
-    golden, look = at.instance.golden, runs[-1].look
+    home, look = at.instance.home, runs[-1].look
     return Sample(
-        id=turn.sample_id(golden.image.candidate_id),
+        id=turn.sample_id(at.instance.candidate_id),
         campaign_id=turn.campaign_id,
-        candidate_id=golden.image.candidate_id,
-        settings_id=golden.seed.settings.id,
+        candidate_id=at.instance.candidate_id,
+        settings_id=home.golden.seed.settings.id if home else "",
         workload_id=turn.workload.id,
-        image_key=golden.image.key,
+        image_key=home.golden.image.key if home else "",
         turn=turn.number,
         attempt=turn.attempt,
         started_at=runs[0].started_at,
@@ -267,9 +259,6 @@ def sample_of(
 
 
 def _readings(at: Bench, runs: Sequence[Run]) -> Readings:
-    trees = [(run.before, run.after) for run in runs]
-    known = [(before, after) for before, after in trees if before and after]
-    whole = len(known) == len(trees)
     waited = [(run.report.latency_us, run.report.total) for run in runs]
     return Readings(
         operations=sum(run.report.total or 0 for run in runs),
@@ -281,11 +270,18 @@ def _readings(at: Bench, runs: Sequence[Run]) -> Readings:
             each * count if each is not None and count else None for each, count in waited
         ),
         instructions=_total(run.instructions for run in runs),
-        at_rest_bytes=at.at_rest.resident_bytes if at.at_rest else None,
-        resident_bytes=known[-1][1].resident_bytes if whole else None,
-        gained_bytes=sum(b.resident_bytes - a.resident_bytes for a, b in known) if whole else None,
-        faults=sum(after.faults - before.faults for before, after in known) if whole else None,
+        at_rest=at.at_rest,
+        after=runs[-1].after,
+        gained={
+            probe: sum(run.after[probe] - run.before[probe] for run in runs)
+            for probe in runs[0].after
+            if all(probe in read for run in runs for read in (run.before, run.after))
+        },
     )
+
+
+def _probed(server: ProcessTree | None) -> Probed:
+    return probed(server) if server else {}
 
 
 def _excuses(runs: Sequence[Run], gate: Gate) -> tuple[str, ...]:
@@ -311,7 +307,7 @@ def execute_load(
     """One run of the load tool, bounded in time."""
     load = _load(workload)
     argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, extent)
-    limit_s = extent.limit_s + load.grace_s + 15
+    limit_s = extent.limit_s + (0.0 if extent.strict else load.grace_s + 15)
     return load.parse(at.load.execute(*argv, limit_s=limit_s, behind=behind).stdout)
 
 
@@ -331,13 +327,6 @@ def _load(workload: Workload) -> Load:
     return LOADS[workload.tool]
 
 
-def _known(read: Callable[[], Known]) -> Known | None:
-    """None where the server has ended or no longer answers."""
-    with contextlib.suppress(InstanceError, OSError):
-        return read()
-    return None
-
-
 def _counted(
     instance: Instance, kind: str, before: Look | None, after: Look | None
 ) -> int | CannotCount | None:
@@ -351,15 +340,8 @@ def _counted(
     return last[kind] - first[kind] - own if kind in last else None
 
 
-def _of_system(instance: Instance, look: Look | None) -> tuple[str, ...] | None:
-    if look is None:
-        return None
-    return tuple(instance.system.objections(instance.golden.facts, look.facts))
-
-
-def _pause_files(*containers: Container) -> tuple[Path, ...]:
-    states = [container.state() for container in containers]
-    files = [frozen_file(state.pid, state.id) for state in states if state.running]
+def _pause_files(*states: State | None) -> tuple[Path, ...]:
+    files = [frozen_file(state.pid, state.id) for state in states if state and state.running]
     return tuple(file for file in files if file)
 
 

@@ -46,7 +46,7 @@ class Machine(Value):
     facts: dict[str, Fact] = Field(default_factory=dict)
 
 
-WayName = Literal["duet", "in turn", "callgrind"]
+WayName = Literal["duet", "in turn", "callgrind", "from outside"]
 
 
 class Procedure(Value):
@@ -72,9 +72,11 @@ class BenchFacts(Value):
     """What a sample was taken with, apart from its machine and its image."""
 
     procedure: Procedure
-    golden: str = Field(description="key of the golden state")
-    notable: dict[str, str] = Field(description="versions of the product and its libraries")
-    cpu_meter: str = Field(description="where the server's CPU time was read")
+    golden: str = Field(default="", description="key of the golden state")
+    notable: dict[str, str] = Field(
+        default_factory=dict, description="versions of the product and its libraries"
+    )
+    cpu_meter: str = Field(default="", description="where the server's CPU time was read")
 
 
 class Sample(Value):

@@ -42,8 +42,6 @@ class Endpoint:
 
     host: str = "127.0.0.1"
     port: int
-    shared: Path | None = None  # the folder that lab and server share; None by address
-    box: Container | None = None  # None by address
 
 
 @dataclass(frozen=True, kw_only=True)

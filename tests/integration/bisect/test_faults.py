@@ -50,7 +50,7 @@ additionalimagestores = ["{images}"]
 @contextmanager
 def when_loaded(at: Bench, act: Callable[[], None]) -> Iterator[None]:
     """Act once the server's CPU time tells that the load has begun; an error in it is raised."""
-    meter, failed = at.instance.meter, list[BaseException]()
+    meter, failed = at.instance.own.meter, list[BaseException]()
     begin = meter.used_us()
 
     def wait_and_act() -> None:

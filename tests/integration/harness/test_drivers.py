@@ -96,7 +96,7 @@ def test_what_it_counts_is_what_the_load_made(engine: Engine, driver: Driver) ->
         before = looked(at, kind)
         sample = take_sample(at, turn_of(driver[1]))
         assert sample.valid, sample.invalid  # the gate has compared both counts
-        assert sample.facts == at.instance.golden.facts
+        assert sample.facts == at.instance.own.golden.facts
         assert 0 < sample.operations < looked(at, kind) - before, (
             "the warm-up's operations come on top"
         )

@@ -73,10 +73,10 @@ def test_what_happens_to_one_does_not_touch_the_other(pair, seats):
     """Paused for a while: its operations are all made, and no candidate is blamed."""
     first, _ = pair
     box = first.instance.container
-    begin = first.instance.meter.used_us()
+    begin = first.instance.own.meter.used_us()
 
     def pause() -> None:
-        while first.instance.meter.used_us() < begin + 300_000:
+        while first.instance.own.meter.used_us() < begin + 300_000:
             time.sleep(0.02)
         box.engine.podman("pause", box.name)
         time.sleep(1.5)

@@ -137,6 +137,7 @@ def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) ->
     assert 10 < many.value("memory") < 2000, "MiB of a small directory with its caches"
     assert many.value("growth") < 100_000
     assert 0 <= many.value("faults") < 1000
+    assert 1 < many.value("context-switches") < 10_000, "it waits for each client at least once"
     assert many.bench.notable["nss"]
     assert many.operations == pytest.approx(many.value("rate") * many.duration_s)
 
@@ -164,10 +165,10 @@ def slapd_pid(at: Bench) -> int:
 
 def while_loaded(at: Bench, act: object) -> threading.Thread:
     """Act once the load has begun: the server's CPU time grows."""
-    begin = at.instance.meter.used_us()
+    begin = at.instance.own.meter.used_us()
 
     def wait_and_act() -> None:
-        while at.instance.meter.used_us() < begin + 300_000:
+        while at.instance.own.meter.used_us() < begin + 300_000:
             time.sleep(0.05)
         act()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,6 +143,19 @@ def test_what_cannot_be_bound_to_gives_one_error(
     assert why in done.stderr
     assert done.stderr.count("error:") == 1
     assert password not in done.stderr
+
+
+def test_when_its_time_is_over_nothing_is_bound_any_more(
+    directory: Instance, tmp_path: Path
+) -> None:
+    named = ("--users", users_file(tmp_path), "--operations", "100000", "--limit", "3")
+    done = measured(directory, tmp_path, *named)
+    assert done.returncode == ExitCode.DEADLINE, done.stderr
+    assert "3 s were over before its binds were" in done.stderr
+    first = directory.system.look(directory.endpoint).operations["bind"]
+    time.sleep(0.5)
+    again = directory.system.look(directory.endpoint).operations["bind"]
+    assert again - first == directory.system.look_operations["bind"]
 
 
 # It lets anyone read everything, and listens on a port of this machine's own loopback.

@@ -22,7 +22,6 @@ from dsharness.systems.bind import (
     workers,
     zone_file,
 )
-from dsharness.systems.system import Endpoint
 
 LOOKS = Path(__file__).parents[2] / "golden" / "bind"
 SERVER = DnsEndpoint(port=5300)
@@ -148,4 +147,4 @@ def test_a_server_that_became_another_one_is_objected_to() -> None:
 
 def test_nothing_is_known_of_a_server_outside_a_container() -> None:
     with pytest.raises(InstanceError, match="inside its own container"):
-        Bind().look(Endpoint(port=5300))
+        Bind().look(SERVER)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -13,14 +15,18 @@ from hypothesis import strategies as st
 from dsharness.containers.container import Container, run_argv
 from dsharness.containers.engine import Engine
 from dsharness.errors import DeadlineError, UsageError, WorkloadError
+from dsharness.loads.ldclt import HIDE
 from dsharness.measure.by_address import (
-    HIDE,
+    CANDIDATE,
     AddressRequest,
-    LoadClient,
+    FromOutside,
+    Visit,
     checked_network,
-    load_options,
     network_for,
 )
+from dsharness.measure.instance import Instance
+from dsharness.measure.sample import Bench, load_options
+from dsharness.model import BenchFacts, Machine, Procedure
 from dsharness.process.command import Completed
 from dsharness.systems.ldap.address import LdapAddress, parse_address, read_users
 from dsharness.systems.ldap.directory import LdapUser
@@ -184,16 +190,27 @@ class Speaker(Container):
     """A load's container that says what real runs of ldclt said, one after the other."""
 
     said: list[str]
+    running: ClassVar[bool] = True  # type: ignore[assignment]
 
-    def execute(self, *command: str, **given: object) -> Completed:
+    def execute(self, *command: str, limit_s: float, **given: object) -> Completed:
         assert not any("secret" in word for word in command), "in a list of processes"
+        assert HIDE in command
+        assert limit_s <= REQUEST.limit_s
         text = self.said.pop(0)
+        if not text:
+            time.sleep(limit_s)
         return Completed(argv=command, status=0, stdout=text, stderr="", timed_out=not text)
 
 
-def client(folder: Path, *said: str, request: AddressRequest = REQUEST) -> LoadClient:
+def visit(folder: Path, *said: str, request: AddressRequest = REQUEST) -> Visit:
     box = Speaker(engine=ENGINE, name="load", log=folder / "log", said=list(said))
-    return LoadClient(request=request, box=box, folder=folder, progress=lambda _: None)
+    way = FromOutside(request=request, limit_s=request.limit_s)
+    at = Bench(
+        instance=Instance(candidate_id=CANDIDATE, endpoint=request.endpoint, network=None),
+        load=box, folder=folder, cpus=way.cpus, machine=Machine(id="m"),
+        facts=BenchFacts(procedure=Procedure(version=1, way=way.name)),
+    )  # fmt: skip
+    return Visit(request=request, at=at, progress=lambda _: None)
 
 
 def run_of(total: int, error: str = "no error occurs during this session.") -> str:
@@ -206,7 +223,7 @@ def run_of(total: int, error: str = "no error occurs during this session.") -> s
 
 
 def test_a_run_has_a_rate_and_a_mean_latency(tmp_path: Path) -> None:
-    runs, stopped = client(tmp_path, run_of(200), run_of(200)).runs()
+    runs, stopped = visit(tmp_path, run_of(200), run_of(200)).runs()
     assert stopped is None
     assert [run.rate_per_s for run in runs] == [100.0, 100.0]
     assert runs[0].latency_us == pytest.approx(4 * 2.0 / 200 * 1e6)  # four connections for 2 s
@@ -216,25 +233,44 @@ def test_a_run_has_a_rate_and_a_mean_latency(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("said", "why", "hint"),
     [
-        (run_of(3, "error 49 (Invalid credentials) occurs     2 times"), "refused a bind: 49"),
-        (run_of(0, "error -1 (Can't contact LDAP server) occurs     2 times"), "does not answer"),
-        (run_of(199), "made 199 of 200 binds"),
-        ("nothing", "made 0 of 200 binds"),
+        (
+            run_of(3, "error 49 (Invalid credentials) occurs     2 times"),
+            "refused a bind: 49",
+            "check the DNs and passwords",
+        ),
+        (
+            run_of(0, "error -1 (Can't contact LDAP server) occurs     2 times"),
+            "does not answer",
+            "asked from network host; --network",
+        ),
+        (run_of(199), "made 199 of 200 binds", ""),
+        ("nothing", "made 0 of 200 binds", ""),
     ],
 )
 def test_a_run_that_is_not_whole_ends_it_with_one_error(
-    tmp_path: Path, said: str, why: str
+    tmp_path: Path, said: str, why: str, hint: str
 ) -> None:
     with pytest.raises(WorkloadError, match=why) as caught:
-        client(tmp_path, said, run_of(200)).runs()
+        visit(tmp_path, said, run_of(200)).runs()
     assert "ldap://127.0.0.1:3389" in str(caught.value)
+    assert hint in caught.value.hint
 
 
 def test_when_time_is_up_what_was_measured_is_kept(tmp_path: Path) -> None:
-    runs, stopped = client(tmp_path, run_of(200), "").runs()
+    hurried = replace(REQUEST, limit_s=1)
+    runs, stopped = visit(tmp_path, run_of(200), "", request=hurried).runs()
     assert len(runs) == 1
-    assert "60 s were over" in str(stopped)
-    with pytest.raises(DeadlineError, match="60 s were over"):
-        client(tmp_path, "").runs()
+    assert "1 s were over" in str(stopped)
+    with pytest.raises(DeadlineError, match="1 s were over"):
+        visit(tmp_path, "", request=hurried).runs()
+
+
+def test_a_sample_says_what_the_load_saw_and_nothing_of_the_server(tmp_path: Path) -> None:
+    sample = visit(tmp_path, run_of(1)).take(REQUEST.trial, number=0)
+    assert sample.valid
+    assert sample.metrics.keys() == {"rate", "client-cpu"}
+    assert sample.bench is not None
+    assert sample.bench.procedure.way == "from outside"
+    assert (sample.image_key, sample.settings_id, sample.facts) == ("", "", {})

@@ -15,7 +15,7 @@ from dsharness.loads import ldclt
 from dsharness.loads.load import LoadReport, Operations, Seconds
 from dsharness.model import LdcltWorkload, UserOrder
 from dsharness.systems.ldap.directory import Site
-from dsharness.systems.ldap.directory_system import LdapEndpoint
+from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
 
 RUNS = Path(__file__).parents[2] / "golden" / "ldclt"
 LDCLT = ldclt.Ldclt()
@@ -177,6 +177,13 @@ def test_many_users_come_from_the_file() -> None:
     argv = LDCLT.argv(workload(order=UserOrder.RANDOM), endpoint(SITE), "/load", FEW)
     assert f"randombinddnfromfile=/load/{ldclt.USERS_FILE}" in argv
     assert "-D" not in argv
+
+
+def test_what_is_said_of_someone_else_s_users_loses_their_passwords() -> None:
+    own = OwnDirectory(port=SITE.port, users=SITE, socket=Path("/nowhere"))
+    assert LDCLT.argv(workload(), own, "/load", FEW)[0] == "timeout"
+    others = LDCLT.argv(workload(), endpoint(SITE), "/load", FEW)
+    assert others[:3] == ["sh", "-c", ldclt.HIDE]
 
 
 def test_a_load_that_hangs_is_ended() -> None:

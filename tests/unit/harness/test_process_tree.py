@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.machine.cgroups import ProcessTree, process_tree
+from dsharness.machine.cgroups import process_tree
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
+MINFLT, RSS = 10, 24  # as proc(5) numbers them
 TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")
 
 
@@ -25,17 +25,33 @@ def proc(tmp_path: Path) -> Path:
         (tmp_path / str(pid)).mkdir()
         text = stat(pid, parent, amount, 2 * amount, 3 * amount)
         (tmp_path / str(pid) / "stat").write_text(text)
+        for thread in (pid, pid + 100):
+            status = tmp_path / str(pid) / "task" / str(thread) / "status"
+            status.parent.mkdir(parents=True)
+            name = b"Name:\t\xff\x0bswitches: 9\n"
+            status.write_bytes(name + b"switches:\t%d\nVmRSS:\t8 kB\n" % amount)
     return tmp_path
 
 
 @pytest.mark.parametrize(("pids", "whole"), [((7, 8, 9), 111), ((9,), 100)])
 def test_a_tree_of_processes_is_added_up(proc: Path, pids: tuple[int, ...], whole: int) -> None:
-    assert process_tree(pids[0], proc) == ProcessTree(
-        cpu_us=2 * whole * TICK_US,
-        faults=2 * whole,
-        resident_bytes=3 * whole * PAGE,
-        pids=pids,
-    )
+    tree = process_tree(pids[0], proc)
+    assert tree.pids == pids
+    assert tree.cpu_us == 2 * whole * TICK_US
+    assert (tree.stat(MINFLT), tree.stat(RSS)) == (2 * whole, 3 * whole)
+    assert tree.line("switches", "task/*/status") == 2 * whole
+    assert tree.line("VmRSS", "task/*/status") == 2 * 8 * len(pids)
+
+
+def test_what_ended_meanwhile_counts_nothing_and_a_line_that_is_nowhere_is_unknown(
+    proc: Path,
+) -> None:
+    tree = process_tree(7, proc)
+    (proc / "9" / "task" / "109" / "status").unlink()
+    assert tree.line("switches", "task/*/status") == 2 * 111 - 100
+    for name, files in (("switch", "task/*/status"), ("switches", "task/*/none")):
+        with pytest.raises(FileNotFoundError, match=f"no line {name}"):
+            tree.line(name, files)
 
 
 def test_a_process_that_ended_has_no_tree(proc: Path) -> None:
@@ -48,5 +64,5 @@ def test_memory_that_is_taken_is_seen() -> None:
     taken = bytearray(os.urandom(1)) * 2**25
     after = process_tree(os.getpid())
     assert len(taken) == 2**25
-    assert after.resident_bytes - before.resident_bytes > 2**24
-    assert after.faults > before.faults
+    assert (after.stat(RSS) - before.stat(RSS)) * os.sysconf("SC_PAGE_SIZE") > 2**24
+    assert after.stat(MINFLT) > before.stat(MINFLT)

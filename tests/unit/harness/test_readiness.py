@@ -254,10 +254,9 @@ def test_what_needs_a_server_that_ended_blames_it() -> None:
         note=lambda _: None,
     )
     golden: Any = SimpleNamespace(system="dirsrv")
-    endpoint = Endpoint(port=1, shared=Path("/nowhere"))
-    made = instance.Instance(
-        golden=golden, container=dead, endpoint=endpoint, meter=None,  # type: ignore[arg-type]
-    )  # fmt: skip
+    meter: Any = None
+    home = instance.Home(golden=golden, container=dead, shared=Path("/nowhere"), meter=meter)
+    made = instance.Instance(candidate_id="a", endpoint=Endpoint(port=1), network=None, home=home)
     with (
         pytest.raises(
             InstanceError, match="after its first answer; its last output: bye"

@@ -17,6 +17,7 @@ from dsharness.errors import InstanceError
 from dsharness.loads import ldclt
 from dsharness.machine.cgroups import CpuMeter
 from dsharness.machine.host import CpuShares
+from dsharness.measure.instance import Instance
 from dsharness.measure.sample import Bench, take_sample
 from dsharness.model import (
     BenchFacts,
@@ -120,8 +121,8 @@ class World:
     def state(self) -> State:
         return State(id="i", pid=1, running=self.alive, killed=self.killed)
 
-    def note_end(self) -> None:
-        self.end_noted = True
+    def note_end(self, what: str) -> None:
+        self.end_noted = what == "ended"
 
     @property
     def bench(self) -> Bench:
@@ -132,7 +133,11 @@ class World:
             facts=STORED.facts,
             key="g",
         )
-        instance = _Instance(self, golden)
+        endpoint = OwnDirectory(port=SITE.port, users=SITE, socket=Path("/nowhere"))
+        instance = Instance(
+            candidate_id=image.candidate_id, endpoint=endpoint, network=None,
+            home=_Home(self, golden),
+        )  # fmt: skip
         load = SimpleNamespace(execute=self.execute, log=Path("load.log"), running=True)
         shares = CpuShares(server=(0,), load=(0,), pinned=True)
         return Bench(
@@ -142,21 +147,16 @@ class World:
         )  # fmt: skip
 
 
-class _Instance:
+class _Home:
     def __init__(self, world: World, golden: SimpleNamespace) -> None:
-        self.world, self.golden = world, golden
+        self.golden = golden
         self.system = Dirsrv()
-        self.endpoint = OwnDirectory(port=SITE.port, users=SITE, socket=Path("/nowhere"))
         self.meter = CpuMeter(source="cgroup-v2", path=world.cgroup, pid=1)
         self.container = SimpleNamespace(
             log=Path("server.log"), state=world.state, overfilled=lambda: None
         )
-        self.note_end = world.note_end
         self.ended_by_now = lambda: not world.alive
-
-    @property
-    def alive(self) -> bool:
-        return self.world.alive
+        self.ended = world.note_end
 
 
 @pytest.fixture

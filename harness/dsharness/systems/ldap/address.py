@@ -1,4 +1,4 @@
-"""A directory by its address, and the users that someone named for it. Pure but for one file."""
+"""A directory by its address, the users that someone named for it, and what it tells anyone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dsharness.errors import UsageError
-from dsharness.systems.ldap.directory import LdapUser
+from dsharness.model import Facts
+from dsharness.systems.ldap.directory import LdapUser, read_anonymously
+from dsharness.systems.ldap.directory_system import VERSION
+from dsharness.systems.ldap.stored_password import parse_stored
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 DEFAULT_PORT = 389
@@ -49,6 +52,15 @@ class NamedUsers:
 
     def user(self, number: int) -> LdapUser:
         return self.users[number]
+
+
+def shown_to_anyone(address: LdapAddress, dn: str) -> Facts:
+    """Its version and how it stores a password, as far as it tells that without one."""
+    answer = read_anonymously(address.host, address.port, dn)
+    facts: Facts = {VERSION: answer["vendorVersion"][0]} if "vendorVersion" in answer else {}
+    if "userPassword" in answer:
+        facts |= parse_stored(answer["userPassword"][0]).facts
+    return facts
 
 
 def parse_address(text: str) -> LdapAddress:

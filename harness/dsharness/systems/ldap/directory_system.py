@@ -65,10 +65,8 @@ class DirectorySystem:
         directory.add_user(number)
 
     def endpoint(self, box: Container, shared: Path) -> OwnDirectory:
-        return OwnDirectory(
-            port=self.site.port, shared=shared, box=box, users=self.site,
-            socket=shared / SOCKET_NAME,
-        )  # fmt: skip
+        del box
+        return OwnDirectory(port=self.site.port, users=self.site, socket=shared / SOCKET_NAME)
 
     def ready(self, endpoint: Endpoint) -> bool:
         """Whether its manager can bind."""

@@ -1,0 +1,109 @@
+"""How each metric follows from what is read, and says that something is worse or better."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from dsharness.measure.metrics import METRICS, Readings, measured, probed
+
+SAID = {
+    "cost": ("5.40 times slower", "faster", "times slower", "slower one"),
+    "cpu": ("5.40 times slower", "faster", "times slower", "slower one"),
+    "rate": (
+        "answers 5.40 times fewer operations a second", "answers more operations a second",
+        "times fewer", "that answers fewer operations a second",
+    ),
+    "latency": ("takes 5.40 times longer", "takes less time", "times longer", "that takes longer"),
+    "client-cpu": (
+        "costs the load 5.40 times more CPU time", "costs the load less CPU time", "times more",
+        "that costs the load more CPU time",
+    ),
+    "memory": (
+        "uses 5.40 times more memory", "uses less memory", "times more", "that uses more memory",
+    ),
+    "memory-at-rest": (
+        "uses 5.40 times more memory at rest", "uses less memory at rest", "times more",
+        "that uses more memory at rest",
+    ),
+    "growth": ("grows 5.40 times more", "grows less", "times more", "that grows more"),
+    "faults": (
+        "has 5.40 times more page faults", "has fewer page faults", "times more",
+        "that has more page faults",
+    ),
+    "context-switches": (
+        "has 5.40 times more context switches", "has fewer context switches", "times more",
+        "that has more context switches",
+    ),
+    "instructions": (
+        "executes 5.40 times more instructions", "executes fewer instructions", "times more",
+        "that executes more instructions",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_metric_has_words_of_its_own(name: str) -> None:
+    words = METRICS[name].words
+    said = (
+        words.said("slower", "5.40 times"),
+        words.said("faster"),
+        words.ratio,
+        words.one("slower"),
+    )
+    assert said == SAID[name]
+
+
+PAGES, FAULTS, WAITED, PUSHED = 24, 10, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"
+
+
+@dataclass(frozen=True)
+class Server:
+    """What the kernel says of a server's processes."""
+
+    stats: dict[int, int]
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def stat(self, number: int, /) -> int:
+        return self.stats[number]
+
+    def line(self, name: str, files: str, /) -> int:
+        if files != "task/*/status" or name not in self.lines:
+            raise FileNotFoundError(name)
+        return self.lines[name]
+
+
+REST = Server({PAGES: 256, FAULTS: 0}, {WAITED: 0, PUSHED: 0})
+BEFORE = Server({PAGES: 512, FAULTS: 50}, {WAITED: 1000, PUSHED: 100})
+AFTER = Server({PAGES: 768, FAULTS: 150}, {WAITED: 1300, PUSHED: 150})
+
+
+def gained(before: Server, after: Server) -> Readings:
+    first, last = probed(before), probed(after)
+    return Readings(
+        operations=100, active_s=2.0, unit_us=50.0, server_us=10_000.0, client_us=1_000.0,
+        latency_us=20_000.0, instructions=3e6, at_rest=probed(REST), after=last,
+        gained={probe: last[probe] - first[probe] for probe in first.keys() & last.keys()},
+    )  # fmt: skip
+
+
+def test_each_metric_follows_from_what_was_read() -> None:
+    page = os.sysconf("SC_PAGE_SIZE")
+    values = {name: each.value for name, each in measured(gained(BEFORE, AFTER)).items()}
+    assert values == {
+        "cost": 2.0, "rate": 50.0, "latency": 200.0, "cpu": 100.0, "client-cpu": 10.0,
+        "memory": 768 * page / 2**20, "memory-at-rest": 256 * page / 2**20,
+        "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "instructions": 3e4,
+    }  # fmt: skip
+
+
+def test_what_could_not_be_read_is_absent_and_not_zero() -> None:
+    known = measured(gained(BEFORE, replace(AFTER, lines={WAITED: 1})))
+    assert METRICS.keys() - known.keys() == {"context-switches"}
+    nothing = Readings(
+        operations=100, active_s=2.0, unit_us=None, server_us=None, client_us=None,
+        latency_us=None, instructions=None,
+    )  # fmt: skip
+    assert measured(nothing).keys() == {"rate"}
