@@ -47,7 +47,7 @@ RISING = {"a": 0.0, "d": 0.05, "g": 0.1, "i": 0.1}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ramped:
-    """By gaps of start and end: the chance, beside that of the steps, and the expected rise."""
+    """By gaps of start and end: the chance, next to that of the steps, and the expected rise."""
 
     chances: dict[tuple[int, int], float]
     rises: dict[tuple[int, int], float]

@@ -231,7 +231,7 @@ TROUBLES = (
             for how in (FULL, GONE)
         ),
     ],
-    ids=str,
+    ids=lambda each: each.__name__ if callable(each) else str(each),
 )
 def test_whatever_goes_wrong_is_no_verdict(monkeypatch, trouble, streams):
     measured(monkeypatch, side=False, trouble=trouble)
