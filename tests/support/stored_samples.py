@@ -56,4 +56,5 @@ ANY_SAMPLE = st.builds(
     workload=st.none() | WORKLOADS,
     bench=st.none() | BENCHES,
     log=TEXTS,
+    session=TEXTS,
 )

@@ -184,6 +184,26 @@ def test_any_sample_comes_back_exactly(url: str) -> None:
         assert {one.id: one for one in store.samples()} == kept
 
 
+@pytest.mark.parametrize(
+    ("text", "hostile"),
+    [
+        ('"image_key": "', '"image_key": "\\u0000'),
+        ('"image_key": "', '"image_key": "\\ud800'),
+        ('"operations": ', '"operations": 9999999999999999999'),
+    ],
+)
+def test_an_import_that_no_database_holds_is_refused_whole(
+    url: str, text: str, hostile: str
+) -> None:
+    lines = EXPORT.read_text(encoding="utf-8")
+    assert text in lines
+    with Store.open(url) as store:
+        with pytest.raises(StoreError, match="line"):
+            store.import_jsonl(lines.replace(text, hostile, 1).splitlines(keepends=True))
+        assert store.samples() == []
+        assert store.campaigns() == []
+
+
 def test_a_newer_schema_is_left_alone(cluster: Cluster) -> None:
     name = cluster.new_database()
     Store.open(cluster.url(name)).close()
