@@ -87,7 +87,7 @@ class Bayes:
             return self._answer(beliefs, spent)
         if session_unknown(beliefs):
             return Wanted(
-                candidates=_both_ends(beliefs), why="a new session: what do the ends cost in it?",
+                candidates=beliefs.ends, why="a new session: what do the ends cost in it?",
                 remaining=0, outlook=outlook(beliefs),
             )  # fmt: skip
         if beliefs.certain(self.certainty):
@@ -98,14 +98,10 @@ class Bayes:
                 candidates=last.names, why=last.why, remaining=0, outlook=outlook(beliefs)
             )
         lost = lost_in_builds(beliefs)
-        choice = (
-            None
-            if lost
-            else choose(
-                beliefs, self.costs, self.budget, every=self.certainty.every, under_way=under_way
-            )
+        choice = choose(
+            beliefs, self.costs, self.budget, every=self.certainty.every, under_way=under_way
         )
-        if choice is None:
+        if lost or choice is None:
             return self._answer(beliefs, lost or "no further run would tell more", builds=True)
         return self._measure(beliefs, choice)
 
@@ -124,7 +120,7 @@ class Bayes:
 
     def _measure(self, beliefs: Beliefs, choice: NextRun) -> Wanted:
         if canary_due(beliefs):
-            names = _both_ends(beliefs)
+            names = beliefs.ends
             why = "canary: do the ends still cost the same?"
         else:
             names = (choice.candidate, *((choice.reference,) if choice.reference else ()))
@@ -135,10 +131,6 @@ class Bayes:
             remaining=_remaining(beliefs, choice, self.certainty),
             outlook=outlook(beliefs),
         )
-
-
-def _both_ends(beliefs: Beliefs) -> tuple[str, ...]:
-    return beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high]
 
 
 def _remaining(beliefs: Beliefs, choice: NextRun, certainty: Certainty) -> int:

@@ -55,6 +55,10 @@ class Beliefs:
     posterior: Posterior
 
     @property
+    def ends(self) -> tuple[str, ...]:
+        return self.line.names[self.low], self.line.names[self.high]
+
+    @property
     def decider(self) -> Metric:
         """The metric that decided: the rate where not every sample has the one asked for."""
         return self.posterior.seen.metric

@@ -171,8 +171,7 @@ def _every_candidate(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCh
 
 def _in_company(beliefs: Beliefs, name: str) -> tuple[str, ...]:
     """With an end where a run alone says little: the machine's speed changes."""
-    ends = (beliefs.line.names[beliefs.low], beliefs.line.names[beliefs.high])
-    other = next(end for end in ends if end != name)
+    other = next(end for end in beliefs.ends if end != name)
     return (name, other) if shared(beliefs) else (name,)
 
 

@@ -32,7 +32,7 @@ DRIFT = 100.0  # variance of a steady drift over all turns
 CLEAR_NATS = 2.0  # by so many nats a changing speed must explain the values better
 FREE = 4  # runs more than candidates, before anything can be told
 FAR = 4.0  # an outlier says nothing of the speed
-SAME = 1e-6
+SAME = 1e-6  # of the noise: a rest below it is none
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,9 +77,9 @@ def without_speed(seen: Evidence) -> Evidence:
     order = np.argsort(seen.machines, kind="stable")
     runs = _runs(seen, order)
     jumps = JUMPS if runs.jumps.any() else (0.0,)
-    runs = _without_outliers(runs, _best(runs, _motions(runs, jumps)))
-    still = _best(runs, (_Motion(jump=each) for each in jumps))
-    best = _best(runs, _motions(runs, jumps))
+    steady, moving = [_Motion(jump=each) for each in jumps], list(_motions(runs, jumps))
+    runs = _without_outliers(runs, _best(runs, [*steady, *moving]))
+    still, best = _best(runs, steady), _best(runs, moving)
     if best.surprise + (0.0 if _paired(runs) else CLEAR_NATS) > still.surprise:
         if not runs.jumps.any():
             return seen
@@ -110,7 +110,7 @@ def _paired(runs: _Runs) -> bool:
     return len(runs.values) >= 1.5 * len(runs.begins)
 
 
-def _best(runs: _Runs, motions: Iterator[_Motion]) -> _Fit:
+def _best(runs: _Runs, motions: Sequence[_Motion]) -> _Fit:
     return min((_fit(runs, each) for each in motions), key=lambda fit: fit.surprise)
 
 
@@ -118,7 +118,6 @@ def _motions(runs: _Runs, jumps: Sequence[float]) -> Iterator[_Motion]:
     # with one run a turn, a speed that changes at will explains anything
     paces = [*PACES, *PAIRED] if _paired(runs) else PACES
     for jump in jumps:
-        yield _Motion(jump=jump)
         yield _Motion(jump=jump, drift=DRIFT)
     for pace, jump in itertools.product(paces, jumps):
         yield _Motion(pace=float(pace), jump=jump)
