@@ -24,7 +24,7 @@ from benchmarks.search.methods import (
 )
 
 PEERS = (PLAIN, FIXED, ASV, PINPOINT, PINPOINT_TOLD, FACF, GIT_BAYESECT)
-HELD = frozenset({OURS, CLAIRVOYANT})
+HELD = frozenset({OURS})
 BOUNDS = (OURS_TOLD, ORACLE, ORACLE_FRUGAL, CLAIRVOYANT)
 
 MAIN, NOISES, TROUBLES = "One step, n = 128", "Other noise, n = 128", "Trouble, n = 128"
@@ -95,7 +95,6 @@ def _truths() -> Sequence[Cell]:
                 some,
                 kind=Kind(truth=Truth.TWO, d=d),
                 methods=(OURS, OURS_ALL, OURS_TOLD, *some.methods[1:]),
-                held=frozenset({OURS, OURS_ALL}),
             )
             for d in (1.0, 2.0, 4.0)
         ),

@@ -9,7 +9,7 @@ from benchmarks.search.cell import Cell
 from benchmarks.search.methods import OURS
 from benchmarks.search.peer_scenarios import MAIN, peer_cells
 from benchmarks.search.targets import SIZES
-from benchmarks.search.world_scenarios import STRAYS, world_cells
+from benchmarks.search.world_scenarios import world_cells
 
 WORLDS = 36
 QUICK_WORLDS = 6
@@ -34,5 +34,5 @@ def long() -> tuple[Cell, ...]:
     return tuple(
         replace(cell, methods=(OURS,), share=1.0)
         for cell in cells()
-        if cell.group in {MAIN, STRAYS} and cell.kind.d in SIZES
+        if cell.group == MAIN and cell.kind.d in SIZES
     )

@@ -45,10 +45,6 @@ class Stated:
     true: float
     error: float
 
-    @property
-    def off(self) -> float:
-        return abs(self.stated - self.true)
-
 
 def score(plays: Sequence[Play]) -> Score:
     steps = sum(each.steps for each in plays)

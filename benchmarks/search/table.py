@@ -139,12 +139,7 @@ def tables(plays: Plays) -> str:
 
 def _targets(found: Sequence[Target]) -> str:
     body = [[each.what, each.wanted, each.measured, each.verdict] for each in found]
-    missed = [each for each in found if not each.met and each.bound]
-    text = "## Targets\n\n" + rows(["target", "wanted", "measured", ""], body)
-    if missed:
-        text += "\nWhat bounds those that are not met:\n\n"
-        text += "".join(f"- {each.what}: {each.bound}.\n" for each in missed)
-    return text
+    return "## Targets\n\n" + rows(["target", "wanted", "measured", ""], body)
 
 
 def _groups(plays: Plays) -> Iterator[str]:

@@ -11,28 +11,25 @@ class Target:
     wanted: str
     measured: str
     met: bool
-    bound: str = ""  # what says that no search could
 
     @property
     def verdict(self) -> str:
         return "met" if self.met else "not met"
 
 
-def at_least(what: str, share: float, error: float, least: float, bound: str = "") -> Target:
+def at_least(what: str, share: float, error: float, least: float) -> Target:
     return Target(
         what=what,
         wanted=f"at least {least:.1%}",
         measured=f"{share:.1%} ± {error:.1%}",
         met=share >= least,
-        bound=bound,
     )
 
 
-def at_most(what: str, value: float, error: float, most: float, bound: str = "") -> Target:
+def at_most(what: str, value: float, error: float, most: float) -> Target:
     return Target(
         what=what,
         wanted=f"at most {most:.1f}",
         measured=f"{value:.1f} ± {error:.1f}",
         met=value <= most,
-        bound=bound,
     )

@@ -1,4 +1,4 @@
-"""Cells with what real machines and compilers do to a search."""
+"""Cells with what real machines and compilers do to a search and to its peers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,8 @@ from dataclasses import replace
 
 from benchmarks.search.cell import FEWER_RUNS, Cell
 from benchmarks.search.kinds import Kind, Truth
-from benchmarks.search.methods import (
-    CLAIRVOYANT,
-    FIXED,
-    OURS,
-    OURS_EXPECTED,
-    OURS_SCATTER,
-    OURS_SMALLEST,
-    PINPOINT,
-)
+from benchmarks.search.methods import FIXED, OURS, PINPOINT
 
-STRAYS = "Builds that differ by 1 %, n = 128"
 RATES = "A noisy rate, n = 128"
 BUILDS = "Builds that differ by 2 or 3 %, n = 128"
 MODES = "Runs of two modes, n = 128"
@@ -25,12 +16,8 @@ RAMPS = "A ramp, n = 128"
 BACKS = "There and back, n = 128"
 SMALL = "Small steps, n = 128"
 MACHINES = "Two machines, n = 128"
-SPEEDS = "A machine whose speed changes, n = 128"
-OPTIONS = "Told what matters, n = 128"
 
-WORLD_GROUPS = frozenset(
-    {STRAYS, RATES, BUILDS, MODES, RAMPS, BACKS, SMALL, MACHINES, OPTIONS, SPEEDS}
-)
+WORLD_GROUPS = frozenset({RATES, BUILDS, MODES, RAMPS, BACKS, SMALL, MACHINES})
 
 STEADY = (5.0, 5.0)
 PEERS = (OURS, FIXED, PINPOINT)
@@ -38,19 +25,10 @@ MACHINE_STEP = Kind(step_pct=10.0, cv_pct=STEADY)  # on the better machine alone
 TWO_MACHINES = replace(MACHINE_STEP, second_machine=True)
 MODES_STEP = Kind(step_pct=15.0, cv_pct=(3.0, 5.0), slow_runs=True)
 SMALL_STEPS = tuple(Kind(step_pct=pct, cv_pct=(1.0, 1.0)) for pct in (3.0, 4.0))
-MOVING = (
-    Kind(step_pct=4.0, cv_pct=(2.0, 2.0), sessions=True),
-    Kind(step_pct=4.0, cv_pct=(2.0, 2.0), drifts=True),
-    Kind(step_pct=4.0, cv_pct=(2.0, 2.0), duets=True),
-)
-TOLD_STEP = Kind(step_pct=7.6, cv_pct=(3.0, 3.0))
-HELD = frozenset({OURS, OURS_SCATTER, CLAIRVOYANT})
-NEAR_LIMIT = tuple(Kind(d=d, scatter_pct=1.0) for d in (1.0, 2.0, 4.0))
 
 
 def world_cells() -> tuple[Cell, ...]:
     return (
-        *_cells(STRAYS, NEAR_LIMIT, (OURS, OURS_SCATTER, CLAIRVOYANT), 0.7, held=HELD),
         *_cells(RATES, _rates(), (OURS,)),
         *_cells(BUILDS, _builds(), PEERS),
         *_cells(MODES, [MODES_STEP], PEERS),
@@ -61,9 +39,6 @@ def world_cells() -> tuple[Cell, ...]:
         *_cells(SMALL, [without_step(SMALL_STEPS[0])], PEERS, 0.5),
         *_cells(MACHINES, [MACHINE_STEP, TWO_MACHINES], (OURS,), held=frozenset({OURS})),
         *_cells(MACHINES, [without_step(TWO_MACHINES)], (OURS,), 0.5),
-        *_cells(SPEEDS, MOVING, (OURS,)),
-        *_cells(SPEEDS, [without_step(kind) for kind in MOVING], (OURS,)),
-        *_cells(OPTIONS, [TOLD_STEP, without_step(TOLD_STEP)], (OURS_SMALLEST, OURS_EXPECTED)),
     )
 
 
