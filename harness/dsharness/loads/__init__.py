@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dsharness.loads.dnsperf import Dnsperf
 from dsharness.loads.ldclt import Ldclt
-from dsharness.loads.load import Extent, Load, LoadReport, Operations, Seconds
+from dsharness.loads.load import Extent, Load, LoadReport, Operations, Schedule, Seconds
 
 LOADS: dict[str, Load] = {
     "dnsperf": Dnsperf(),
     "ldclt": Ldclt(),
 }
 
-__all__ = ["LOADS", "Extent", "Load", "LoadReport", "Operations", "Seconds"]
+__all__ = ["LOADS", "Extent", "Load", "LoadReport", "Operations", "Schedule", "Seconds"]

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import Extent, LoadReport, Operations, children_s
-from dsharness.model import DnsperfWorkload, Workload
+from dsharness.loads.load import Extent, LoadReport, Operations, Schedule, children_s
+from dsharness.model import DnsperfWorkload, Latencies, Workload
 from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint
 
 QUERIES_FILE = "queries.txt"
+QUERY = "query"  # the only kind of its operations
 END_S = 5  # to end by itself once its time is up, before it is ended
 
 # dnsperf reads whole files only, so the names of the turn are repeated into a file of exactly so
@@ -39,10 +40,13 @@ _NUMBER = {
     "completed": re.compile(r"^ +Queries completed: +(\d+) ", re.MULTILINE),
     "lost": re.compile(r"^ +Queries lost: +(\d+) ", re.MULTILINE),
     "seconds": re.compile(r"^ +Run time \(s\): +([\d.]+)$", re.MULTILINE),
-    # A connection's own latency stands further down, under a heading of its own.
-    "latency": re.compile(r"^ +Average Latency \(s\): +([\d.]+) ", re.MULTILINE),
     "status": re.compile(r"^load ended with status (\d+)$", re.MULTILINE),
 }
+# A connection's own latencies stand further down, under a heading of their own.
+_LATENCIES = re.compile(
+    r"^ +Latency bucket \(s\):.*\n((?: +[\d.]+ - [\d.]+: +\d+\n)*)", re.MULTILINE
+)
+_LATENCY = re.compile(r"([\d.]+) - ([\d.]+): +(\d+)")
 _CODES = re.compile(r"^ +Response codes: +(.*)$", re.MULTILINE)
 _CODE = re.compile(r"(\S+) (\d+) \([\d.]+%\)")
 _COMPLAINT = re.compile(r"^(?:Warning|Error): (.*)$", re.MULTILINE)
@@ -65,20 +69,22 @@ class Dnsperf:
         self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
     ) -> list[str]:
         load, _ = _dns(workload, endpoint)
-        # An extent in seconds reads the names again and again; the other reads its queries once.
+        # An extent in seconds reads the names again and again; operations are read once.
         queries, once = load.names, list[str]()
         if isinstance(extent, Operations):
             queries, once = extent.per_thread * load.threads, ["-n", "1"]
-        limit_s = math.ceil(extent.limit_s)
+        pace, limit_s = list[str](), float(math.ceil(extent.limit_s))
+        if isinstance(extent, Schedule):
+            pace, limit_s = ["-Q", f"{extent.per_second:g}"], extent.limit_s
         dnsperf = [
             "dnsperf", "-f", "inet", "-m", load.transport,
             "-s", endpoint.host, "-p", str(endpoint.port),
             "-T", str(load.threads), "-c", str(load.clients), "-q", str(load.outstanding),
             "-t", str(load.timeout_s), "-b", str(load.buffer_kb),
-            "-l", str(limit_s), *once,
-            "-W", "-O", "suppress=timeouts",
+            "-l", f"{limit_s:g}", *once, *pace,
+            "-W", "-O", "suppress=timeouts", "-O", "latency-histogram",
         ]  # fmt: skip
-        bound_s = limit_s + load.timeout_s + END_S
+        bound_s = math.ceil(limit_s) + load.timeout_s + END_S
         run = ["sh", "-c", _RUN, "sh", f"{folder}/{QUERIES_FILE}", str(queries)]
         return ["timeout", "--kill-after=5", str(bound_s), *run, *dnsperf]
 
@@ -93,12 +99,12 @@ class Dnsperf:
             errors={**_wrong_answers(text), **_lost(number), **_complaints(text)},
             exit_status=_whole(number.get("status")),
             client_cpu_us=_client_cpu_us(text),
-            latency_us=number["latency"] * 1e6 if answered and "latency" in number else None,
+            latencies=_latencies(text),
         )
 
     def objections(self, report: LoadReport) -> Iterator[str]:
-        if report.total and report.latency_us is None:
-            yield "the load does not report how long a query took"
+        if report.total and not report.latencies:
+            yield "the load does not report how long queries took"
 
 
 def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsperfWorkload, DnsEndpoint]:
@@ -108,6 +114,16 @@ def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsperfWorkload, DnsEn
         f"workload {workload.id} asks for names of a zone, which this server does not serve",
         hint="choose a workload that fits the rows; `dsbisect matrix show` lists both",
     )
+
+
+def _latencies(text: str) -> dict[str, Latencies]:
+    """Each of its buckets counts as its middle: it is at most 3 % wide."""
+    found = _LATENCIES.search(text)
+    counts = {
+        (float(low) + float(high)) / 2 * 1e6: int(count)
+        for low, high, count in _LATENCY.findall(found.group(1) if found else "")
+    }
+    return {QUERY: Latencies.of(counts)} if counts else {}
 
 
 def _wrong_answers(text: str) -> dict[str, int]:

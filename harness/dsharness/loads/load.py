@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from dsharness.model import Workload
+from dsharness.model import Latencies, Workload
 from dsharness.systems.system import Endpoint
 
 
@@ -25,6 +25,10 @@ class Operations:
     per_thread: int
     limit_s: float
     strict: bool = False  # then it is ended, whatever the tool still waits for
+    may_miss: ClassVar[float] = 0.0  # of its operations
+
+    def total(self, threads: int) -> int:
+        return self.per_thread * threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +43,24 @@ class Seconds:
         return float(self.seconds)
 
 
-Extent = Operations | Seconds
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """Operations that begin at a fixed rate, however long their answers take: an open loop."""
+
+    per_second: float
+    seconds: float
+    strict: ClassVar[bool] = False
+    may_miss: ClassVar[float] = 0.02  # a load that is later than this did not keep to it
+
+    def total(self, threads: int) -> int:  # noqa: ARG002 - all threads share the rate
+        return round(self.per_second * self.seconds)
+
+    @property
+    def limit_s(self) -> float:
+        return self.seconds
+
+
+Extent = Operations | Seconds | Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +73,7 @@ class LoadReport:
     errors: Mapping[str, int] = field(default_factory=dict)
     exit_status: int | None = None
     client_cpu_us: float | None = None
-    latency_us: float | None = None  # the mean time of one operation
+    latencies: Mapping[str, Latencies] = field(default_factory=dict)  # by kind of operation
     verified: bool = False  # it compared each answer with what it must be, and counted the others
 
     @property
@@ -105,11 +126,15 @@ def children_s(text: str) -> list[float]:
 SLOWER = 4.0  # times slower than expected: a machine may be that busy, and the run still ends
 
 
-def run_size(workload: Workload, rate_per_s: float | None, share: float = 1.0) -> Operations:
+def run_size(
+    workload: Workload, rate_per_s: float | None, share: float = 1.0
+) -> Operations | Schedule:
     """As many as take ``duration_s``, or ``operations`` unless that takes longer than ``most_s``.
 
     ``share`` is the part of a run to make: a half, when two halves make one.
     """
+    if workload.rate is not None:
+        return Schedule(per_second=workload.rate, seconds=share * workload.duration_s)
     rate = rate_per_s or workload.threads / workload.most_s
     wanted = max(rate * workload.duration_s, min(workload.operations, rate * workload.most_s))
     per_thread = max(1, math.ceil(share * wanted / workload.threads))

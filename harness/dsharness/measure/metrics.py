@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from dsharness.errors import UsageError
-from dsharness.model import DECIDER, Measurement, Sample
+from dsharness.model import DECIDER, Latencies, Measurement, Sample
 from dsharness.yaml_files.problems import suggestion
 
 
@@ -93,7 +93,7 @@ class Readings:
     unit_us: float | None  # CPU time of the calibrator's fixed piece of work
     server_us: float | None  # CPU time
     client_us: float | None
-    latency_us: float | None  # of all operations together
+    latencies: Latencies | None  # of all operations, where the load reports them
     instructions: float | None
     at_rest: Probed = field(default_factory=dict)  # the server before its first load
     after: Probed = field(default_factory=dict)  # and after this one
@@ -180,13 +180,26 @@ RATE = Metric(
 )
 LATENCY = Metric(
     name="latency",
-    value=lambda read: read.each(read.latency_us),
+    value=lambda read: read.latencies.mean_us if read.latencies else None,
     label="latency",
     heading="latency",
     title="mean time of one operation",
     unit="µs",
     of_load=True,
     words=Words(worse="takes {} longer", better="takes {} less time"),
+)
+LATENCY_P99 = Metric(
+    name="latency-p99",
+    value=lambda read: read.latencies.at_us(99) if read.latencies else None,
+    label="the latency of the slowest hundredth",
+    heading="p99",
+    title="time that 99 of 100 operations do not exceed",
+    unit="µs",
+    of_load=True,
+    words=Words(
+        worse="lets the slowest hundredth take {} longer",
+        better="lets the slowest hundredth take {} less time",
+    ),
 )
 CPU = Metric(
     name="cpu",
@@ -271,8 +284,8 @@ INSTRUCTIONS = Metric(
 )
 
 _ALL = (
-    COST, RATE, LATENCY, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, GROWTH, FAULTS, SWITCHES,
-    INSTRUCTIONS,
+    COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, GROWTH, FAULTS,
+    SWITCHES, INSTRUCTIONS,
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 _PROBES: frozenset[Probe] = frozenset(metric.probe for metric in _ALL if metric.probe)

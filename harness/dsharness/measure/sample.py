@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from typing import TypeVar
 from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
-from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Seconds
+from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Schedule, Seconds
 from dsharness.loads.load import run_size
 from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
@@ -30,6 +30,7 @@ from dsharness.measure.metrics import Probed, Readings, measured, probed
 from dsharness.model import (
     BenchFacts,
     Image,
+    Latencies,
     Machine,
     Procedure,
     Sample,
@@ -163,8 +164,8 @@ def warm_up(at: Bench, workload: Workload) -> None:
         at.pace[workload.id] = rate
 
 
-def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuShares) -> Run:
-    """Exactly so many operations, and the CPU time of exactly these."""
+def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: CpuShares) -> Run:
+    """So many operations, and the CPU time of exactly these."""
     instance = at.instance
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
     before, ticks, clocks = instance.look(), read_ticks(cpus.server), Clocks.read()
@@ -187,7 +188,8 @@ def run_load(at: Bench, workload: Workload, size: Operations, cpus: CpuShares) -
         at.pace[workload.id] = report.rate_per_s
     killed = "the server" if ended and server and server.killed else None
     evidence = RunEvidence(
-        operations=size.per_thread * workload.threads,
+        operations=size.total(workload.threads),
+        may_miss=size.may_miss,
         threads=workload.threads,
         report=report,
         of_load=tuple(_load(workload).objections(report)),
@@ -222,7 +224,8 @@ def sample_of(
     at: Bench, turn: Turn, runs: Sequence[Run], gate: Gate = objections, *, duet: bool = False
 ) -> Sample:
     """One sample from the runs that belong together; each CPU's own speed is taken out first."""
-    read = _readings(at, runs)
+    latencies = _latencies(runs)
+    read = _readings(at, runs, latencies)
     alive = all(run.evidence.server_alive for run in runs)
     home, look = at.instance.home, runs[-1].look
     return Sample(
@@ -247,6 +250,7 @@ def sample_of(
         per_second=tuple(
             rate for run in runs for rate in run.report.per_second[: int(run.active_s)]
         ),
+        latencies=latencies,
         load_bound=load_bound(read.client_us, read.active_s, runs[0].load_cpus),
         duet=duet,
         invalid=_once(why for run in runs for why in gate(run.evidence)),
@@ -258,17 +262,25 @@ def sample_of(
     )
 
 
-def _readings(at: Bench, runs: Sequence[Run]) -> Readings:
-    waited = [(run.report.latency_us, run.report.total) for run in runs]
+def _latencies(runs: Sequence[Run]) -> dict[str, Latencies]:
+    """Of each kind of operation, over all runs."""
+    kinds = dict.fromkeys(kind for run in runs for kind in run.report.latencies)
+    return {
+        kind: Latencies.merged(
+            run.report.latencies[kind] for run in runs if kind in run.report.latencies
+        )
+        for kind in kinds
+    }
+
+
+def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]) -> Readings:
     return Readings(
         operations=sum(run.report.total or 0 for run in runs),
         active_s=sum(run.active_s for run in runs),
         unit_us=_calibrator_us(runs),
         server_us=_total(run.evidence.server_cpu_us for run in runs),
         client_us=_total(run.report.client_cpu_us for run in runs),
-        latency_us=_total(
-            each * count if each is not None and count else None for each, count in waited
-        ),
+        latencies=Latencies.merged(latencies.values()) if latencies else None,
         instructions=_total(run.instructions for run in runs),
         at_rest=at.at_rest,
         after=runs[-1].after,

@@ -34,6 +34,7 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
+from dsharness.model.latencies import Latencies
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
@@ -120,6 +121,7 @@ __all__ = [
     "Identifier",
     "Image",
     "KojiPackages",
+    "Latencies",
     "LdcltWorkload",
     "Machine",
     "Matrix",

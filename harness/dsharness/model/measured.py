@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from dsharness.model.built import Promise, Provenance
+from dsharness.model.latencies import Latencies
 from dsharness.model.value import Value
 from dsharness.model.workload import Workload
 
@@ -104,6 +105,9 @@ class Sample(Value):
     gap_s: float = Field(default=0.0, description="the longest time the lab got no CPU")
     errors: int
     per_second: tuple[float, ...]
+    latencies: dict[str, Latencies] = Field(
+        default_factory=dict, description="by kind of operation, where the load reports them"
+    )
     load_bound: bool = Field(
         default=False, description="the load had no CPU left: the rate is its own"
     )

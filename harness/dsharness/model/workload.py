@@ -62,6 +62,11 @@ class WorkloadBase(Value):
         raise NotImplementedError
 
     @property
+    def rate(self) -> float | None:
+        """The operations a second that it begins by a schedule; None: as answers come."""
+        return None
+
+    @property
     def distinct_entries(self) -> int | None:
         """How many different entries of its content it asks for; None where that is not known."""
         return None
@@ -124,10 +129,18 @@ class DnsperfWorkload(WorkloadBase):
     outstanding: PositiveInt = Field(default=100, description="queries that wait for an answer")
     timeout_s: PositiveInt = Field(default=5, description="a query is lost after so long")
     buffer_kb: PositiveInt = Field(default=200, description="of each socket, in either direction")
+    scheduled: PositiveFloat | None = Field(
+        default=None, description="queries begun in a second, whatever waits; by default as many "
+        "as are answered"
+    )  # fmt: skip
 
     @property
     def content(self) -> ZoneContent:
         return ZoneContent(number=self.names)
+
+    @property
+    def rate(self) -> float | None:
+        return self.scheduled
 
     @property
     def distinct_entries(self) -> int:

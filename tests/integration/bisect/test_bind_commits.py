@@ -82,4 +82,4 @@ def test_a_load_that_it_does_not_speak_is_refused(tmp_path: Path) -> None:
         "--good", made.commits["the source"], "--bad", "HEAD", limit_s=300,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "dns-udp, dns-tcp" in done.stderr
+    assert "dns-udp, dns-tcp, dns-schedule" in done.stderr

@@ -129,4 +129,4 @@ def test_a_workload_for_directories_is_refused_before_anything_is_built(folder: 
     done = dsbisect(folder, "measure", "debian-12-bind", "--workload", "bind-one")
     assert done.returncode == ExitCode.USAGE
     assert "uses ldap" in done.stderr
-    assert "choose one that fits with --workload: dns-udp, dns-tcp" in done.stderr
+    assert "choose one that fits with --workload: dns-udp, dns-tcp, dns-schedule" in done.stderr

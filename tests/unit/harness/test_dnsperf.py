@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.errors import WorkloadError
-from dsharness.loads import LoadReport, Operations, Seconds
+from dsharness.loads import LoadReport, Operations, Schedule, Seconds
 from dsharness.loads.dnsperf import QUERIES_FILE, Dnsperf
+from dsharness.loads.load import run_size
 from dsharness.model import DnsperfWorkload, LdcltWorkload, Transport
 from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint
@@ -35,32 +36,31 @@ def run(name: str) -> str:
 
 REPORTS = {
     "udp": LoadReport(
-        active_s=0.554605, total=20000, exit_status=0, client_cpu_us=230_000, latency_us=2660
+        active_s=0.554605, total=20000, exit_status=0, client_cpu_us=230_000
     ),
-    # The latency of queries, not that of connections, which stands further down.
     "tcp": LoadReport(
-        active_s=1.738806, total=20000, exit_status=0, client_cpu_us=140_000, latency_us=3392
+        active_s=1.738806, total=20000, exit_status=0, client_cpu_us=140_000
     ),
     "2.10-udp": LoadReport(
-        active_s=0.348572, total=20000, exit_status=0, client_cpu_us=220_000, latency_us=1671
+        active_s=0.348572, total=20000, exit_status=0, client_cpu_us=220_000
     ),
     "2.10-tcp": LoadReport(
-        active_s=2.482728, total=20000, exit_status=0, client_cpu_us=200_000, latency_us=6871
+        active_s=2.482728, total=20000, exit_status=0, client_cpu_us=200_000
     ),
     "warm-up": LoadReport(
-        active_s=1.018711, total=23, exit_status=0, client_cpu_us=10_000, latency_us=2506
+        active_s=1.018711, total=23, exit_status=0, client_cpu_us=10_000
     ),
     # Fewer than the 900,000 that were asked for: exit status 0, nothing lost.
     "time-over": LoadReport(
-        active_s=1.007555, total=23372, exit_status=0, client_cpu_us=220_000, latency_us=4152
+        active_s=1.007555, total=23372, exit_status=0, client_cpu_us=220_000
     ),
     "wrong-answers": LoadReport(
         active_s=0.070633, total=3000, errors={"NXDOMAIN": 60, "REFUSED": 60},
-        exit_status=0, client_cpu_us=30_000, latency_us=1870,
+        exit_status=0, client_cpu_us=30_000,
     ),
     "server-ends": LoadReport(
         active_s=4.008298, total=59699, errors={"lost query": 100},
-        exit_status=0, client_cpu_us=1_280_000, latency_us=3141,
+        exit_status=0, client_cpu_us=1_280_000,
     ),
     # Exit status 0, although nothing answered.
     "nobody-listens-udp": LoadReport(
@@ -71,6 +71,10 @@ REPORTS = {
         active_s=1.020657, total=0, errors={"lost query": 3},
         exit_status=0, client_cpu_us=1_520_000,
     ),
+    "latencies": LoadReport(
+        active_s=0.343081, total=20000, exit_status=0, client_cpu_us=150_000
+    ),
+    "schedule": LoadReport(active_s=1.518621, total=5990, exit_status=0, client_cpu_us=640_000),
     "killed": LoadReport(exit_status=137, client_cpu_us=490_000),
 }  # fmt: skip
 
@@ -83,7 +87,7 @@ def test_every_recorded_run_is_read() -> None:
 def test_a_real_run_is_read(name: str) -> None:
     report, expected = LOAD.parse(run(name)), REPORTS[name]
     assert report.client_cpu_us == pytest.approx(expected.client_cpu_us)
-    same = {"client_cpu_us": None}
+    same = {"client_cpu_us": None, "latencies": {}}
     assert {**vars(report), **same} == {**vars(expected), **same}
 
 
@@ -99,11 +103,23 @@ def test_a_complaint_is_an_error_and_its_numbers_do_not_tell_it_apart() -> None:
     }
 
 
-def test_only_a_run_that_tells_its_latency_is_free_of_objections() -> None:
-    assert not [*LOAD.objections(REPORTS["udp"])]
+@pytest.mark.parametrize(
+    ("name", "mean_us", "longest_us"), [("latencies", 1124, 15_773), ("schedule", 437, 23_637)]
+)
+def test_how_long_queries_took_is_read_as_a_histogram(
+    name: str, mean_us: float, longest_us: float
+) -> None:
+    (took,) = LOAD.parse(run(name)).latencies.values()
+    assert took.count == REPORTS[name].total
+    assert took.mean_us == pytest.approx(mean_us, rel=0.01), "dnsperf's own mean"
+    assert took.at_us(100) == pytest.approx(longest_us, rel=0.02)
+
+
+def test_only_a_run_that_tells_its_latencies_is_free_of_objections() -> None:
+    assert not [*LOAD.objections(LOAD.parse(run("latencies")))]
     assert not [*LOAD.objections(REPORTS["killed"])], "that it did not end well is said elsewhere"
-    assert [*LOAD.objections(LoadReport(total=5))] == [
-        "the load does not report how long a query took"
+    assert [*LOAD.objections(LOAD.parse(run("2.10-udp")))] == [
+        "the load does not report how long queries took"
     ]
 
 
@@ -144,6 +160,17 @@ def test_every_parameter_is_given_and_nothing_is_left_to_dnsperf_s_default(
 def test_a_probe_takes_whole_seconds_and_no_number_of_queries() -> None:
     argv = LOAD.argv(workload(), SERVER, "/load", Seconds(seconds=2))
     assert (options(argv, "-l"), options(argv, "-n")) == (["2"], [])
+
+
+def test_a_schedule_is_a_rate_for_as_long_as_it_says() -> None:
+    load = workload(scheduled=2500, duration_s=1.5)
+    whole = run_size(load, 80_000)
+    assert whole == Schedule(per_second=2500, seconds=1.5)
+    assert whole.total(load.threads) == 3750
+    argv = LOAD.argv(load, SERVER, "/load", whole)
+    told = [options(argv, flag) for flag in ("-Q", "-l", "-n")]
+    assert told == [["2500"], ["1.5"], []]
+    assert run_size(load, None, 0.5) == Schedule(per_second=2500, seconds=0.75)
 
 
 def queries(turn: int, **changes: object) -> list[str]:

@@ -51,6 +51,12 @@ def test_a_good_run_has_nothing_against_it() -> None:
     assert objections(GOOD) == ()
 
 
+@pytest.mark.parametrize(("planned", "kept"), [(752, True), (760, True), (780, False)])
+def test_a_load_may_miss_little_of_its_schedule(planned: int, kept: object) -> None:
+    told = objections(replace(GOOD, operations=planned, may_miss=0.02))
+    assert (told == ()) is kept
+
+
 @pytest.mark.parametrize(
     ("evidence", "reason"),
     [

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from dsharness.measure.metrics import METRICS, Readings, measured, probed
+from dsharness.model import Latencies
 
 SAID = {
     "cost": ("5.40 times slower", "faster", "times slower", "slower one"),
@@ -17,6 +18,11 @@ SAID = {
         "times fewer", "that answers fewer operations a second",
     ),
     "latency": ("takes 5.40 times longer", "takes less time", "times longer", "that takes longer"),
+    "latency-p99": (
+        "lets the slowest hundredth take 5.40 times longer",
+        "lets the slowest hundredth take less time", "times longer",
+        "that lets the slowest hundredth take longer",
+    ),
     "client-cpu": (
         "costs the load 5.40 times more CPU time", "costs the load less CPU time", "times more",
         "that costs the load more CPU time",
@@ -75,6 +81,7 @@ class Server:
         return self.lines[name]
 
 
+TOOK = Latencies.of({200.0: 99, 1200.0: 1})
 REST = Server({PAGES: 256, FAULTS: 0}, {WAITED: 0, PUSHED: 0})
 BEFORE = Server({PAGES: 512, FAULTS: 50}, {WAITED: 1000, PUSHED: 100})
 AFTER = Server({PAGES: 768, FAULTS: 150}, {WAITED: 1300, PUSHED: 150})
@@ -84,7 +91,7 @@ def gained(before: Server, after: Server) -> Readings:
     first, last = probed(before), probed(after)
     return Readings(
         operations=100, active_s=2.0, unit_us=50.0, server_us=10_000.0, client_us=1_000.0,
-        latency_us=20_000.0, instructions=3e6, at_rest=probed(REST), after=last,
+        latencies=TOOK, instructions=3e6, at_rest=probed(REST), after=last,
         gained={probe: last[probe] - first[probe] for probe in first.keys() & last.keys()},
     )  # fmt: skip
 
@@ -93,7 +100,8 @@ def test_each_metric_follows_from_what_was_read() -> None:
     page = os.sysconf("SC_PAGE_SIZE")
     values = {name: each.value for name, each in measured(gained(BEFORE, AFTER)).items()}
     assert values == {
-        "cost": 2.0, "rate": 50.0, "latency": 200.0, "cpu": 100.0, "client-cpu": 10.0,
+        "cost": 2.0, "rate": 50.0, "latency": 210.0, "latency-p99": 200.0, "cpu": 100.0,
+        "client-cpu": 10.0,
         "memory": 768 * page / 2**20, "memory-at-rest": 256 * page / 2**20,
         "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "instructions": 3e4,
     }  # fmt: skip
@@ -104,6 +112,6 @@ def test_what_could_not_be_read_is_absent_and_not_zero() -> None:
     assert METRICS.keys() - known.keys() == {"context-switches"}
     nothing = Readings(
         operations=100, active_s=2.0, unit_us=None, server_us=None, client_us=None,
-        latency_us=None, instructions=None,
+        latencies=None, instructions=None,
     )  # fmt: skip
     assert measured(nothing).keys() == {"rate"}

@@ -130,7 +130,7 @@ def test_one_table_or_line_can_be_played_alone() -> None:
 
 
 def test_the_long_comparison_is_of_the_search_alone() -> None:
-    assert len({cell.kind for cell in long()}) == len(long()) == 6
+    assert len({cell.kind for cell in long()}) == len(long()) == 3
     assert {cell.methods for cell in long()} == {("dsbisect",)}
 
 
