@@ -69,9 +69,10 @@ histories of each third, by fixed seeds that were not used to tune the search.
 - *interval holds*: of the steps that are rightly named, those whose size lies in the interval.
 - *cannot tell*: the search says so, and excludes nothing.
 
-Builds that differ by 2 % are more than the search expects in seven of ten cases. Where it is not told so (`--scatter`),
-what it names there is true less often than it says: the row shows how often, and no target asks for more. `bisect commits`
-therefore proves a step below five times the scatter with three builds of each side before it is said.
+Builds that differ by 2 % are more than the search expects in seven of ten cases. Where it is not
+told so (`--scatter`), what it names there is true less often than it says: the row shows how often,
+and no target asks for more. `bisect commits` therefore proves a step below five times the scatter
+with three builds of each side before it is said.
 
 """
 TABLE = (
