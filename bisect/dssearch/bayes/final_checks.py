@@ -25,6 +25,8 @@ CLEAR = 8.0  # times noise and scatter: then they may not
 RAMP_SURE = 0.97  # that the range of a ramp is about right
 MOST_RUNS = 8  # of one build, to tell it better
 ODD = 2.5  # times the noise: so far off, a single run is taken again
+REPEATED = 6  # runs beyond the first of each candidate
+MODES = math.log(2.0)  # slow runs of a machine differ by less
 REACH = 8  # candidates next to a step that count as its plateau
 
 
@@ -43,6 +45,7 @@ def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> 
         checks += [
             _plateaus(beliefs, certainty),
             _neighbours(beliefs, certainty),
+            _modes(beliefs),
             _witness(beliefs, certainty),
         ]
     elif beliefs.ramped(certainty):
@@ -80,6 +83,21 @@ def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     before, after = _pair(beliefs)
     if _fewest(beliefs, before, after) < certainty.least_runs:
         yield FinalCheck(names=(before, after), why=f"confirm {before} against {after}")
+
+
+def _modes(beliefs: Beliefs) -> Iterator[FinalCheck]:
+    """Until runs of one candidate were repeated often enough to show that some are slow ones.
+
+    Bisecting fits a step to any row of single runs: only repeated ones can contradict it.
+    """
+    found = beliefs.posterior
+    before, after = _pair(beliefs)
+    repeated = int((found.seen.counts - 1).sum())
+    if repeated < REPEATED and abs(math.log(effects(found, beliefs.top).middle)) < MODES:
+        name = min(before, after, key=lambda each: _runs(beliefs, each))
+        yield FinalCheck(
+            names=_in_company(beliefs, name), why=f"do all runs of {name} cost the same?"
+        )
 
 
 def _witness(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
