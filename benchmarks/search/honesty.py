@@ -26,7 +26,7 @@ from benchmarks.search.score import coverage, score, stated
 from benchmarks.search.target import Target
 
 PART_WORLDS = 40  # the same, where searches without a part are compared
-WORLDS = 200  # histories of a cell: a share of 99 % has an error of 0.7 %
+WORLDS = 160  # histories of a cell: a share of 99 % has an error of 0.8 %
 NONE = 0.97
 HIDDEN = 0.95
 INTERVAL = 0.92  # 95 % less 3 points

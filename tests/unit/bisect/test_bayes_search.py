@@ -17,6 +17,7 @@ from dsharness.model import Campaign, SearchChoice
 from dssearch.bayes.answer import second_step
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty, Tracks, believe
+from dssearch.bayes.final_checks import REPEATED
 from dssearch.bayes.next_run import session_unknown
 from dssearch.bayes.prior import Budget, Costs
 from dssearch.question import Answer, History, Question
@@ -128,6 +129,15 @@ def test_without_noise_it_builds_no_more_than_halving(count, data, effect):
     assert len({sample.candidate_id for sample in quiet.taken}) <= 2 + math.ceil(
         math.log2(count - 1 or 1)
     )
+
+
+@pytest.mark.parametrize(("effect", "asks"), [(1.3, True), (20.0, False)])
+def test_a_small_step_is_named_after_repeated_runs_alone(effect, asks):
+    """Bisecting fits a step to single runs of which some are slow ones, whatever they are of."""
+    quiet = world(13, noise=0.01, effect=effect)
+    assert quiet.search(Bayes()).after == NAMES[13]
+    repeated = len(quiet.taken) - len({sample.candidate_id for sample in quiet.taken})
+    assert (repeated >= REPEATED) is asks
 
 
 @settings(max_examples=2, deadline=None)
