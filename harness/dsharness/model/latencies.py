@@ -59,7 +59,7 @@ class Latencies(Value):
 
 
 def _unpacked(encoded: str) -> HdrHistogram:
-    """For each question anew: it is 500 times larger than its text."""
+    """At each question, since it is 500 times larger than its text."""
     try:
         return HdrHistogram.decode(encoded)
     except Exception as error:  # the library raises whatever it stumbles over
