@@ -24,13 +24,13 @@ from benchmarks.search.play import Play
 from benchmarks.search.plays import Plays
 from benchmarks.search.score import coverage, score, stated
 from benchmarks.search.target import Target
+from benchmarks.search.targets import named_true
 
 PART_WORLDS = 40  # the same, where searches without a part are compared
 WORLDS = 160  # histories of a cell: a share of 99 % has an error of 0.8 %
 NONE = 0.97
 HIDDEN = 0.95
 INTERVAL = 0.92  # 95 % less 3 points
-OFF = 0.02  # points between what is stated and what is true
 FEW = 20  # claims: of fewer, the share says nothing
 
 PLAIN = "as it expects"
@@ -142,14 +142,8 @@ def honesty(plays: Plays) -> Iterator[Target]:
                 measured=f"{share:.1%} ± {error:.1%} of {count}",
                 met=least <= share,
             )
-        named = stated(found)
-        if named is not None and (world, method) != (UNTOLD, OURS):
-            yield Target(
-                what=f"{where}: what is named is true",
-                wanted=f"at most {100 * OFF:.0f} points below what is stated",
-                measured=f"stated {named.stated:.1%}, true {named.true:.1%} ± {named.error:.1%}",
-                met=named.true >= named.stated - OFF,
-            )
+        if (world, method) != (UNTOLD, OURS):
+            yield from named_true(where, found)
 
 
 def _by_world(plays: Plays) -> dict[tuple[str, str], list[Play]]:

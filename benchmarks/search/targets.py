@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from benchmarks.search.kinds import Kind, Noise, Truth
 from benchmarks.search.large import Large
@@ -51,16 +51,17 @@ def _calibrated(plays: Plays) -> Iterator[Target]:
         for (cell, method), found in plays.items()
         if method == OURS and cell.group == MAIN and cell.kind.d in SIZES
     ]
-    yield from _stated("one step, n = 128, d = 1, 2, 4", [each for _, f in main for each in f])
+    yield from named_true("one step, n = 128, d = 1, 2, 4", [each for _, f in main for each in f])
     for cell, found in main:
-        yield from _stated(f"one step, n = 128, d = {cell.kind.d:g}", found)
+        yield from named_true(f"one step, n = 128, d = {cell.kind.d:g}", found)
     known = coverage(each.covers for _, found in main for each in found)
     if known is not None:
         count, share, error = known
         yield at_least(f"suspects hold the step ({count} answers)", share, error, LEVEL)
 
 
-def _stated(where: str, plays: list[Play]) -> Iterator[Target]:
+def named_true(where: str, plays: Sequence[Play]) -> Iterator[Target]:
+    """That what is named is as often true as it is stated; nothing where nothing is named."""
     found = stated(plays)
     if found is not None:
         yield Target(
