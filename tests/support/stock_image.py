@@ -35,7 +35,7 @@ def with_stock(at: Workshop, kind: str, name: str, base: Image, made: Build) -> 
     reference = f"{REPOSITORY}/test-{name}:{key}"
     if not exists(at.engine, reference):
         recipe = Recipe(
-            text=text, base=base.reference, reference=reference, network="none",
+            text=text, base=base.reference, reference=reference,
             labels=labels_of("toolchain", row=name, key=key), what=f"the stock packages of {name}",
             context=repository_of(made),
         )  # fmt: skip
