@@ -23,7 +23,7 @@ from dssearch.bayes.likelihood import LONG as LONG_LINE
 from dssearch.bayes.noise_shapes import REACH
 from dssearch.bayes.posterior import Posterior
 from dssearch.bayes.prior import Belief
-from dssearch.bayes.two_modes import PRIOR, slow_mode
+from dssearch.bayes.two_modes import slow_mode
 from dssearch.question import History, Question
 
 NAMES = tuple("abcd")
@@ -136,10 +136,11 @@ def sums(seen: Evidence, belief: Belief) -> Sums:
     ways = [(math.exp(log), (size, tail, 0.0, 0.0)) for size, log in found for tail in belief.tails]
     slow = slow_mode(seen, belief)
     if slow is not None:
-        noise, total, made = slow.size, sum(weight for weight, _ in ways), slow.ways()
+        noise = slow.size if len(slow.levels) > 1 else noise
+        total, made = sum(weight for weight, _ in ways), slow.ways()
         rows = list(zip(made.sizes, made.tails, made.slow, made.jump, strict=True))
         ways = [(weight / total, way) for weight, way in ways]
-        ways += [(PRIOR / len(rows) * math.exp(-slow.unusual), row) for row in rows]
+        ways += [(slow.prior / len(rows) * math.exp(-slow.unusual), row) for row in rows]
     cell, reach = FINE * noise, FAR * math.hypot(noise, 0.01)
     levels = np.arange(seen.values.min() - reach, seen.values.max() + reach, cell)
     apart = np.abs(np.subtract.outer(levels, levels))

@@ -3,8 +3,8 @@
 An effect stays in the interval while the runs make it likelier than it was, by a factor that
 depends on the level. With a factor of ``1 - level`` the interval would be valid whenever you stop:
 under the true effect the inverse of the ratio is a martingale that starts at 1. It would also be
-twice as wide as it needs to be; the larger factor holds the truth as often as the level says, as
-measured by the benchmark.
+twice as wide as it needs to be; with the larger factor it holds the truth about as often as the
+level says, as measured by the benchmark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from dssearch.bayes.posterior import Posterior, by_kind
 from dssearch.bayes.track import TINY, Floats, Ints
 
-LIKELIER = 25.0  # times 1 - level: with 95 %, sizes that the runs made 1.25 times likelier
+LIKELIER = 20.0  # times 1 - level: with 95 %, the sizes that the runs made likelier
 LEAST = 1e-3  # pairs of steps less likely than this weigh nothing
 
 

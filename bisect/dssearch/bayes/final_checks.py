@@ -19,14 +19,13 @@ from dssearch.bayes.answer_figures import (
 from dssearch.bayes.belief import Beliefs, Certainty
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.next_run import most_builds, shared
+from dssearch.bayes.two_modes import MODES, REPEATED
 
 SMALL = math.log(1.25)  # steps that several builds may differ by
 CLEAR = 8.0  # times noise and scatter: then they may not
 RAMP_SURE = 0.97  # that the range of a ramp is about right
 MOST_RUNS = 8  # of one build, to tell it better
 ODD = 2.5  # times the noise: so far off, a single run is taken again
-REPEATED = 6  # runs beyond the first of each candidate
-MODES = math.log(2.0)  # slow runs of a machine differ by less
 REACH = 8  # candidates next to a step that count as its plateau
 
 

@@ -169,7 +169,8 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     ways = unimodal(*noises_around(noise, belief), belief.tails)
     middles, slow = seen.middles, slow_mode(seen, belief)
     if slow is not None:
-        noise = slow.size
+        if len(slow.levels) > 1:  # clear: the noise is that of one mode
+            noise = slow.size
         middles = np.concatenate([middles, slow.levels])
         ways = ways.normalised().joined(slow.ways())
     errors = np.resize(noise / np.sqrt(seen.counts), len(middles))

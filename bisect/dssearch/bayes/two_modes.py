@@ -1,7 +1,8 @@
 """Noise of two modes: some runs are slower by a fixed factor. Core pure logic, no I/O.
 
-Two modes are fitted by expectation maximisation, with a free level for each candidate. They become
-further ways of being noisy only where they fit clearly better than one mode with any tails.
+Two modes are fitted by expectation maximisation: with a free level for each candidate, where that
+is clearly better than one mode with any tails, else with one level for all. The latter is what
+competes with any step: bisecting fits one to any row of single runs of which some are slow.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from dssearch.bayes.noise_shapes import Ways
 from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import TINY, Floats
 
-FREE = 10  # runs beyond the first of each candidate, before two modes are looked for
+FREE = 10  # runs beyond the first of each candidate, for levels that are free
 ROUNDS = 40
 ENOUGH_NATS = 0.01  # a round that gains less is the last one
 STARTS = (1.5, 3.0)  # times the spread: where the slow mode may lie
 CLEAR_NATS = 4.0  # by which two modes must fit better
 LEAST_JUMP = 2.0  # of the noise: closer modes are one
 PRIOR = 0.3  # of two modes, once they are seen
+UNSEEN = 0.01  # of two modes until then
+REPEATED = 6  # runs beyond the first of each candidate: fewer cannot tell two modes from a step
+MODES = math.log(2.0)  # they are less apart
 SIZES = np.array([0.7, 0.85, 1.0, 1.2, 1.5])
 JUMPS = np.array([0.85, 1.0, 1.15])
 NEARLY_GAUSSIAN = 30.0  # degrees of freedom
@@ -37,6 +41,7 @@ class SlowMode:
     size: float
     levels: Floats  # of the candidates' other runs
     fit: float  # the log likelihood
+    prior: float = PRIOR
     unusual: float = 0.0  # by how many nats such a quiet mode is less likely in advance
 
     def ways(self) -> Ways:
@@ -49,28 +54,36 @@ class SlowMode:
             slow=self.share * same,
             jump=jumps,
             kinds=np.zeros(len(sizes), dtype=np.int64),
-            log_prior=np.full(len(sizes), math.log(PRIOR / len(sizes)) - self.unusual),
+            log_prior=np.full(len(sizes), math.log(self.prior / len(sizes)) - self.unusual),
         )
 
 
 def slow_mode(seen: Evidence, belief: Belief) -> SlowMode | None:
-    """None unless two modes are clear."""
-    least_noise = belief.least_noise
-    values, owner = seen.values, seen.owner
-    if len(values) < len(seen.positions) + FREE:
-        return None
-    rest = values - seen.middles[owner]
-    spread = max(least_noise, float(np.std(rest)))
+    """None where too few runs were repeated, or no two modes fit."""
+    repeated = len(seen.values) - len(seen.positions)
+    if repeated >= FREE:
+        found, one_mode = _best(seen, belief)
+        if found.jump >= LEAST_JUMP * found.size and found.fit >= one_mode + CLEAR_NATS:
+            return found
+    if repeated >= REPEATED:
+        alike = replace(seen, positions=seen.positions[:1], owner=np.zeros_like(seen.owner))
+        found, _ = _best(alike, belief)
+        if LEAST_JUMP * found.size <= found.jump < MODES:
+            return replace(found, prior=UNSEEN)
+    return None
+
+
+def _best(seen: Evidence, belief: Belief) -> tuple[SlowMode, float]:
+    """With how well one mode fits."""
+    rest = seen.values - seen.middles[seen.owner]
+    spread = max(belief.least_noise, float(np.std(rest)))
     found = max(
-        (_fitted(seen, start * spread, spread / 2, least_noise) for start in STARTS),
+        (_fitted(seen, start * spread, spread / 2, belief.least_noise) for start in STARTS),
         key=lambda each: each.fit,
     )
     # few runs may fall into two narrow groups by chance
     unusual = belief.log_noise_prior(spread) - belief.log_noise_prior(found.size)
-    found = replace(found, fit=found.fit - unusual, unusual=unusual)
-    if found.jump < LEAST_JUMP * found.size or found.fit < _one_mode(rest, spread) + CLEAR_NATS:
-        return None
-    return found
+    return replace(found, fit=found.fit - unusual, unusual=unusual), _one_mode(rest, spread)
 
 
 def _fitted(seen: Evidence, jump: float, size: float, least_noise: float) -> SlowMode:

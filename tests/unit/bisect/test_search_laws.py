@@ -218,7 +218,7 @@ def test_what_is_not_certain_enough_says_what_it_would_take() -> None:
     assert OTHERS in boundary.summary
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3])
+@pytest.mark.parametrize("seed", [0, 3, 5])
 def test_a_step_that_is_missed_is_not_larger_than_what_could_have_been_seen(seed: int) -> None:
     """Behind the first build alone, as large as the noise: these seeds miss it."""
     boundary, _ = answer(Bayes(), stepped((1, 0.02)), 0.02, seed=seed)
@@ -228,18 +228,23 @@ def test_a_step_that_is_missed_is_not_larger_than_what_could_have_been_seen(seed
 
 
 def test_a_single_run_that_strays_is_taken_again_before_no_difference_is_said() -> None:
-    search, wild = Bayes(), {"c15": 0.1}
+    """It is the first run of any candidate but the ends."""
+    looking = Bayes(certainty=replace(Certainty(), inside=1))
 
     def run(name: str, _: int) -> SimulatedRun:
-        cost = wild.pop(name, 0.0) + 0.01 * float(chance.normal())
+        stray = 0.0
+        if not wild and name not in (LINE[0], LINE[-1]):
+            wild.append(name)
+            stray = 0.1
+        cost = stray + 0.01 * float(chance.normal())
         return SimulatedRun(cost=cost, rate=-cost)
 
     for seed in range(2):
         chance = np.random.default_rng(seed)
-        wild = {"c15": 0.1}
-        boundary, samples = walk(search, LINE, run)
+        wild: list[str] = []
+        boundary, samples = walk(looking, LINE, run)
         assert boundary.direction == "none"
-        assert len(samples["c15"]) > 1
+        assert len(samples[wild[0]]) > 1
 
 
 @pytest.mark.parametrize("seed", range(2))
