@@ -231,7 +231,7 @@ class Laboratory:
         self._served.update(turn.candidates)
         taken = way.take(turn, benches, self._counting if way.counts else self._measuring)
         for candidate, at, sample in zip(turn.candidates, benches, taken, strict=True):
-            self._look_after(candidate, at, sample)
+            self._look_after(candidate, at, sample, writes=turn.workload.writes)
             yield sample
 
     @contextmanager
@@ -249,8 +249,9 @@ class Laboratory:
     def _show_wait(self, what: str) -> None:
         self._progress("measuring", what)
 
-    def _look_after(self, candidate: str, at: Bench, sample: Sample) -> None:
-        if not sample.valid and not at.usable:
+    def _look_after(self, candidate: str, at: Bench, sample: Sample, *, writes: bool) -> None:
+        """A server that was written to, or that no longer answers, is not measured again."""
+        if writes or (not sample.valid and not at.usable):
             self.retire(candidate)
 
     def retire(self, candidate: str) -> None:

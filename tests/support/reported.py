@@ -64,6 +64,7 @@ WORKLOADS = (
         distinct_users=1,
         order=UserOrder.REPEAT,
     ),
+    LdcltWorkload(id="search", title="searches for 1,000 users", operation="search"),
 )
 
 

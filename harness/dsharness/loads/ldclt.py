@@ -14,12 +14,13 @@ from typing import ClassVar
 
 from dsharness.errors import WorkloadError
 from dsharness.loads.load import Extent, LoadReport, Operations, children_s
-from dsharness.model import LdcltWorkload, UserOrder, Workload
-from dsharness.systems.ldap.directory import Users
+from dsharness.model import DirectoryOperation, LdcltWorkload, UserOrder, Workload
+from dsharness.systems.ldap.directory import USER_MASK, Users, user_name
 from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
 from dsharness.systems.system import Endpoint
 
 USERS_FILE = "users.tsv"
+CHANGED = 12  # characters of a new value
 
 # ldclt sleeps whole seconds between two looks at its threads. A SIGQUIT ends such a sleep (and
 # prints the statistics so far), so the script wakes it as soon as its threads have finished. It
@@ -53,33 +54,29 @@ HIDE = '"$@" 2>&1 | sed "s/ldap_simple_bind_s (.*), error=/ldap_simple_bind_s (â
 
 
 class Ldclt:
-    """The driver of ldclt: simple binds."""
+    """The driver of ldclt: binds, searches and changes of a directory's users."""
 
     protocol: ClassVar[str] = "ldap"
     grace_s: ClassVar[float] = 45.0  # it waits up to 30 s for an answer before it gives up
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
-        directory, binds = _directory(endpoint), _binds(workload)
-        return {USERS_FILE: users_file(binds, directory.users, turn)}
+        directory, users = _directory(endpoint), _users(workload)
+        if users.operation is not DirectoryOperation.BIND:
+            return {}
+        return {USERS_FILE: users_file(users, directory.users, turn)}
 
     def argv(
         self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
     ) -> list[str]:
-        """``bindeach`` and ``bindonly`` belong together.
-
-        ``bindonly`` alone binds once and then counts an empty loop.
-        """
-        directory, binds = _directory(endpoint), _binds(workload)
+        directory, users = _directory(endpoint), _users(workload)
+        if users.operation is DirectoryOperation.BIND:
+            asked = _binds(users, directory, folder)
+        else:
+            asked = _lookups(users, directory)
         load = [
-            "ldclt", "-h", endpoint.host, "-p", str(endpoint.port), "-n", str(binds.threads),
-            *_flags(extent), "-e", "bindeach,bindonly,sampinterval=1,timestamp",
+            "ldclt", "-h", endpoint.host, "-p", str(endpoint.port), "-n", str(users.threads),
+            *_flags(extent), "-e", "sampinterval=1,timestamp", *asked,
         ]  # fmt: skip
-        match binds.order:
-            case UserOrder.REPEAT:
-                user = directory.users.user(0)
-                load += ["-D", user.dn, "-w", user.password]
-            case UserOrder.RANDOM:
-                load += ["-e", f"randombinddnfromfile={folder}/{USERS_FILE}"]
         bound_s = math.ceil(extent.limit_s + self.grace_s)
         hidden = [] if isinstance(directory, OwnDirectory) else ["sh", "-c", HIDE, "sh"]
         bound = ["timeout", "--kill-after=5", str(bound_s)]
@@ -120,6 +117,38 @@ def users_file(workload: LdcltWorkload, users: Users, turn: int) -> str:
     return "".join(f"{each.dn}\t{each.password}\n" for each in map(users.user, numbers))
 
 
+def _binds(workload: LdcltWorkload, directory: LdapEndpoint, folder: str) -> list[str]:
+    """``bindeach`` and ``bindonly`` belong together.
+
+    ``bindonly`` alone binds once and then counts an empty loop.
+    """
+    each = ["-e", "bindeach,bindonly"]
+    if workload.order is UserOrder.REPEAT:
+        user = directory.users.user(0)
+        return [*each, "-D", user.dn, "-w", user.password]
+    return [*each, "-e", f"randombinddnfromfile={folder}/{USERS_FILE}"]
+
+
+def _lookups(workload: LdcltWorkload, directory: LdapEndpoint) -> list[str]:
+    """As the manager, whose bind is cheap in every version: each thread binds once.
+
+    ldclt puts a number of the range in the place of the Xs.
+    """
+    if not isinstance(directory, OwnDirectory):
+        raise WorkloadError(f"workload {workload.id!r} is only for directories that the lab made")
+    site = directory.users
+    name, walk = f"uid={user_name(0)}", []
+    if workload.order is UserOrder.RANDOM:
+        name = f"uid={USER_MASK}"
+        walk = ["-e", "random", "-r", "0", "-R", str(workload.distinct_users - 1)]
+    match workload.operation:
+        case DirectoryOperation.MODIFY:
+            asked = ["-e", f"attreplace=description:random{'X' * CHANGED}", "-f", name]
+        case _:
+            asked = ["-e", "esearch", "-f", f"({name})"]
+    return [*asked, *walk, "-b", site.people, "-D", site.manager, "-w", site.manager_password]
+
+
 def _flags(extent: Extent) -> list[str]:
     if isinstance(extent, Operations):
         return ["-T", str(extent.per_thread)]
@@ -134,7 +163,7 @@ def _directory(endpoint: Endpoint) -> LdapEndpoint:
     return endpoint
 
 
-def _binds(workload: Workload) -> LdcltWorkload:
+def _users(workload: Workload) -> LdcltWorkload:
     if not isinstance(workload, LdcltWorkload):
         raise WorkloadError(f"workload {workload.id!r} is not ldclt's but {workload.tool}'s")
     return workload

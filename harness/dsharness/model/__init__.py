@@ -82,6 +82,7 @@ from dsharness.model.value import (
 from dsharness.model.workload import (
     Content,
     DirectoryContent,
+    DirectoryOperation,
     DnsperfWorkload,
     LdcltWorkload,
     Transport,
@@ -109,6 +110,7 @@ __all__ = [
     "CostStep",
     "Defaults",
     "DirectoryContent",
+    "DirectoryOperation",
     "DistributionSource",
     "DnfPackages",
     "DnsperfWorkload",

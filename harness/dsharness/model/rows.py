@@ -156,6 +156,7 @@ Packages = Annotated[
 class Published(Value):
     verdict: Literal["fast", "slow"]
     source: str = Field(description="id of an entry of `sources`")
+    operation: str = Field(default="bind", description="what was measured")
     versions: dict[Identifier, Version] = Field(
         default_factory=dict,
         description="of what it was published as part of, where only the product is measured here",

@@ -71,6 +71,11 @@ class WorkloadBase(Value):
         """How many different entries of its content it asks for; None where that is not known."""
         return None
 
+    @property
+    def writes(self) -> bool:
+        """Whether it changes what the system holds: then each turn begins with a new server."""
+        return False
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Name each parameter that cannot be applied as it says, and what is allowed."""
         yield from ()
@@ -83,13 +88,21 @@ class UserOrder(StrEnum):
     REPEAT = "repeat"  # one user again and again
 
 
+class DirectoryOperation(StrEnum):
+    """One kind of operation, each on one user."""
+
+    BIND = "bind"  # connect, bind as the user, unbind
+    SEARCH = "search"  # find the user by an indexed equality in the whole tree
+    MODIFY = "modify"  # replace the user's description, which has no index
+
+
 class LdcltWorkload(WorkloadBase):
-    """Simple binds by ldclt."""
+    """Operations on a directory's users by ldclt."""
 
     tool: Literal["ldclt"] = "ldclt"
-    operation: Literal["bind"] = "bind"
+    operation: DirectoryOperation = DirectoryOperation.BIND
     users: PositiveInt = Field(default=1000, description="users that the directory holds")
-    distinct_users: PositiveInt = Field(default=1000, description="users the load binds as")
+    distinct_users: PositiveInt = Field(default=1000, description="users that the load is about")
     order: UserOrder = UserOrder.RANDOM
 
     @property
@@ -100,12 +113,16 @@ class LdcltWorkload(WorkloadBase):
     def distinct_entries(self) -> int:
         return 1 if self.order is UserOrder.REPEAT else self.distinct_users
 
+    @property
+    def writes(self) -> bool:
+        return self.operation is DirectoryOperation.MODIFY
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse to bind as users that are not there, or to walk over one user at random."""
+        """Refuse users that are not there, or to walk over one user at random."""
         if self.distinct_users > self.users:
             yield "distinct_users", f"at most the {self.users} users that are seeded (`users`)"
         if self.order is UserOrder.REPEAT and self.distinct_users > 1:
-            yield "distinct_users", "1 with `order: repeat`, which binds one user again and again"
+            yield "distinct_users", "1 with `order: repeat`, which takes one user again and again"
 
 
 class Transport(StrEnum):

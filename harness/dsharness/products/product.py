@@ -38,6 +38,9 @@ class KnownChange(Value):
     issue: int | str
     what: str
     first: tuple[Release, ...] = Field(min_length=1, description="one release for each branch")
+    operations: tuple[str, ...] = Field(
+        default=(), description="whose cost it moves; none: it may be any"
+    )
     unless_set: tuple[str, ...] = Field(
         default=(), description="options with which settings hide it, e.g. a changed default"
     )

@@ -143,6 +143,10 @@ class Column(Value):
             return NO_DIFFERENCE
         return observed.outcome.value
 
+    def measured(self, *operations: str) -> bool:
+        """Whether its load made one of these operations; True where its load is not known."""
+        return self.workload is None or self.workload.operation in operations
+
     @property
     def parameters(self) -> Mapping[str, object]:
         """The load's parameters, by name."""

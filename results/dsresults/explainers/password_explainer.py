@@ -15,7 +15,7 @@ from itertools import permutations
 
 from pydantic import Field
 
-from dsharness.model import Facts, Value
+from dsharness.model import DirectoryOperation, Facts, Value
 from dsharness.products import product_file
 from dsharness.products.product import Release, numbers
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
@@ -24,6 +24,7 @@ from dsresults.explainers.explainer import Explainer, FactColumn, FactText
 from dsresults.number_text import milliseconds, significant, times, whole
 from dsresults.reasons.reason import Confidence, CostChange, Reason, StepPlace
 
+BIND = DirectoryOperation.BIND  # what a stored password is checked by
 MUCH_CHEAPER = 2.0
 ABOUT_THE_SAME = 1.25
 
@@ -207,8 +208,10 @@ def _ms(observed: Observed) -> str:
 
 
 def _number(column: Column) -> int:
-    """How many different users the load binds as; 0 where that is not known."""
-    return (column.workload.distinct_entries if column.workload else None) or 0
+    """How many different users the load binds as; 0 where it binds as none, or is not known."""
+    if column.workload is None or not column.measured(BIND):
+        return 0
+    return column.workload.distinct_entries or 0
 
 
 def _users(column: Column) -> str:
@@ -222,6 +225,9 @@ ALL_OF_IT = 1.25  # a bind costs more than its hash, so the two factors never ag
 def stored_change(place: StepPlace) -> Iterator[Reason]:
     """Say whether scheme and rounds explain the change under each workload."""
     before, after = map(stored_in, place.facts)
+    changes = [each for each in place.changes if each.column.measured(BIND)]
+    if not changes:
+        return
     if before is None or after is None or before == after:
         return
     work = _work(before, after)
@@ -230,9 +236,9 @@ def stored_change(place: StepPlace) -> Iterator[Reason]:
     same = before.scheme == after.scheme
     yield Reason(
         topic=place.name,
-        text=text + " ".join(_account(place, each, work, same=same) for each in place.changes),
+        text=text + " ".join(_account(place, each, work, same=same) for each in changes),
         confidence=Confidence.MEASURED,
-        evidence=tuple(_evidence(place, change) for change in place.changes),
+        evidence=tuple(_evidence(place, change) for change in changes),
     )
 
 

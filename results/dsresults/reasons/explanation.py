@@ -28,7 +28,10 @@ def known_changes(place: StepPlace) -> Iterator[Reason]:
     old, new = place.version(place.before), place.version(place.after)
     data, known_of = products.product(place.product), products.known_changes(place.product)
     for known in known_of.between((old, before), (new, after)):
-        if set(known.unless_set) & set(place.comparison.options):
+        seen = not known.operations or any(
+            each.column.measured(*known.operations) for each in place.changes
+        )
+        if not seen or set(known.unless_set) & set(place.comparison.options):
             continue
         yield Reason(
             topic=place.name,
@@ -154,7 +157,8 @@ def published(comparison: ComparisonTable) -> Iterator[Reason]:
         against = [
             column.workload_id
             for column in comparison.columns
-            if (one := column.of(candidate.id))
+            if column.measured(candidate.published.operation)
+            and (one := column.of(candidate.id))
             and one.outcome not in {verdict, Outcome.INCONCLUSIVE}
         ]
         if against:

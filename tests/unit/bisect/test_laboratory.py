@@ -24,7 +24,7 @@ from dsharness.machine.host import CpuShares, machine_id, place_id
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.sample import Bench
 from dsharness.measure.ways import Duet, InTurn
-from dsharness.model import Image, Settings, Turn
+from dsharness.model import Image, LdcltWorkload, Settings, Turn
 from dsharness.process.deadline import forget_request, keep_request
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import KINDS, Laboratory, SpentTime
@@ -159,6 +159,26 @@ def test_servers_that_are_compared_have_served_as_much() -> None:
         list(made.take(turn_of(MATRIX.workloads[0], number, *names)))
     assert ages == [(0, 0), (1, 1), (0, 0), (1, 1), (0, 0), (1, 2), (2, 3)]
     assert started == {"reference": 3, "a": 1, "b": 1, "c": 1}
+
+
+@pytest.mark.parametrize(("operation", "servers"), [("search", 1), ("modify", 3)])
+def test_a_server_that_was_written_to_is_not_measured_again(operation: str, servers: int) -> None:
+    made, started, ended = lab(), Counter[str](), Counter[str]()
+
+    def start(candidate: str, _: object) -> tuple[Bench, ExitStack]:
+        started[candidate] += 1
+        owned = ExitStack()
+        owned.callback(ended.update, [candidate])
+        return SimpleNamespace(usable=True), owned  # type: ignore[return-value]
+
+    made._started = start  # type: ignore[method-assign]
+    made._conditions = replace(made._conditions, way=Taken())  # type: ignore[arg-type]
+    made.goldens |= dict.fromkeys("ab", SimpleNamespace(key="k"))  # type: ignore[arg-type]
+    load = LdcltWorkload(id="load", title="a load", operation=operation)
+    for number in range(3):
+        list(made.take(turn_of(load, number, "a", "b")))
+    assert started == {"a": servers, "b": servers}
+    assert ended == ({"a": 3, "b": 3} if load.writes else {})
 
 
 class Taken:

@@ -44,7 +44,12 @@ def server() -> Directory:
     entries = {
         SITE.manager: {"userPassword": SITE.manager_password, "sn": "manager"},
         "cn=config": {"nsslapd-port": "389", "objectClass": "top"},
-        "cn=snmp,cn=monitor": {"simpleauthbinds": "41", "objectClass": "top"},
+        "cn=snmp,cn=monitor": {
+            "simpleauthbinds": "41",
+            "entriesreturned": "7",
+            "modifyentryops": "2",
+            "objectClass": "top",
+        },
         SITE.people: {"ou": "people", "objectClass": "organizationalUnit"},
     }
     for dn, attributes in entries.items():
@@ -74,8 +79,8 @@ def test_a_missing_entry_is_an_error(server: Directory) -> None:
         server.read("cn=gone")
 
 
-def test_the_server_s_count_is_a_number(server: Directory) -> None:
-    assert Dirsrv().binds(server) == 41
+def test_the_server_s_counts_are_numbers(server: Directory) -> None:
+    assert Dirsrv().counts(server) == {"bind": 41, "search": 7, "modify": 2}
 
 
 def test_people_are_added_once_and_can_be_read(server: Directory) -> None:

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsharness.errors import WorkloadError
 from dsharness.loads import ldclt
 from dsharness.loads.load import LoadReport, Operations, Seconds
-from dsharness.model import LdcltWorkload, UserOrder
+from dsharness.model import DirectoryOperation, LdcltWorkload, UserOrder
 from dsharness.systems.ldap.directory import Site
 from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
 
@@ -179,9 +180,41 @@ def test_many_users_come_from_the_file() -> None:
     assert "-D" not in argv
 
 
+OWN = OwnDirectory(port=SITE.port, users=SITE, socket=Path("/nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("operation", "asked", "name"),
+    [
+        (DirectoryOperation.SEARCH, "esearch", "(uid={})"),
+        (DirectoryOperation.MODIFY, "attreplace=description:randomXXXXXXXXXXXX", "uid={}"),
+    ],
+)
+def test_searches_and_changes_are_made_by_the_manager(
+    operation: DirectoryOperation, asked: str, name: str
+) -> None:
+    many = LDCLT.argv(workload(operation=operation, distinct_users=300), OWN, "/load", FEW)
+    switches = options(many, "-e")
+    assert {asked, "random"} <= set(switches)
+    assert not any("bindeach" in each for each in switches)
+    assert options(many, "-f") == [name.format("userXXXXXXX")]
+    assert options(many, "-r") + options(many, "-R") == ["0", "299"]
+    assert options(many, "-D") == [SITE.manager]
+    assert options(many, "-b") == [SITE.people]
+    one = workload(operation=operation, order=UserOrder.REPEAT)
+    single = LDCLT.argv(one, OWN, "/load", FEW)
+    assert options(single, "-f") == [name.format("user0000000")]
+    assert "random" not in options(single, "-e")
+    assert LDCLT.files(one, OWN, 0) == {}
+
+
+def test_only_binds_go_to_someone_else_s_directory() -> None:
+    with pytest.raises(WorkloadError, match="only for directories that the lab made"):
+        LDCLT.argv(workload(operation="search"), endpoint(SITE), "/load", FEW)
+
+
 def test_what_is_said_of_someone_else_s_users_loses_their_passwords() -> None:
-    own = OwnDirectory(port=SITE.port, users=SITE, socket=Path("/nowhere"))
-    assert LDCLT.argv(workload(), own, "/load", FEW)[0] == "timeout"
+    assert LDCLT.argv(workload(), OWN, "/load", FEW)[0] == "timeout"
     others = LDCLT.argv(workload(), endpoint(SITE), "/load", FEW)
     assert others[:3] == ["sh", "-c", ldclt.HIDE]
 

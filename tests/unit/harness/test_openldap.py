@@ -113,6 +113,10 @@ def server() -> Directory:
         "cn=Bind,cn=Operations,cn=Monitor": {
             "monitorOpInitiated": "406", "monitorOpCompleted": "405", "objectClass": "top",
         },
+        "cn=Modify,cn=Operations,cn=Monitor": {
+            "monitorOpInitiated": "3", "monitorOpCompleted": "3", "objectClass": "top",
+        },
+        "cn=Entries,cn=Statistics,cn=Monitor": {"monitorCounter": "12", "objectClass": "top"},
     }  # fmt: skip
     for dn, attributes in entries.items():
         connection.strategy.add_entry(dn, attributes)
@@ -120,9 +124,9 @@ def server() -> Directory:
     return Directory(site=SITE, socket=Path("/nowhere"), connection=connection)
 
 
-def test_it_tells_its_version_and_how_many_binds_it_began(server: Directory) -> None:
+def test_it_tells_its_version_and_how_many_operations_it_began(server: Directory) -> None:
     assert OpenLdap().version(server) == "2.4.57+dfsg-3+deb11u1"
-    assert OpenLdap().binds(server) == 406
+    assert OpenLdap().counts(server) == {"bind": 406, "search": 12, "modify": 3}
 
 
 def test_a_password_is_set_by_the_request_that_makes_it_hash() -> None:

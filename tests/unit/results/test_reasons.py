@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from reported import DEBIAN, RUST_10K, Truth, packages, reported, with_gaps
 
@@ -89,6 +90,20 @@ def test_known_changes_are_cited_where_they_lie():
 def test_a_scheme_that_was_set_is_not_the_new_default():
     base = comparison(DEBIAN).model_copy(update={"options": ("password-scheme",)})
     assert [f.links[0][-4:] for f in explain(base) if f.links] == ["6269"]
+
+
+def test_a_password_explains_no_search():
+    """Neither what is stored, nor a change that is known to move the cost of a bind."""
+    rows = {
+        name: replace(one, cost_ms={"search": one.cost_ms["bind-one"], **one.cost_ms})
+        for name, one in DEBIAN.items()
+    }
+    found = texts(rows, ("search",))
+    assert not any("The stored password changes" in text for text in found), found
+    assert not any("issue" in text for text in found), found
+    both = texts(rows, ("search", "bind-random"))
+    assert not any("With search it takes" in text for text in both), both
+    assert any("With bind-random it takes" in text for text in both), both
 
 
 def test_the_cache_is_told_by_its_version_and_the_users():

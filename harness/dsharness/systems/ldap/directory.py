@@ -69,8 +69,12 @@ class Site:
         return {"objectClass": classes} | attributes
 
 
+DIGITS = 7
+USER_MASK = "user" + DIGITS * "X"  # for loads that put a number there
+
+
 def user_name(number: int) -> str:
-    return f"user{number:07d}"
+    return f"user{number:0{DIGITS}d}"
 
 
 @dataclass(frozen=True, kw_only=True)

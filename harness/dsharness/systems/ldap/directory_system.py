@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -42,7 +42,6 @@ class DirectorySystem:
     protocol: ClassVar[str] = "ldap"
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
     content: ClassVar[type[Content]] = DirectoryContent
-    look_operations: ClassVar[Mapping[str, int]] = {"bind": 1}
     site: ClassVar[Site]
 
     def settle(self, directory: Directory, settings: Settings) -> None:
@@ -56,8 +55,8 @@ class DirectorySystem:
         """What the server says of itself, apart from how it stores passwords."""
         return {VERSION: self.version(directory)}
 
-    def binds(self, directory: Directory) -> int:
-        """The server's own count of simple binds since its start."""
+    def counts(self, directory: Directory) -> dict[str, int]:
+        """The server's own counts since its start: simple binds, entries found, entries changed."""
         raise NotImplementedError
 
     def add_user(self, directory: Directory, number: int) -> None:
@@ -102,7 +101,7 @@ class DirectorySystem:
     def look(self, endpoint: Endpoint) -> Look:
         with connect(_socket(endpoint), self.site) as directory:
             facts = {**self.facts(directory), **directory.stored_password(0).facts}
-            return Look(facts=facts, operations={"bind": self.binds(directory)})
+            return Look(facts=facts, operations=self.counts(directory))
 
     def objections(self, expected: Facts, seen: Facts) -> Iterator[str]:
         made, now = stored_in(expected), stored_in(seen)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
@@ -24,6 +25,9 @@ LOGS_OFF = {
 LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
 IMPLEMENT = "nsslapd-backend-implement"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
+
+# A search counts for each entry that it found.
+COUNTS = {"bind": "simpleauthbinds", "search": "entriesreturned", "modify": "modifyentryops"}
 
 # A line of the log is "[time] - SEVERITY - function - text".
 SEVERITIES = ("EMERG", "ALERT", "CRIT", "ERR")  # worst first
@@ -87,6 +91,8 @@ def fix_caches(directory: Directory) -> None:
 class NsSlapd(DirectorySystem):
     """What every 389-ds answers, however it was made."""
 
+    look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 4, "modify": 0}
+
     def version(self, directory: Directory) -> str:
         """Tag 2.0.17 says 2.0.16, so this is a hint only."""
         values = directory.read("", "vendorVersion").get("vendorVersion", [])
@@ -107,8 +113,9 @@ class NsSlapd(DirectorySystem):
             )
         return facts
 
-    def binds(self, directory: Directory) -> int:
-        return int(directory.read("cn=snmp,cn=monitor", "simpleauthbinds")["simpleauthbinds"][0])
+    def counts(self, directory: Directory) -> dict[str, int]:
+        read = directory.read("cn=snmp,cn=monitor", *COUNTS.values())
+        return {kind: int(read[name][0]) for kind, name in COUNTS.items()}
 
     def reason(self, lines: Sequence[str]) -> str | None:
         """The first line of the worst severity that says more than that the server ends."""

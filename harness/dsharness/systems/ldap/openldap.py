@@ -7,7 +7,7 @@ the lab writes, so that nothing depends on the package's own set-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
@@ -25,6 +25,15 @@ MODULES = "/usr/lib/ldap"
 HASHING = ("pw-sha2", "pw-pbkdf2", "pw-argon2", "argon2")
 SCHEME_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 VERSION = re.compile(r"slapd (\S+)")
+
+# Operations that began: a completed one is counted only after its answer was sent. A search counts
+# for each entry that it found.
+BEGUN = "monitorOpInitiated"
+COUNTS = {
+    "bind": ("cn=Bind,cn=Operations", BEGUN),
+    "search": ("cn=Entries,cn=Statistics", "monitorCounter"),
+    "modify": ("cn=Modify,cn=Operations", BEGUN),
+}
 
 HOME = "/var/lib/ldap/lab"
 CONFIG = f"{HOME}/slapd.conf"
@@ -46,6 +55,7 @@ class OpenLdap(DirectorySystem):
 
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "writing the configuration"
+    look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 5, "modify": 0}
     port: ClassVar[int] = 3389
     # A root DN's password counts only inside the database that it is the root of.
     site: ClassVar[Site] = Site(
@@ -100,10 +110,11 @@ class OpenLdap(DirectorySystem):
         found = VERSION.search(text)
         return found[1] if found else text
 
-    def binds(self, directory: Directory) -> int:
-        """Those begun: a completed one is counted only after its answer was sent."""
-        entry = directory.read("cn=Bind,cn=Operations,cn=Monitor", "monitorOpInitiated")
-        return int(entry["monitorOpInitiated"][0])
+    def counts(self, directory: Directory) -> dict[str, int]:
+        return {
+            kind: int(directory.read(f"{entry},cn=Monitor", name)[name][0])
+            for kind, (entry, name) in COUNTS.items()
+        }
 
     def reason(self, lines: Sequence[str]) -> str | None:
         return next((line for line in reversed(lines) if WRONG.search(line)), None)
