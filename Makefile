@@ -95,8 +95,8 @@ bench-faults: develop ## 60 random kills over real searches; BENCH="--rows 5 --c
 
 .PHONY: bench-search
 bench-search: develop ## the search against its peers, into docs/; BENCH=--quick for a glance
-	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --group bench
-	@$(BIN)/python -m benchmarks.search $(BENCH)
+	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --package dsbisect-search-benchmark
+	@$(BIN)/dsbisect-search-benchmark $(BENCH)
 
 .PHONY: bench-upstream
 bench-upstream: develop ## known answers in a clone of 389-ds-base: REPO=PATH; BENCH="--only leak"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.search.kinds import Kind
-from benchmarks.search.methods import PARTS, WITHOUT, left_out
-from benchmarks.search.play import play
 from dssearch.bayes import posterior
+from searchbench.kinds import Kind
+from searchbench.methods import PARTS, WITHOUT, left_out
+from searchbench.play import play
 
 QUIET = Kind(n=16, d=4.0)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.search.cell import LAST_SEED, Cell
-from benchmarks.search.findings import Finding, Said, step_at
-from benchmarks.search.kinds import Hint, Kind, Noise, Truth
-from benchmarks.search.limits import bits_per_run, bits_per_vote, expected_runs, fewest_runs
-from benchmarks.search.machine import MOST_RUNS, Machine, Spent, unit_noise
-from benchmarks.search.methods import (
+from searchbench.cell import LAST_SEED, Cell
+from searchbench.findings import Finding, Said, step_at
+from searchbench.kinds import Hint, Kind, Noise, Truth
+from searchbench.limits import bits_per_run, bits_per_vote, expected_runs, fewest_runs
+from searchbench.machine import MOST_RUNS, Machine, Spent, unit_noise
+from searchbench.methods import (
     ASV,
     FACF,
     FIXED,
@@ -28,14 +28,14 @@ from benchmarks.search.methods import (
     PINPOINT_TOLD,
     PLAIN,
 )
-from benchmarks.search.plans import Planned, plan_lines
-from benchmarks.search.play import Play, covers, play, right
-from benchmarks.search.plays import CHUNK, ROOT, SIMULATION, Job, KeptPlays, jobs_of
-from benchmarks.search.scenarios import cells
-from benchmarks.search.score import calibration, coverage, score, stated
-from benchmarks.search.worlds import World, draw
+from searchbench.plans import Planned, plan_lines
+from searchbench.play import Play, covers, play, right
+from searchbench.plays import CHUNK, ROOT, SIMULATION, Job, KeptPlays, jobs_of
+from searchbench.scenarios import cells
+from searchbench.score import calibration, coverage, score, stated
+from searchbench.worlds import World, draw
 
-PACKAGE = "benchmarks.search"
+PACKAGE = "searchbench"
 SILENT = Kind(n=40, d=4.0, noise=Noise.NIL)
 WITHOUT_A_PACKAGE = (OURS, PLAIN, FIXED, ASV, PINPOINT, PINPOINT_TOLD, FACF, ORACLE, ORACLE_FRUGAL)
 
@@ -251,7 +251,7 @@ def test_what_was_played_is_not_played_again(tmp_path: Path) -> None:
 
 def test_what_decides_a_play_is_what_it_imports() -> None:
     """Else plays of other code would count."""
-    folder, found, left = ROOT / "benchmarks" / "search", set[str](), ["play"]
+    folder, found, left = ROOT / "benchmarks" / "search" / "searchbench", set[str](), ["play"]
     while left:
         name = left.pop()
         found.add(name)

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.search.cell import Cell
-from benchmarks.search.comparison import differences, read_old
-from benchmarks.search.driver import read
-from benchmarks.search.findings import Finding, Said, step_at
-from benchmarks.search.honesty import honest_cells, honesty, honesty_report
-from benchmarks.search.kinds import Kind, Truth
-from benchmarks.search.methods import OURS
-from benchmarks.search.peer_scenarios import MAIN
-from benchmarks.search.play import (
+from dsharness.model import Boundary
+from searchbench.cell import Cell
+from searchbench.comparison import differences, read_old
+from searchbench.driver import read
+from searchbench.findings import Finding, Said, step_at
+from searchbench.honesty import honest_cells, honesty, honesty_report
+from searchbench.kinds import Kind, Truth
+from searchbench.methods import OURS
+from searchbench.peer_scenarios import MAIN
+from searchbench.play import (
     Play,
     covers,
     effect_holds,
@@ -26,12 +27,11 @@ from benchmarks.search.play import (
     none_holds,
     right,
 )
-from benchmarks.search.table import world_rows
-from benchmarks.search.target import Target
-from benchmarks.search.targets import machines, targets
-from benchmarks.search.world_scenarios import MACHINES
-from benchmarks.search.worlds import World, draw
-from dsharness.model import Boundary
+from searchbench.table import world_rows
+from searchbench.target import Target
+from searchbench.targets import machines, targets
+from searchbench.world_scenarios import MACHINES
+from searchbench.worlds import World, draw
 
 RAMP = draw(Kind(truth=Truth.RAMP, step_pct=50.0), 1)
 BACK = draw(Kind(truth=Truth.BACK, step_pct=30.0), 1)

@@ -9,15 +9,15 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
-from benchmarks.search.bounds import Proof
-from benchmarks.search.cell import LAST_SEED
-from benchmarks.search.kinds import RAMP, Kind, Noise, Truth
-from benchmarks.search.machine import MACHINE, SECOND, Machine
-from benchmarks.search.methods import CLAIRVOYANT
-from benchmarks.search.play import play
-from benchmarks.search.scenarios import cells, long, only
-from benchmarks.search.worlds import draw
 from dssearch.forecast import SimulatedRun
+from searchbench.bounds import Proof
+from searchbench.cell import LAST_SEED
+from searchbench.kinds import RAMP, Kind, Noise, Truth
+from searchbench.machine import MACHINE, SECOND, Machine
+from searchbench.methods import CLAIRVOYANT
+from searchbench.play import play
+from searchbench.scenarios import cells, long, only
+from searchbench.worlds import draw
 
 STEADY = (5.0, 5.0)
 

@@ -24,28 +24,28 @@ import os
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks.search.cell import LAST_SEED, Cell
-from benchmarks.search.comparison import HEAD as COMPARISON_HEAD
-from benchmarks.search.comparison import differences, read_old
-from benchmarks.search.honesty import (
+from searchbench.cell import LAST_SEED, Cell
+from searchbench.comparison import HEAD as COMPARISON_HEAD
+from searchbench.comparison import differences, read_old
+from searchbench.honesty import (
     PART_WORLDS,
     honest_cells,
     honesty_report,
     part_cells,
     said_table,
 )
-from benchmarks.search.honesty import WORLDS as HONEST_WORLDS
-from benchmarks.search.large import Large, measure_apart
-from benchmarks.search.markdown import rows
-from benchmarks.search.plans import plan_lines, play_plans
-from benchmarks.search.plays import Plays, play_all
-from benchmarks.search.plot import draw_to
-from benchmarks.search.scenarios import LONG_WORLDS, QUICK_WORLDS, WORLDS, cells, long, only
-from benchmarks.search.table import report, tables
-from benchmarks.search.target import Target
-from benchmarks.search.targets import targets
+from searchbench.honesty import WORLDS as HONEST_WORLDS
+from searchbench.large import Large, measure_apart
+from searchbench.markdown import rows
+from searchbench.plans import plan_lines, play_plans
+from searchbench.plays import Plays, play_all
+from searchbench.plot import draw_to
+from searchbench.scenarios import LONG_WORLDS, QUICK_WORLDS, WORLDS, cells, long, only
+from searchbench.table import report, tables
+from searchbench.target import Target
+from searchbench.targets import targets
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def main() -> None:
@@ -104,7 +104,7 @@ def _print_or_write(text: str, plays: Plays, *, printed: bool) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.search",
+        prog="dsbisect-search-benchmark",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.random import Generator
 
-from benchmarks.search.kinds import Noise
-from benchmarks.search.worlds import World
 from dsharness.model import Machine as MachineId
 from dssearch.forecast import MACHINE, SimulatedRun
+from searchbench.kinds import Noise
+from searchbench.worlds import World
 
 WANDER = 0.15  # on both sides: 30 % in all
 PERIOD = 120  # runs

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from benchmarks.search.kinds import RAMP, Hint, Kind, Truth
+from searchbench.kinds import RAMP, Hint, Kind, Truth
 
 Floats = NDArray[np.float64]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.search.kinds import Kind
-from benchmarks.search.machine import MOST_RUNS
+from searchbench.kinds import Kind
+from searchbench.machine import MOST_RUNS
 
 LAST_SEED = 1000  # from here on, seeds are for tuning the search
 FOR_TARGETS = 6  # times the histories of a table: a share of 95 % has an error of 1.5 %

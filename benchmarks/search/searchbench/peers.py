@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import ks_2samp, mannwhitneyu, norm
 
-from benchmarks.search.findings import Finding, Said, step_at
-from benchmarks.search.kinds import Noise
-from benchmarks.search.machine import Machine
-from benchmarks.search.worlds import Floats, World
+from searchbench.findings import Finding, Said, step_at
+from searchbench.kinds import Noise
+from searchbench.machine import Machine
+from searchbench.worlds import Floats, World
 
 # Over d², as someone would choose who knew it: 95 % or more are right at n = 128.
 RUNS_EACH = 40

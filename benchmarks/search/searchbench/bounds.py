@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.search.findings import Finding, Said, step_at
-from benchmarks.search.machine import Machine
-from benchmarks.search.worlds import Floats, World
 from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import log_sum
+from searchbench.findings import Finding, Said, step_at
+from searchbench.machine import Machine
+from searchbench.worlds import Floats, World
 
 LEVEL = 0.95
 MOST_BUILDS = 9

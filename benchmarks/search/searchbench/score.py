@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from benchmarks.search.findings import Said
-from benchmarks.search.play import Play
+from searchbench.findings import Said
+from searchbench.play import Play
 
 BINS = (0.0, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0 + 1e-9)
 CLAIMS = frozenset(Said) - {Said.UNDECIDED, Said.STOPPED}

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from benchmarks.search.cell import FEWER_RUNS, Cell
-from benchmarks.search.findings import Said
-from benchmarks.search.kinds import Kind, Noise, Truth
-from benchmarks.search.markdown import rows
-from benchmarks.search.methods import (
+from searchbench.cell import FEWER_RUNS, Cell
+from searchbench.findings import Said
+from searchbench.kinds import Kind, Noise, Truth
+from searchbench.markdown import rows
+from searchbench.methods import (
     OURS,
     OURS_ALL,
     OURS_EXPECTED,
@@ -20,11 +20,11 @@ from benchmarks.search.methods import (
     OURS_SMALLEST,
     WITHOUT,
 )
-from benchmarks.search.play import Play
-from benchmarks.search.plays import Plays
-from benchmarks.search.score import coverage, score, stated
-from benchmarks.search.target import Target
-from benchmarks.search.targets import named_true
+from searchbench.play import Play
+from searchbench.plays import Plays
+from searchbench.score import coverage, score, stated
+from searchbench.target import Target
+from searchbench.targets import named_true
 
 PART_WORLDS = 40  # the same, where searches without a part are compared
 WORLDS = 160  # histories of a cell: a share of 99 % has an error of 0.8 %

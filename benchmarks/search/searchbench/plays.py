@@ -18,12 +18,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from benchmarks.search.cell import Cell
-from benchmarks.search.findings import Said
-from benchmarks.search.kinds import Kind
-from benchmarks.search.methods import OURS
-from benchmarks.search.play import Play, play
 from dsharness.content_key import content_key
+from searchbench.cell import Cell
+from searchbench.findings import Said
+from searchbench.kinds import Kind
+from searchbench.methods import OURS
+from searchbench.play import Play, play
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ def _tell(done: int, total: int, spent_s: float) -> None:
     print(text, end=end, file=sys.stderr, flush=True)
 
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SIMULATION = (
     "bounds", "driver", "findings", "kinds", "machine", "methods", "peers", "play", "worlds",
 )  # fmt: skip
@@ -60,7 +60,7 @@ CODE = (
     "bisect/dssearch/**/*.py",
     "bisect/dsbisect/search_options.py",
     "harness/dsharness/measure/metrics.py",
-    *(f"benchmarks/search/{name}.py" for name in SIMULATION),
+    *(f"benchmarks/search/searchbench/{name}.py" for name in SIMULATION),
 )
 FOLDER = ROOT / "results" / "runs" / "search"
 

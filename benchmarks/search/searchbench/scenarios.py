@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from benchmarks.search.cell import Cell
-from benchmarks.search.methods import OURS
-from benchmarks.search.peer_scenarios import MAIN, peer_cells
-from benchmarks.search.targets import SIZES
-from benchmarks.search.world_scenarios import world_cells
+from searchbench.cell import Cell
+from searchbench.methods import OURS
+from searchbench.peer_scenarios import MAIN, peer_cells
+from searchbench.targets import SIZES
+from searchbench.world_scenarios import world_cells
 
 WORLDS = 36
 QUICK_WORLDS = 6

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, assert_never
 
-from benchmarks.search.findings import Finding, Said
-from benchmarks.search.machine import Machine
 from dsharness.model import Boundary
 from dssearch.forecast import walk
 from dssearch.question import Answer, Enough, History, Pending, Question, Search, Wanted
+from searchbench.findings import Finding, Said
+from searchbench.machine import Machine
 
 
 @lru_cache(maxsize=8)

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.search import bounds, peers
-from benchmarks.search.driver import drive, line_of
-from benchmarks.search.findings import Finding
-from benchmarks.search.machine import Machine
-from benchmarks.search.worlds import World
 from dsbisect.search_options import SearchOptions
 from dssearch.bayes import posterior, ramps
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs
+from searchbench import bounds, peers
+from searchbench.driver import drive, line_of
+from searchbench.findings import Finding
+from searchbench.machine import Machine
+from searchbench.worlds import World
 
 # Where the posterior asks for the part, and what it gets instead.
 PARTS: dict[str, tuple[str, Callable[..., Any]]] = {

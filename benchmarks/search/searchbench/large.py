@@ -1,6 +1,6 @@
 """Time and memory at 100,000 candidates, measured in a process of its own.
 
-python -m benchmarks.search.large     prints JSON
+python -m searchbench.large     prints JSON
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.search.driver import drive, line_of
-from benchmarks.search.kinds import Kind
-from benchmarks.search.machine import Machine
-from benchmarks.search.worlds import draw
+from searchbench.driver import drive, line_of
+from searchbench.kinds import Kind
+from searchbench.machine import Machine
+from searchbench.worlds import draw
 
 N = 100_000
 D = 2.0
@@ -37,15 +37,15 @@ class Large:
 
 def measure_apart() -> Large:
     """In a fresh interpreter, so that nothing but the search is counted."""
-    argv = [sys.executable, "-m", "benchmarks.search.large"]
+    argv = [sys.executable, "-m", "searchbench.large"]
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
     return Large(**json.loads(done.stdout))
 
 
 def measure() -> Large:
     # Here, since the time that importing takes is no step's.
-    from benchmarks.search.methods import COSTS  # noqa: PLC0415
     from dssearch.bayes.bayes_search import Bayes  # noqa: PLC0415
+    from searchbench.methods import COSTS  # noqa: PLC0415
 
     empty_mb = _peak_mb()
     line_of(N)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.search.kinds import Kind, Noise, Truth
-from benchmarks.search.large import Large
-from benchmarks.search.methods import OURS, PLAIN
-from benchmarks.search.peer_scenarios import MAIN
-from benchmarks.search.play import Play
-from benchmarks.search.plays import Plays, find
-from benchmarks.search.score import coverage, score, stated
-from benchmarks.search.target import Target, at_least, at_most
-from benchmarks.search.world_scenarios import MACHINES
+from searchbench.kinds import Kind, Noise, Truth
+from searchbench.large import Large
+from searchbench.methods import OURS, PLAIN
+from searchbench.peer_scenarios import MAIN
+from searchbench.play import Play
+from searchbench.plays import Plays, find
+from searchbench.score import coverage, score, stated
+from searchbench.target import Target, at_least, at_most
+from searchbench.world_scenarios import MACHINES
 
 LEVEL = 0.95
 SIZES = (1.0, 2.0, 4.0)

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from benchmarks.search.cell import FEWER_RUNS, Cell
-from benchmarks.search.findings import Said
-from benchmarks.search.kinds import Truth
-from benchmarks.search.large import Large
-from benchmarks.search.limits import large_text, limits_text
-from benchmarks.search.machine import MOST_RUNS
-from benchmarks.search.markdown import rows
-from benchmarks.search.methods import COSTS, OURS
-from benchmarks.search.play import Play
-from benchmarks.search.plays import Plays
-from benchmarks.search.score import CLAIMS, Score, calibration, coverage, score, stated
-from benchmarks.search.target import Target
-from benchmarks.search.world_scenarios import WORLD_GROUPS
+from searchbench.cell import FEWER_RUNS, Cell
+from searchbench.findings import Said
+from searchbench.kinds import Truth
+from searchbench.large import Large
+from searchbench.limits import large_text, limits_text
+from searchbench.machine import MOST_RUNS
+from searchbench.markdown import rows
+from searchbench.methods import COSTS, OURS
+from searchbench.play import Play
+from searchbench.plays import Plays
+from searchbench.score import CLAIMS, Score, calibration, coverage, score, stated
+from searchbench.target import Target
+from searchbench.world_scenarios import WORLD_GROUPS
 
 WORLD_HEAD = (
     "search",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.search.cell import FEWER_RUNS, Cell
-from benchmarks.search.kinds import Hint, Kind, Noise, Truth
-from benchmarks.search.methods import (
+from searchbench.cell import FEWER_RUNS, Cell
+from searchbench.kinds import Hint, Kind, Noise, Truth
+from searchbench.methods import (
     ASV,
     CLAIRVOYANT,
     FACF,

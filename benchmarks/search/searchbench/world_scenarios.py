@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.search.cell import FEWER_RUNS, Cell
-from benchmarks.search.kinds import Kind, Truth
-from benchmarks.search.methods import FIXED, OURS, PINPOINT
+from searchbench.cell import FEWER_RUNS, Cell
+from searchbench.kinds import Kind, Truth
+from searchbench.methods import FIXED, OURS, PINPOINT
 
 RATES = "A noisy rate, n = 128"
 BUILDS = "Builds that differ by 2 or 3 %, n = 128"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.search.methods import COSTS
-from benchmarks.search.plays import on_all_cores
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.forecast import ForecastRequest, Noise, RunNoise, forecast, rehearse
+from searchbench.methods import COSTS
+from searchbench.plays import on_all_cores
 
 PILOT = 10  # runs, as `plan` takes
 SEARCHES = 4  # on each machine: pilots differ more than searches on one machine

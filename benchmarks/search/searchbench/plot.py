@@ -8,11 +8,11 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks.search.methods import METHODS, OURS
-from benchmarks.search.peer_scenarios import MAIN
-from benchmarks.search.play import Play
-from benchmarks.search.plays import Plays
-from benchmarks.search.score import calibration, score
+from searchbench.methods import METHODS, OURS
+from searchbench.peer_scenarios import MAIN
+from searchbench.play import Play
+from searchbench.plays import Plays
+from searchbench.score import calibration, score
 
 MARKERS = {0.5: "v", 1.0: "o", 2.0: "s", 4.0: "^"}
 SHOWN_FROM = 0.93  # stated confidence

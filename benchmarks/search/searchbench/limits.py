@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from benchmarks.search.large import Large
-from benchmarks.search.markdown import rows
+from searchbench.large import Large
+from searchbench.markdown import rows
 
 REACH = 10.0  # standard deviations beyond both levels
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.search.findings import Finding, Said
-from benchmarks.search.kinds import Kind, Truth
-from benchmarks.search.machine import MOST_RUNS, Machine, Spent
-from benchmarks.search.methods import METHODS, Stopwatch
-from benchmarks.search.worlds import World, draw
+from searchbench.findings import Finding, Said
+from searchbench.kinds import Kind, Truth
+from searchbench.machine import MOST_RUNS, Machine, Spent
+from searchbench.methods import METHODS, Stopwatch
+from searchbench.worlds import World, draw
 
 MOST = 0.5  # of a ramp must be in the range that is named, and of that range in the ramp
 NOTHING_NAMED = frozenset({Said.NONE, Said.ENDS, Said.BUILDS})

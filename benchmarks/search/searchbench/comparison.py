@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TypedDict
 
-from benchmarks.search.kinds import Kind
-from benchmarks.search.play import Play
-from benchmarks.search.plays import Plays
+from searchbench.kinds import Kind
+from searchbench.play import Play
+from searchbench.plays import Plays
 
 HEAD = ("cell", "search", "histories", "runs", "runs less", "builds less", "right more")
 
