@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
+from dsbuilds.toolchains.load_image import load_image
 from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
@@ -29,7 +30,7 @@ from dsharness.model import Image, Machine, Procedure, Sample, Setup, Turn
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
-from dslab.candidates import RowSupply, Supply
+from dslab.candidates import Supply
 from dslab.lab_conditions import LabConditions
 from dslab.watcher import Preparation, Watcher
 from dsresults.store import Store
@@ -262,10 +263,12 @@ class Laboratory:
             resources.close()
 
     def _load_generator(self) -> Image:
-        row = self._conditions.matrix.tools.loads[self._conditions.tool]
-        rows = RowSupply(engine=self._engine, matrix=self._conditions.matrix)
+        matrix, tool = self._conditions.matrix, self._conditions.tool
         with self.spent.on("builds"):
-            return rows.image(row, lambda what: self._progress(row, what))
+            return load_image(
+                self._engine, matrix, tool,
+                progress=lambda what: self._progress(matrix.tools.loads[tool], what),
+            )  # fmt: skip
 
     def _valgrind(self) -> Valgrind:
         def show(what: str) -> None:

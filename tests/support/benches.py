@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from lab import USERS
 from shipped import MATRIX
 
+from dsbuilds.toolchains.load_image import load_image
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import CpuShares, available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import Golden, golden_state
@@ -54,7 +55,7 @@ def served(engine: Engine, golden: Golden) -> Iterator[Instance]:
 @contextmanager
 def benched(engine: Engine, golden: Golden, tool: str = "ldclt") -> Iterator[Bench]:
     cpus = cpus_of(engine)
-    loader = image_of(engine, MATRIX.tools.loads[tool])
+    loader = load_image(engine, MATRIX, tool, progress=print)
     machine = machine_now(engine, cpus)
     with (
         served(engine, golden) as instance,

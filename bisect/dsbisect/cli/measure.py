@@ -163,9 +163,9 @@ def request_of(options: AddressOptions) -> AddressRequest:
 def _run(matrix: Matrix, request: AddressRequest, *, keep: bool) -> AddressResult:
     from rich.console import Console
 
+    from dsbuilds.toolchains.load_image import load_image
     from dsharness.containers.engine_probe import detect
     from dsharness.measure.by_address import measure_address
-    from dslab.candidates import RowSupply
 
     console = Console(stderr=True, highlight=False)
 
@@ -173,8 +173,7 @@ def _run(matrix: Matrix, request: AddressRequest, *, keep: bool) -> AddressResul
         console.print(what, markup=False, soft_wrap=True)
 
     engine = detect()
-    loader = matrix.tools.loads[request.workload.tool]
-    image = RowSupply(engine=engine, matrix=matrix).image(loader, show)
+    image = load_image(engine, matrix, request.workload.tool, progress=show)
     show(str(request))
     return measure_address(engine, image, request, show, keep=keep)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dsharness.loads.dnsperf import Dnsperf
+from dsharness.loads.ldapload import Ldapload
 from dsharness.loads.ldclt import Ldclt
 from dsharness.loads.load import Extent, Load, LoadReport, Operations, Schedule, Seconds
 
 LOADS: dict[str, Load] = {
     "dnsperf": Dnsperf(),
+    "ldapload": Ldapload(),
     "ldclt": Ldclt(),
 }
 

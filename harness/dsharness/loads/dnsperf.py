@@ -9,6 +9,7 @@ import math
 import random
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
@@ -57,6 +58,7 @@ class Dnsperf:
 
     protocol: ClassVar[str] = "dns"
     grace_s: ClassVar[float] = 30.0
+    source: ClassVar[Path | None] = None
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """The names of one turn, in their own order; both members of a pair get the same."""

@@ -10,6 +10,7 @@ import math
 import random
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
@@ -58,6 +59,7 @@ class Ldclt:
 
     protocol: ClassVar[str] = "ldap"
     grace_s: ClassVar[float] = 45.0  # it waits up to 30 s for an answer before it gives up
+    source: ClassVar[Path | None] = None
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         directory, users = _directory(endpoint), _users(workload)

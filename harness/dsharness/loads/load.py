@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 from dsharness.model import Latencies, Workload
@@ -74,6 +75,7 @@ class LoadReport:
     exit_status: int | None = None
     client_cpu_us: float | None = None
     latencies: Mapping[str, Latencies] = field(default_factory=dict)  # by kind of operation
+    late: Latencies | None = None  # how late it noticed that operations were due, by its schedule
     verified: bool = False  # it compared each answer with what it must be, and counted the others
 
     @property
@@ -88,6 +90,9 @@ class Load(Protocol):
 
     protocol: ClassVar[str]  # that a system must support: "ldap", "dns"
     grace_s: ClassVar[float]  # after its limit, until it is ended
+    source: ClassVar[
+        Path | None
+    ]  # of a program that the lab compiles; None: the row's image has it
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """What it reads, by name; the same for both members of a pair.

@@ -362,5 +362,7 @@ def _choices(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
             yield ("tools", "loads", tool), row, "rows"
         if draft.tools.cargo is not None:
             yield ("tools", "cargo"), draft.tools.cargo, "toolchains"
+        if draft.tools.programs is not None:
+            yield ("tools", "programs"), draft.tools.programs, "toolchains"
         if draft.tools.checks is not None:
             yield ("tools", "checks"), draft.tools.checks, "toolchains"

@@ -48,6 +48,9 @@ class Tools(Value):
         description="registries other than crates.io from which a Cargo.lock may take crates, "
         "as it has them: sparse+https://… or registry+https://…",
     )
+    programs: Identifier | None = Field(
+        default=None, description="the toolchain whose rustc compiles the lab's own loads"
+    )
     checks: Identifier | None = Field(
         default=None,
         description="the toolchain whose tools look at packages: lintian, abidiff and more",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from string import Formatter
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
@@ -125,6 +126,95 @@ class LdcltWorkload(WorkloadBase):
             yield "distinct_users", "1 with `order: repeat`, which takes one user again and again"
 
 
+class RequestKind(StrEnum):
+    """What ldapload asks a directory for."""
+
+    SEARCH = "search"
+    COMPARE = "compare"
+    MODIFY = "modify"
+
+
+Template = Annotated[str, Field(max_length=65536)]
+MASKS = frozenset({"user", "user_dn", "people", "suffix", "value"})
+
+
+class LdapRequest(Value):
+    """One kind of request, and what its answer must be.
+
+    In its texts ``{user}`` is a user's name, ``{user_dn}`` that entry, ``{people}`` the entry above
+    all users, ``{suffix}`` the whole tree and ``{value}`` a text that is drawn for each request.
+    """
+
+    kind: RequestKind = RequestKind.SEARCH
+    share: PositiveInt = Field(default=1, le=100, description="of all requests, beside the others'")
+    base: Template = Field(default="{people}", description="where it searches, or the entry")
+    scope: Literal["base", "one", "subtree"] = "subtree"
+    filter: Template = "(uid={user})"
+    attributes: tuple[str, ...] = Field(default=("*",), description="that a search returns")
+    attribute: str = Field(default="description", description="that is compared or replaced")
+    value: Template = Field(default="{value}", description="that it is compared with or becomes")
+    result: NonNegativeInt = Field(default=0, description="the code that its answer must have")
+    entries: NonNegativeInt | None = Field(
+        default=None, description="that a search must find; by default any number"
+    )
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return {"base": self.base, "filter": self.filter, "value": self.value}
+
+    def value_of(self, mask: str) -> str:
+        """The value with this in the place of what is drawn."""
+        return self.value.replace("{value}", mask)
+
+
+class LdaploadWorkload(WorkloadBase):
+    """Requests of several kinds to a directory, by the lab's own load."""
+
+    tool: Literal["ldapload"] = "ldapload"
+    threads: PositiveInt = Field(default=4, description="connections, each with one request")
+    users: PositiveInt = Field(default=1000, description="users that the directory holds")
+    distinct_users: PositiveInt = Field(default=1000, description="users that it asks about")
+    requests: tuple[LdapRequest, ...] = Field(min_length=1)
+    scheduled: PositiveFloat | None = Field(
+        default=None, description="requests begun in a second, whatever waits; by default as many "
+        "as are answered"
+    )  # fmt: skip
+
+    @property
+    def operation(self) -> str:
+        """All kinds, as one word."""
+        return "+".join(dict.fromkeys(each.kind for each in self.requests))
+
+    @property
+    def content(self) -> DirectoryContent:
+        return DirectoryContent(number=self.users)
+
+    @property
+    def rate(self) -> float | None:
+        return self.scheduled
+
+    @property
+    def distinct_entries(self) -> int:
+        return self.distinct_users
+
+    @property
+    def writes(self) -> bool:
+        return any(each.kind is RequestKind.MODIFY for each in self.requests)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse users that are not there, and texts with unknown places."""
+        if self.distinct_users > self.users:
+            yield "distinct_users", f"at most the {self.users} users that are seeded (`users`)"
+        for name, text in (each for request in self.requests for each in request.texts.items()):
+            try:
+                unknown = {field for _, field, _, _ in Formatter().parse(text) if field} - MASKS
+            except ValueError:
+                unknown = {text}
+            if unknown:
+                known = ", ".join(f"{{{each}}}" for each in sorted(MASKS))
+                yield "requests", f"a {name} with no other places than {known}"
+
+
 class Transport(StrEnum):
     """How a DNS query travels."""
 
@@ -171,4 +261,6 @@ class DnsperfWorkload(WorkloadBase):
 
 
 # A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
-Workload = Annotated[LdcltWorkload | DnsperfWorkload, Field(discriminator="tool")]
+Workload = Annotated[
+    LdcltWorkload | LdaploadWorkload | DnsperfWorkload, Field(discriminator="tool")
+]
