@@ -1,0 +1,162 @@
+"""ldapload against a server that answers as a test wants, in one container without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benches import MATRIX
+
+from dsbuilds.toolchains.load_image import load_image
+from dsharness.containers.container import Container, Options, running
+from dsharness.containers.engine import Engine
+from dsharness.loads.ldapload import Ldapload
+from dsharness.loads.load import LoadReport
+
+# A bind, a search for one entry and a change: the server looks at their tags only.
+REQUESTS = "first 0 - 600702010304008000\nsearch 0 1 63020400\nmodify 0 - 66020400\n"
+
+SERVER = """\
+import socket, struct, sys, threading, time
+
+HOW = sys.argv[1]
+
+def tlv(tag, content):
+    return bytes([tag, len(content)]) + content
+
+def message(number, tag, code):
+    done = tlv(0x0A, bytes([code])) + b"\\x04\\x00\\x04\\x00"
+    return tlv(0x30, b"\\x02\\x04" + number + tlv(tag, done))
+
+def entry(number):
+    return tlv(0x30, b"\\x02\\x04" + number + tlv(0x64, b"\\x04\\x01x\\x30\\x00"))
+
+def serve(client):
+    seen = 0
+    while True:
+        head = client.recv(2, socket.MSG_WAITALL)
+        if len(head) < 2:
+            return
+        body = client.recv(head[1], socket.MSG_WAITALL)
+        number, tag = body[2:6], body[6]
+        seen += 1
+        if tag == 0x60:
+            client.sendall(message(number, 0x61, 49 if HOW == "refuse" else 0))
+            continue
+        if HOW == "close" and seen > 20:
+            client.close()
+            return
+        if HOW == "stall" and seen == 10:
+            time.sleep(0.3)
+        if HOW == "garbage" and seen > 20:
+            client.sendall(b"HTTP/1.1 400 Bad Request")
+            continue
+        if HOW == "odd id":
+            number = b"\\x01\\x7f\\xff\\xff"
+        search = tag == 0x63
+        answer = entry(number) if search and HOW != "none" else b""
+        code = 32 if HOW == "result" and not search else 0
+        answer += message(number, 0x65 if search else 0x67, code)
+        if HOW == "pieces":
+            for at in range(len(answer)):
+                client.sendall(answer[at:at + 1])
+        elif HOW != "silent":
+            client.sendall(answer)
+
+listen = socket.create_server(("127.0.0.1", 3890))
+print("ready", flush=True)
+while True:
+    client, _ = listen.accept()
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    threading.Thread(target=serve, args=(client,), daemon=True).start()
+"""
+
+RUN = """\
+python3 /load/server.py "$1" >/tmp/said & server=$!
+shift
+until [ -s /tmp/said ]; do sleep 0.05; done
+ldapload 127.0.0.1 3890 /load/requests.txt "$@"
+status=$?
+kill $server
+echo "load ended with status $status"
+"""
+
+
+@pytest.fixture(scope="module")
+def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+    folder = tmp_path_factory.mktemp("load")
+    (folder / "server.py").write_text(SERVER)
+    (folder / "requests.txt").write_text(REQUESTS)
+    image = load_image(engine, MATRIX, "ldapload", progress=print)
+    options = Options(volumes=((folder, "/load", "ro"),))
+    with running(
+        engine, image.reference, "sleep", "infinity", purpose="ldapload", options=options,
+        log=Path(folder / "log"),
+    ) as made:  # fmt: skip
+        yield made
+
+
+def report(box: Container, how: str, *extent: str, connections: int = 4) -> LoadReport:
+    words = ["--connections", str(connections), "--limit", "3", *extent]
+    done = box.execute("sh", "-c", RUN, "sh", how, *words, limit_s=60)
+    return Ldapload().parse(done.stdout)
+
+
+@pytest.mark.parametrize("how", ["well", "pieces"])
+def test_each_answer_is_read_however_it_arrives(box: Container, how: str) -> None:
+    found = report(box, how, "--operations", "401")
+    assert (found.total, found.errors, found.exit_status) == (401, {}, 0)
+    assert found.verified
+    assert {kind: each.count for kind, each in found.latencies.items()} == {
+        "search": 201, "modify": 200,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        ("none", "search: 0 entries instead of 1"),
+        ("result", "modify: result 32 instead of 0"),
+        ("close", "the connection was closed"),
+        ("garbage", "an answer that is not LDAP"),
+        ("odd id", "an answer that was not asked for"),
+        ("silent", "the time was over before its operations were"),
+        ("refuse", "the first request of a connection has result 49"),
+    ],
+)
+def test_what_an_answer_must_not_be_is_told(box: Container, how: str, error: str) -> None:
+    found = report(box, how, "--operations", "400")
+    assert error in found.errors, found
+    assert (found.total or 0) < 400
+
+
+def test_a_schedule_is_kept_and_a_stall_counts_from_when_operations_were_due(
+    box: Container,
+) -> None:
+    """One of four connections stands still for 0.3 s: no operation of the others waits for it."""
+    found = report(box, "stall", "--rate", "200", "--seconds", "1")
+    assert (found.total, found.errors) == (200, {})
+    assert found.active_s == pytest.approx(1.0, abs=0.35)
+    assert found.late is not None
+    stalled = report(box, "stall", "--rate", "200", "--seconds", "1", connections=1)
+    assert (stalled.total, stalled.errors) == (200, {})
+    searches = stalled.latencies["search"]
+    # 60 operations were due meanwhile: the slowest waited all of it, and many a part
+    assert searches.at_us(100) > 250_000
+    assert searches.at_us(80) > 20_000
+
+
+def test_nobody_listens(box: Container) -> None:
+    done = box.execute(
+        "ldapload", "127.0.0.1", "3891", "/load/requests.txt", "--connections", "1", "--limit", "1",
+        "--operations", "1", limit_s=30,
+    )  # fmt: skip
+    assert done.status == 2
+    assert "failed cannot connect: Connection refused" in done.stdout
+
+
+def test_wrong_words_are_told(box: Container) -> None:
+    done = box.execute("ldapload", "127.0.0.1", limit_s=30)
+    assert done.status == 2
+    assert "usage: ldapload HOST PORT REQUESTS" in done.stdout

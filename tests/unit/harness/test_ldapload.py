@@ -1,0 +1,175 @@
+"""Requests as ldapload gets them, and how its output is read. The text is a real run's output."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsharness.errors import WorkloadError
+from dsharness.loads import ldapload
+from dsharness.loads.load import LoadReport, Operations, Schedule, Seconds
+from dsharness.model import Latencies, LdaploadWorkload
+from dsharness.systems.ldap.directory import Site
+from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
+
+LOAD = ldapload.Ldapload()
+SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
+OWN = OwnDirectory(port=SITE.port, users=SITE, socket=Path("/nowhere"))
+RUN = Path(__file__).parents[2] / "golden" / "ldapload" / "search-modify.txt"
+SEARCH = {"kind": "search", "filter": "(&(uid={user})(cn=*))", "entries": 1, "share": 3}
+MODIFY = {"kind": "modify", "base": "{user_dn}"}
+
+
+def workload(**changes: object) -> LdaploadWorkload:
+    facts = {"id": "w", "title": "a load", "distinct_users": 20, "requests": [SEARCH, MODIFY]}
+    return LdaploadWorkload.model_validate(facts | changes)
+
+
+def lines(load: LdaploadWorkload, turn: int = 0) -> list[list[str]]:
+    text = LOAD.files(load, OWN, turn)[ldapload.REQUESTS_FILE]
+    return [line.split(" ") for line in text.splitlines()]
+
+
+Tree = list[Any]  # of each element its tag and its content, or the elements in it
+
+
+def tree(data: bytes) -> Tree:
+    """A request as a server takes it apart; all of ours have lengths of one byte or of four."""
+    found: Tree = []
+    while data:
+        tag, begin, size = data[0], 2, data[1]
+        if size == 0x84:
+            begin, size = 6, int.from_bytes(data[2:6], "big")
+        assert size < 0x80 or begin == 6
+        content, data = data[begin : begin + size], data[begin + size :]
+        assert len(content) == size
+        found.append((tag, tree(content) if tag & 0x20 else content))
+    return found
+
+
+def asked_for(line: list[str]) -> Any:
+    ((_, request),) = tree(bytes.fromhex(line[3]))
+    return request
+
+
+def test_requests_are_what_the_workload_says() -> None:
+    first, *asked = lines(workload())
+    assert first[:3] == ["first", "0", "-"]
+    assert asked_for(first)[1:] == [
+        (0x04, SITE.manager.encode()),
+        (0x80, SITE.manager_password.encode()),
+    ]
+    assert [each[:3] for each in asked].count(["search", "0", "1"]) == 60
+    assert [each[:3] for each in asked].count(["modify", "0", "-"]) == 20
+    search = asked_for(next(each for each in asked if each[0] == "search"))
+    assert search[:2] == [(0x04, SITE.people.encode()), (0x0A, b"\x02")]  # the whole tree
+    (equal, present) = search[6][1]
+    assert (equal[0], equal[1][0]) == (0xA3, (0x04, b"uid"))
+    assert equal[1][1][1].startswith(b"user00000")
+    assert present == (0x87, b"cn")
+    entry, changes = asked_for(next(each for each in asked if each[0] == "modify"))
+    assert entry[1].startswith(b"uid=user00000")
+    assert entry[1].endswith(SITE.people.encode())
+    ((_, (replace, (_, (name, (_, values))))),) = changes[1]
+    assert (replace, name) == ((0x0A, b"\x02"), (0x04, b"description"))
+    assert len(values[0][1]) == len(ldapload.VALUE_MASK)
+    assert ldapload.VALUE_MASK.encode() not in values[0][1]
+
+
+def test_every_user_is_asked_for_as_often() -> None:
+    named = [asked_for(each)[6][1][0][1][1][1] for each in lines(workload(requests=[SEARCH]))[1:]]
+    assert {named.count(each) for each in named} == {3}
+    assert len(set(named)) == 20
+
+
+@given(st.integers(0, 9), st.integers(0, 9))
+def test_a_turn_has_an_order_of_its_own(turn: int, other: int) -> None:
+    load = workload()
+    assert (lines(load, turn) == lines(load, other)) == (turn == other)
+
+
+def options(argv: list[str], flag: str) -> list[str]:
+    return [value for name, value in pairwise(argv) if name == flag]
+
+
+@pytest.mark.parametrize(
+    ("extent", "flags"),
+    [
+        (Operations(per_thread=12, limit_s=10), {"--operations": ["48"], "--rate": []}),
+        (Seconds(seconds=2), {"--seconds": ["2"], "--operations": []}),
+        (
+            Schedule(per_second=2000, seconds=1.5),
+            {"--rate": ["2000"], "--seconds": ["1.5"], "--operations": []},
+        ),
+    ],
+)
+def test_the_load_is_what_the_extent_says(extent: Any, flags: dict[str, list[str]]) -> None:
+    argv = LOAD.argv(workload(), OWN, "/load", extent)
+    assert argv[0] == "timeout"
+    assert {flag: options(argv, flag) for flag in flags} == flags
+    assert float(options(argv, "--limit")[0]) > extent.limit_s
+
+
+def test_a_directory_of_others_is_refused() -> None:
+    with pytest.raises(WorkloadError, match="only for directories that the lab made"):
+        LOAD.files(workload(), LdapEndpoint(port=389, users=SITE), 0)
+
+
+def test_a_real_run_is_read() -> None:
+    report = LOAD.parse(RUN.read_text(encoding="utf-8"))
+    assert report.verified
+    assert (report.exit_status, report.errors) == (0, {})
+    assert report.total == sum(each.count for each in report.latencies.values())
+    assert set(report.latencies) == {"search", "modify"}
+    assert report.active_s
+    assert report.client_cpu_us
+    assert report.client_cpu_us < report.active_s * 1e6
+
+
+def test_what_was_wrong_is_an_error_each() -> None:
+    report = LOAD.parse(
+        "operations 3\nseconds 0.1\ncpu 5\nerror 2 search: 0 entries instead of 1\n"
+        "error 1 modify: result 32 instead of 0\nfinished\nload ended with status 0\n"
+    )
+    assert report.errors == {
+        "search: 0 entries instead of 1": 2,
+        "modify: result 32 instead of 0": 1,
+    }
+
+
+def test_a_run_that_was_cut_off_verified_nothing() -> None:
+    report = LOAD.parse("failed cannot connect: refused\nload ended with status 2\n")
+    assert not report.verified
+    assert report.total is None
+    assert list(report.errors) == ["cannot connect: refused"]
+
+
+@pytest.mark.parametrize(("late_us", "objected"), [(100.0, False), (5000.0, True)])
+def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected: bool) -> None:
+    report = LoadReport(late=Latencies.of({late_us: 100}))
+    assert bool(list(LOAD.objections(report))) is objected
+    assert not list(LOAD.objections(LoadReport()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"users": 10}, "distinct_users"),
+        ({"requests": [{"filter": "(uid={usr})"}]}, "requests"),
+        ({"requests": [{"base": "{people"}]}, "requests"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(changes: dict[str, object], name: str) -> None:
+    assert [each for each, _ in workload(**changes).contradictions()] == [name]
+    assert not list(workload().contradictions())
+
+
+def test_only_changes_write() -> None:
+    assert workload().writes
+    assert workload().operation == "search+modify"
+    assert not workload(requests=[SEARCH]).writes
