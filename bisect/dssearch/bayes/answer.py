@@ -316,7 +316,7 @@ def _none_text(question: Question, first: str, last: str, *, by: str, visible_pc
     """The ends agree as far as these runs could show; no culprit is named."""
     return (
         f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}"
-        f"; smallest drop this run could have seen: {math.ceil(visible_pct)} %"
+        f"; smallest drop this run could have seen: {visible_pct:.0f} %"
     )
 
 

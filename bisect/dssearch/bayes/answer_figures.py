@@ -84,9 +84,10 @@ def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> 
 
 
 def visible_pct(beliefs: Beliefs, certainty: Certainty) -> float:
-    """The size that a step which was missed does not exceed, with the level of certainty; in %.
+    """The size that a step which was missed does not exceed, with the level of certainty.
 
-    Never less than is looked for, than what the ends differ by, or than the speeds taken out.
+    In whole percent, rounded up: nobody reads more of it. Never less than is looked for, than what
+    the ends differ by, or than the speeds taken out.
     """
     found = effects(beliefs.posterior)
     order = np.argsort(np.abs(found.sizes))
@@ -95,7 +96,7 @@ def visible_pct(beliefs: Beliefs, certainty: Certainty) -> float:
     missed += beliefs.posterior.grid.width / 2
     posterior = beliefs.posterior
     least = max(beliefs.least(certainty), abs(ends_apart(posterior)), posterior.seen.taken)
-    return 100 * math.expm1(max(missed, least))
+    return float(math.ceil(100 * math.expm1(max(missed, least))))
 
 
 def ends_apart(found: Posterior) -> float:
