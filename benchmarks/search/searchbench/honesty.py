@@ -27,7 +27,7 @@ from searchbench.target import Target
 from searchbench.targets import named_true
 
 PART_WORLDS = 40  # the same, where searches without a part are compared
-WORLDS = 160  # histories of a cell: a share of 99 % has an error of 0.8 %
+WORLDS = 96  # histories of a cell: a share of 98 % of 150 answers has an error of 1.1 %
 NONE = 0.97
 HIDDEN = 0.95
 INTERVAL = 0.92  # 95 % less 3 points
@@ -70,9 +70,9 @@ histories of each third, by fixed seeds that were not used to tune the search.
 - *cannot tell*: the search says so, and excludes nothing.
 
 Builds that differ by 2 % are more than the search expects in seven of ten cases. Where it is not
-told so (`--scatter`), what it names there, and its interval, may be true less often than it says:
-the row shows how often, and no target asks for more. `bisect commits` therefore proves a step below
-five times the scatter with three builds of each side before it is said.
+told so (`--scatter`), what it names there is true less often than it says: the row shows how often,
+and no target asks for more. `bisect commits` therefore proves a step below five times the scatter
+with three builds of each side before it is said.
 
 """
 TABLE = (
@@ -126,12 +126,12 @@ def honesty_report(plays: Plays, command: str, worlds: int) -> str:
 def honesty(plays: Plays) -> Iterator[Target]:
     for (world, method), found in _by_world(plays).items():
         where = world if method == OURS else f"{world}, {method}"
-        claims = [
+        claims = (
             ("none is true", [each.none_holds for each in found], NONE),
             ("hidden, covered", [each.hidden_holds for each in found], HIDDEN),
-        ]
+            ("interval holds", [each.effect_holds for each in found], INTERVAL),
+        )
         if (world, method) != (UNTOLD, OURS):
-            claims.append(("interval holds", [each.effect_holds for each in found], INTERVAL))
             yield from named_true(where, found)
         for what, held, least in claims:
             known = coverage(held)
