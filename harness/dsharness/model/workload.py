@@ -146,7 +146,9 @@ class LdapRequest(Value):
     """
 
     kind: RequestKind = RequestKind.SEARCH
-    share: PositiveInt = Field(default=1, le=100, description="of all requests, beside the others'")
+    share: PositiveInt = Field(
+        default=1, le=100, description="of all requests, against the others'"
+    )
     base: Template = Field(default="{people}", description="where it searches, or the entry")
     scope: Literal["base", "one", "subtree"] = "subtree"
     filter: Template = "(uid={user})"

@@ -80,12 +80,15 @@ class World:
             read=lambda dn, *names: self.read(*names),
         )
 
-    def read(self, name: str) -> dict[str, list[str]]:
-        return {
-            "vendorVersion": {"vendorVersion": ["389-Directory/3.1.2"]},
-            "nsslapd-backend-implement": {"nsslapd-backend-implement": ["mdb"]},
-            "simpleauthbinds": {"simpleauthbinds": [str(self.binds)]},
-        }[name]
+    def read(self, *names: str) -> dict[str, list[str]]:
+        known = {
+            "vendorVersion": "389-Directory/3.1.2",
+            "nsslapd-backend-implement": "mdb",
+            "simpleauthbinds": str(self.binds),
+            "entriesreturned": "0",
+            "modifyentryops": "0",
+        }
+        return {name: [known[name]] for name in names}
 
     def execute(self, *argv: str, limit_s: float, behind: tuple[str, ...] = ()) -> Completed:
         """The load: as many binds as requested, 5 ms of the server's CPU time each."""

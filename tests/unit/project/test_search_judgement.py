@@ -198,7 +198,7 @@ def test_runs_are_held_to_what_they_were(runs: int, met: object) -> None:
 def test_two_machines_are_held_to_the_better_one() -> None:
     alone = Cell(group=MACHINES, kind=Kind(step_pct=10.0), methods=(OURS,))
     both = replace(alone, kind=Kind(step_pct=10.0, second_machine=True))
-    plays = {(alone, OURS): [made(runs=100)], (both, OURS): [made(runs=145)]}
+    plays = {(alone, OURS): [made(runs=100)], (both, OURS): [made(runs=201)]}
     (found,) = (each for each in machines(plays) if "better one" in each.what)
     assert not found.met
 
