@@ -73,12 +73,14 @@ while True:
 """
 
 RUN = """\
+rm -f /tmp/said
 python3 /load/server.py "$1" >/tmp/said & server=$!
 shift
 until [ -s /tmp/said ]; do sleep 0.05; done
 ldapload 127.0.0.1 3890 /load/requests.txt "$@"
 status=$?
 kill $server
+wait $server
 echo "load ended with status $status"
 """
 
