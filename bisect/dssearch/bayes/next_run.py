@@ -19,6 +19,7 @@ CANARY = 16  # runs after which an end is measured again in any case
 MANY_BUILDS = 5  # times those of plain halving
 LEAST_BITS = 1e-6
 IDLE_BITS = 1e-4  # where no step is likely anyway
+SETTLED_BITS = 1e-3  # a run, once nothing is left to build: a thousand would settle one question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,9 @@ def choose(
     option = options[int(best)]
     with_reference = costs.paired or BATCHES[int(batch)] >= MANY or shared(beliefs)
     rate = float(gains[best, batch]) / BATCHES[int(batch)]
+    built = not any(isinstance(each, Split) for each in options)
+    if built and rate < SETTLED_BITS and beliefs.posterior.none < 0.5:
+        return None
     return NextRun(
         candidate=_name(beliefs, option),
         reference=_reference(beliefs, option, options, worth) if with_reference else None,

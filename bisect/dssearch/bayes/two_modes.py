@@ -27,6 +27,7 @@ PRIOR = 0.3  # of two modes, once they are seen
 UNSEEN = 0.01  # of two modes until then
 REPEATED = 6  # runs beyond the first of each candidate: fewer cannot tell two modes from a step
 MODES = math.log(2.0)  # they are less apart
+CLEAR_JUMP = 30.0  # of the noise: so clear a step is not taken for slow runs
 SIZES = np.array([0.7, 0.85, 1.0, 1.2, 1.5])
 JUMPS = np.array([0.85, 1.0, 1.15])
 NEARLY_GAUSSIAN = 30.0  # degrees of freedom
@@ -68,7 +69,7 @@ def slow_mode(seen: Evidence, belief: Belief) -> SlowMode | None:
     if repeated >= REPEATED:
         alike = replace(seen, positions=seen.positions[:1], owner=np.zeros_like(seen.owner))
         found, _ = _best(alike, belief)
-        if LEAST_JUMP * found.size <= found.jump < MODES:
+        if LEAST_JUMP * found.size <= found.jump < min(MODES, CLEAR_JUMP * found.size):
             return replace(found, prior=UNSEEN)
     return None
 

@@ -218,6 +218,19 @@ def test_what_is_not_certain_enough_says_what_it_would_take() -> None:
     assert OTHERS in boundary.summary
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_differ_by_themselves_end_the_search(seed: int) -> None:
+    """One of four costs 30 % more: a change and its end, or a row of its own kind.
+
+    No number of runs tells which.
+    """
+    rows = Belief(smallest_effect=1.25, scatters=((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)))
+    levels = np.array([0.0, 0.28, 0.04, 0.0])
+    boundary, runs = answer(Bayes(belief=rows, survey_up_to=4), levels, 0.05, seed=seed)
+    assert runs <= 60
+    assert boundary.direction == "unknown" or boundary.after == "c1", boundary.summary
+
+
 @pytest.mark.parametrize("seed", [0, 3, 5])
 def test_a_step_that_is_missed_is_not_larger_than_what_could_have_been_seen(seed: int) -> None:
     """Behind the first build alone, as large as the noise: these seeds miss it."""
