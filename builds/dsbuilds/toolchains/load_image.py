@@ -7,12 +7,10 @@ import shutil
 from pathlib import Path
 
 from dsbuilds.built_row import row_image
-from dsbuilds.toolchains.toolchain_choice import named
-from dsbuilds.toolchains.toolchain_image import toolset_of
+from dsbuilds.toolchains.toolchain_image import own_tools
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
-from dsharness.errors import MatrixError
 from dsharness.loads import LOADS
 from dsharness.model import Image, Matrix
 from dsharness.paths import logs_home
@@ -38,13 +36,8 @@ def _with_program(
     engine: Engine, matrix: Matrix, image: Image, source: Path, progress: Progress
 ) -> Image:
     """The image and the program, compiled on the libraries of the compiler's row."""
-    name = matrix.tools.programs
-    if name is None:
-        raise MatrixError(
-            "the matrix names no toolchain that compiles the lab's own programs",
-            hint="name one with rustc as `tools: programs:`; docs/matrix.md",
-        )
-    compiler = toolset_of(engine, matrix, named(name, matrix.toolchains), progress=progress)
+    what = "with rustc that compiles the lab's own programs"
+    compiler = own_tools(engine, matrix, matrix.tools.programs, "programs", what, progress=progress)
     text = _containerfile(compiler.reference, source)
     key = content_key([image.key, compiler.key, text, source.read_text(encoding="utf-8")])
     log = logs_home() / "toolchains" / f"{source.stem}-{key}.log"

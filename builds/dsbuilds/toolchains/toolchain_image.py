@@ -110,10 +110,17 @@ def check_tools(
     engine: Engine, matrix: Matrix, *, progress: Callable[[str], None]
 ) -> ToolchainImage:
     """Found, or made now; MatrixError if the matrix names none."""
-    name = matrix.tools.checks
+    what = "that looks at packages and servers"
+    return own_tools(engine, matrix, matrix.tools.checks, "checks", what, progress=progress)
+
+
+def own_tools(
+    engine: Engine, matrix: Matrix, name: str | None, key: str, what: str, *, progress: Progress
+) -> ToolchainImage:
+    """A toolchain of the lab's own, which the matrix names under a key of `tools`."""
     if name is None:
         raise MatrixError(
-            "the matrix names no toolchain that looks at packages and servers",
-            hint="name one as `tools: checks:`; docs/matrix.md",
+            f"the matrix names no toolchain {what}",
+            hint=f"name one as `tools: {key}:`; docs/matrix.md",
         )
     return toolset_of(engine, matrix, named(name, matrix.toolchains), progress=progress)

@@ -23,7 +23,7 @@ from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import Extent, LoadReport, Operations, Schedule
+from dsharness.loads.load import Extent, LoadReport, Operations, Schedule, last_of
 from dsharness.model import Latencies, LdaploadWorkload, LdapRequest, RequestKind, Workload
 from dsharness.systems.ldap.directory import USER_MASK, Site, user_name
 from dsharness.systems.ldap.directory_system import OwnDirectory
@@ -77,7 +77,7 @@ class Ldapload:
 
     def parse(self, text: str) -> LoadReport:
         total, seconds, cpu_us, status = (
-            _last(each, text) for each in (_TOTAL, _SECONDS, _CPU, _STATUS)
+            last_of(each, text) for each in (_TOTAL, _SECONDS, _CPU, _STATUS)
         )
         failed = dict.fromkeys(_FAILED.findall(text), 1)
         return LoadReport(
@@ -177,11 +177,6 @@ _ERROR = re.compile(r"^error (\d+) (.*)$", re.MULTILINE)
 _FAILED = re.compile(r"^failed (.*)$", re.MULTILINE)
 _TIME = re.compile(r"^time (\S+) (\d+) (\d+)$", re.MULTILINE)
 _LATE = re.compile(r"^late (\d+) (\d+)$", re.MULTILINE)
-
-
-def _last(pattern: re.Pattern[str], text: str) -> str | None:
-    found: list[str] = pattern.findall(text)
-    return found[-1] if found else None
 
 
 def _times(text: str) -> dict[str, dict[float, int]]:

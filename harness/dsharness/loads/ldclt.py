@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import Extent, LoadReport, Operations, children_s
+from dsharness.loads.load import Extent, LoadReport, Operations, children_s, last_of
 from dsharness.model import DirectoryOperation, LdcltWorkload, UserOrder, Workload
 from dsharness.systems.ldap.directory import USER_MASK, Users, user_name
 from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
@@ -86,7 +86,7 @@ class Ldclt:
 
     def parse(self, text: str) -> LoadReport:
         """What ldclt did not print stays None and fails the gate."""
-        total, status = _last(_GLOBAL, text), _last(_STATUS, text)
+        total, status = last_of(_GLOBAL, text), last_of(_STATUS, text)
         cpu_s = children_s(text)
         active = [float(moment) for moment in _ACTIVE.findall(text)]
         return LoadReport(
@@ -176,9 +176,3 @@ _GLOBAL = re.compile(r"Global average rate:.*, total:\s*(\d+)")
 _ERROR = re.compile(r"Global (?:illegal )?errors?\s+(-?\d*)\s*\((.*)\) occurs\s+(\d+) times")
 _STATUS = re.compile(r"Exit status (\d+) - ")
 _ACTIVE = re.compile(r"^load (?:begun|finished) at ([\d.]+)$", re.MULTILINE)
-
-
-def _last(pattern: re.Pattern[str], text: str) -> str | None:
-    """The last of several: ldclt prints a summary at every signal and error limit."""
-    found: list[str] = pattern.findall(text)
-    return found[-1] if found else None

@@ -114,6 +114,12 @@ class Load(Protocol):
         ...
 
 
+def last_of(pattern: re.Pattern[str], text: str) -> str | None:
+    """The last of several: ldclt prints a summary at every signal and error limit."""
+    found: list[str] = pattern.findall(text)
+    return found[-1] if found else None
+
+
 _LINE = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
 
 
