@@ -89,6 +89,26 @@ class UserOrder(StrEnum):
     REPEAT = "repeat"  # one user again and again
 
 
+class DirectoryWorkload(WorkloadBase):
+    """A load on some of a directory's users."""
+
+    users: PositiveInt = Field(default=1000, description="users that the directory holds")
+    distinct_users: PositiveInt = Field(default=1000, description="users that the load is about")
+
+    @property
+    def content(self) -> DirectoryContent:
+        return DirectoryContent(number=self.users)
+
+    @property
+    def distinct_entries(self) -> int:
+        return self.distinct_users
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse users that are not there."""
+        if self.distinct_users > self.users:
+            yield "distinct_users", f"at most the {self.users} users that are seeded (`users`)"
+
+
 class DirectoryOperation(StrEnum):
     """One kind of operation, each on one user."""
 
@@ -97,18 +117,12 @@ class DirectoryOperation(StrEnum):
     MODIFY = "modify"  # replace the user's description, which has no index
 
 
-class LdcltWorkload(WorkloadBase):
+class LdcltWorkload(DirectoryWorkload):
     """Operations on a directory's users by ldclt."""
 
     tool: Literal["ldclt"] = "ldclt"
     operation: DirectoryOperation = DirectoryOperation.BIND
-    users: PositiveInt = Field(default=1000, description="users that the directory holds")
-    distinct_users: PositiveInt = Field(default=1000, description="users that the load is about")
     order: UserOrder = UserOrder.RANDOM
-
-    @property
-    def content(self) -> DirectoryContent:
-        return DirectoryContent(number=self.users)
 
     @property
     def distinct_entries(self) -> int:
@@ -120,8 +134,7 @@ class LdcltWorkload(WorkloadBase):
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse users that are not there, or to walk over one user at random."""
-        if self.distinct_users > self.users:
-            yield "distinct_users", f"at most the {self.users} users that are seeded (`users`)"
+        yield from super().contradictions()
         if self.order is UserOrder.REPEAT and self.distinct_users > 1:
             yield "distinct_users", "1 with `order: repeat`, which takes one user again and again"
 
@@ -169,13 +182,11 @@ class LdapRequest(Value):
         return self.value.replace("{value}", mask)
 
 
-class LdaploadWorkload(WorkloadBase):
+class LdaploadWorkload(DirectoryWorkload):
     """Requests of several kinds to a directory, by the lab's own load."""
 
     tool: Literal["ldapload"] = "ldapload"
     threads: PositiveInt = Field(default=4, description="connections, each with one request")
-    users: PositiveInt = Field(default=1000, description="users that the directory holds")
-    distinct_users: PositiveInt = Field(default=1000, description="users that it asks about")
     requests: tuple[LdapRequest, ...] = Field(min_length=1)
     scheduled: PositiveFloat | None = Field(
         default=None, description="requests begun in a second, whatever waits; by default as many "
@@ -188,16 +199,8 @@ class LdaploadWorkload(WorkloadBase):
         return "+".join(dict.fromkeys(each.kind for each in self.requests))
 
     @property
-    def content(self) -> DirectoryContent:
-        return DirectoryContent(number=self.users)
-
-    @property
     def rate(self) -> float | None:
         return self.scheduled
-
-    @property
-    def distinct_entries(self) -> int:
-        return self.distinct_users
 
     @property
     def writes(self) -> bool:
@@ -205,8 +208,7 @@ class LdaploadWorkload(WorkloadBase):
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse users that are not there, and texts with unknown places."""
-        if self.distinct_users > self.users:
-            yield "distinct_users", f"at most the {self.users} users that are seeded (`users`)"
+        yield from super().contradictions()
         for name, text in (each for request in self.requests for each in request.texts.items()):
             try:
                 unknown = {field for _, field, _, _ in Formatter().parse(text) if field} - MASKS
