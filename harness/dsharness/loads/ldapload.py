@@ -10,7 +10,6 @@ import random
 import re
 import string
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +19,7 @@ from ldap3.operation.compare import compare_operation
 from ldap3.operation.modify import modify_operation
 from ldap3.operation.search import search_operation
 from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
-from ldap3.utils.asn1 import encode
+from ldap3.utils.asn1 import encode  # pyright: ignore[reportAttributeAccessIssue] - its stubs lack it
 
 from dsharness.errors import WorkloadError
 from dsharness.loads.load import Extent, LoadReport, Operations, Schedule, last_of
@@ -111,15 +110,16 @@ def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
     users = list(range(load.distinct_users))
     chance.shuffle(users)
-    shares = [each for each in load.requests for _ in range(each.share)]
+    encoded = [(each, _encoded(each, site)) for each in load.requests]
+    shares = [pair for pair in encoded for _ in range(pair[0].share)]
     count = min(MOST_REQUESTS, len(users) * len(shares))
     yield f"first 0 - {_manager(site).hex()}"
     for number in range(count):
         if number % len(shares) == 0:
             chance.shuffle(shares)
-        asked = shares[number % len(shares)]
+        asked, masked = shares[number % len(shares)]
         user = user_name(users[number % len(users)]).encode()
-        body = _encoded(asked, site).replace(USER_MASK.encode(), user)
+        body = masked.replace(USER_MASK.encode(), user)
         if VALUE_MASK in asked.value_of(VALUE_MASK):
             drawn = "".join(chance.choices(string.ascii_letters, k=len(VALUE_MASK)))
             body = body.replace(VALUE_MASK.encode(), drawn.encode())
@@ -127,7 +127,6 @@ def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
         yield f"{asked.kind} {asked.result} {entries} {body.hex()}"
 
 
-@lru_cache
 def _encoded(asked: LdapRequest, site: Site) -> bytes:
     """A request with masks where each one has a user's name and a value."""
     known = {
@@ -151,7 +150,6 @@ def _encoded(asked: LdapRequest, site: Site) -> bytes:
             return _body("modifyRequest", modify_operation(base, changes, False))
 
 
-@lru_cache
 def _manager(site: Site) -> bytes:
     """A bind of the manager, which is cheap in every version."""
     return _body(
