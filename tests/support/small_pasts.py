@@ -67,7 +67,8 @@ def matrix_with(folder: Path, *toolchains: str) -> None:
     path = small_matrix(folder, users=20)
     yaml = YAML()
     document = yaml.load(path)
-    kept = {*toolchains, document["tools"]["cargo"], document["tools"]["checks"]}
+    own = {each for each in document["tools"].values() if isinstance(each, str)}
+    kept = {*toolchains, *own}
     document["toolchains"] = [each for each in document["toolchains"] if each["id"] in kept]
     with path.open("w", encoding="utf-8") as stream:
         yaml.dump(document, stream)
