@@ -64,14 +64,16 @@ class Ldapload:
             case Operations():
                 much = ["--operations", str(extent.total(load.threads))]
             case Schedule():
-                much = ["--rate", f"{extent.per_second:g}", "--seconds", f"{extent.seconds:g}"]
+                count = str(extent.total(load.threads))
+                much = ["--rate", f"{extent.per_second:g}", "--operations", count]
             case _:
                 much = ["--seconds", str(extent.seconds)]
         limit_s = 2 * extent.limit_s + 1
+        silent = ["--silent", str(load.silent)] if load.silent else []
         return [
             "timeout", "--kill-after=5", f"{limit_s + self.grace_s:.0f}", "sh", "-c", _RUN, "sh",
             "ldapload", endpoint.host, str(endpoint.port), f"{folder}/{REQUESTS_FILE}",
-            "--connections", str(load.threads), "--limit", f"{limit_s:g}", *much,
+            "--connections", str(load.threads), *silent, "--limit", f"{limit_s:g}", *much,
         ]  # fmt: skip
 
     def parse(self, text: str) -> LoadReport:
@@ -106,14 +108,14 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Sit
 
 
 def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
-    """What ``ldapload.rs`` reads: KIND RESULT ENTRIES HEX."""
+    """What ``ldapload.rs`` reads: KIND RESULT ENTRIES PAGE HEX."""
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
     users = list(range(load.distinct_users))
     chance.shuffle(users)
     encoded = [(each, _encoded(each, site)) for each in load.requests]
     shares = [pair for pair in encoded for _ in range(pair[0].share)]
     count = min(MOST_REQUESTS, len(users) * len(shares))
-    yield f"first 0 - {_manager(site).hex()}"
+    yield f"first 0 - - {_manager(site).hex()}"
     for number in range(count):
         if number % len(shares) == 0:
             chance.shuffle(shares)
@@ -123,8 +125,12 @@ def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
         if VALUE_MASK in asked.value_of(VALUE_MASK):
             drawn = "".join(chance.choices(string.ascii_letters, k=len(VALUE_MASK)))
             body = body.replace(VALUE_MASK.encode(), drawn.encode())
-        entries = "-" if asked.entries is None else str(asked.entries)
-        yield f"{asked.kind} {asked.result} {entries} {body.hex()}"
+        wanted = (asked.result, _or_dash(asked.entries), _or_dash(asked.page))
+        yield f"{asked.kind} {' '.join(map(str, wanted))} {body.hex()}"
+
+
+def _or_dash(number: int | None) -> int | str:
+    return "-" if number is None else number
 
 
 def _encoded(asked: LdapRequest, site: Site) -> bytes:
@@ -148,6 +154,8 @@ def _encoded(asked: LdapRequest, site: Site) -> bytes:
         case RequestKind.MODIFY:
             changes = {asked.attribute: [(ldap3.MODIFY_REPLACE, [value])]}
             return _body("modifyRequest", modify_operation(base, changes, False))
+        case RequestKind.WAIT:
+            return b""
 
 
 def _manager(site: Site) -> bytes:

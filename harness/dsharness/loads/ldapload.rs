@@ -14,18 +14,20 @@ use std::os::fd::AsRawFd;
 use std::process::exit;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "ldapload HOST PORT REQUESTS --connections N --limit SECONDS \
-(--operations N | --seconds S | --rate N --seconds S)";
+const USAGE: &str = "ldapload HOST PORT REQUESTS --connections N [--silent N] --limit SECONDS \
+(--operations N [--rate N] | --seconds S)";
 const FIRST_ID: u32 = 0x0100_0000; // with four bytes and no zero before them, as DER wants it
 const IDS: u32 = 0x0100_0000; // then they begin again
 const TIMER: u64 = u64::MAX; // in place of a connection's number
 const LOST: &str = "the connection was closed";
 
-/// One line of the file: `KIND RESULT ENTRIES HEX`; the bytes are all that follows the message id.
+/// One line of the file: `KIND RESULT ENTRIES PAGE HEX`; the bytes are all that follows the message
+/// id, but for the control that asks for pages. Without bytes nothing is sent: time passes.
 struct Request {
     kind: usize,
     result: u32,
     entries: Option<u64>,
+    page: Option<u32>,
     body: Vec<u8>,
 }
 
@@ -35,6 +37,7 @@ struct Plan {
     requests: Vec<Request>,
 }
 
+/// A request that waits for its answer; of a search by pages, for that of its last page.
 struct Flight {
     request: usize,
     id: u32,
@@ -73,6 +76,7 @@ struct Tally {
 }
 
 /// How much is to be done: so many operations, or as many as fit; by a clock or as answers come.
+/// By a clock a run lasts until the operation after its last one would be due.
 struct Extent {
     operations: Option<u64>,
     seconds: Option<f64>,
@@ -82,10 +86,9 @@ struct Extent {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let done = asked(&words).and_then(|(host, port, file, connections, extent)| {
-        let plan = read_plan(&file)?;
-        let mut load = Load::open(&host, port, plan, connections)?;
-        load.run(&extent)?;
+    let done = asked(&words).and_then(|asked| {
+        let mut load = Load::open(&asked, read_plan(&asked.file)?)?;
+        load.run(&asked.extent)?;
         Ok(load)
     });
     match done {
@@ -97,7 +100,14 @@ fn main() {
     }
 }
 
-type Asked = (String, u16, String, usize, Extent);
+struct Asked {
+    host: String,
+    port: u16,
+    file: String,
+    connections: usize,
+    silent: usize, // more of them, which are bound and then say nothing
+    extent: Extent,
+}
 
 fn asked(words: &[String]) -> Result<Asked, String> {
     let [host, port, file, options @ ..] = words else {
@@ -117,20 +127,24 @@ fn asked(words: &[String]) -> Result<Asked, String> {
     let need = |name: &str| given.get(name).copied().ok_or(format!("{name} is missing"));
     let rate = given.get("--rate").copied();
     let seconds = given.get("--seconds").copied();
-    let operations = match (rate, seconds, given.get("--operations")) {
-        (Some(rate), Some(seconds), None) => Some((rate * seconds).round().max(1.0) as u64),
-        (None, Some(_), None) => None,
-        (None, None, Some(operations)) => Some(*operations as u64),
-        _ => return Err(format!("usage: {USAGE}")),
-    };
+    let operations = given.get("--operations").map(|each| *each as u64);
+    if operations.is_some() == seconds.is_some() || (rate.is_some() && operations.is_none()) {
+        return Err(format!("usage: {USAGE}"));
+    }
     let extent = Extent {
         operations,
-        seconds: if rate.is_some() { None } else { seconds },
+        seconds,
         every: rate.map(|rate| 1.0 / rate),
         limit: Duration::from_secs_f64(need("--limit")?),
     };
-    let port = port.parse().map_err(|_| format!("{port} is no port"))?;
-    Ok((host.clone(), port, file.clone(), need("--connections")? as usize, extent))
+    Ok(Asked {
+        host: host.clone(),
+        port: port.parse().map_err(|_| format!("{port} is no port"))?,
+        file: file.clone(),
+        connections: need("--connections")? as usize,
+        silent: given.get("--silent").copied().unwrap_or(0.0) as usize,
+        extent,
+    })
 }
 
 fn read_plan(file: &str) -> Result<Plan, String> {
@@ -139,8 +153,8 @@ fn read_plan(file: &str) -> Result<Plan, String> {
     for (number, line) in text.lines().enumerate() {
         let wrong = |what: &str| format!("{file}:{}: {what}", number + 1);
         let parts: Vec<&str> = line.split(' ').collect();
-        let [kind, result, entries, hex] = parts[..] else {
-            return Err(wrong("not KIND RESULT ENTRIES HEX"));
+        let [kind, result, entries, page, hex] = parts[..] else {
+            return Err(wrong("not KIND RESULT ENTRIES PAGE HEX"));
         };
         let body = bytes(hex).ok_or(wrong("no hexadecimal bytes"))?;
         if kind == "first" {
@@ -157,7 +171,11 @@ fn read_plan(file: &str) -> Result<Plan, String> {
             "-" => None,
             count => Some(count.parse().map_err(|_| wrong("no number of entries"))?),
         };
-        plan.requests.push(Request { kind, result, entries, body });
+        let page = match page {
+            "-" => None,
+            size => Some(size.parse().map_err(|_| wrong("no size of a page"))?),
+        };
+        plan.requests.push(Request { kind, result, entries, page, body });
     }
     if plan.requests.is_empty() {
         return Err(format!("{file}: no request"));
@@ -172,20 +190,52 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).ok()).collect()
 }
 
-/// A message: a sequence of the id, in four bytes, and the body.
-fn message(id: u32, body: &[u8]) -> Vec<u8> {
-    let length = body.len() + 6;
-    let mut made = vec![0x30];
+/// An element of these parts.
+fn wrapped(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let length: usize = parts.iter().map(|each| each.len()).sum();
+    let mut made = vec![tag];
     if length < 0x80 {
         made.push(length as u8);
     } else {
         made.push(0x84);
         made.extend((length as u32).to_be_bytes());
     }
-    made.extend([2, 4]);
-    made.extend(id.to_be_bytes());
-    made.extend(body);
+    parts.iter().for_each(|each| made.extend(*each));
     made
+}
+
+/// A message: a sequence of the id, in four bytes, and the body.
+fn message(id: u32, body: &[&[u8]]) -> Vec<u8> {
+    let id = wrapped(INTEGER, &[&id.to_be_bytes()]);
+    wrapped(SEQUENCE, &[&[&id[..]], body].concat())
+}
+
+/// The controls of a request for the page that a cookie stands for (RFC 2696).
+fn next_page(size: u32, cookie: &[u8]) -> Vec<u8> {
+    let size = wrapped(INTEGER, &[&[0], &size.to_be_bytes()]);
+    let value = wrapped(SEQUENCE, &[&size, &wrapped(OCTETS, &[cookie])]);
+    let control = [wrapped(OCTETS, &[PAGES]), wrapped(OCTETS, &[&value])].concat();
+    wrapped(CONTROLS, &[&wrapped(SEQUENCE, &[&control])])
+}
+
+/// The cookie of the next page in the controls of an answer; None at the last one.
+fn cookie(data: &[u8], mut at: usize, end: usize) -> Result<Option<Vec<u8>>, String> {
+    let part = |at| element(data, at)?.ok_or_else(odd);
+    while at < end {
+        let (_, kind, mut value) = part(part(at)?.1)?;
+        let (is_pages, control_end) = (&data[kind..value] == PAGES, part(at)?.2);
+        at = control_end;
+        while is_pages && value < control_end {
+            let (tag, begin, after) = part(value)?;
+            if tag == OCTETS {
+                let size_end = part(part(begin)?.1)?.2;
+                let (_, first, last) = part(size_end)?;
+                return Ok((first < last).then(|| data[first..last].to_vec()));
+            }
+            value = after;
+        }
+    }
+    Ok(None)
 }
 
 /// A tag, where its content begins, and where it ends; None while bytes are missing.
@@ -198,7 +248,7 @@ fn element(data: &[u8], at: usize) -> Result<Option<(u8, usize, usize)>, String>
     } else {
         let size = (short & 0x7f) as usize;
         if size == 0 || size > 4 {
-            return Err("an answer that is not LDAP".to_string());
+            return Err(odd());
         }
         let Some(digits) = data.get(at + 2..at + 2 + size) else {
             return Ok(None);
@@ -208,12 +258,18 @@ fn element(data: &[u8], at: usize) -> Result<Option<(u8, usize, usize)>, String>
     Ok((begin + length <= data.len()).then_some((tag, begin, begin + length)))
 }
 
-/// One answer: the message's id, the tag of its operation, and its result where it has one.
+/// One answer: the message's id, the tag of its operation, its result where it has one, and what it
+/// says of a next page.
 struct Answer {
     id: u32,
     tag: u8,
     result: u32,
+    cookie: Option<Vec<u8>>,
     end: usize,
+}
+
+fn odd() -> String {
+    "an answer that is not LDAP".to_string()
 }
 
 fn number(data: &[u8]) -> u32 {
@@ -221,22 +277,29 @@ fn number(data: &[u8]) -> u32 {
 }
 
 fn answer(data: &[u8], at: usize) -> Result<Option<Answer>, String> {
-    let Some((0x30, begin, end)) = element(data, at)? else {
-        let none = data.len() <= at || data[at] == 0x30;
-        return if none { Ok(None) } else { Err("an answer that is not LDAP".to_string()) };
+    let Some((SEQUENCE, begin, end)) = element(data, at)? else {
+        let none = data.len() <= at || data[at] == SEQUENCE;
+        return if none { Ok(None) } else { Err(odd()) };
     };
-    let odd = || "an answer that is not LDAP".to_string();
     let whole = &data[..end];
     let (_, id_begin, id_end) = element(whole, begin)?.ok_or_else(odd)?;
-    let (tag, content, _) = element(whole, id_end)?.ok_or_else(odd)?;
-    let mut result = 0;
+    let (tag, content, content_end) = element(whole, id_end)?.ok_or_else(odd)?;
+    let (mut result, mut next) = (0, None);
     if tag != ENTRY && tag != REFERENCE {
         let (_, code, code_end) = element(whole, content)?.ok_or_else(odd)?;
         result = number(&whole[code..code_end]);
+        if let Some((CONTROLS, first, last)) = element(whole, content_end)? {
+            next = cookie(whole, first, last)?;
+        }
     }
-    Ok(Some(Answer { id: number(&whole[id_begin..id_end]), tag, result, end }))
+    Ok(Some(Answer { id: number(&whole[id_begin..id_end]), tag, result, cookie: next, end }))
 }
 
+const PAGES: &[u8] = b"1.2.840.113556.1.4.319";
+const INTEGER: u8 = 0x02;
+const OCTETS: u8 = 0x04;
+const SEQUENCE: u8 = 0x30;
+const CONTROLS: u8 = 0xa0;
 const ENTRY: u8 = 0x64;
 const REFERENCE: u8 = 0x73;
 const INTERMEDIATE: u8 = 0x79;
@@ -244,6 +307,7 @@ const INTERMEDIATE: u8 = 0x79;
 struct Load {
     plan: Plan,
     connections: Vec<Connection>,
+    silent: Vec<TcpStream>,
     free: VecDeque<usize>,
     tally: Tally,
     begun: u64,
@@ -254,11 +318,12 @@ struct Load {
 
 impl Load {
     /// All connections, each of which was bound in turn.
-    fn open(host: &str, port: u16, plan: Plan, count: usize) -> Result<Self, String> {
-        let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
-        let address = found.into_iter().next().ok_or(format!("{host}: no address"))?;
-        let mut connections = Vec::with_capacity(count);
-        for _ in 0..count {
+    fn open(asked: &Asked, plan: Plan) -> Result<Self, String> {
+        let host = asked.host.as_str();
+        let found = (host, asked.port).to_socket_addrs();
+        let mut addresses = found.map_err(|error| format!("{host}: {error}"))?;
+        let address = addresses.next().ok_or(format!("{host}: no address"))?;
+        let connected = || {
             let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(30))
                 .map_err(|error| format!("cannot connect: {error}"))?;
             stream.set_nodelay(true).map_err(|error| error.to_string())?;
@@ -266,8 +331,13 @@ impl Load {
                 introduce(&mut stream, &plan.first)?;
             }
             stream.set_nonblocking(true).map_err(|error| error.to_string())?;
+            Ok::<TcpStream, String>(stream)
+        };
+        let silent = (0..asked.silent).map(|_| connected()).collect::<Result<_, _>>()?;
+        let mut connections = Vec::with_capacity(asked.connections);
+        for _ in 0..asked.connections {
             connections.push(Connection {
-                stream: Some(stream),
+                stream: Some(connected()?),
                 received: Vec::new(),
                 unsent: Vec::new(),
                 flight: None,
@@ -285,6 +355,7 @@ impl Load {
             plan,
             free: (0..connections.len()).collect(),
             connections,
+            silent,
             tally,
             begun: 0,
             started: now,
@@ -318,13 +389,23 @@ impl Load {
         }
         self.ended = Instant::now();
         self.cpu = cpu_so_far() - cpu;
+        let mut any = [0];
+        let lost = self.silent.iter().filter(|each| matches!(each.peek(&mut any), Ok(0))).count();
+        (0..lost).for_each(|_| self.error(LOST));
         Ok(())
+    }
+
+    /// When the next operation should begin, by the clock.
+    fn due(&self, extent: &Extent) -> Option<Instant> {
+        let every = extent.every?;
+        Some(self.started + Duration::from_secs_f64(every * self.begun as f64))
     }
 
     fn finished(&self, extent: &Extent, until: Option<Instant>) -> bool {
         let in_flight = self.connections.iter().any(|each| each.flight.is_some());
+        let all = extent.operations.is_some_and(|wanted| self.begun >= wanted);
         let over = until.is_some_and(|end| Instant::now() >= end)
-            || extent.operations.is_some_and(|wanted| self.begun >= wanted);
+            || (all && self.due(extent).map_or(true, |due| due <= Instant::now()));
         (over && !in_flight) || self.connections.iter().all(|each| each.stream.is_none())
     }
 
@@ -339,17 +420,15 @@ impl Load {
         let mut noticed = timed;
         loop {
             let now = Instant::now();
-            if extent.operations.is_some_and(|wanted| self.begun >= wanted)
-                || until.is_some_and(|end| now >= end)
-            {
+            if until.is_some_and(|end| now >= end) {
                 return Ok(());
             }
-            let due = match extent.every {
-                Some(every) => self.started + Duration::from_secs_f64(every * self.begun as f64),
-                None => now,
-            };
+            let due = self.due(extent).unwrap_or(now);
             if due > now {
                 return poll.wake_in(due - now).map_err(|error| error.to_string());
+            }
+            if extent.operations.is_some_and(|wanted| self.begun >= wanted) {
+                return Ok(());
             }
             let Some(number) = self.free.pop_front() else {
                 return Ok(()); // an answer frees one, and this is called again
@@ -364,12 +443,31 @@ impl Load {
 
     fn send(&mut self, poll: &Poll, number: usize, due: Instant) -> Result<(), String> {
         let request = (self.begun % self.plan.requests.len() as u64) as usize;
-        let made = &mut self.connections[number];
-        let id = made.next_id;
-        made.next_id = FIRST_ID + (id - FIRST_ID + 1) % IDS;
-        made.unsent = message(id, &self.plan.requests[request].body);
-        made.flight = Some(Flight { request, id, due, sent: Instant::now(), entries: 0 });
         self.begun += 1;
+        let flight = Flight { request, id: FIRST_ID, due, sent: Instant::now(), entries: 0 };
+        if self.plan.requests[request].body.is_empty() {
+            self.free.push_back(number);
+            self.record(&flight, 0);
+            return Ok(());
+        }
+        self.ask(poll, number, flight, &[])
+    }
+
+    /// Send what a flight is about; of a search by pages the one that this cookie stands for.
+    fn ask(
+        &mut self,
+        poll: &Poll,
+        number: usize,
+        mut flight: Flight,
+        cookie: &[u8],
+    ) -> Result<(), String> {
+        let asked = &self.plan.requests[flight.request];
+        let made = &mut self.connections[number];
+        flight.id = made.next_id;
+        made.next_id = FIRST_ID + (flight.id - FIRST_ID + 1) % IDS;
+        let controls = asked.page.map(|size| next_page(size, cookie)).unwrap_or_default();
+        made.unsent = message(flight.id, &[&asked.body, &controls]);
+        made.flight = Some(flight);
         self.flush(poll, number)
     }
 
@@ -404,7 +502,7 @@ impl Load {
                 Ok(0) => self.close(number, LOST),
                 Ok(count) => {
                     self.connections[number].received.extend(&part[..count]);
-                    if let Err(words) = self.answers(number) {
+                    if let Err(words) = self.answers(poll, number) {
                         self.close(number, &words);
                     }
                     if count < part.len() {
@@ -420,7 +518,7 @@ impl Load {
     }
 
     /// All answers that are whole.
-    fn answers(&mut self, number: usize) -> Result<(), String> {
+    fn answers(&mut self, poll: &Poll, number: usize) -> Result<(), String> {
         let mut at = 0;
         while let Some(seen) = answer(&self.connections[number].received, at)? {
             at = seen.end;
@@ -433,8 +531,13 @@ impl Load {
                 REFERENCE | INTERMEDIATE => {}
                 _ => {
                     let flight = made.flight.take().expect("it was there");
-                    self.free.push_back(number);
-                    self.record(&flight, seen.result);
+                    match seen.cookie.filter(|_| seen.result == 0) {
+                        Some(cookie) => self.ask(poll, number, flight, &cookie)?,
+                        None => {
+                            self.free.push_back(number);
+                            self.record(&flight, seen.result);
+                        }
+                    }
                 }
             }
         }
@@ -498,7 +601,7 @@ fn show(what: &str, times: &Times) {
 /// Send the first request of a connection and wait for its result, which must be 0.
 fn introduce(stream: &mut TcpStream, body: &[u8]) -> Result<(), String> {
     stream.set_read_timeout(Some(Duration::from_secs(30))).map_err(|error| error.to_string())?;
-    stream.write_all(&message(1 + FIRST_ID, body)).map_err(|error| error.to_string())?;
+    stream.write_all(&message(1 + FIRST_ID, &[body])).map_err(|error| error.to_string())?;
     let (mut received, mut part) = (Vec::new(), [0; 4096]);
     loop {
         if let Some(seen) = answer(&received, 0)? {

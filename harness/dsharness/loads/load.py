@@ -54,7 +54,7 @@ class Schedule:
     may_miss: ClassVar[float] = 0.02  # a load that is later than this did not keep to it
 
     def total(self, threads: int) -> int:  # noqa: ARG002 - all threads share the rate
-        return round(self.per_second * self.seconds)
+        return max(1, round(self.per_second * self.seconds))
 
     @property
     def limit_s(self) -> float:

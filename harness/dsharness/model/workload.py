@@ -19,10 +19,14 @@ from dsharness.model.value import Identifier, Value
 
 
 class DirectoryContent(Value):
-    """Users of a directory, each with a password of its own."""
+    """Users of a directory, and groups of them."""
 
     kind: Literal["users"] = "users"
     number: NonNegativeInt = 1000
+    passwords: NonNegativeInt = 1 << 24  # of so many users at most: hashing takes longest
+    groups: NonNegativeInt = 0
+    members: NonNegativeInt = 0  # of each group
+    photo_bytes: NonNegativeInt = 0  # of each user
 
 
 class ZoneContent(Value):
@@ -36,8 +40,12 @@ Content = DirectoryContent | ZoneContent
 
 
 def largest(contents: Iterable[Content]) -> Content:
-    """The one of a kind that holds all the others."""
-    return max(contents, key=lambda each: each.number)
+    """What holds all of these, which are of one kind."""
+    found = tuple(contents)
+    whole = max(found, key=lambda each: each.number)
+    parts = type(whole).model_fields.keys() - {"kind"}
+    most = {name: max(getattr(each, name, 0) for each in found) for name in parts}
+    return whole.model_copy(update=most)
 
 
 class WorkloadBase(Value):
@@ -145,6 +153,7 @@ class RequestKind(StrEnum):
     SEARCH = "search"
     COMPARE = "compare"
     MODIFY = "modify"
+    WAIT = "wait"  # for nothing: an operation that only takes its time
 
 
 Template = Annotated[str, Field(max_length=65536)]
@@ -172,6 +181,9 @@ class LdapRequest(Value):
     entries: NonNegativeInt | None = Field(
         default=None, description="that a search must find; by default any number"
     )
+    page: PositiveInt | None = Field(
+        default=None, description="entries of a page: one operation asks for all of them in turn"
+    )
 
     @property
     def texts(self) -> dict[str, str]:
@@ -187,6 +199,14 @@ class LdaploadWorkload(DirectoryWorkload):
 
     tool: Literal["ldapload"] = "ldapload"
     threads: PositiveInt = Field(default=4, description="connections, each with one request")
+    silent: NonNegativeInt = Field(
+        default=0, le=20_000, description="more connections, which are bound and ask for nothing"
+    )
+    groups: NonNegativeInt = Field(default=0, description="that the directory holds too ...")
+    members: NonNegativeInt = Field(default=0, description="... and of its users in each of them")
+    photo_bytes: NonNegativeInt = Field(
+        default=0, le=1 << 20, description="of a `jpegPhoto` in each user's entry"
+    )
     requests: tuple[LdapRequest, ...] = Field(min_length=1)
     scheduled: PositiveFloat | None = Field(
         default=None, description="requests begun in a second, whatever waits; by default as many "
@@ -206,9 +226,23 @@ class LdaploadWorkload(DirectoryWorkload):
     def writes(self) -> bool:
         return any(each.kind is RequestKind.MODIFY for each in self.requests)
 
+    @property
+    def content(self) -> DirectoryContent:
+        """Nobody binds as its users: one password says how the directory stores them."""
+        return DirectoryContent(
+            number=self.users, passwords=1, groups=self.groups, members=self.members,
+            photo_bytes=self.photo_bytes,
+        )  # fmt: skip
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse users that are not there, and texts with unknown places."""
+        """Refuse users that are not there, waiting without a clock, and texts of unknown places."""
         yield from super().contradictions()
+        if self.members > self.users:
+            yield "members", f"at most the {self.users} users that are seeded (`users`)"
+        if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
+            yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
+        if any(each.page and each.kind is not RequestKind.SEARCH for each in self.requests):
+            yield "requests", "`page` with `kind: search` only"
         for name, text in (each for request in self.requests for each in request.texts.items()):
             try:
                 unknown = {field for _, field, _, _ in Formatter().parse(text) if field} - MASKS

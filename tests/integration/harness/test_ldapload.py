@@ -15,7 +15,10 @@ from dsharness.loads.ldapload import Ldapload
 from dsharness.loads.load import LoadReport
 
 # A bind, a search for one entry and a change: the server looks at their tags only.
-REQUESTS = "first 0 - 600702010304008000\nsearch 0 1 63020400\nmodify 0 - 66020400\n"
+FIRST = "first 0 - - 600702010304008000\n"
+REQUESTS = FIRST + "search 0 1 - 63020400\nmodify 0 - - 66020400\n"
+PAGES = FIRST + "search 0 30 10 63020400\n"
+WAITS = FIRST + "wait 0 - - \n"
 
 SERVER = """\
 import socket, struct, sys, threading, time
@@ -25,9 +28,18 @@ HOW = sys.argv[1]
 def tlv(tag, content):
     return bytes([tag, len(content)]) + content
 
-def message(number, tag, code):
+def message(number, tag, code, controls=b""):
     done = tlv(0x0A, bytes([code])) + b"\\x04\\x00\\x04\\x00"
-    return tlv(0x30, b"\\x02\\x04" + number + tlv(tag, done))
+    return tlv(0x30, b"\\x02\\x04" + number + tlv(tag, done) + controls)
+
+def page(number, asked):  # ten entries of three pages; the cookie, at the end, is a page's number
+    at = asked[-1] if asked[-3:-1] == b"\\x04\\x01" else 0
+    cookie = bytes([at + 1]) if at < 2 else b""
+    value = tlv(0x30, b"\\x02\\x01\\x00" + tlv(0x04, cookie))
+    control = tlv(0x04, b"1.2.840.113556.1.4.319") + b"\\x01\\x01\\x00" + tlv(0x04, value)
+    other = tlv(0x04, b"1.2.3") + tlv(0x04, b"x")
+    controls = tlv(0xA0, tlv(0x30, other) + tlv(0x30, control))
+    return 10 * entry(number) + message(number, 0x65, 0, controls)
 
 def entry(number):
     return tlv(0x30, b"\\x02\\x04" + number + tlv(0x64, b"\\x04\\x01x\\x30\\x00"))
@@ -43,6 +55,9 @@ def serve(client):
         seen += 1
         if tag == 0x60:
             client.sendall(message(number, 0x61, 49 if HOW == "refuse" else 0))
+            if HOW == "silence is closed":
+                client.close()
+                return
             continue
         if HOW == "close" and seen > 20:
             client.close()
@@ -55,6 +70,9 @@ def serve(client):
         if HOW == "odd id":
             number = b"\\x01\\x7f\\xff\\xff"
         search = tag == 0x63
+        if HOW == "pages":
+            client.sendall(page(number, body))
+            continue
         answer = entry(number) if search and HOW != "none" else b""
         code = 32 if HOW == "result" and not search else 0
         answer += message(number, 0x65 if search else 0x67, code)
@@ -77,7 +95,9 @@ rm -f /tmp/said
 python3 /load/server.py "$1" >/tmp/said & server=$!
 shift
 until [ -s /tmp/said ]; do sleep 0.05; done
-ldapload 127.0.0.1 3890 /load/requests.txt "$@"
+file=$1
+shift
+ldapload 127.0.0.1 3890 "/load/$file" "$@"
 status=$?
 kill $server
 wait $server
@@ -89,7 +109,8 @@ echo "load ended with status $status"
 def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     folder = tmp_path_factory.mktemp("load")
     (folder / "server.py").write_text(SERVER)
-    (folder / "requests.txt").write_text(REQUESTS)
+    for name, text in (("requests.txt", REQUESTS), ("pages.txt", PAGES), ("waits.txt", WAITS)):
+        (folder / name).write_text(text)
     image = load_image(engine, MATRIX, "ldapload", progress=print)
     options = Options(volumes=((folder, "/load", "ro"),))
     with running(
@@ -99,9 +120,11 @@ def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
         yield made
 
 
-def report(box: Container, how: str, *extent: str, connections: int = 4) -> LoadReport:
+def report(
+    box: Container, how: str, *extent: str, connections: int = 4, file: str = "requests.txt"
+) -> LoadReport:
     words = ["--connections", str(connections), "--limit", "3", *extent]
-    done = box.execute("sh", "-c", RUN, "sh", how, *words, limit_s=60)
+    done = box.execute("sh", "-c", RUN, "sh", how, file, *words, limit_s=60)
     return Ldapload().parse(done.stdout)
 
 
@@ -137,16 +160,33 @@ def test_a_schedule_is_kept_and_a_stall_counts_from_when_operations_were_due(
     box: Container,
 ) -> None:
     """One of four connections stands still for 0.3 s: no operation of the others waits for it."""
-    found = report(box, "stall", "--rate", "200", "--seconds", "1")
+    found = report(box, "stall", "--rate", "200", "--operations", "200")
     assert (found.total, found.errors) == (200, {})
     assert found.active_s == pytest.approx(1.0, abs=0.35)
     assert found.late is not None
-    stalled = report(box, "stall", "--rate", "200", "--seconds", "1", connections=1)
+    stalled = report(box, "stall", "--rate", "200", "--operations", "200", connections=1)
     assert (stalled.total, stalled.errors) == (200, {})
     searches = stalled.latencies["search"]
     # 60 operations were due meanwhile: the slowest waited all of it, and many a part
     assert searches.at_us(100) > 250_000
     assert searches.at_us(80) > 20_000
+
+
+def test_a_search_by_pages_asks_for_each_of_them(box: Container) -> None:
+    found = report(box, "pages", "--operations", "40", file="pages.txt")
+    assert (found.total, found.errors) == (40, {})
+    once = report(box, "well", "--operations", "4", file="pages.txt")
+    assert once.errors == {"search: 1 entries instead of 30": 4}
+
+
+def test_waiting_takes_its_time_and_sends_nothing(box: Container) -> None:
+    words = ["--rate", "4", "--operations", "3", "--silent", "30"]
+    found = report(box, "well", *words, connections=1, file="waits.txt")
+    assert (found.total, found.errors) == (3, {})
+    assert found.active_s == pytest.approx(0.75, abs=0.2)
+    # a server that closes a connection which asks for nothing is noticed
+    closed = report(box, "silence is closed", *words, connections=1, file="waits.txt")
+    assert closed.errors == {"the connection was closed": 31}
 
 
 def test_nobody_listens(box: Container) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dsharness.errors import WorkloadError
 from dsharness.loads import ldapload
 from dsharness.loads.load import LoadReport, Operations, Schedule, Seconds
-from dsharness.model import Latencies, LdaploadWorkload
+from dsharness.model import DirectoryContent, Latencies, LdaploadWorkload, largest
 from dsharness.systems.ldap.directory import Site
 from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
 
@@ -53,13 +53,13 @@ def tree(data: bytes) -> Tree:
 
 
 def asked_for(line: list[str]) -> Any:
-    ((_, request),) = tree(bytes.fromhex(line[3]))
+    ((_, request),) = tree(bytes.fromhex(line[4]))
     return request
 
 
 def test_requests_are_what_the_workload_says() -> None:
     first, *asked = lines(workload())
-    assert first[:3] == ["first", "0", "-"]
+    assert first[:4] == ["first", "0", "-", "-"]
     assert asked_for(first)[1:] == [
         (0x04, SITE.manager.encode()),
         (0x80, SITE.manager_password.encode()),
@@ -104,7 +104,7 @@ def options(argv: list[str], flag: str) -> list[str]:
         (Seconds(seconds=2), {"--seconds": ["2"], "--operations": []}),
         (
             Schedule(per_second=2000, seconds=1.5),
-            {"--rate": ["2000"], "--seconds": ["1.5"], "--operations": []},
+            {"--rate": ["2000"], "--operations": ["3000"], "--seconds": []},
         ),
     ],
 )
@@ -160,6 +160,9 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
     ("changes", "name"),
     [
         ({"users": 10}, "distinct_users"),
+        ({"members": 1001}, "members"),
+        ({"requests": [{"kind": "wait"}]}, "scheduled"),
+        ({"requests": [{"kind": "compare", "page": 10}]}, "requests"),
         ({"requests": [{"filter": "(uid={usr})"}]}, "requests"),
         ({"requests": [{"base": "{people"}]}, "requests"),
     ],
@@ -167,6 +170,31 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
 def test_what_cannot_be_asked_for_is_refused(changes: dict[str, object], name: str) -> None:
     assert [each for each, _ in workload(**changes).contradictions()] == [name]
     assert not list(workload().contradictions())
+
+
+def test_a_second_of_nothing_is_an_operation() -> None:
+    load = workload(requests=[{"kind": "wait"}], scheduled=1, silent=7)
+    assert lines(load)[1:] == [["wait", "0", "-", "-", ""]] * 20
+    half = Schedule(per_second=1, seconds=2.5)
+    argv = LOAD.argv(load, OWN, "/load", half)
+    assert options(argv, "--silent") == ["7"]
+    assert options(argv, "--operations") == [str(half.total(load.threads))]
+
+
+def test_a_search_by_pages_has_the_size_of_a_page() -> None:
+    load = workload(requests=[SEARCH | {"page": 100}])
+    assert {tuple(each[:4]) for each in lines(load)[1:]} == {("search", "0", "1", "100")}
+
+
+def test_a_directory_is_filled_with_what_all_its_workloads_need() -> None:
+    some = workload(users=50, groups=3, members=20), workload(users=70, photo_bytes=9)
+    whole = largest(each.content for each in some)
+    assert whole == DirectoryContent(
+        number=70, passwords=1, groups=3, members=20, photo_bytes=9
+    )  # fmt: skip
+    everyone = largest([*(each.content for each in some), DirectoryContent(number=10)])
+    assert isinstance(everyone, DirectoryContent)
+    assert everyone.passwords > everyone.number
 
 
 def test_only_changes_write() -> None:

@@ -17,6 +17,7 @@ from ldap3.core.results import RESULT_ENTRY_ALREADY_EXISTS
 
 from dsharness.errors import InstanceError
 from dsharness.guarded_files import shared_socket
+from dsharness.model import DirectoryContent
 from dsharness.process.deadline import Deadline
 from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 
@@ -68,6 +69,13 @@ class Site:
             attributes["krbPrincipalName"] = [f"{name}@{self.realm}"]
         return {"objectClass": classes} | attributes
 
+    def group_attributes(self, number: int, content: DirectoryContent) -> dict[str, list[str]]:
+        """A group's entry; the next one begins with the user after this one's last."""
+        first = number * content.members
+        members = [self.user_dn((first + each) % content.number) for each in range(content.members)]
+        name = group_name(number)
+        return {"objectClass": ["top", "groupOfNames"], "cn": [name], "member": members}
+
 
 DIGITS = 7
 USER_MASK = "user" + DIGITS * "X"  # for loads that put a number there
@@ -75,6 +83,10 @@ USER_MASK = "user" + DIGITS * "X"  # for loads that put a number there
 
 def user_name(number: int) -> str:
     return f"user{number:0{DIGITS}d}"
+
+
+def group_name(number: int) -> str:
+    return f"group{number:0{DIGITS}d}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +134,7 @@ class Directory:
         dn = self.site.user_dn(number)
         close_quietly(open_connection(self.socket, dn, self.site.user_password))
 
-    def add(self, dn: str, attributes: Mapping[str, Sequence[str]]) -> None:
+    def add(self, dn: str, attributes: Mapping[str, Sequence[str | bytes]]) -> None:
         """Add an entry unless it is there."""
         self.connection.add(dn, attributes=attributes)
         result = self.connection.result
@@ -134,10 +146,26 @@ class Directory:
         password = {"userPassword": [self.site.user_password]}
         self.add(self.site.user_dn(number), self.site.user_attributes(number) | password)
 
+    def add_plain_user(self, number: int) -> None:
+        """Add a user who cannot bind."""
+        self.add(self.site.user_dn(number), self.site.user_attributes(number))
+
+    def add_photo(self, number: int, photo: bytes) -> None:
+        """Give a user's entry a large value."""
+        dn = self.site.user_dn(number)
+        self.connection.modify(dn, {"jpegPhoto": [(ldap3.MODIFY_REPLACE, [photo])]})
+        if self.connection.result["result"] != 0:
+            raise _refusal(f"a photo of {len(photo)} bytes for {dn}", self.connection.result)
+
     def add_hashed_user(self, number: int, value: str) -> None:
         """Add a user with a password that was hashed before; the manager may store it as it is."""
         password = {"userPassword": [value]}
         self.add(self.site.user_dn(number), self.site.user_attributes(number) | password)
+
+    def add_group(self, number: int, content: DirectoryContent) -> None:
+        """Add a group of users beside them."""
+        dn = f"cn={group_name(number)},{self.site.people}"
+        self.add(dn, self.site.group_attributes(number, content))
 
     def set_password(self, number: int) -> None:
         """Change a password by the password modify request: every server hashes such a password."""
@@ -284,7 +312,7 @@ def add_people(
             for number in share:
                 if deadline.passed:
                     raise InstanceError(
-                        f"{len(numbers)} users were not added within {limit_s:.0f} s",
+                        f"{len(numbers)} entries were not added within {limit_s:.0f} s",
                         hint="fewer `users` in the workload, or settings with fewer rounds",
                     )
                 add(directory, number)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -79,7 +81,29 @@ class DirectorySystem:
         socket = _socket(endpoint)
         with connect(socket, self.site) as directory:
             self.settle(directory, seed.settings)
-        self.add_users(socket, seed.holds(DirectoryContent).number, progress)
+        self.add_content(socket, seed.holds(DirectoryContent), progress)
+
+    def add_content(self, socket: Path, content: DirectoryContent, progress: Progress) -> None:
+        """Add users with and without passwords, then their photos and groups."""
+        hashed = _hashed(content)
+        self.add_users(socket, hashed, progress)
+        add = partial(add_people, socket, self.site, workers=WORKERS)
+        if hashed < content.number:
+            progress(f"adding {content.number - hashed} users without a password")
+            add(range(hashed, content.number), add=Directory.add_plain_user)
+        if content.photo_bytes:
+            progress(f"adding photos of {content.photo_bytes:,} bytes")
+            photo = random.Random(1).randbytes(content.photo_bytes)  # noqa: S311 - no secret
+            add(
+                range(content.number),
+                add=lambda directory, number: directory.add_photo(number, photo),
+            )
+        if content.groups:
+            progress(f"adding {content.groups} groups of {content.members:,} users")
+            add(
+                range(content.groups),
+                add=lambda directory, number: directory.add_group(number, content),
+            )
 
     def add_users(self, socket: Path, number: int, progress: Progress) -> None:
         """Add so many users, each with a salt of its own."""
@@ -87,8 +111,8 @@ class DirectorySystem:
         add_people(socket, self.site, range(number), workers=WORKERS, add=self.add_user)
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
-        """The first and last user must bind, and be stored in the same way."""
-        ends = (0, seed.holds(DirectoryContent).number - 1)
+        """The first and last user with a password must bind, and be stored in the same way."""
+        ends = (0, _hashed(seed.holds(DirectoryContent)) - 1)
         with connect(_socket(endpoint), self.site) as directory:
             for number in ends:
                 directory.check_user(number)
@@ -109,6 +133,10 @@ class DirectorySystem:
             yield "the stored password could not be read back"
         elif now != made:
             yield f"users are stored as {now}, not {made}"
+
+
+def _hashed(content: DirectoryContent) -> int:
+    return min(content.number, content.passwords)
 
 
 def _socket(endpoint: Endpoint) -> Path:
