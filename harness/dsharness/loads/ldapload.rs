@@ -395,6 +395,11 @@ impl Load {
         Ok(())
     }
 
+    /// The place of the next operation's request.
+    fn next(&self) -> usize {
+        (self.begun % self.plan.requests.len() as u64) as usize
+    }
+
     /// When the next operation should begin, by the clock.
     fn due(&self, extent: &Extent) -> Option<Instant> {
         let every = extent.every?;
@@ -433,7 +438,7 @@ impl Load {
             let Some(number) = self.free.pop_front() else {
                 return Ok(()); // an answer frees one, and this is called again
             };
-            if noticed {
+            if noticed && !self.plan.requests[self.next()].body.is_empty() {
                 self.tally.late.add(now - due);
                 noticed = false;
             }
@@ -442,7 +447,7 @@ impl Load {
     }
 
     fn send(&mut self, poll: &Poll, number: usize, due: Instant) -> Result<(), String> {
-        let request = (self.begun % self.plan.requests.len() as u64) as usize;
+        let request = self.next();
         self.begun += 1;
         let flight = Flight { request, id: FIRST_ID, due, sent: Instant::now(), entries: 0 };
         if self.plan.requests[request].body.is_empty() {

@@ -110,7 +110,7 @@ class Load(Protocol):
     def parse(self, text: str) -> LoadReport: ...
 
     def objections(self, report: LoadReport) -> Iterator[str]:
-        """Objections that only this tool's report can show, beyond errors and counts."""
+        """What the load itself did wrong, beyond errors and counts; never a candidate's fault."""
         ...
 
 

@@ -40,7 +40,7 @@ class RunEvidence:
     may_miss: float = 0.0  # such a share of them
     threads: int
     report: LoadReport
-    of_load: tuple[str, ...] = ()  # what the load's driver objects to
+    of_load: tuple[str, ...] = ()  # what the load's driver objects to in the load itself
     overfilled: str | None = None  # that the server was ended for what it wrote
     server_alive: bool = True
     server_operations: int | CannotCount | None = None
@@ -73,7 +73,7 @@ def disturbances(evidence: RunEvidence, gate: Gate = objections) -> tuple[str, .
     crashed = not evidence.server_alive and not evidence.conditions.killed
     if crashed or evidence.of_system or not gate(evidence):
         return ()
-    return tuple(_outside(evidence.conditions))
+    return (*evidence.of_load, *_outside(evidence.conditions))
 
 
 def load_bound(client_cpu_us: float | None, active_s: float, cpus: int) -> bool:

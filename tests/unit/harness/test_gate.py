@@ -129,6 +129,13 @@ def test_what_only_the_candidate_can_do_is_never_excused() -> None:
     assert disturbances(crashed) == disturbances(rehashed) == ()
 
 
+def test_a_load_that_did_not_keep_its_schedule_is_no_candidates_fault() -> None:
+    late = ("the load began half of its operations more than 1.4 ms late",)
+    assert objections(replace(GOOD, of_load=late)) == late
+    assert disturbances(replace(GOOD, of_load=late)) == late
+    assert disturbances(replace(GOOD, of_load=late, server_alive=False)) == ()
+
+
 def test_a_server_that_was_killed_from_outside_did_not_crash() -> None:
     killed = replace(GOOD, server_alive=False, conditions=Conditions(killed="the server"))
     assert objections(killed) == ("the server died during the load",)
