@@ -212,7 +212,9 @@ fn message(id: u32, body: &[&[u8]]) -> Vec<u8> {
 
 /// The controls of a request for the page that a cookie stands for (RFC 2696).
 fn next_page(size: u32, cookie: &[u8]) -> Vec<u8> {
-    let size = wrapped(INTEGER, &[&[0], &size.to_be_bytes()]);
+    let digits = size.to_be_bytes();
+    let zeros = (0..3).take_while(|&at| digits[at] == 0 && digits[at + 1] < 0x80).count();
+    let size = wrapped(INTEGER, &[&digits[zeros..]]); // as short as it can be, as DER wants it
     let value = wrapped(SEQUENCE, &[&size, &wrapped(OCTETS, &[cookie])]);
     let control = [wrapped(OCTETS, &[PAGES]), wrapped(OCTETS, &[&value])].concat();
     wrapped(CONTROLS, &[&wrapped(SEQUENCE, &[&control])])

@@ -182,7 +182,9 @@ class LdapRequest(Value):
         default=None, description="that a search must find; by default any number"
     )
     page: PositiveInt | None = Field(
-        default=None, description="entries of a page: one operation asks for all of them in turn"
+        default=None,
+        lt=1 << 31,
+        description="entries of a page: one operation asks for all of them in turn",
     )
 
     @property
