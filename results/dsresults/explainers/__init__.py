@@ -47,7 +47,7 @@ def shown_columns(comparison: ComparisonTable) -> tuple[FactColumn, ...]:
 
 def _shown(comparison: ComparisonTable, column: FactColumn) -> bool:
     known = {text for name in comparison.line for text in read_back(comparison, column, name)}
-    return len(known) > (0 if column.accounted else 1)
+    return column.concerns(comparison.columns) and len(known) > (0 if column.costs else 1)
 
 
 def read_back(

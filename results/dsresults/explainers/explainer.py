@@ -27,12 +27,16 @@ class FactColumn:
 
     heading: str
     read: Callable[[Facts], FactText | None]
-    # Whether its explainer says what a change of it costs; others are shown where they differ.
-    accounted: bool = False
+    # The operations whose cost its explainer accounts for; others are shown where they differ.
+    costs: tuple[str, ...] = ()
 
     @property
     def noun(self) -> str:
         return f"the {self.heading}"
+
+    def concerns(self, columns: Iterable[Column]) -> bool:
+        """Whether one of these loads made such an operation; what costs any concerns all."""
+        return not self.costs or any(each.measured(*self.costs) for each in columns)
 
 
 def _nothing(_: object) -> Iterable[Reason]:

@@ -328,7 +328,7 @@ def _read(facts: Facts) -> FactText | None:
 
 
 STORED_PASSWORD = Explainer(
-    columns=(FactColumn(heading="stored password", read=_read, accounted=True),),
+    columns=(FactColumn(heading="stored password", read=_read, costs=(BIND,)),),
     reuses=avoids_hashing,
     of_loads=reuse,
     of_step=stored_change,

@@ -46,7 +46,7 @@ def known_changes(place: StepPlace) -> Iterator[Reason]:
 
 def _read_back(place: StepPlace) -> Iterator[str]:
     for column, *sides in _facts(place):
-        if column.accounted:
+        if column.costs:
             for name, text in zip((place.before, place.after), sides, strict=True):
                 yield f"read back on {name}: {text}"
 
@@ -72,8 +72,8 @@ def library_changes(place: StepPlace) -> Iterator[Reason]:
 def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
     facts = _facts(place)
     changed = [column for column, before, after in facts if before != after]
-    accounted = [column.noun for column in changed if column.accounted]
-    others = [*libraries, *(column.noun for column in changed if not column.accounted)]
+    accounted = [column.noun for column in changed if column.costs]
+    others = [*libraries, *(column.noun for column in changed if not column.costs)]
     names = ", ".join(others)
     if accounted:
         also = f"In addition to {' and '.join(accounted)}, {names} changed; this run cannot tell "
@@ -92,10 +92,12 @@ def _same(nouns: Sequence[str]) -> str:
 
 
 def _facts(place: StepPlace) -> tuple[FactPair, ...]:
-    """The facts that both told."""
+    """The facts that both told, of those that can concern these loads."""
+    loads = tuple(change.column for change in place.changes)
     sides = [place.comparison.candidate(each).product for each in (place.before, place.after)]
     before, after = place.facts
-    read = ((column, column.read(before), column.read(after)) for column in columns_of(sides))
+    columns = (column for column in columns_of(sides) if column.concerns(loads))
+    read = ((column, column.read(before), column.read(after)) for column in columns)
     return tuple((column, old, new) for column, old, new in read if old and new)
 
 

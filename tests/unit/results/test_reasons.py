@@ -101,6 +101,8 @@ def test_a_password_explains_no_search():
     found = texts(rows, ("search",))
     assert not any("The stored password changes" in text for text in found), found
     assert not any("issue" in text for text in found), found
+    assert not any("stored password" in text for text in found), found
+    assert any("The cause may be what changed: nss" in text for text in found), found
     both = texts(rows, ("search", "bind-random"))
     assert not any("With search it takes" in text for text in both), both
     assert any("With bind-random it takes" in text for text in both), both
