@@ -108,7 +108,7 @@ class SampleSource(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CampaignRecord:
+class CampaignState:
     """What the store holds of a campaign; whatever is added is stored first."""
 
     campaign_id: str
@@ -148,7 +148,7 @@ class TurnTaker:
     """Takes turns in the lab; what comes of them goes to the record at once."""
 
     lab: SampleSource
-    record: CampaignRecord
+    record: CampaignState
     listener: Listener
     ends: Mapping[str, str]  # that could not be measured before the search began
     needs_all: bool  # nothing can be said without each candidate
@@ -213,7 +213,7 @@ def _run(
     claim: Claim,
 ) -> Campaign:
     campaign = _open_campaign(question, workload, search, lab, store, kind)
-    record = CampaignRecord.of(campaign, store, claim)
+    record = CampaignState.of(campaign, store, claim)
     if record.samples or record.turns:
         listener.resumed(campaign, len(record.samples))
         if search.looks:

@@ -36,7 +36,7 @@ class Limits:
 
 
 @dataclass(kw_only=True)
-class DiskWatch:
+class FolderLimits:
     """Folders that a build may write to, and which one it filled beyond its limit."""
 
     limits: Mapping[Path, int]
@@ -98,9 +98,9 @@ def confined(
     purpose: str,
     log: Path,
     limits: Limits,
-) -> Iterator[tuple[Container, DiskWatch]]:
+) -> Iterator[tuple[Container, FolderLimits]]:
     """A container for one build; it is removed as soon as a folder outgrows its limit in bytes."""
-    watch = DiskWatch(limits=writable)
+    watch = FolderLimits(limits=writable)
     with running(
         engine, image, "sleep", "infinity",
         purpose=purpose, log=log, options=options(limits, volumes, engine),

@@ -22,7 +22,7 @@ from dsbuilds.toolchains.crate_lock import (
     sources_of,
 )
 from dsbuilds.toolchains.registry_gate import INSIDE as GATE
-from dsbuilds.toolchains.registry_gate import Gate, gate_for, listening
+from dsbuilds.toolchains.registry_gate import RegistryGate, gate_for, listening
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsbuilds.toolchains.traits import CARGO_LOCK
 from dsharness.containers.engine import Engine
@@ -115,7 +115,7 @@ def _vendor(
         )
 
 
-def _led_astray(gate: Gate, origin: str, log: Path) -> UnbuildableError | None:
+def _led_astray(gate: RegistryGate, origin: str, log: Path) -> UnbuildableError | None:
     """The error that an index or a redirect named another host, if one did."""
     if not gate.refused:
         return None

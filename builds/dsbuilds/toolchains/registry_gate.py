@@ -39,7 +39,7 @@ Target = tuple[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
+class RegistryGate:
     """Who may be asked, by which scheme and proxy; notes who may not be, and who did not answer."""
 
     allowed: Mapping[Target, str]
@@ -48,7 +48,7 @@ class Gate:
     failed: list[str] = field(default_factory=list)
 
 
-def gate_for(registries: Collection[str], settings: str) -> Gate:
+def gate_for(registries: Collection[str], settings: str) -> RegistryGate:
     """For the matrix's registries and those of cargo's settings."""
     try:
         read = tomllib.loads(settings)
@@ -61,7 +61,7 @@ def gate_for(registries: Collection[str], settings: str) -> Gate:
     ]
     urls = [*registries, *(each for each in mirrors if isinstance(each, str))]
     urls += CRATES_IO_HOSTS if CRATES_IO in registries else ()
-    return Gate(
+    return RegistryGate(
         allowed=dict(filter(None, map(_target, urls))), proxy=_table(read.get("http")).get("proxy")
     )
 
@@ -78,7 +78,7 @@ def _target(url: str) -> tuple[Target, str] | None:
 
 
 @contextmanager
-def listening(gate: Gate) -> Iterator[Path]:
+def listening(gate: RegistryGate) -> Iterator[Path]:
     """The folder to mount at ``INSIDE``."""
 
     class Handler(socketserver.StreamRequestHandler):
@@ -99,7 +99,7 @@ def listening(gate: Gate) -> Iterator[Path]:
             server.shutdown()
 
 
-def _serve(gate: Gate, client: socket.socket) -> None:
+def _serve(gate: RegistryGate, client: socket.socket) -> None:
     client.settimeout(STILL_S)
     _, methods = _read(client, 2)
     _read(client, methods)
@@ -143,7 +143,7 @@ def _answer(client: socket.socket, status: int) -> None:
     client.sendall(bytes([VERSION, status, 0, 1, *bytes(6)]))
 
 
-def _connected(gate: Gate, target: Target) -> socket.socket:
+def _connected(gate: RegistryGate, target: Target) -> socket.socket:
     """Directly, or through the user's own proxy."""
     host, port = target
     known = getproxies()

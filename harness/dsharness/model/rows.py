@@ -16,7 +16,7 @@ from dsharness.model.value import (
     ModuleStream,
     Nvr,
     PackageName,
-    Suite,
+    SuiteName,
     Url,
     Value,
     Version,
@@ -57,7 +57,7 @@ class Bootstrap(Value):
 
     kind: Literal["bootstrap"] = "bootstrap"
     tool: Literal["mmdebstrap", "dnf"]
-    suite: Suite = Field(description="Debian suite, or Fedora/EL release version for dnf")
+    suite: SuiteName = Field(description="Debian suite, or Fedora/EL release version for dnf")
     mirror: Url | None = Field(default=None, description="overrides the tool's own mirror")
     repositories: dict[PackageName, Url] = Field(
         default_factory=dict, description="dnf only: repository id -> base URL"

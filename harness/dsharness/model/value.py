@@ -36,7 +36,7 @@ ImageName = Annotated[
     Field(pattern=r"^[a-z0-9][A-Za-z0-9._:/-]*$", description="without a digest"),
 ]
 ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-Suite = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+SuiteName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 AptSource = Annotated[
     str,
     Field(

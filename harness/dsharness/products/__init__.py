@@ -19,13 +19,13 @@ from dsharness.products.catalog import (
     version_of_source,
     why_no_source,
 )
-from dsharness.products.product import Product, ProductPackages, SourceFacts, Suite
+from dsharness.products.product import Product, ProductPackages, ProductSuite, SourceFacts
 
 __all__ = [
     "Product",
     "ProductPackages",
+    "ProductSuite",
     "SourceFacts",
-    "Suite",
     "build_needs_file",
     "known_changes",
     "notable_versions",

@@ -121,7 +121,7 @@ class ProductPackages(Value):
         return (self.server, *self.siblings)
 
 
-class Suite(Value):
+class ProductSuite(Value):
     """What brings the product along; a row may state its version too."""
 
     title: str
@@ -250,7 +250,7 @@ class Product(Value):
     )
     deb: ProductPackages | None = None
     rpm: ProductPackages | None = None
-    suites: dict[Identifier, Suite] = Field(default_factory=dict)
+    suites: dict[Identifier, ProductSuite] = Field(default_factory=dict)
     libraries: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
         description="library whose version matters -> its packages; the first installed counts",

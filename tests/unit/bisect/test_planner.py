@@ -19,7 +19,7 @@ from worlds import World, sample_of
 
 from dsharness.errors import InconclusiveError
 from dsharness.model import LdcltWorkload, Turn, TurnState
-from dslab.campaign_loop import CampaignRecord, TurnTaker, claimed, run_campaign
+from dslab.campaign_loop import CampaignState, TurnTaker, claimed, run_campaign
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Budget
@@ -156,7 +156,7 @@ def test_a_turn_that_is_taken_twice_is_stored_once(tmp_path: Path) -> None:
         )  # fmt: skip
         before = (store.turns(campaign.id), store.samples())
         taker = TurnTaker(
-            lab=WorldBenches(STEP), record=CampaignRecord.of(campaign, store, claim),
+            lab=WorldBenches(STEP), record=CampaignState.of(campaign, store, claim),
             listener=RecordingWatcher(), ends={}, needs_all=True,
         )  # fmt: skip
         taker.take(before[0][0].ended(TurnState.PLANNED))

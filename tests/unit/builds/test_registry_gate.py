@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dsbuilds.toolchains.crate_lock import CRATES_IO
-from dsbuilds.toolchains.registry_gate import SOCKET, Gate, gate_for, listening
+from dsbuilds.toolchains.registry_gate import SOCKET, RegistryGate, gate_for, listening
 
 
 def test_registries_and_mirrors_are_let_through_and_nothing_else() -> None:
@@ -37,7 +37,7 @@ def test_registries_and_mirrors_are_let_through_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("settings", ["[", "source = 1", "http = []", "[source.x]\nregistry = 1"])
 def test_settings_that_say_nothing_allow_nothing(settings: str) -> None:
-    assert gate_for((), settings) == Gate(allowed={})
+    assert gate_for((), settings) == RegistryGate(allowed={})
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def ask(folder: Path, host: bytes, port: int) -> tuple[socket.socket, int]:
 
 def test_what_is_said_goes_both_ways(far: socket.socket) -> None:
     port = far.getsockname()[1]
-    with listening(Gate(allowed={("127.0.0.1", port): "http"})) as folder:
+    with listening(RegistryGate(allowed={("127.0.0.1", port): "http"})) as folder:
         client, status = ask(folder, b"127.0.0.1", port)
         with client, far.accept()[0] as server:
             client.sendall(b"question")
@@ -71,7 +71,7 @@ def test_what_is_said_goes_both_ways(far: socket.socket) -> None:
 
 
 def test_another_port_of_the_same_host_is_another_target(far: socket.socket) -> None:
-    port, gate = far.getsockname()[1], Gate(allowed={("127.0.0.1", 1): "http"})
+    port, gate = far.getsockname()[1], RegistryGate(allowed={("127.0.0.1", 1): "http"})
     with listening(gate) as folder:
         for host, asked, status in ((b"127.0.0.1", port, 2), (b"127.0.0.1", 1, 4)):
             client, answered = ask(folder, host, asked)
@@ -98,7 +98,7 @@ def test_the_user_s_own_proxy_is_asked_for_the_host(
     thread = threading.Thread(target=proxy)
     thread.start()
     own = f"http://me:pass@127.0.0.1:{far.getsockname()[1]}"
-    with listening(Gate(allowed={("far.invalid", 443): "https"}, proxy=own)) as folder:
+    with listening(RegistryGate(allowed={("far.invalid", 443): "https"}, proxy=own)) as folder:
         client, status = ask(folder, b"Far.invalid", 443)
         client.close()
         thread.join()
