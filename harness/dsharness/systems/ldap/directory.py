@@ -163,7 +163,7 @@ class Directory:
         self.add(self.site.user_dn(number), self.site.user_attributes(number) | password)
 
     def add_group(self, number: int, content: DirectoryContent) -> None:
-        """Add a group of users beside them."""
+        """Add a group of users, where these are."""
         dn = f"cn={group_name(number)},{self.site.people}"
         self.add(dn, self.site.group_attributes(number, content))
 
