@@ -181,7 +181,7 @@ def test_a_server_that_is_too_slow_to_be_filled_ends_the_filling(
 ) -> None:
     monkeypatch.setattr(module, "FILL_S", 0.0)
     monkeypatch.setattr(module, "USER_S", 0.0)
-    with pytest.raises(InstanceError, match="5 users were not added within 0 s"):
+    with pytest.raises(InstanceError, match="5 entries were not added within 0 s"):
         add_people(Path("/nowhere"), SITE, range(5), workers=2)
     assert not served.entries
 
