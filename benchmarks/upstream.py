@@ -46,6 +46,7 @@ class KnownSearch(Value):
     name: str
     range: str
     workload: str
+    metric: str | None = Field(default=None, description="default: CPU time")
     answer: Literal["slower", "faster", "none"]
     commit: str | None = Field(default=None, description="the beginning of its hash")
     times: float | None = Field(default=None, description="by how much, if that is known")
@@ -217,7 +218,7 @@ class Bench:
         place = self.folder / search.name
         status, text = self._dsbisect(
             "bisect", "commits", search.range, "--repo", self.repository,
-            "--workload", search.workload, "--store", str(self.store),
+            "--workload", search.workload, *_metric(search), "--store", str(self.store),
             "--output", str(place), "--json",
         )  # fmt: skip
         (self.folder / f"{search.name}.json").write_text(text, encoding="utf-8")
@@ -238,6 +239,10 @@ class Bench:
         return done.returncode, done.stdout
 
 
+def _metric(search: KnownSearch) -> tuple[str, ...]:
+    return () if search.metric is None else ("--metric", search.metric)
+
+
 def tables(answers: Sequence[Answer], tags: Sequence[Surveyed], where: str) -> str:
     """Everything in Markdown, for docs/upstream.md."""
     parts = [f"`make bench-upstream`, {where}:"]
@@ -248,7 +253,8 @@ def tables(answers: Sequence[Answer], tags: Sequence[Surveyed], where: str) -> s
         )  # fmt: skip
         rows = [
             (
-                each.search.name, f"`{each.search.range}`", each.search.workload, each.named,
+                each.search.name, f"`{each.search.range}`",
+                " ".join((each.search.workload, *_metric(each.search))), each.named,
                 f"no: {each.wrong}" if each.wrong else "yes", *each.figures,
             )
             for each in answers
