@@ -187,6 +187,15 @@ class LdapRequest(Value):
         description="entries of a page: one operation asks for all of them in turn",
     )
 
+    def __str__(self) -> str:
+        """`search, filter (uid={user}), entries 1`: what is not as by default."""
+        known = self.model_dump(mode="json", exclude_defaults=True, exclude={"kind"})
+        texts = (
+            f"{name} {' '.join(value) if isinstance(value, list) else value}"
+            for name, value in known.items()
+        )
+        return ", ".join([self.kind, *texts])
+
     @property
     def texts(self) -> dict[str, str]:
         return {"base": self.base, "filter": self.filter, "value": self.value}

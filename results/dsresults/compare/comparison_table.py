@@ -152,8 +152,13 @@ class Column(Value):
         """The load's parameters, by name."""
         if self.workload is None:
             return {}
-        known = self.workload.model_dump(mode="json", exclude={"id", "title"})
-        return {"tool": self.workload.tool, "operation": self.workload.operation, **known}
+        known = {name: value for name, value in self.workload if name not in {"id", "title"}}
+        texts = {
+            name: "; ".join(map(str, value)) if isinstance(value, tuple) else value
+            for name, value in known.items()
+            if value is not None
+        }
+        return {"tool": self.workload.tool, "operation": self.workload.operation, **texts}
 
 
 class ComparisonTable(Value):

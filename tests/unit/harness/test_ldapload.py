@@ -197,6 +197,13 @@ def test_a_directory_is_filled_with_what_all_its_workloads_need() -> None:
     assert everyone.passwords > everyone.number
 
 
+def test_a_request_is_told_by_what_is_not_as_by_default() -> None:
+    search, modify = workload(requests=[SEARCH | {"attributes": ["cn", "uid"]}, MODIFY]).requests
+    assert str(modify) == "modify, base {user_dn}"
+    assert str(search).startswith("search, share 3, filter (&(uid={user})(cn=*))")
+    assert str(search).endswith("attributes cn uid, entries 1")
+
+
 def test_only_changes_write() -> None:
     assert workload().writes
     assert workload().operation == "search+modify"
