@@ -69,12 +69,17 @@ Patches = Annotated[
     list[Path] | None, typer.Option("--patch", help="Apply a patch file to every source.")
 ]
 WorkloadId = Annotated[
-    str | None, typer.Option("--workload", help="Workload to run. Default: the matrix's.")
+    str | None,
+    typer.Option(
+        "--workload", help="Workload to run, or a YAML file with one. Default: the matrix's."
+    ),
 ]
 WorkloadIds = Annotated[
     list[str] | None,
     typer.Option(
-        "--workload", help="Repeatable. Default: the matrix's that fit.", show_default=False
+        "--workload",
+        help="Repeatable: a workload, or a YAML file with one. Default: the matrix's that fit.",
+        show_default=False,
     ),
 ]
 # A test compares it with the real edits; importing those would take half a second.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dsbisect.commits.commits_study import CommitsResult
 from dsbuilds.history.culprit import Suspect
-from dsharness.model import Matrix
+from dsharness.model import DECIDER, Matrix
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
 from dsresults.report import default_folder, report_data, write_report
 
@@ -120,9 +120,12 @@ def write_findings(matrix: Matrix, outcome: CommitsResult, output: Path | None) 
     """Write report.html and report.json; the page's path."""
     data = report_data(matrix, outcome.campaigns, outcome.samples, outcome.images)
     findings = outcome.findings
+    loads = [sample.workload.named for sample in outcome.samples if sample.workload]
+    metric = findings.whole.metric
     command = shlex.join([
         "dsbisect", "bisect", "commits", "--repo", findings.repository, "--good", findings.good,
-        "--bad", findings.bad, "--workload", findings.workload, "--settings", findings.settings,
+        "--bad", findings.bad, *([] if metric == DECIDER else ["--metric", metric]),
+        "--workload", next(iter(loads), findings.workload), "--settings", findings.settings,
     ])  # fmt: skip
     sections = tuple(
         section.model_copy(update={"comparison": section.comparison.looked_at()})

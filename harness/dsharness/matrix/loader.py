@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from dsharness.errors import MatrixError
-from dsharness.matrix.cross_checks import contradiction_findings, draft_of, reference_findings
-from dsharness.model import Matrix, Row, Series, Settings, Workload
+from dsharness.matrix.cross_checks import (
+    contradiction_findings,
+    draft_of,
+    reference_findings,
+    workload_contradictions,
+)
+from dsharness.model import Matrix, Row, Series, Settings, Workload, WorkloadFile
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
-from dsharness.yaml_files.shape import Schema, schema_of, shape_findings
+from dsharness.yaml_files.shape import Schema, read_checked, schema_of, shape_findings
 from dsharness.yaml_files.yaml_source import read_document
 
 NAME = "matrix.yaml"
@@ -70,9 +75,21 @@ def find_series(matrix: Matrix, series_id: str) -> Series:
     return _find("series", matrix.series, series_id)
 
 
-def find_workload(matrix: Matrix, workload_id: str) -> Workload:
-    """The workload of that id, or MatrixError with the nearest id there is."""
-    return _find("workload", matrix.workloads, workload_id)
+def find_workload(matrix: Matrix, name: str) -> Workload:
+    """The workload of that id or in that file, or MatrixError with the nearest id there is."""
+    if Path(name).suffix in {".yaml", ".yml"}:
+        return _read_workload(Path(name))
+    return _find("workload", matrix.workloads, name)
+
+
+def _read_workload(path: Path) -> Workload:
+    """A load that its user wrote; MatrixError with everything that is wrong in it."""
+    hint = "write it as in a matrix: docs/workloads.md has an example"
+    (found,) = read_checked(path, WorkloadFile, hint=hint).workloads
+    findings = list(workload_contradictions(0, found))
+    if findings:
+        raise FileProblemsError(path, findings, read_document(path).places, hint=hint)
+    return found.model_copy(update={"file": str(path)})
 
 
 def find_settings(matrix: Matrix, settings_id: str) -> Settings:

@@ -91,6 +91,7 @@ from dsharness.model.workload import (
     Transport,
     UserOrder,
     Workload,
+    WorkloadFile,
     ZoneContent,
     largest,
 )
@@ -168,6 +169,7 @@ __all__ = [
     "Version",
     "WayName",
     "Workload",
+    "WorkloadFile",
     "ZoneContent",
     "largest",
 ]

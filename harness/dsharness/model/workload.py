@@ -14,6 +14,7 @@ from string import Formatter
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic.json_schema import SkipJsonSchema
 
 from dsharness.model.value import Identifier, Value
 
@@ -53,6 +54,10 @@ class WorkloadBase(Value):
 
     id: Identifier
     title: str
+    file: SkipJsonSchema[str | None] = Field(
+        default=None, exclude_if=lambda file: file is None,
+        description="of its own, if it is no part of a matrix; set by the loader",
+    )  # fmt: skip
     threads: PositiveInt = 4
     warmup_s: PositiveInt = Field(
         default=1, description="seconds before a server's first run, which also tell its speed"
@@ -64,6 +69,11 @@ class WorkloadBase(Value):
     most_s: PositiveFloat = Field(
         default=4.0, description="... unless they take longer than so many seconds"
     )
+
+    @property
+    def named(self) -> str:
+        """What ``--workload`` takes."""
+        return self.file or self.id
 
     @property
     def content(self) -> Content:
@@ -313,3 +323,9 @@ class DnsperfWorkload(WorkloadBase):
 Workload = Annotated[
     LdcltWorkload | LdaploadWorkload | DnsperfWorkload, Field(discriminator="tool")
 ]
+
+
+class WorkloadFile(Value):
+    """A file with a load that is no part of a matrix; written as there."""
+
+    workloads: tuple[Workload, ...] = Field(min_length=1, max_length=1)

@@ -172,7 +172,7 @@ def _read_text(path: Path) -> str:
     except OSError as error:
         raise MatrixError(
             f"{path}: cannot be read: {error.strerror or error}",
-            hint="name a readable matrix with --matrix or $DSBISECT_MATRIX",
+            hint="name a readable file; a matrix with --matrix or $DSBISECT_MATRIX",
         ) from error
     if len(raw) > MAX_BYTES:
         raise MatrixError(f"{path}: more than {MAX_BYTES} bytes: a matrix is smaller than that")

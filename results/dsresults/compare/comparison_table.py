@@ -127,6 +127,11 @@ class Column(Value):
     def of(self, candidate: str) -> Observed | None:
         return next((one for one in self.observed if one.candidate == candidate), None)
 
+    @property
+    def named(self) -> str:
+        """What ``--workload`` takes."""
+        return self.workload.named if self.workload else self.workload_id
+
     def observed_of(self, candidate: str) -> Observed:
         return self.of(candidate) or Observed(candidate=candidate)
 
@@ -152,7 +157,9 @@ class Column(Value):
         """The load's parameters, by name."""
         if self.workload is None:
             return {}
-        known = {name: value for name, value in self.workload if name not in {"id", "title"}}
+        known = {
+            name: value for name, value in self.workload if name not in {"id", "title", "file"}
+        }
         texts = {
             name: "; ".join(map(str, value)) if isinstance(value, tuple) else value
             for name, value in known.items()
@@ -266,12 +273,13 @@ def column(
     verdicts = {v.candidate: v for v in campaign.boundary.verdicts} if campaign.boundary else {}
     reference = next((c for c in line if any(s.valid for s in groups.get(c, ()))), None)
     ratios = _ratios(campaign.metric, groups, reference)
-    workload = next((w for w in matrix.workloads if w.id == campaign.workload_id), None)
+    known = next((w for w in matrix.workloads if w.id == campaign.workload_id), None)
+    workload = next((s.workload for s in samples if s.workload), known)
     return Column(
         campaign_id=campaign.id,
         workload_id=campaign.workload_id,
         title=workload.title if workload else "",
-        workload=next((s.workload for s in samples if s.workload), workload),
+        workload=workload,
         started_at=campaign.started_at,
         finished_at=campaign.finished_at,
         boundary=campaign.boundary,

@@ -78,5 +78,5 @@ def repeat_command(comparison: ComparisonTable) -> str:
     if comparison.metric != DECIDER:
         argv += ["--metric", comparison.metric]
     for column in comparison.columns:
-        argv += ["--workload", column.workload_id]
+        argv += ["--workload", column.named]
     return shlex.join([*argv, "--settings", comparison.settings_id])

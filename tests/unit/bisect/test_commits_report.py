@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from goldens import assert_golden
@@ -172,6 +174,24 @@ def test_a_proof_speaks_with_one_voice_or_not_at_all():
     only = culprit.model_copy(update={"proof": PROOF[:3]})
     assert only.proved is True
     assert culprit.model_copy(update={"proof": PROOF[1:3]}).proved is None
+
+
+def test_the_command_that_repeats_it_names_metric_and_file(tmp_path):
+    found = CASES["found"]
+    whole = found.findings.whole.model_copy(update={"metric": "growth"})
+    own = found.samples[0].workload or MATRIX.workloads[0]
+    first = found.samples[0].model_copy(
+        update={"workload": own.model_copy(update={"file": "/tmp/my own.yaml"})}
+    )
+    asked = replace(
+        found,
+        findings=found.findings.model_copy(update={"whole": whole}),
+        samples=(first, *found.samples[1:]),
+    )
+    page = html.unescape(write_findings(MATRIX, asked, tmp_path).read_text(encoding="utf-8"))
+    assert "--metric growth --workload '/tmp/my own.yaml' --settings" in page
+    page = write_findings(MATRIX, found, tmp_path).read_text(encoding="utf-8")
+    assert "--metric" not in page.partition("Repeat it")[2].partition("</pre>")[0]
 
 
 def test_a_report_is_called_by_its_releases(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
+from shipped import MATRIX
 
 from dsharness.errors import ExitCode, MatrixError
 from dsharness.matrix import (
@@ -351,6 +352,47 @@ def test_looks_at_the_variable_then_here_then_at_the_packaged_one(tmp_path, monk
     assert load_matrix().defaults.series == "s"
     monkeypatch.setenv("DSBISECT_MATRIX", str(ROOT / "matrix.yaml"))
     assert find_matrix() == ROOT / "matrix.yaml"
+
+
+OWN = """\
+workloads:
+  - id: mine
+    title: "a load of my own"
+    tool: ldapload
+    users: 50
+    distinct_users: 50
+    requests:
+      - {filter: "(cn={user})", entries: 1}
+"""
+
+
+def test_a_workload_may_be_a_file_of_its_users(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(OWN)
+    found = find_workload(MATRIX, str(path))
+    assert (found.id, found.named) == ("mine", str(path))
+    assert found.model_dump()["file"] == str(path)
+    assert "file" not in find_workload(MATRIX, "bind-one").model_dump()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("distinct_users: 50", "distinct_users: 51", ":6: workloads[0].distinct_users"),
+        ("{user}", "{usr}", ":7: workloads[0].requests: value 'search, filter (cn={usr}), entr"),
+        ("    users: 50", "    user: 50", ":5: workloads[0].user: value '50': unknown key"),
+        ("workloads:", "workload:", ":1: workload"),
+        ("  - id", "  - {id: x, title: x, tool: dnsperf}\n  - id", "at most 1 item"),
+    ],
+)
+def test_a_workload_of_its_user_is_checked(
+    tmp_path: Path, right: str, wrong: str, told: str
+) -> None:
+    path = tmp_path / "mine.yml"
+    path.write_text(OWN.replace(right, wrong))
+    with pytest.raises(MatrixError, match=re.escape(told)) as error:
+        find_workload(MATRIX, str(path))
+    assert "docs/workloads.md" in str(error.value.hint)
 
 
 @pytest.mark.parametrize(
