@@ -14,7 +14,7 @@ from dsharness.machine.host import CpuShares, available_cpus, machine_now, share
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
-from dsharness.model import Image, Procedure, Settings
+from dsharness.model import Content, Image, Procedure, Settings
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.ldap.directory import Directory, connect
 from dsharness.systems.ldap.directory_system import OwnDirectory
@@ -29,9 +29,16 @@ def image_of(engine: Engine, row: str) -> Image:
     return build_image(engine, MATRIX, MATRIX.row(row), on_progress=print)
 
 
-def golden_of(engine: Engine, row: str, settings: Settings = DEFAULT, users: int = USERS) -> Golden:
+def golden_of(
+    engine: Engine,
+    row: str,
+    settings: Settings = DEFAULT,
+    users: int = USERS,
+    content: Content | None = None,
+) -> Golden:
+    """So many users, names or what the system holds, unless its content is given."""
     system = MATRIX.row(row).system
-    seed = Seed(content=SYSTEMS[system].content(number=users), settings=settings)
+    seed = Seed(content=content or SYSTEMS[system].content(number=users), settings=settings)
     return golden_state(engine, image_of(engine, row), system, seed, progress=print)
 
 

@@ -3,7 +3,7 @@
     pytest tests/integration/harness/test_drivers.py --driver ROW:WORKLOAD
 
 tries a new one, by the names that it has in matrix.yaml (a workload that asks for many entries);
-without it, three that differ are tried.
+without it, four that differ are tried.
 docs/drivers.md says how a driver is written.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from typing import Any
 
 import pytest
 from benches import MATRIX, Bench, benched, golden_of
@@ -29,7 +30,12 @@ from dsharness.products import product, product_of
 from dsharness.systems import SYSTEMS
 from dslab.lab_conditions import LabConditions
 
-USUAL = ("debian-13:bind-random", "debian-13-openldap:bind-random", "debian-12-bind:dns-udp")
+USUAL = (
+    "debian-13:bind-random",
+    "debian-13-openldap:bind-random",
+    "debian-12-bind:dns-udp",
+    "debian-13:search-groups",
+)
 ENTRIES = 60  # a state that is quickly filled
 
 Driver = tuple[Row, Workload]
@@ -44,14 +50,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def driver(request: pytest.FixtureRequest) -> Driver:
     row, _, workload = request.param.partition(":")
     found = find_workload(MATRIX, workload)
-    number = found.content.number
-    sizes = {name: ENTRIES for name, value in found if value == number and name != "scheduled"}
     short = {"duration_s": 0.5, "most_s": 1.0, "operations": 60}
-    return find_row(MATRIX, row), found.model_copy(update={**sizes, **short})
+    small = shrunk(found.model_dump(exclude={"scheduled"}), found.content.number)
+    kept = {name: value for name, value in found if name == "scheduled"}
+    return find_row(MATRIX, row), type(found).model_validate(small | kept | short)
+
+
+def shrunk(part: Any, number: int) -> Any:
+    """The same with fewer entries, wherever it says how many there are."""
+    match part:
+        case dict():
+            return {name: shrunk(value, number) for name, value in part.items()}
+        case tuple() | list():
+            return tuple(shrunk(each, number) for each in part)
+        case _:
+            return ENTRIES if part == number else part
 
 
 def state(engine: Engine, driver: Driver, entries: int = ENTRIES) -> Golden:
-    return golden_of(engine, driver[0].id, users=entries)
+    content = driver[1].content.model_copy(update={"number": entries})
+    return golden_of(engine, driver[0].id, content=content)
 
 
 def test_its_row_says_which_product_runs_in_which_version(engine: Engine, driver: Driver) -> None:
