@@ -79,6 +79,7 @@ def replay_log(
 def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
     """The campaigns named, or all of the newest series that was searched."""
     known = {campaign.id: campaign for campaign in store.campaigns() if campaign.kind in SEARCHES}
+    ids = [store.whole_id(each) for each in ids]
     missing = [name for name in ids if name not in known]
     if missing or not known:
         raise StoreError(

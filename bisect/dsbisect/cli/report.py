@@ -41,12 +41,13 @@ def report(
 
     checked = load_matrix(matrix)
     with Store.open(store, create=False) as opened:
-        finding = _finding(opened, ids or [])
+        ids = [opened.whole_id(each) for each in ids or []]
+        finding = _finding(opened, ids)
         if finding is not None:
             value, text, path = AGAIN[finding.kind](finding, opened, checked, output)
             typer.echo(value.model_dump_json(indent=2) if as_json else f"{text}\n{path}")
             return
-        chosen = _chosen(opened, ids or [])
+        chosen = _chosen(opened, ids)
         samples, images = opened.measured_in(chosen)
     data = report_data(checked, chosen, samples, images)
     path = write_report(output or default_folder(chosen[0].series_id), data)

@@ -66,6 +66,7 @@ def show(
     from dsresults.store import Store
 
     with Store.open(store, create=False) as opened:
+        identity = opened.whole_id(identity)
         found = _find(opened, identity)
         samples = opened.samples(campaign_id=identity) if isinstance(found, Campaign) else []
     document: dict[str, object] = {type(found).__name__.lower(): found.model_dump(mode="json")}

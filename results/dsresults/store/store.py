@@ -279,6 +279,19 @@ class Store:
     def campaign(self, campaign_id: str) -> Campaign | None:
         return next(iter(find_campaigns(self._database, {"id": campaign_id})), None)
 
+    def whole_id(self, start: str) -> str:
+        """The id of the one campaign or finding that begins so; the text itself if none does."""
+        known = {each.id for each in (*self.campaigns(), *self.findings())}
+        found = sorted(each for each in known if each.startswith(start))
+        if start in known or not found:
+            return start
+        if len(found) > 1:
+            raise StoreError(
+                f"{len(found)} ids in {self} begin with {start!r}",
+                hint=f"more of it: {found[0]} and {found[1]} are two of them",
+            )
+        return found[0]
+
     def unfinished_campaign(
         self, *, kind: str, series_id: str, workload_id: str, settings_id: str, fingerprint: str
     ) -> Campaign | None:

@@ -119,6 +119,19 @@ def test_a_campaign_is_answered_once(store: Store) -> None:
     assert store.campaign("c") == answered
 
 
+def test_the_beginning_of_an_id_is_enough_where_it_is_the_only_one(store: Store) -> None:
+    for each in ("abc", "abcd", "b-1"):
+        store.add_campaign(unfinished(each))
+    assert [store.whole_id(each) for each in ("b", "abcd", "abc", "x")] == [
+        "b-1",
+        "abcd",
+        "abc",
+        "x",
+    ]
+    with pytest.raises(StoreError, match=r"2 ids in .* begin with 'ab'"):
+        store.whole_id("ab")
+
+
 def test_an_unknown_campaign_cannot_be_answered(store: Store) -> None:
     with pytest.raises(StoreError, match="has no campaign 'c-404'"):
         store.finish_campaign("c-404", BOUNDARY, "2026-11-21T13:00:00Z")
