@@ -84,6 +84,11 @@ def context_switches(server: Processes) -> float:
     return waited + server.line("nonvoluntary_ctxt_switches", status)
 
 
+def written_bytes(server: Processes) -> float:
+    """Of all threads, and for its disks: what it sends over connections is not in it."""
+    return server.line("write_bytes", "io")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Readings:
     """What was read of one sample, over all its runs; None where something could not be read."""
@@ -273,6 +278,17 @@ SWITCHES = Metric(
     floor=0.01,
     words=Words(worse="has {} more context switches", better="has {} fewer context switches"),
 )
+WRITTEN = Metric(
+    name="written",
+    probe=written_bytes,
+    value=lambda read: read.each(read.gained.get(written_bytes)),
+    label="bytes written",
+    heading="written/op",
+    title="bytes that the server wrote for its disks per operation",
+    unit="B",
+    floor=64.0,
+    words=Words(worse="writes {} more bytes", better="writes {} fewer bytes"),
+)
 INSTRUCTIONS = Metric(
     name="instructions",
     value=lambda read: read.each(read.instructions),
@@ -285,7 +301,7 @@ INSTRUCTIONS = Metric(
 
 _ALL = (
     COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, GROWTH, FAULTS,
-    SWITCHES, INSTRUCTIONS,
+    SWITCHES, WRITTEN, INSTRUCTIONS,
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 _PROBES: frozenset[Probe] = frozenset(metric.probe for metric in _ALL if metric.probe)

@@ -138,6 +138,7 @@ def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) ->
     assert many.value("growth") < 100_000
     assert 0 <= many.value("faults") < 1000
     assert 1 < many.value("context-switches") < 10_000, "it waits for each client at least once"
+    assert 0 <= many.value("written") < 100_000
     assert many.bench.notable["nss"]
     assert many.operations == pytest.approx(many.value("rate") * many.duration_s)
 

@@ -43,6 +43,10 @@ SAID = {
         "has 5.40 times more context switches", "has fewer context switches", "times more",
         "that has more context switches",
     ),
+    "written": (
+        "writes 5.40 times more bytes", "writes fewer bytes", "times more",
+        "that writes more bytes",
+    ),
     "instructions": (
         "executes 5.40 times more instructions", "executes fewer instructions", "times more",
         "that executes more instructions",
@@ -62,6 +66,7 @@ def test_a_metric_has_words_of_its_own(name: str) -> None:
     assert said == SAID[name]
 
 
+WRITTEN = "write_bytes"
 PAGES, FAULTS, WAITED, PUSHED = 24, 10, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"
 
 
@@ -76,15 +81,15 @@ class Server:
         return self.stats[number]
 
     def line(self, name: str, files: str, /) -> int:
-        if files != "task/*/status" or name not in self.lines:
+        if name not in self.lines or files != ("io" if name == WRITTEN else "task/*/status"):
             raise FileNotFoundError(name)
         return self.lines[name]
 
 
 TOOK = Latencies.of({200.0: 99, 1200.0: 1})
 REST = Server({PAGES: 256, FAULTS: 0}, {WAITED: 0, PUSHED: 0})
-BEFORE = Server({PAGES: 512, FAULTS: 50}, {WAITED: 1000, PUSHED: 100})
-AFTER = Server({PAGES: 768, FAULTS: 150}, {WAITED: 1300, PUSHED: 150})
+BEFORE = Server({PAGES: 512, FAULTS: 50}, {WAITED: 1000, PUSHED: 100, WRITTEN: 4096})
+AFTER = Server({PAGES: 768, FAULTS: 150}, {WAITED: 1300, PUSHED: 150, WRITTEN: 12288})
 
 
 def gained(before: Server, after: Server) -> Readings:
@@ -103,13 +108,14 @@ def test_each_metric_follows_from_what_was_read() -> None:
         "cost": 2.0, "rate": 50.0, "latency": 210.0, "latency-p99": 200.0, "cpu": 100.0,
         "client-cpu": 10.0,
         "memory": 768 * page / 2**20, "memory-at-rest": 256 * page / 2**20,
-        "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "instructions": 3e4,
+        "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "written": 81.92,
+        "instructions": 3e4,
     }  # fmt: skip
 
 
 def test_what_could_not_be_read_is_absent_and_not_zero() -> None:
     known = measured(gained(BEFORE, replace(AFTER, lines={WAITED: 1})))
-    assert METRICS.keys() - known.keys() == {"context-switches"}
+    assert METRICS.keys() - known.keys() == {"context-switches", "written"}
     nothing = Readings(
         operations=100, active_s=2.0, unit_us=None, server_us=None, client_us=None,
         latencies=None, instructions=None,
