@@ -10,6 +10,7 @@ from dsharness.errors import UsageError, WorkloadError
 from dsharness.loads import LOADS
 from dsharness.machine.host import available_cpus
 from dsharness.matrix import find_workload
+from dsharness.measure.metrics import find_metric
 from dsharness.measure.ways import Way, way_for
 from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload, largest
 from dsharness.systems import SYSTEMS, Seed
@@ -24,6 +25,7 @@ class LabConditions:
     workloads: tuple[Workload, ...]
     way: Way
     keep: bool = False
+    of_start: bool = False  # what decides has one value for each start of a server
 
     @classmethod
     def on(
@@ -47,6 +49,7 @@ class LabConditions:
                 can_pin=engine.pins_cpus, can_move=engine.moves_cpus,
             ),
             keep=keep,
+            of_start=find_metric(metric).of_start,
         )  # fmt: skip
 
     @property

@@ -220,7 +220,7 @@ class Laboratory:
         self._bench(candidate)
 
     def take(self, turn: Turn) -> Iterator[Sample]:
-        """One run of each. A server that died gets a new one."""
+        """One run of each. A server that died, or has told all that it can, gets a new one."""
         check_request()
         way = self._conditions.way
         if turn.way != way.name or turn.machine not in {"", machine_id()}:
@@ -231,8 +231,10 @@ class Laboratory:
         benches = [self._bench(candidate) for candidate in turn.candidates]
         self._served.update(turn.candidates)
         taken = way.take(turn, benches, self._counting if way.counts else self._measuring)
+        once = turn.workload.writes or self._conditions.of_start  # then it is not measured again
         for candidate, at, sample in zip(turn.candidates, benches, taken, strict=True):
-            self._look_after(candidate, at, sample, writes=turn.workload.writes)
+            if once or (not sample.valid and not at.usable):
+                self.retire(candidate)
             yield sample
 
     @contextmanager
@@ -249,11 +251,6 @@ class Laboratory:
 
     def _show_wait(self, what: str) -> None:
         self._progress("measuring", what)
-
-    def _look_after(self, candidate: str, at: Bench, sample: Sample, *, writes: bool) -> None:
-        """A server that was written to, or that no longer answers, is not measured again."""
-        if writes or (not sample.valid and not at.usable):
-            self.retire(candidate)
 
     def retire(self, candidate: str) -> None:
         """Stop a candidate's servers; the next sample starts them again."""

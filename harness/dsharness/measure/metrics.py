@@ -84,6 +84,11 @@ def context_switches(server: Processes) -> float:
     return waited + server.line("nonvoluntary_ctxt_switches", status)
 
 
+def cpu_s_so_far(server: Processes) -> float:
+    """In ticks of the kernel's, a hundred a second."""
+    return (server.stat(14) + server.stat(15)) / os.sysconf("SC_CLK_TCK")
+
+
 def written_bytes(server: Processes) -> float:
     """Of all threads, and for its disks: what it sends over connections is not in it."""
     return server.line("write_bytes", "io")
@@ -129,6 +134,7 @@ class Metric:
     smaller_is_better: bool = True
     # Another metric that shows what this one cannot: CPU time does not show locks and queues.
     witness: str | None = None
+    of_start: bool = False  # one value for each start: every turn begins with a new server
     of_load: bool = False  # not usable when the load itself had no CPU left
     # Where nothing at all is a good value: differences far below this do not count.
     floor: float | None = None
@@ -238,12 +244,24 @@ MEMORY = Metric(
 MEMORY_AT_REST = Metric(
     name="memory-at-rest",
     probe=resident_bytes,
+    of_start=True,
     value=lambda read: _mib(read.at_rest.get(resident_bytes)),
     label="memory at rest",
     heading="memory at rest",
     title="resident memory of the server before its first load",
     unit="MiB",
     words=Words(worse="uses {} more memory at rest", better="uses {} less memory at rest"),
+)
+START_CPU = Metric(
+    name="start-cpu",
+    probe=cpu_s_so_far,
+    of_start=True,
+    value=lambda read: read.at_rest.get(cpu_s_so_far),
+    label="CPU time of the start",
+    heading="CPU of start",
+    title="CPU time of the server until it answered",
+    unit="s",
+    words=Words(worse="costs {} more CPU time to start", better="costs {} less CPU time to start"),
 )
 GROWTH = Metric(
     name="growth",
@@ -300,8 +318,8 @@ INSTRUCTIONS = Metric(
 )
 
 _ALL = (
-    COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, GROWTH, FAULTS,
-    SWITCHES, WRITTEN, INSTRUCTIONS,
+    COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, START_CPU, GROWTH,
+    FAULTS, SWITCHES, WRITTEN, INSTRUCTIONS,
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 _PROBES: frozenset[Probe] = frozenset(metric.probe for metric in _ALL if metric.probe)

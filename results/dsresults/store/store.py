@@ -281,7 +281,7 @@ class Store:
 
     def whole_id(self, start: str) -> str:
         """The id of the one campaign or finding that begins so; the text itself if none does."""
-        known = {each.id for each in (*self.campaigns(), *self.findings())}
+        known = {each.id for each in self.campaigns()} | {each.id for each in self.findings()}
         found = sorted(each for each in known if each.startswith(start))
         if start in known or not found:
             return start

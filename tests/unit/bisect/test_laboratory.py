@@ -161,8 +161,14 @@ def test_servers_that_are_compared_have_served_as_much() -> None:
     assert started == {"reference": 3, "a": 1, "b": 1, "c": 1}
 
 
-@pytest.mark.parametrize(("operation", "servers"), [("search", 1), ("modify", 3)])
-def test_a_server_that_was_written_to_is_not_measured_again(operation: str, servers: int) -> None:
+@pytest.mark.parametrize(
+    ("operation", "of_start", "servers"),
+    [("search", False, 1), ("modify", False, 3), ("search", True, 3)],
+)
+def test_a_server_that_has_told_all_that_it_can_is_not_measured_again(
+    operation: str, of_start: bool, servers: int
+) -> None:
+    """It was written to, or the metric has one value for each start."""
     made, started, ended = lab(), Counter[str](), Counter[str]()
 
     def start(candidate: str, _: object) -> tuple[Bench, ExitStack]:
@@ -172,13 +178,17 @@ def test_a_server_that_was_written_to_is_not_measured_again(operation: str, serv
         return SimpleNamespace(usable=True), owned  # type: ignore[return-value]
 
     made._started = start  # type: ignore[method-assign]
-    made._conditions = replace(made._conditions, way=Taken())  # type: ignore[arg-type]
+    made._conditions = replace(
+        made._conditions,
+        way=Taken(),  # type: ignore[arg-type]
+        of_start=of_start,
+    )
     made.goldens |= dict.fromkeys("ab", SimpleNamespace(key="k"))  # type: ignore[arg-type]
     load = LdcltWorkload(id="load", title="a load", operation=operation)
     for number in range(3):
         list(made.take(turn_of(load, number, "a", "b")))
     assert started == {"a": servers, "b": servers}
-    assert ended == ({"a": 3, "b": 3} if load.writes else {})
+    assert ended == ({"a": 3, "b": 3} if servers == 3 else {})
 
 
 class Taken:

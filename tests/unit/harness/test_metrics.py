@@ -34,6 +34,10 @@ SAID = {
         "uses 5.40 times more memory at rest", "uses less memory at rest", "times more",
         "that uses more memory at rest",
     ),
+    "start-cpu": (
+        "costs 5.40 times more CPU time to start", "costs less CPU time to start", "times more",
+        "that costs more CPU time to start",
+    ),
     "growth": ("grows 5.40 times more", "grows less", "times more", "that grows more"),
     "faults": (
         "has 5.40 times more page faults", "has fewer page faults", "times more",
@@ -87,9 +91,13 @@ class Server:
 
 
 TOOK = Latencies.of({200.0: 99, 1200.0: 1})
-REST = Server({PAGES: 256, FAULTS: 0}, {WAITED: 0, PUSHED: 0})
-BEFORE = Server({PAGES: 512, FAULTS: 50}, {WAITED: 1000, PUSHED: 100, WRITTEN: 4096})
-AFTER = Server({PAGES: 768, FAULTS: 150}, {WAITED: 1300, PUSHED: 150, WRITTEN: 12288})
+REST = Server({PAGES: 256, FAULTS: 0, 14: 30, 15: 20}, {WAITED: 0, PUSHED: 0})
+BEFORE = Server(
+    {PAGES: 512, FAULTS: 50, 14: 40, 15: 20}, {WAITED: 1000, PUSHED: 100, WRITTEN: 4096}
+)
+AFTER = Server(
+    {PAGES: 768, FAULTS: 150, 14: 40, 15: 30}, {WAITED: 1300, PUSHED: 150, WRITTEN: 12288}
+)
 
 
 def gained(before: Server, after: Server) -> Readings:
@@ -108,6 +116,7 @@ def test_each_metric_follows_from_what_was_read() -> None:
         "cost": 2.0, "rate": 50.0, "latency": 210.0, "latency-p99": 200.0, "cpu": 100.0,
         "client-cpu": 10.0,
         "memory": 768 * page / 2**20, "memory-at-rest": 256 * page / 2**20,
+        "start-cpu": 50 / os.sysconf("SC_CLK_TCK"),
         "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "written": 81.92,
         "instructions": 3e4,
     }  # fmt: skip
