@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dsbuilds.drivers.build_stage import Stage
-from dsharness.measure.metrics import CPU, INSTRUCTIONS, RATE
-from dsharness.model import Boundary, Campaign, Sample
+from dsharness.measure.metrics import CPU, INSTRUCTIONS, METRICS, RATE
+from dsharness.model import DECIDER, Boundary, Campaign, Sample
 from dssearch.question import Measure, Outlook, Question, Share
 
 TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing is cached; used until one is ready
@@ -121,8 +121,12 @@ class Watch:
         left = spell_left((self._expected - self._taken + later) * each)
         self._advance("measure", self._taken, self._expected + later, left)
         self._say(
-            f"  {sample_line(sample)} ({self._taken} of about {self._expected + later:.0f}, {left})"
+            f"  {sample_line(sample, self._metric)} ({self._taken} of about {self._expected + later:.0f}, {left})"
         )
+
+    @property
+    def _metric(self) -> str:
+        return self._question.metric if self._question else DECIDER
 
     def unmeasurable(self, row: str, why: str) -> None:
         self._say(f"[bold yellow]{escape(row)} cannot be measured[/]: {escape(why)}")
@@ -160,7 +164,8 @@ def _line_of(line: Sequence[str]) -> str:
     return " → ".join(line)
 
 
-def sample_line(sample: Sample) -> str:
+def sample_line(sample: Sample, metric: str = DECIDER) -> str:
+    """The rate and CPU time of a sample, and its value of the metric if that is another."""
     if not sample.valid:
         return f"{sample.candidate_id}: [yellow]not usable[/]: {escape('; '.join(sample.invalid))}"
     counted, rate = sample.value(INSTRUCTIONS.name), sample.value(RATE.name)
@@ -168,7 +173,10 @@ def sample_line(sample: Sample) -> str:
         return f"{sample.candidate_id}: {counted:,.0f} instructions each"
     cpu = sample.value(CPU.name)
     spent = f", {cpu / 1000:.3g} ms CPU each" if cpu else ""
-    return f"{sample.candidate_id}: {rate or 0:.0f}/s{spent}"
+    decides, value = METRICS[metric], sample.value(metric)
+    told = metric in {DECIDER, CPU.name, RATE.name} or value is None
+    also = "" if told else f", {decides.heading} {value:.4g} {decides.unit}"
+    return f"{sample.candidate_id}: {rate or 0:.0f}/s{spent}{also}"
 
 
 def spell_left(seconds: float) -> str:

@@ -10,7 +10,7 @@ from worlds import sample_of, turns_of, with_metric
 from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
 from dsbisect.cli.validate_progress import ValidationWatch
 from dsbuilds.drivers.build_stage import Stage
-from dsharness.measure.metrics import CPU, INSTRUCTIONS
+from dsharness.measure.metrics import CPU, INSTRUCTIONS, MEMORY
 from dsharness.model import Boundary, Campaign
 from dssearch.planner import advance
 from dssearch.question import History, Measure, Outlook, Question, Share
@@ -175,6 +175,14 @@ def test_a_count_of_instructions_is_told_without_a_rate(watch, said):
     counted = sample_of("a", 1.0, 0).model_copy(update={"metrics": {}})
     watch.sampled(with_metric(counted, INSTRUCTIONS, 91_183_088.0))
     assert said()[-1].startswith("  a: 91,183,088 instructions each")
+
+
+def test_what_decides_is_told_if_it_is_neither_rate_nor_cpu_time(watch, said):
+    question = replace(ALONE, metric=MEMORY.name)
+    watch.begin(["a"], 1)
+    watch.step(question, advance(question, Rounds.of(1), History(), ()))
+    watch.sampled(with_metric(sample_of("a", 1.0, 0), MEMORY, 81.25))
+    assert said()[-1].startswith("  a: 1000/s, 1 ms CPU each, memory 81.25 MiB (1 of about 1")
 
 
 def test_trouble_is_told_with_its_reason(watch, clock, said):
