@@ -120,9 +120,8 @@ class Watch:
         later = max(0, self._questions - self._answered - 1) * self._expected / self._begun
         left = spell_left((self._expected - self._taken + later) * each)
         self._advance("measure", self._taken, self._expected + later, left)
-        self._say(
-            f"  {sample_line(sample, self._metric)} ({self._taken} of about {self._expected + later:.0f}, {left})"
-        )
+        line = sample_line(sample, self._metric)
+        self._say(f"  {line} ({self._taken} of about {self._expected + later:.0f}, {left})")
 
     @property
     def _metric(self) -> str:
