@@ -21,7 +21,7 @@ from dsharness.systems.ldap import directory as module
 from dsharness.systems.ldap.directory import (
     Directory,
     Site,
-    add_people,
+    add_entries,
     close_quietly,
     connect,
     open_connection,
@@ -171,7 +171,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
 def test_those_asked_for_are_added_over_so_many_connections(
     served: Served, numbers: range, workers: int
 ) -> None:
-    add_people(Path("/nowhere"), SITE, numbers, workers=workers)
+    add_entries(Path("/nowhere"), SITE, numbers, workers=workers)
     assert set(served.entries) == {SITE.user_dn(number) for number in numbers}
     assert served.connections <= workers
 
@@ -182,7 +182,7 @@ def test_a_server_that_is_too_slow_to_be_filled_ends_the_filling(
     monkeypatch.setattr(module, "FILL_S", 0.0)
     monkeypatch.setattr(module, "USER_S", 0.0)
     with pytest.raises(InstanceError, match="5 entries were not added within 0 s"):
-        add_people(Path("/nowhere"), SITE, range(5), workers=2)
+        add_entries(Path("/nowhere"), SITE, range(5), workers=2)
     assert not served.entries
 
 

@@ -57,7 +57,7 @@ def fill(shelf: Shelf, number: int, monkeypatch: pytest.MonkeyPatch) -> list[str
     def connect(*_: object) -> Iterator[Shelf]:
         yield shelf
 
-    def add_people(
+    def add_entries(
         _: object, __: object, numbers: range, *, workers: int, add: Callable[[Shelf, int], None]
     ) -> None:
         del workers
@@ -66,7 +66,7 @@ def fill(shelf: Shelf, number: int, monkeypatch: pytest.MonkeyPatch) -> list[str
 
     for module in (install_tree, directory_system):
         monkeypatch.setattr(module, "connect", connect)
-        monkeypatch.setattr(module, "add_people", add_people)
+        monkeypatch.setattr(module, "add_entries", add_entries)
     told: list[str] = []
     DirsrvTree().add_users(SOCKET, number, told.append)
     assert sorted(shelf.values) == list(range(number))

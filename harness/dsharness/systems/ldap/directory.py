@@ -288,7 +288,7 @@ def close_quietly(connection: Any) -> None:  # noqa: ANN401
         connection.socket.close()
 
 
-def add_people(
+def add_entries(
     socket: Path,
     site: Site,
     numbers: range,
@@ -296,7 +296,7 @@ def add_people(
     workers: int,
     add: Callable[[Directory, int], None] = Directory.add_user,
 ) -> None:
-    """Add users over several connections at once: hashing takes most of the time.
+    """Add users, or what is said, over several connections: hashing takes most of the time.
 
     Each user gets its own salt. NSS remembers PBKDF2 results by password, salt and rounds,
     so users who shared one stored value would all be the same user to that cache.

@@ -13,7 +13,7 @@ from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
 from dsharness.model import Content, DirectoryContent, Facts, Settings
 from dsharness.progress import Progress
-from dsharness.systems.ldap.directory import Directory, Site, Users, add_people, connect
+from dsharness.systems.ldap.directory import Directory, Site, Users, add_entries, connect
 from dsharness.systems.ldap.stored_password import stored_in
 from dsharness.systems.system import Endpoint, Look, Seed
 
@@ -87,7 +87,7 @@ class DirectorySystem:
         """Add users with and without passwords, then their photos and groups."""
         hashed = _hashed(content)
         self.add_users(socket, hashed, progress)
-        add = partial(add_people, socket, self.site, workers=WORKERS)
+        add = partial(add_entries, socket, self.site, workers=WORKERS)
         if hashed < content.number:
             progress(f"adding {content.number - hashed} users without a password")
             add(range(hashed, content.number), add=Directory.add_plain_user)
@@ -108,7 +108,7 @@ class DirectorySystem:
     def add_users(self, socket: Path, number: int, progress: Progress) -> None:
         """Add so many users, each with a salt of its own."""
         progress(f"adding {number} users; this version hashes their passwords")
-        add_people(socket, self.site, range(number), workers=WORKERS, add=self.add_user)
+        add_entries(socket, self.site, range(number), workers=WORKERS, add=self.add_user)
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """The first and last user with a password must bind, and be stored in the same way."""

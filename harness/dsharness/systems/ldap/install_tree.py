@@ -17,7 +17,7 @@ from dsharness.errors import InstanceError
 from dsharness.model import DATABASE, OWN, Settings
 from dsharness.progress import Progress
 from dsharness.systems.ldap import ns_slapd
-from dsharness.systems.ldap.directory import Directory, add_people, connect
+from dsharness.systems.ldap.directory import Directory, add_entries, connect
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, WORKERS
 from dsharness.systems.ldap.dirsrv import INSTANCE, Dirsrv
 from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
@@ -93,7 +93,7 @@ class DirsrvTree(Dirsrv):
         progress(f"adding {number} users; their passwords were hashed before as {way[0]}")
         rest = range(1, number)
         try:
-            add_people(
+            add_entries(
                 socket, self.site, rest, workers=WORKERS,
                 add=lambda directory, each: directory.add_hashed_user(each, known[each]),
             )  # fmt: skip
@@ -103,7 +103,7 @@ class DirsrvTree(Dirsrv):
         except InstanceError:
             del self.hashed[way]
             progress("this version refuses such passwords, so it hashes them itself")
-            add_people(socket, self.site, rest, workers=WORKERS, add=self._hash_again)
+            add_entries(socket, self.site, rest, workers=WORKERS, add=self._hash_again)
 
     def _hash_again(self, directory: Directory, number: int) -> None:
         self.add_user(directory, number)  # unless it is there
