@@ -29,7 +29,7 @@ from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsharness.systems.system import Endpoint
 
 REQUESTS_FILE = "requests.txt"
-MOST_REQUESTS = 20_000
+MOST_REQUESTS, MOST_BYTES = 20_000, 32 << 20  # of one file; it is read again from its beginning
 LATE_US = 1000.0  # half of the operations begun later than this: the load did not keep its schedule
 # Stands in an encoded request for a value of its length, which takes its place.
 VALUE_MASK = "Y" * 12
@@ -114,7 +114,9 @@ def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
     chance.shuffle(users)
     encoded = [(each, _encoded(each, site)) for each in load.requests]
     shares = [pair for pair in encoded for _ in range(pair[0].share)]
-    count = min(MOST_REQUESTS, len(users) * len(shares))
+    longest = max(2 * len(body) for _, body in encoded)
+    most = min(MOST_REQUESTS, MOST_BYTES // max(1, longest))
+    count = max(len(shares), min(most, len(users) * len(shares)))
     yield f"first 0 - - {_manager(site).hex()}"
     for number in range(count):
         if number % len(shares) == 0:

@@ -87,6 +87,13 @@ def test_every_user_is_asked_for_as_often() -> None:
     assert len(set(named)) == 20
 
 
+def test_long_requests_are_fewer_and_a_request_of_each_kind_is_there() -> None:
+    long = SEARCH | {"filter": "(|" + "(cn=x)" * 10_000 + "(uid={user}))"}
+    asked = lines(workload(requests=[long, MODIFY], users=1000, distinct_users=1000))[1:]
+    assert {each[0] for each in asked} == {"search", "modify"}
+    assert sum(len(each[4]) for each in asked) < ldapload.MOST_BYTES
+
+
 @given(st.integers(0, 9), st.integers(0, 9))
 def test_a_turn_has_an_order_of_its_own(turn: int, other: int) -> None:
     load = workload()
