@@ -279,6 +279,21 @@ def unfinished(
     )
 
 
+def answers(
+    question: Question, workload: Workload, search: Search, lab: SampleSource, store: Store
+) -> list[Campaign]:
+    """All answers to this from the same environment, the newest last."""
+    fingerprint = _fingerprint(question, workload, search, lab)
+    finished = store.campaigns(
+        series_id=question.series_id,
+        workload_id=question.workload_id,
+        settings_id=question.settings_id,
+        finished=True,
+    )
+    fitting = (campaign for campaign in finished if campaign.fingerprint == fingerprint)
+    return sorted(fitting, key=lambda campaign: campaign.finished_at or "")
+
+
 def answered_before(
     moment: str,
     question: Question,
@@ -287,20 +302,9 @@ def answered_before(
     lab: SampleSource,
     store: Store,
 ) -> Campaign | None:
-    """The newest answer to this that existed at that moment, from the same environment."""
-    fingerprint = _fingerprint(question, workload, search, lab)
-    finished = store.campaigns(
-        series_id=question.series_id,
-        workload_id=question.workload_id,
-        settings_id=question.settings_id,
-        finished=True,
-    )
-    fitting = [
-        campaign
-        for campaign in finished
-        if campaign.fingerprint == fingerprint and (campaign.finished_at or "") <= moment
-    ]
-    return max(fitting, key=lambda campaign: campaign.finished_at or "", default=None)
+    """The newest answer to this that existed at that moment."""
+    known = answers(question, workload, search, lab, store)
+    return next((each for each in reversed(known) if (each.finished_at or "") <= moment), None)
 
 
 def _open_campaign(

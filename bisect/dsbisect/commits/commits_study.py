@@ -34,7 +34,7 @@ from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
-from dslab.campaign_loop import answered_before, run_campaign, unfinished
+from dslab.campaign_loop import answers, run_campaign, unfinished
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
@@ -121,7 +121,6 @@ def run_commits(
             store=store,
             watcher=watcher,
             options=replace(options or SearchOptions(), paired=laboratory.paired),
-            interrupted=_interrupted(scope.name, ask, store),
         )
         findings = study.run()
         images = {name: golden.image for name, golden in laboratory.goldens.items()}
@@ -155,16 +154,6 @@ def _time_spent(study: CommitsStudy, begun: float, seconds: float) -> TimeSpent:
     )
 
 
-def _interrupted(series_id: str, ask: CommitsRequest, store: Store) -> Campaign | None:
-    """The newest campaign of this series and load, if it was stopped before its answer."""
-    known = store.campaigns(
-        series_id=series_id, workload_id=ask.workload.id, settings_id=ask.settings.id
-    )  # fmt: skip
-    alike = [campaign for campaign in known if campaign.metric == ask.metric]
-    newest = alike[-1] if alike else None
-    return newest if newest is not None and newest.boundary is None else None
-
-
 @dataclass(kw_only=True)
 class CommitsStudy:
     """One run: what the laboratory is asked for, and the results."""
@@ -176,7 +165,6 @@ class CommitsStudy:
     store: Store
     watcher: Watcher
     options: SearchOptions
-    interrupted: Campaign | None = None  # where an earlier run of this was stopped
     campaigns: list[Campaign] = field(default_factory=list)
     culprits: list[Culprit] = field(default_factory=list)
     named_at: float | None = None  # when the search had its answer, or the first culprit
@@ -244,14 +232,13 @@ class CommitsStudy:
         return self.ask.question(self.scope.name, line)
 
     def _stands(self, question: Question, search: Search) -> Campaign | None:
-        """The answers that the interrupted run already had."""
-        if self.interrupted is None:
-            return None
+        """The answer of a run that was stopped before all was told: no finding rests on it."""
         asked = (question, self.ask.workload, search, self.laboratory, self.store)
         if unfinished(*asked, kind="commits") is not None:
             return None
-        known = answered_before(self.interrupted.started_at, *asked)
-        if known is None or known.boundary is None:
+        known = next(reversed(answers(*asked)), None)
+        told = {each for finding in self.store.findings() for each in finding.campaigns}
+        if known is None or known.boundary is None or known.id in told:
             return None
         self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
         self.watcher.answered(known.boundary)

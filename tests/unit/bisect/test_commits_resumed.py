@@ -1,4 +1,4 @@
-"""A search over commits that was stopped in its proof keeps the answer it had."""
+"""A search over commits that was stopped before all was told keeps the answers it had."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from claiming_labs import QUESTION, Benches, search
 from watchers import RecordingWatcher
 
-from dsbisect.commits.commits_study import CommitsStudy, _interrupted
-from dsharness.model import Campaign, LdcltWorkload, Settings
+from dsbisect.commits.commits_study import CommitsStudy
+from dsharness.model import Finding, LdcltWorkload, Settings
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 
@@ -27,28 +27,32 @@ def store(tmp_path):
 def chase(store: Store, watcher: RecordingWatcher) -> Any:
     everything: dict[str, Any] = {
         "ask": ASK, "scope": None, "supply": None, "laboratory": Benches(0), "store": store,
-        "watcher": watcher, "options": None, "interrupted": _interrupted("s", ASK, store),
+        "watcher": watcher, "options": None,
     }  # fmt: skip
     return CommitsStudy(**everything)
 
 
-def proof(started_at: str) -> Campaign:
-    return Campaign(
-        id=f"proof of {started_at}", kind="commits", series_id="s", workload_id="w",
-        settings_id="default", started_at=started_at, line=("b", "c"),
-    )  # fmt: skip
+def told(*campaigns: str) -> Finding:
+    return Finding(found_at="2026-01-01T00:00:00+00:00", campaigns=campaigns, value={})
 
 
 def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
+    """The lab was ended in the proof, or before it began."""
     answered = search(store, 0, RecordingWatcher())
+    store.add_finding(told("another"))
     watcher = RecordingWatcher()
-    assert chase(store, watcher)._stands(QUESTION, Bayes()) is None  # it came to its end
-    store.add_campaign(proof("2999-01-01T00:00:00+00:00"))
     assert chase(store, watcher)._stands(QUESTION, Bayes()) == store.campaign(answered.id)
     assert watcher.names == ["resumed", "answered"]
 
 
-def test_an_answer_from_before_another_stop_does_not(store):
-    store.add_campaign(proof("2001-01-01T00:00:00+00:00"))
+def test_an_answer_that_a_finding_rests_on_is_measured_anew(store):
+    answered = search(store, 0, RecordingWatcher())
+    store.add_finding(told(answered.id))
+    assert chase(store, RecordingWatcher())._stands(QUESTION, Bayes()) is None
+
+
+def test_the_newest_answer_counts(store):
     search(store, 0, RecordingWatcher())
+    newest = search(store, 0, RecordingWatcher())
+    store.add_finding(told(newest.id))
     assert chase(store, RecordingWatcher())._stands(QUESTION, Bayes()) is None
