@@ -237,8 +237,9 @@ class CommitsStudy:
         if unfinished(*asked, kind="commits") is not None:
             return None
         known = next(reversed(answers(*asked)), None)
-        told = {each for finding in self.store.findings() for each in finding.campaigns}
-        if known is None or known.boundary is None or known.id in told:
+        if known is None or known.boundary is None:
+            return None
+        if any(known.id in finding.campaigns for finding in self.store.findings()):
             return None
         self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
         self.watcher.answered(known.boundary)

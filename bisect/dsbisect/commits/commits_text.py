@@ -8,9 +8,9 @@ from pathlib import Path
 
 from dsbisect.commits.commits_study import CommitsResult
 from dsbuilds.history.culprit import Suspect
-from dsharness.model import DECIDER, Matrix
+from dsharness.model import Matrix
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
-from dsresults.report import default_folder, report_data, write_report
+from dsresults.report import default_folder, report_data, same_loads, write_report
 
 FILES_SHOWN = 10
 MARK = {True: "supports", False: "CONTRADICTS", None: "no evidence"}
@@ -120,12 +120,11 @@ def write_findings(matrix: Matrix, outcome: CommitsResult, output: Path | None) 
     """Write report.html and report.json; the page's path."""
     data = report_data(matrix, outcome.campaigns, outcome.samples, outcome.images)
     findings = outcome.findings
-    loads = [sample.workload.named for sample in outcome.samples if sample.workload]
-    metric = findings.whole.metric
+    columns = (column for section in data.sections for column in section.comparison.columns)
+    load = next((column.named for column in columns), findings.workload)
     command = shlex.join([
         "dsbisect", "bisect", "commits", "--repo", findings.repository, "--good", findings.good,
-        "--bad", findings.bad, *([] if metric == DECIDER else ["--metric", metric]),
-        "--workload", next(iter(loads), findings.workload), "--settings", findings.settings,
+        "--bad", findings.bad, *same_loads(findings.whole.metric, [load], findings.settings),
     ])  # fmt: skip
     sections = tuple(
         section.model_copy(update={"comparison": section.comparison.looked_at()})

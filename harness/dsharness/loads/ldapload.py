@@ -127,12 +127,12 @@ def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
         if VALUE_MASK in asked.value_of(VALUE_MASK):
             drawn = "".join(chance.choices(string.ascii_letters, k=len(VALUE_MASK)))
             body = body.replace(VALUE_MASK.encode(), drawn.encode())
-        wanted = (asked.result, _or_dash(asked.entries), _or_dash(asked.page))
-        yield f"{asked.kind} {' '.join(map(str, wanted))} {body.hex()}"
+        entries, page = _or_dash(asked.entries), _or_dash(asked.page)
+        yield f"{asked.kind} {asked.result} {entries} {page} {body.hex()}"
 
 
-def _or_dash(number: int | None) -> int | str:
-    return "-" if number is None else number
+def _or_dash(number: int | None) -> str:
+    return "-" if number is None else str(number)
 
 
 def _encoded(asked: LdapRequest, site: Site) -> bytes:

@@ -12,6 +12,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::process::exit;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "ldapload HOST PORT REQUESTS --connections N [--silent N] --limit SECONDS \
@@ -167,20 +168,18 @@ fn read_plan(file: &str) -> Result<Plan, String> {
             plan.kinds.len() - 1
         });
         let result = result.parse().map_err(|_| wrong("no result code"))?;
-        let entries = match entries {
-            "-" => None,
-            count => Some(count.parse().map_err(|_| wrong("no number of entries"))?),
-        };
-        let page = match page {
-            "-" => None,
-            size => Some(size.parse().map_err(|_| wrong("no size of a page"))?),
-        };
+        let entries = unless_dash(entries).map_err(|_| wrong("no number of entries"))?;
+        let page = unless_dash(page).map_err(|_| wrong("no size of a page"))?;
         plan.requests.push(Request { kind, result, entries, page, body });
     }
     if plan.requests.is_empty() {
         return Err(format!("{file}: no request"));
     }
     Ok(plan)
+}
+
+fn unless_dash<T: FromStr>(text: &str) -> Result<Option<T>, T::Err> {
+    if text == "-" { Ok(None) } else { text.parse().map(Some) }
 }
 
 fn bytes(hex: &str) -> Option<Vec<u8>> {
@@ -224,8 +223,9 @@ fn next_page(size: u32, cookie: &[u8]) -> Vec<u8> {
 fn cookie(data: &[u8], mut at: usize, end: usize) -> Result<Option<Vec<u8>>, String> {
     let part = |at| element(data, at)?.ok_or_else(odd);
     while at < end {
-        let (_, kind, mut value) = part(part(at)?.1)?;
-        let (is_pages, control_end) = (&data[kind..value] == PAGES, part(at)?.2);
+        let (_, inside, control_end) = part(at)?;
+        let (_, kind, mut value) = part(inside)?;
+        let is_pages = &data[kind..value] == PAGES;
         at = control_end;
         while is_pages && value < control_end {
             let (tag, begin, after) = part(value)?;

@@ -219,8 +219,7 @@ def order_findings(at: KeyPath, series: Series) -> Iterator[Problem]:
 def workload_contradictions(index: int, load: Workload) -> Iterator[Problem]:
     """Find what makes a load that cannot be applied as it says."""
     for name, allowed in load.contradictions():
-        given = getattr(load, name)
-        value = "; ".join(map(str, given)) if isinstance(given, tuple) else str(given)
+        value = str(load.shown(name))
         yield Problem(path=("workloads", index, name), value=value, allowed=allowed)
 
 

@@ -163,6 +163,11 @@ class Metric:
         return Measurement(value=value, unit=self.unit)
 
 
+def _gained_each(probe: Probe) -> Callable[[Readings], float | None]:
+    """What a server gained of it per operation."""
+    return lambda read: read.each(read.gained.get(probe))
+
+
 def _mib(amount: float | None) -> float | None:
     return amount / MIB if amount else None
 
@@ -266,7 +271,7 @@ START_CPU = Metric(
 GROWTH = Metric(
     name="growth",
     probe=resident_bytes,
-    value=lambda read: read.each(read.gained.get(resident_bytes)),
+    value=_gained_each(resident_bytes),
     label="growth of memory",
     heading="growth/op",
     title="resident memory that the server gained per operation",
@@ -277,7 +282,7 @@ GROWTH = Metric(
 FAULTS = Metric(
     name="faults",
     probe=faults_so_far,
-    value=lambda read: read.each(read.gained.get(faults_so_far)),
+    value=_gained_each(faults_so_far),
     label="page faults",
     heading="faults/op",
     title="page faults of the server per operation, none of which read a disk",
@@ -288,7 +293,7 @@ FAULTS = Metric(
 SWITCHES = Metric(
     name="context-switches",
     probe=context_switches,
-    value=lambda read: read.each(read.gained.get(context_switches)),
+    value=_gained_each(context_switches),
     label="context switches",
     heading="switches/op",
     title="context switches of the server's threads per operation, with those of idle threads",
@@ -299,7 +304,7 @@ SWITCHES = Metric(
 WRITTEN = Metric(
     name="written",
     probe=written_bytes,
-    value=lambda read: read.each(read.gained.get(written_bytes)),
+    value=_gained_each(written_bytes),
     label="bytes written",
     heading="written/op",
     title="bytes that the server wrote for its disks per operation",

@@ -75,6 +75,11 @@ class WorkloadBase(Value):
         """What ``--workload`` takes."""
         return self.file or self.id
 
+    def shown(self, name: str) -> object:
+        """A parameter for readers: several values are one text."""
+        value = getattr(self, name)
+        return "; ".join(map(str, value)) if isinstance(value, tuple) else value
+
     @property
     def content(self) -> Content:
         """What the system must hold."""

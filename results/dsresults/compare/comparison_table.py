@@ -158,14 +158,11 @@ class Column(Value):
         if self.workload is None:
             return {}
         known = {
-            name: value for name, value in self.workload if name not in {"id", "title", "file"}
+            name: self.workload.shown(name)
+            for name, value in self.workload
+            if name not in {"id", "title", "file"} and value is not None
         }
-        texts = {
-            name: "; ".join(map(str, value)) if isinstance(value, tuple) else value
-            for name, value in known.items()
-            if value is not None
-        }
-        return {"tool": self.workload.tool, "operation": self.workload.operation, **texts}
+        return {"tool": self.workload.tool, "operation": self.workload.operation, **known}
 
 
 class ComparisonTable(Value):

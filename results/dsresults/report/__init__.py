@@ -1,7 +1,7 @@
 """The report: what was found, how sure it is, why, and all its evidence."""
 
 from dsresults.report.html_page import render_html
-from dsresults.report.report_data import ReportData
+from dsresults.report.report_data import ReportData, same_loads
 from dsresults.report.report_source import default_folder, report_data, write_report
 from dsresults.report.terminal_text import render_text
 
@@ -11,5 +11,6 @@ __all__ = [
     "render_html",
     "render_text",
     "report_data",
+    "same_loads",
     "write_report",
 ]

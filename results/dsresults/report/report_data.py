@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from dsharness.measure.metrics import Metric
@@ -75,8 +75,12 @@ def repeat_command(comparison: ComparisonTable) -> str:
     argv = ["dsbisect", "bisect", "rows", "--series", comparison.series_id]
     if comparison.line:
         argv += ["--good", comparison.line[0], "--bad", comparison.line[-1]]
-    if comparison.metric != DECIDER:
-        argv += ["--metric", comparison.metric]
-    for column in comparison.columns:
-        argv += ["--workload", column.named]
-    return shlex.join([*argv, "--settings", comparison.settings_id])
+    names = (column.named for column in comparison.columns)
+    return shlex.join([*argv, *same_loads(comparison.metric, names, comparison.settings_id)])
+
+
+def same_loads(metric: str, workloads: Iterable[str], settings: str) -> list[str]:
+    """The options that measure under the same loads and compare by the same metric."""
+    decides = [] if metric == DECIDER else ["--metric", metric]
+    loads = [word for name in workloads for word in ("--workload", name)]
+    return [*decides, *loads, "--settings", settings]
