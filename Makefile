@@ -102,6 +102,10 @@ bench-search: develop ## the search against its peers, into docs/; BENCH=--quick
 bench-upstream: develop ## known answers in a clone of 389-ds-base: REPO=PATH; BENCH="--only leak"
 	@$(BIN)/python benchmarks/upstream.py "$(REPO)" $(BENCH)
 
+.PHONY: bench-planted
+bench-planted: develop ## changes planted in a real tree, each named by its load: REPO=PATH
+	@$(BIN)/python -m benchmarks.planted "$(REPO)" $(BENCH)
+
 .PHONY: schema
 schema: develop ## write the JSON Schema that editors use for matrix.yaml
 	@$(BIN)/dsbisect matrix schema >matrix.schema.json.new

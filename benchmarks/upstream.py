@@ -198,11 +198,13 @@ def surveyed(tag: str, results: Sequence[Mapping[str, Any]]) -> Surveyed:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A clone, and where results are kept."""
+    """A repository, and where results are kept."""
 
+    command: str = "make bench-upstream"
     repository: str
     folder: Path
     store: Path
+    options: tuple[str, ...] = ()  # of every search
 
     def survey(self, tags: Sequence[str]) -> tuple[Surveyed, ...]:
         """`dsbisect build survey` of these tags."""
@@ -219,7 +221,7 @@ class Bench:
         status, text = self._dsbisect(
             "bisect", "commits", search.range, "--repo", self.repository,
             "--workload", search.workload, *_metric(search), "--store", str(self.store),
-            "--output", str(place), "--json",
+            "--output", str(place), "--json", *self.options,
         )  # fmt: skip
         (self.folder / f"{search.name}.json").write_text(text, encoding="utf-8")
         if status == ExitCode.INTERRUPTED:
@@ -243,9 +245,9 @@ def _metric(search: KnownSearch) -> tuple[str, ...]:
     return () if search.metric is None else ("--metric", search.metric)
 
 
-def tables(answers: Sequence[Answer], tags: Sequence[Surveyed], where: str) -> str:
-    """Everything in Markdown, for docs/upstream.md."""
-    parts = [f"`make bench-upstream`, {where}:"]
+def tables(answers: Sequence[Answer], tags: Sequence[Surveyed], where: str, command: str) -> str:
+    """Everything in Markdown, for the docs."""
+    parts = [f"`{command}`, {where}:"]
     if answers:
         head = (
             "search", "range", "load", "named", "right", "minutes to the name", "to the proof",
@@ -321,7 +323,7 @@ def ask(bench: Bench, questions: Questions, names: Sequence[str]) -> int:
         return ExitCode.INTERRUPTED
     finally:
         if answers or tags:
-            print(f"\n{tables(answers, tags, where_it_ran())}", flush=True)
+            print(f"\n{tables(answers, tags, where_it_ran(), bench.command)}", flush=True)
     wrong = any(each.wrong for each in answers) or not all(each.measured for each in tags)
     return 1 if wrong else 0
 

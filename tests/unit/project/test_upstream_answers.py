@@ -128,7 +128,7 @@ def test_a_line_and_the_tables() -> None:
     ]
     tags = [surveyed(tag, results) for tag in ("v1", "v2", "v3")]
     assert [each.measured for each in tags] == [False, True, False]
-    lines = tables(answers, tags, "today, a machine").splitlines()
+    lines = tables(answers, tags, "today, a machine", "make bench-upstream").splitlines()
     assert lines[0] == "`make bench-upstream`, today, a machine:"
     assert lines[4] == (
         f"| scheme | `a..b` | bind-one | {NAMES[2]} slower 9 times | yes | 8.0 | 14.0 | 20 | 4 | "
