@@ -40,6 +40,7 @@ class SimulatedRun:
     rate: float
     machine: Machine = MACHINE
     session: int = 0  # one start of the lab
+    steal_pct: float = 0.0
 
 
 # Of a candidate in a turn; None: it cannot be built.
@@ -140,7 +141,7 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         machine=run.machine,
         facts={},
         calibrator_us=1.0,
-        steal_pct=0.0,
+        steal_pct=run.steal_pct,
         errors=0,
         per_second=(),
         invalid=(),

@@ -3,6 +3,9 @@
 [a: no such header, …, z: no such header]           both ends: stop, nothing between is tried
 [a: no such header, b: no such header, c: no such header]   three in a row: the next would fail too
 [a: no such header, b: built, c: no such header]    continue
+
+Once something between the ends was measured, equal failures are a stretch of the line, and the
+search goes around it (``gap_split``).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from dsharness.errors import CandidateError, EditError, InstanceError, Systemati
 from dsharness.model import Turn, TurnState
 
 EQUAL_FAILURES = 3  # in a row, or of an end and what is tried in its place
+ENDS = 2
 DIFFERING = (
     (re.compile(r"\S+:\d+(:\d+)?:"), ""),  # a place in a file
     (re.compile(r"(?<![\w.])/[^\s'\"`,;:()]+"), "/…"),
@@ -88,6 +92,7 @@ class FailureRow:
 
     names: list[str] = field(default_factory=list)
     kind: str = ""
+    measured: int = 0  # candidates
     _ends: dict[str, list[str]] = field(default_factory=dict)  # how they fail -> who fails so
 
     @classmethod
@@ -99,8 +104,9 @@ class FailureRow:
             row._ends.setdefault(row.kind, []).append(name)
         return row
 
-    def worked(self) -> None:
-        """A candidate that was not tried before could be measured."""
+    def worked(self, candidates: int = 1) -> None:
+        """So many that were not tried before could be measured."""
+        self.measured += candidates
         self.names.clear()
         self._ends.clear()
 
@@ -124,7 +130,8 @@ class FailureRow:
         if as_end:
             as_end.append(name)
         alike = max(self.names, as_end, key=len)
-        return tuple(alike) if len(alike) >= EQUAL_FAILURES else ()
+        systematic = len(alike) >= EQUAL_FAILURES and self.measured <= ENDS
+        return tuple(alike) if systematic else ()
 
     def _note(self, name: str, message: str) -> None:
         kind = kind_of(message, name)
@@ -145,9 +152,10 @@ def failures_of(
     row, refused = FailureRow.after(before.items()), dict[str, str]()
     tried = set[str]()
     for turn in turns:
-        if turn.state is TurnState.DONE and not tried.issuperset(turn.candidates):
-            tried.update(turn.candidates)
-            row.worked()
+        new = set(turn.candidates) - tried
+        if turn.state is TurnState.DONE and new:
+            tried |= new
+            row.worked(len(new))
         for name, why in turn.refused.items():
             refused[name] = why
             if alike := row.alike(name, why):

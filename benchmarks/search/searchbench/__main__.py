@@ -58,7 +58,8 @@ def main() -> None:
         _honest(asked.worlds, asked.jobs)
         return
     if asked.parts:
-        print(said_table(play_all(part_cells(), asked.worlds or PART_WORLDS, asked.jobs)))
+        cells = only(part_cells(), asked.only) if asked.only else part_cells()
+        print(said_table(play_all(cells, asked.worlds or PART_WORLDS, asked.jobs)))
         return
     played = _cells(asked)
     if not played:

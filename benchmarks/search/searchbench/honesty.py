@@ -48,6 +48,7 @@ CHANGES: dict[str, dict[str, object]] = {
     "heavy tails": {"noise": Noise.HEAVY},
     "slow runs": {"slow_runs": True},
     "a new day every 30 runs": {"sessions": True},
+    "neighbours steal": {"stolen": True},
     "a steady drift": {"drifts": True},
     "a walk by turn, in duets": {"duets": True},
     "one candidate slow alone": {"odd_pct": 20.0},

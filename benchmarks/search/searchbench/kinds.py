@@ -52,6 +52,7 @@ class Kind:
     odd_pct: float = 0.0  # by which one candidate away from the step is slower, and no other
     second_machine: bool = False  # turns alternate between two machines
     sessions: bool = False  # every 30 runs a new day, on which all is up to 6 % faster or slower
+    stolen: bool = False  # neighbours take a fifth of the time of one run in five, which strays
     drifts: bool = False  # the machine's speed, by 0.1 % with each run
     duets: bool = False  # two run at once on a machine whose speed wanders by 3 % a turn
     gaps: bool = False  # stretches that cannot be built
@@ -82,6 +83,7 @@ def _words(kind: Kind) -> Iterator[str]:
         f"one candidate {kind.odd_pct:g} % slower alone": kind.odd_pct > 0,
         "two machines": kind.second_machine,
         "a new day every 30 runs": kind.sessions,
+        "one run in five loses 20 % to neighbours": kind.stolen,
         "drifts 0.1 % a run": kind.drifts,
         "duets, 3 % a turn": kind.duets,
         "unbuildable stretches": kind.gaps,

@@ -22,7 +22,8 @@ SECOND_SPEED, SECOND_CV = math.log(1.7), 0.08
 DAY_RUNS, DAY = 30, 0.06
 DRIFT = 0.001  # each run
 TURN_WALK = 0.03
-COSTS, RATES, SPEEDS = 1, 2, 4  # streams of chance of one seed; the world has others
+STOLEN_SHARE, STOLEN_PCT, STOLEN_BY = 0.2, 20.0, 0.2
+COSTS, RATES, SPEEDS, STEALS = 1, 2, 4, 5  # streams of chance of one seed; the world has others
 
 
 class Spent(Exception):  # noqa: N818 - no error: the search had its chance
@@ -67,11 +68,14 @@ class Machine:
         shared = world.built(at) + self._speed(turn) + self._slow(at) - SECOND_SPEED * second
         sigma = SECOND_CV if second else world.sigma
         noise = sigma * unit_noise(self._chance(COSTS, at), world.kind.noise)
+        steal = self._chance(STEALS, at)
+        stolen = world.kind.stolen and steal.random() < STOLEN_SHARE
         return SimulatedRun(
-            cost=shared + noise,
+            cost=shared + noise + stolen * STOLEN_BY * float(steal.normal()),
             rate=self._rate_noise(at) - shared,
             machine=SECOND if second else MACHINE,
             session=self._day if world.kind.sessions else 0,
+            steal_pct=STOLEN_PCT * stolen,
         )
 
     def _chance(self, stream: int, at: int) -> Generator:

@@ -9,6 +9,8 @@ import numpy as np
 
 from dssearch.bayes.track import Floats, Ints, Track
 
+MOST_FAILED = 16  # in one gap: its candidates stay suspects, and no further one is built
+
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
@@ -28,7 +30,7 @@ def split(line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int]) -
     """
     low, high = ends
     total = line.mass(low, high)
-    if high - low < 2 or total <= 0:
+    if high - low < 2 or total <= 0 or len(failed) >= MOST_FAILED:
         return None
     if not failed:
         at = _middle(line, low, high)

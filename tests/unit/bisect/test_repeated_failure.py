@@ -62,6 +62,24 @@ def test_what_works_or_fails_otherwise_begins_the_row_anew() -> None:
     row.failed("f", broken(5))
 
 
+def test_a_stretch_between_candidates_that_were_measured_stops_nothing() -> None:
+    """Both ends, then one between them: what fails alike next is where the line is broken."""
+    row = FailureRow()
+    row.worked(2)
+    row.worked()
+    for number, name in enumerate("cdefgh"):
+        row.failed(name, broken(number))
+
+
+def test_with_the_ends_alone_the_third_stops_it() -> None:
+    row = FailureRow()
+    row.worked(2)
+    row.failed("c", broken(1))
+    row.failed("d", broken(2))
+    with pytest.raises(SystematicError):
+        row.failed("e", broken(3))
+
+
 def test_what_failed_before_the_search_counts() -> None:
     row = FailureRow.after({"a": str(broken(1)), "b": str(broken(2))}.items())
     with pytest.raises(SystematicError):

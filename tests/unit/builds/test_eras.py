@@ -50,6 +50,9 @@ def locked(crate: str, version: str, form: str = "version = 3\n\n") -> str:
     return f'{form}[[package]]\nname = "{crate}"\nversion = "{version}"\n'
 
 
+OLD_RUST = "debian-11-rust-1.63"
+
+
 class TestNeeds:
     @pytest.mark.parametrize(
         ("known", "words", "crates"),
@@ -93,6 +96,15 @@ class TestNeeds:
         lock = locked("libc", "0.1.0", form) + "\n" + locked("openssl-sys", version, "")
         needs = needs_of(files(configure=SWITCH, lock=lock))
         assert ("openssl-1.1" in needs.words) is old
+
+    @pytest.mark.parametrize(
+        ("version", "old"), [("0.2.6", True), ("0.3.2", True), ("0.3.3", False), ("0.4.3", False)]
+    )
+    def test_an_old_num_bigint_asks_for_an_old_rust(self, version, old):
+        needs = needs_of(files(configure=SWITCH, lock=locked("num-bigint", version)))
+        assert ("rust-before-1.73" in needs.words) is old
+        fit = [each.id for each in fitting(needs, MATRIX.toolchains)]
+        assert fit == [OLD_RUST] if old else OLD_RUST in fit
 
     @pytest.mark.parametrize(
         ("makefile", "handed_on"),
@@ -195,12 +207,12 @@ class TestNeeds:
     @pytest.mark.parametrize(
         ("era", "toolchains"),
         [
-            ("1.4.3.24", ["debian-12", "debian-11"]),
-            ("2.0.5", ["debian-11"]),
-            ("2.0.16", ["debian-12", "debian-11"]),
-            ("2.2.1", ["debian-12", "debian-11"]),
-            ("2.2.3", ["debian-12", "debian-13", "debian-11"]),
-            ("2.3.2", ["debian-12", "debian-13", "debian-11"]),
+            ("1.4.3.24", ["debian-12", "debian-11", OLD_RUST]),
+            ("2.0.5", ["debian-11", OLD_RUST]),
+            ("2.0.16", ["debian-12", "debian-11", OLD_RUST]),
+            ("2.2.1", ["debian-12", "debian-11", OLD_RUST]),
+            ("2.2.3", ["debian-12", "debian-13", "debian-11", OLD_RUST]),
+            ("2.3.2", ["debian-12", "debian-13", "debian-11", OLD_RUST]),
             ("3.2", ["debian-12", "debian-13", "debian-11"]),
         ],
     )
