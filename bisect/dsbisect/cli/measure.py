@@ -314,7 +314,7 @@ def measure(  # noqa: PLR0913 - each is an option
         )
 
     from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.rows.rows_study import MeasureRequest, measure_row
+    from dsbisect.rows_study import MeasureRequest, measure_row
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix

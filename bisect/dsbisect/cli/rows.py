@@ -33,7 +33,7 @@ from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode, StoppedError
 
 if TYPE_CHECKING:
-    from dsbisect.rows.rows_study import Findings, RowsRequest
+    from dsbisect.rows_study import Findings, RowsRequest
     from dsharness.model import Campaign
 
 SeriesId = Annotated[
@@ -72,7 +72,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
     --workload bind-one
     """
-    from dsbisect.rows.rows_study import RowsRequest
+    from dsbisect.rows_study import RowsRequest
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
     from dsharness.matrix.series_graph import chains
     from dsharness.measure.metrics import find_metric
@@ -114,7 +114,7 @@ def reproduce(
 
     Example: dsbisect reproduce --output /tmp/report
     """
-    from dsbisect.rows.rows_study import RowsRequest
+    from dsbisect.rows_study import RowsRequest
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
 
     checked = load_matrix(matrix)
@@ -142,7 +142,7 @@ def study(
     """Run a search and print its answer; an exit code of its own when there is none."""
     from dsbisect.cli.progress_json import Events
     from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.rows.rows_study import run_study
+    from dsbisect.rows_study import run_study
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
