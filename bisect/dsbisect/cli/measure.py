@@ -28,14 +28,11 @@ from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from dsharness.measure.by_address import AddressRequest, AddressResult
-    from dsharness.model import Matrix
-    from dsharness.systems.ldap.directory import LdapUser
-if TYPE_CHECKING:
     from rich.table import Table
 
-    from dsharness.model import Sample
+    from dsharness.measure.by_address import AddressRequest, AddressResult
+    from dsharness.model import Matrix, Sample
+    from dsharness.systems.ldap.directory import LdapUser
 
 
 BY_ADDRESS = "A directory by its address"
