@@ -89,7 +89,7 @@ def make(  # noqa: PLR0913 - each is an option
     spec = build_spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
     built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
 
-    from dsbisect.cli.rows import study
+    from dsbisect.cli.bisect import study
     from dsbuilds.build_request import check_rows
     from dsbuilds.built_row import BuiltRowMaker
     from dsharness.containers.engine_probe import detect

@@ -171,7 +171,7 @@ COMMANDS = {
         summary="Judge one commit against two references: 0 good, 1 bad, 125 skip.",
     ),
     "reproduce": Lazy(
-        place="rows:reproduce",
+        place="bisect:reproduce",
         summary="Build, measure and report the matrix's default series: the whole chain in one "
         "command.",
     ),
