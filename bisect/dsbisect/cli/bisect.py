@@ -151,8 +151,7 @@ def study(
     events: bool = False,
 ) -> None:
     """Run a search and print its answer; an exit code of its own when there is none."""
-    from dsbisect.cli.progress_json import Events
-    from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.cli.search_progress import Events, Watch
     from dsbisect.rows_study import run_study
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
@@ -303,8 +302,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect bisect commits --repo . --good v2.0.16 --bad HEAD
     """
-    from dsbisect.cli.progress_json import Events
-    from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.cli.search_progress import Events, Watch
     from dsbisect.commits.commit_range import expected_text, forecast_of, laid_range, prior_table
     from dsbisect.commits.commits_request import CommitsRequest, with_usual_workload
     from dsbisect.commits.commits_study import run_commits

@@ -310,7 +310,7 @@ def measure(  # noqa: PLR0913 - each is an option
             hint="name a row (`dsbisect matrix show` lists them), or --address ldap://HOST:PORT",
         )
 
-    from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.cli.search_progress import Watch
     from dsbisect.rows_study import MeasureRequest, measure_row
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect

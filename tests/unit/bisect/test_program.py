@@ -25,7 +25,7 @@ from dsbisect.program import NOT_TO_BE_SHIPPED, judged, main, validated
 from dsharness.errors import ExitCode, MatrixError, SourceError
 
 for later in (
-    "cli.progress_terminal",
+    "cli.search_progress",
     "cli.root",
     "commits.source_lab",
 ):  # what a command imports when it runs
