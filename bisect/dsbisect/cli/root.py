@@ -192,7 +192,9 @@ COMMANDS = {
         summary="Remove containers that no running lab owns, and what the options name; never "
         "the store.",
     ),
-    "matrix": Lazy(place="matrix:app", summary="Show, check and draw what can be measured."),
+    "matrix": Lazy(
+        place="matrix_commands:app", summary="Show, check and draw what can be measured."
+    ),
     "image": Lazy(
         place="image:app", summary="Build and list the rows' images, and show what is in them."
     ),
