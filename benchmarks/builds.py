@@ -121,7 +121,7 @@ def bisection(folder: Path, source: Path, clean_s: float) -> dict[str, float]:
 
 def judge_clean(samples: int) -> None:
     """What a careful person gives to git bisect run: a clean build, a few runs, a verdict."""
-    from dsbisect.cli.progress_terminal import Watch  # noqa: PLC0415
+    from dsbisect.cli.search_progress import Watch  # noqa: PLC0415
     from dsbisect.commits.commit_candidates import SourceSupply  # noqa: PLC0415
     from dsharness.matrix import find_workload  # noqa: PLC0415
     from dsharness.model import Settings, Turn  # noqa: PLC0415

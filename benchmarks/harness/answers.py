@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsbisect.cli.progress_terminal import Watch
-from dsbisect.rows.rows_study import RowsRequest, run_study
+from dsbisect.cli.search_progress import Watch
+from dsbisect.rows_study import RowsRequest, run_study
 from dsharness.containers.engine import Engine
 from dsharness.matrix import find_series, find_settings, find_workload
 from dsharness.model import Matrix

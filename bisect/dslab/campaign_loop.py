@@ -178,184 +178,148 @@ class TurnTaker:
         row.failed(candidate, error)
 
 
-Kind = Literal["rows", "commits", "measure", "validate"]
+CampaignKind = Literal["rows", "commits", "measure", "validate"]
 
 
-def run_campaign(
-    question: Question,
-    workload: Workload,
-    *,
-    search: Search,
-    lab: SampleSource,
-    store: Store,
-    listener: Listener,
-    kind: Kind = "rows",
-) -> Campaign:
-    """Go on until the answer, or until it is enough; an interrupted campaign continues.
+@dataclass(frozen=True, kw_only=True)
+class CampaignOrder:
+    """A question with its search, the lab that samples come from, and the store that keeps them."""
 
-    BusyError when another process has the same question in the same environment.
-    """
-    fingerprint = _fingerprint(question, workload, search, lab)
-    asked = [kind, question.series_id, question.workload_id, question.settings_id, fingerprint]
-    what = f"{question.workload_id} on {question.line[0]} to {question.line[-1]}"
-    with claimed(store, content_key(asked), what) as claim:
-        return _run(question, workload, search, lab, store, listener, kind, claim)
+    question: Question
+    workload: Workload
+    search: Search
+    lab: SampleSource
+    store: Store
+    kind: CampaignKind = "rows"
+
+    @property
+    def fingerprint(self) -> str:
+        """A key of everything that must be the same for old samples to count.
+
+        What was ready or suspected before may have changed when it continues.
+        """
+        identities = {each: self.lab.identities.get(each) for each in self.question.line}
+        inputs: list[object] = [
+            self.question.line,
+            self.question.metric,
+            self.workload.model_dump(mode="json"),
+            identities,
+            self.lab.setup.model_dump(mode="json"),
+            *inputs_of(self.search),
+        ]
+        return content_key(inputs)
+
+    @property
+    def unfinished(self) -> Campaign | None:
+        """The interrupted campaign of this question, in the same environment."""
+        return self.store.unfinished_campaign(
+            kind=self.kind,
+            series_id=self.question.series_id,
+            workload_id=self.question.workload_id,
+            settings_id=self.question.settings_id,
+            fingerprint=self.fingerprint,
+        )
+
+    @property
+    def answers(self) -> list[Campaign]:
+        """All answers to this from the same environment, the newest last."""
+        finished = self.store.campaigns(
+            series_id=self.question.series_id,
+            workload_id=self.question.workload_id,
+            settings_id=self.question.settings_id,
+            finished=True,
+        )
+        fingerprint = self.fingerprint
+        fitting = (campaign for campaign in finished if campaign.fingerprint == fingerprint)
+        return sorted(fitting, key=lambda campaign: campaign.finished_at or "")
+
+    def answered_before(self, moment: str) -> Campaign | None:
+        """The newest answer to this that existed at that moment."""
+        known = reversed(self.answers)
+        return next((each for each in known if (each.finished_at or "") <= moment), None)
+
+    def run(self, listener: Listener) -> Campaign:
+        """Go on until the answer, or until it is enough; an interrupted campaign continues.
+
+        BusyError when another process has the same question in the same environment.
+        """
+        asked = self.question
+        what = f"{asked.workload_id} on {asked.line[0]} to {asked.line[-1]}"
+        key = content_key(
+            [self.kind, asked.series_id, asked.workload_id, asked.settings_id, self.fingerprint]
+        )
+        with claimed(self.store, key, what) as claim:
+            return _run(self, listener, claim)
 
 
-def _run(
-    question: Question,
-    workload: Workload,
-    search: Search,
-    lab: SampleSource,
-    store: Store,
-    listener: Listener,
-    kind: Kind,
-    claim: Claim,
-) -> Campaign:
-    campaign = _open_campaign(question, workload, search, lab, store, kind)
-    record = CampaignState.of(campaign, store, claim)
+def _run(order: CampaignOrder, listener: Listener, claim: Claim) -> Campaign:
+    campaign = order.unfinished or _begun(order)
+    record = CampaignState.of(campaign, order.store, claim)
+    search = order.search
     if record.samples or record.turns:
         listener.resumed(campaign, len(record.samples))
         if search.looks:
             search = search_of(campaign)  # with the same costs, so that a replay decides the same
     taker = TurnTaker(
-        lab=lab,
+        lab=order.lab,
         record=record,
         listener=listener,
-        ends=dict(lab.unmeasurable) if kind == "commits" else {},
+        ends=dict(order.lab.unmeasurable) if order.kind == "commits" else {},
         needs_all=not search.looks,
     )
-    boundary = _answered(question, workload, search, taker)
+    boundary = _answered(order, search, taker)
     if boundary is None:  # a lab can always measure more, so this is enough
         return campaign
     finished_at = _now()
     claim.check()
-    store.finish_campaign(campaign.id, boundary, finished_at)
+    order.store.finish_campaign(campaign.id, boundary, finished_at)
     listener.answered(boundary)
     return campaign.model_copy(update={"boundary": boundary, "finished_at": finished_at})
 
 
-def _answered(
-    question: Question, workload: Workload, search: Search, taker: TurnTaker
-) -> Boundary | None:
+def _begun(order: CampaignOrder) -> Campaign:
+    """A new campaign, stored before its first turn."""
+    asked = order.question
+    campaign = Campaign(
+        id=str(uuid.uuid4()),
+        kind=order.kind,
+        line=asked.line,
+        series_id=asked.series_id,
+        workload_id=asked.workload_id,
+        settings_id=asked.settings_id,
+        metric=asked.metric,
+        started_at=_now(),
+        fingerprint=order.fingerprint,
+        unmeasured=dict(order.lab.unmeasurable),
+        search=choice_of(order.search),
+    )
+    order.store.add_campaign(campaign)
+    return campaign
+
+
+def _answered(order: CampaignOrder, search: Search, taker: TurnTaker) -> Boundary | None:
     """Plan a turn from what is stored, take it, store it, and plan again until the answer."""
-    setup, unmeasurable = taker.lab.setup, dict(taker.lab.unmeasurable)
+    setup, unmeasurable = order.lab.setup, dict(order.lab.unmeasurable)
+    record = taker.record
     while True:
-        record = taker.record
         history = history_of(record.samples, record.turns, unmeasurable, taker.ends)
-        step = advance(question, search, history, record.turns)
+        step = advance(order.question, search, history, record.turns)
         if isinstance(step, Answer):
             return step.boundary
         if isinstance(step, Enough):
             return None
-        taker.listener.step(question, step)
-        turn = Turn(
-            campaign_id=record.campaign_id,
-            number=step.turn,
-            attempt=step.attempt,
-            candidates=step.candidates,
-            workload=workload,
-            way=setup.procedure.way,
-            machine=setup.machine.id,
+        taker.listener.step(order.question, step)
+        taker.take(
+            Turn(
+                campaign_id=record.campaign_id,
+                number=step.turn,
+                attempt=step.attempt,
+                candidates=step.candidates,
+                workload=order.workload,
+                way=setup.procedure.way,
+                machine=setup.machine.id,
+            )
         )
-        taker.take(turn)
-
-
-def unfinished(
-    question: Question,
-    workload: Workload,
-    search: Search,
-    lab: SampleSource,
-    store: Store,
-    kind: Kind = "rows",
-) -> Campaign | None:
-    """The interrupted campaign of this question, in the same environment."""
-    return store.unfinished_campaign(
-        kind=kind,
-        series_id=question.series_id,
-        workload_id=question.workload_id,
-        settings_id=question.settings_id,
-        fingerprint=_fingerprint(question, workload, search, lab),
-    )
-
-
-def answers(
-    question: Question, workload: Workload, search: Search, lab: SampleSource, store: Store
-) -> list[Campaign]:
-    """All answers to this from the same environment, the newest last."""
-    fingerprint = _fingerprint(question, workload, search, lab)
-    finished = store.campaigns(
-        series_id=question.series_id,
-        workload_id=question.workload_id,
-        settings_id=question.settings_id,
-        finished=True,
-    )
-    fitting = (campaign for campaign in finished if campaign.fingerprint == fingerprint)
-    return sorted(fitting, key=lambda campaign: campaign.finished_at or "")
-
-
-def answered_before(
-    moment: str,
-    question: Question,
-    workload: Workload,
-    search: Search,
-    lab: SampleSource,
-    store: Store,
-) -> Campaign | None:
-    """The newest answer to this that existed at that moment."""
-    known = answers(question, workload, search, lab, store)
-    return next((each for each in reversed(known) if (each.finished_at or "") <= moment), None)
-
-
-def _open_campaign(
-    question: Question,
-    workload: Workload,
-    search: Search,
-    lab: SampleSource,
-    store: Store,
-    kind: Kind,
-) -> Campaign:
-    known = unfinished(question, workload, search, lab, store, kind)
-    if known is not None:
-        return known
-    new = _campaign(question, kind, _fingerprint(question, workload, search, lab))
-    campaign = new.model_copy(
-        update={"unmeasured": dict(lab.unmeasurable), "search": choice_of(search)}
-    )
-    store.add_campaign(campaign)
-    return campaign
-
-
-def _campaign(question: Question, kind: Kind, fingerprint: str) -> Campaign:
-    """A new one that begins now."""
-    return Campaign(
-        id=str(uuid.uuid4()),
-        kind=kind,
-        line=question.line,
-        series_id=question.series_id,
-        workload_id=question.workload_id,
-        settings_id=question.settings_id,
-        metric=question.metric,
-        started_at=_now(),
-        fingerprint=fingerprint,
-    )
-
-
-def _fingerprint(question: Question, workload: Workload, search: Search, lab: SampleSource) -> str:
-    """A key of everything that must be the same for old samples to count.
-
-    What was ready or suspected before may have changed when it continues.
-    """
-    identities = {each: lab.identities.get(each) for each in question.line}
-    inputs: list[object] = [
-        question.line,
-        question.metric,
-        workload.model_dump(mode="json"),
-        identities,
-        lab.setup.model_dump(mode="json"),
-        *inputs_of(search),
-    ]
-    return content_key(inputs)
 
 
 def _now() -> str:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
-from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from dsbuilds.toolchains.load_image import load_image
@@ -113,12 +112,7 @@ class Laboratory:
             self._progress(orphan, "removed: its owner was killed")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._resources.close()
 
     @property

@@ -139,15 +139,11 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measure:
+class Measure(Wanted):
     """What is wanted, as the planner made a turn of it: candidates begin in this order."""
 
     turn: int
     attempt: int = 1
-    candidates: tuple[str, ...]
-    why: str
-    remaining: int
-    outlook: Outlook | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,8 +68,8 @@ def remedies_of(
         else "another toolchain: add one under `toolchains:` in the matrix (docs/builds.md)"
     )
     survey = (
-        f"`dsbisect build survey --repo {shlex.quote(repository)} --tags PATTERN` shows which "
-        "tags build and start, and with which toolchain"
+        f"`dsbisect build survey --repo {shlex.quote(repository)}` shows which releases build and "
+        "start, and with which toolchain"
     )
     if isinstance(error, EditError):
         return (

@@ -34,14 +34,7 @@ class BayesRecord(Value):
 
     @property
     def search(self) -> Search:
-        return Bayes(
-            belief=self.belief,
-            certainty=self.certainty,
-            costs=self.costs,
-            budget=self.budget,
-            prior=self.prior,
-            survey_up_to=self.survey_up_to,
-        )
+        return Bayes(**dict(self))
 
     @property
     def inputs(self) -> tuple[JsonValue, ...]:
@@ -64,14 +57,7 @@ def inputs_of(search: Search) -> tuple[JsonValue, ...]:
 def record_of(search: Search) -> BayesRecord:
     if not isinstance(search, Bayes):
         raise TypeError(f"{type(search).__name__} cannot be recorded")
-    return BayesRecord(
-        belief=search.belief,
-        certainty=search.certainty,
-        costs=search.costs,
-        budget=search.budget,
-        prior=search.prior,
-        survey_up_to=search.survey_up_to,
-    )
+    return BayesRecord.model_validate(search, from_attributes=True)
 
 
 def search_of(campaign: Campaign) -> Search:

@@ -28,7 +28,7 @@ from dsharness.model import (
     Setup,
     Turn,
 )
-from dslab.campaign_loop import run_campaign
+from dslab.campaign_loop import CampaignOrder
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.question import Question
@@ -69,10 +69,13 @@ class WritingWatcher(RecordingWatcher):
 
 
 def search(store: Store, each_s: float, watcher: RecordingWatcher) -> Campaign:
-    return run_campaign(
-        QUESTION, LdcltWorkload(id="w", title="binds"), search=Bayes(), lab=Benches(each_s),
-        store=store, listener=watcher,
-    )  # fmt: skip
+    return CampaignOrder(
+        question=QUESTION,
+        workload=LdcltWorkload(id="w", title="binds"),
+        search=Bayes(),
+        lab=Benches(each_s),
+        store=store,
+    ).run(watcher)
 
 
 def lab(url: str | Path, each_s: float) -> AbstractContextManager[Fork]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from watchers import RecordingWatcher
 
-from dsbisect.rows.rows_study import MEASURE_ALL_UP_TO, ROWS
+from dsbisect.rows_study import MEASURE_ALL_UP_TO, ROWS
 from dsbisect.search_options import SearchOptions
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, RATE
 from dsharness.model import (
@@ -29,7 +29,7 @@ from dsharness.model import (
 )
 from dsharness.products import notable_versions
 from dsharness.systems.ldap.stored_password import StoredPassword
-from dslab.campaign_loop import run_campaign
+from dslab.campaign_loop import CampaignOrder
 from dsresults.report import ReportData, report_data
 from dsresults.store import Store
 from dssearch.question import Question
@@ -284,16 +284,15 @@ def _searched(
         tempfile.TemporaryDirectory() as folder,
         Store.open(Path(folder) / "store.db") as store,
     ):
-        kept = run_campaign(
-            question,
-            workload_of(workload),
+        kept = CampaignOrder(
+            question=question,
+            workload=workload_of(workload),
             search=SearchOptions().search(
                 workload_of(workload), measure_all_up_to=MEASURE_ALL_UP_TO, belief=ROWS
             ),
             lab=benches,
             store=store,
-            listener=RecordingWatcher(),
-        )
+        ).run(RecordingWatcher())
         taken = store.samples(campaign_id=kept.id)
     fixed = f"campaign-{workload}"
     campaign = kept.model_copy(

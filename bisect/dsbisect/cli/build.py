@@ -26,7 +26,7 @@ from dsbisect.cli.survey import survey
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.rows.rows_study import RowsRequest
+    from dsbisect.rows_study import RowsRequest
     from dsharness.model import Build, BuildSpec, Matrix, Row, Settings, Workload
 
 # A test compares these with the real drivers; importing those would take half a second.
@@ -89,7 +89,7 @@ def make(  # noqa: PLR0913 - each is an option
     spec = build_spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
     built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
 
-    from dsbisect.cli.rows import study
+    from dsbisect.cli.bisect import study
     from dsbuilds.build_request import check_rows
     from dsbuilds.built_row import BuiltRowMaker
     from dsharness.containers.engine_probe import detect
@@ -169,7 +169,7 @@ def _comparison(
     relock: bool,
 ) -> RowsRequest:
     """A search of two candidates: the unchanged row, and the built one."""
-    from dsbisect.rows.rows_study import RowsRequest
+    from dsbisect.rows_study import RowsRequest
     from dsharness.model import Series
 
     series = Series(id=built.id, title=f"{row.id} unchanged, and built", rows=(row.id, built.id))

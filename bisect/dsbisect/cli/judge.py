@@ -85,8 +85,8 @@ def judge(  # noqa: PLR0913 - each is an option
     if workload is None:
         ask = with_usual_workload(ask, Repository.open(repo), ask.good)
 
-    from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.commits.commit_verdict import judge_commit
+    from dsbisect.cli.search_progress import Watch
+    from dsbisect.commits.source_lab import judge_commit
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 

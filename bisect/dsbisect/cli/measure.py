@@ -28,14 +28,11 @@ from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from dsharness.measure.by_address import AddressRequest, AddressResult
-    from dsharness.model import Matrix
-    from dsharness.systems.ldap.directory import LdapUser
-if TYPE_CHECKING:
     from rich.table import Table
 
-    from dsharness.model import Sample
+    from dsharness.measure.by_address import AddressRequest, AddressResult
+    from dsharness.model import Matrix, Sample
+    from dsharness.systems.ldap.directory import LdapUser
 
 
 BY_ADDRESS = "A directory by its address"
@@ -313,8 +310,8 @@ def measure(  # noqa: PLR0913 - each is an option
             hint="name a row (`dsbisect matrix show` lists them), or --address ldap://HOST:PORT",
         )
 
-    from dsbisect.cli.progress_terminal import Watch
-    from dsbisect.rows.rows_study import MeasureRequest, measure_row
+    from dsbisect.cli.search_progress import Watch
+    from dsbisect.rows_study import MeasureRequest, measure_row
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix

@@ -78,11 +78,11 @@ def plan(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
     """
-    from dsbisect.cli.progress_terminal import Watch
+    from dsbisect.cli.search_progress import Watch
     from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S
     from dsbisect.commits.commits_request import CommitsRequest
-    from dsbisect.commits.layout_samples import scatter_of_builds
-    from dsbisect.rows.rows_study import MeasureRequest, measure_row
+    from dsbisect.commits.source_lab import scatter_of_builds
+    from dsbisect.rows_study import MeasureRequest, measure_row
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric

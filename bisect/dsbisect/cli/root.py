@@ -171,7 +171,7 @@ COMMANDS = {
         summary="Judge one commit against two references: 0 good, 1 bad, 125 skip.",
     ),
     "reproduce": Lazy(
-        place="rows:reproduce",
+        place="bisect:reproduce",
         summary="Build, measure and report the matrix's default series: the whole chain in one "
         "command.",
     ),
@@ -192,7 +192,9 @@ COMMANDS = {
         summary="Remove containers that no running lab owns, and what the options name; never "
         "the store.",
     ),
-    "matrix": Lazy(place="matrix:app", summary="Show, check and draw what can be measured."),
+    "matrix": Lazy(
+        place="matrix_commands:app", summary="Show, check and draw what can be measured."
+    ),
     "image": Lazy(
         place="image:app", summary="Build and list the rows' images, and show what is in them."
     ),

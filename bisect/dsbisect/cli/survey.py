@@ -87,7 +87,7 @@ class SurveyWatch:
 
     @property
     def _left(self) -> str:
-        from dsbisect.cli.progress_terminal import spell_left
+        from dsbisect.cli.search_progress import spell_left
         from dsbisect.survey.source_survey import left_s
 
         left = left_s(self._ended, self._new - len(self._ended) + 1, time.monotonic())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from dsbisect.cli.progress_terminal import Watch, sample_line, spell_left
+from dsbisect.cli.search_progress import Watch, sample_line, spell_left
 from dsharness.model import Sample
 from dsvalidate.answer_files import HEADLINES
 from dsvalidate.check import Check, Gate, Status, answer_of

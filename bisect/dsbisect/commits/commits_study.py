@@ -12,12 +12,9 @@ from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_o
 from dsbisect.commits.commits_request import (
     SHORT,
     CommitsRequest,
-    patches_of,
-    repairs_of,
     surroundings_of,
     untried,
 )
-from dsbisect.commits.layout_samples import by_build, to_see
 from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import (
     Case,
@@ -27,6 +24,7 @@ from dsbisect.commits.proof import (
     judged,
     prove,
 )
+from dsbisect.commits.source_lab import by_build, source_lab, source_supply, to_see
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
@@ -34,9 +32,8 @@ from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
-from dslab.campaign_loop import answers, run_campaign, unfinished
-from dslab.lab_conditions import LabConditions
-from dslab.laboratory import Laboratory, open_lab
+from dslab.campaign_loop import CampaignKind, CampaignOrder
+from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsresults.commits_result import (
     CommitFindings,
@@ -46,7 +43,7 @@ from dsresults.commits_result import (
 )
 from dsresults.store import Store
 from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
-from dssearch.question import Question, Search
+from dssearch.question import Search
 from dssearch.repeated_failure import refuse_equal_ends, remedies_of
 
 USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
@@ -89,26 +86,10 @@ def run_commits(
     begun = time.monotonic()
     points = scope.points
     common = surroundings_of(ask, tuple(scope.trees[point] for point in points))
-    supply = SourceSupply(
-        engine=engine,
-        matrix=ask.matrix,
-        toolchains=common.toolchains,
-        patches=patches_of(ask),
-        repairs=repairs_of(ask, scope.repository),
-    )
-    conditions = LabConditions.on(
-        engine,
-        matrix=ask.matrix,
-        settings=common.settings,
-        workloads=(ask.workload,),
-        metric=ask.metric,
-        keep=ask.keep,
-    )
+    supply = source_supply(engine, ask, common, scope.repository)
     for point in points:
         supply.add(point, scope.tree(point))
-    with open_lab(
-        conditions, supply, points, engine=engine, store=store, watcher=watcher, notes=common.notes
-    ) as laboratory:
+    with source_lab(ask, common, supply, points, store=store, watcher=watcher) as laboratory:
         for failure in tuple(laboratory.failures.values())[:1]:
             left = untried(ask, map(scope.tree, points), supply.runtimes)
             remedies = remedies_of(failure, toolchains=left, repository=ask.repository)
@@ -216,11 +197,8 @@ class CommitsStudy:
     def _boundary(self, line: tuple[str, ...]) -> Boundary:
         for candidate in line:
             self._add(candidate)
-        question, search = self._question(line), self._search(line)
-        campaign = self._stands(question, search) or run_campaign(
-            question, self.ask.workload, search=search, lab=self.laboratory,
-            store=self.store, listener=self.watcher, kind="commits",
-        )  # fmt: skip
+        order = self._order(line, self._search(line), "commits")
+        campaign = self._standing(order) or order.run(self.watcher)
         for candidate in line:
             self.laboratory.retire(candidate)
         self.campaigns.append(campaign)
@@ -228,15 +206,21 @@ class CommitsStudy:
             raise AssertionError("a finished campaign has an answer")
         return campaign.boundary
 
-    def _question(self, line: tuple[str, ...]) -> Question:
-        return self.ask.question(self.scope.name, line)
+    def _order(self, line: tuple[str, ...], search: Search, kind: CampaignKind) -> CampaignOrder:
+        return CampaignOrder(
+            question=self.ask.question(self.scope.name, line),
+            workload=self.ask.workload,
+            search=search,
+            lab=self.laboratory,
+            store=self.store,
+            kind=kind,
+        )
 
-    def _stands(self, question: Question, search: Search) -> Campaign | None:
+    def _standing(self, order: CampaignOrder) -> Campaign | None:
         """The answer of a run that was stopped before all was told: no finding rests on it."""
-        asked = (question, self.ask.workload, search, self.laboratory, self.store)
-        if unfinished(*asked, kind="commits") is not None:
+        if order.unfinished is not None:
             return None
-        known = next(reversed(answers(*asked)), None)
+        known = next(reversed(order.answers), None)
         if known is None or known.boundary is None:
             return None
         if any(known.id in finding.campaigns for finding in self.store.findings()):
@@ -357,11 +341,8 @@ class CommitsStudy:
         def measure(before: tuple[str, ...], after: tuple[str, ...]) -> PooledStep:
             names = tuple(name for pair in zip(before, after, strict=True) for name in pair)
             try:
-                campaign = run_campaign(
-                    self._question(names), self.ask.workload,
-                    search=to_see(abs(step), names, metric),
-                    lab=self.laboratory, store=self.store, listener=self.watcher, kind="measure",
-                )  # fmt: skip
+                search = to_see(abs(step), names, metric)
+                campaign = self._order(names, search, "measure").run(self.watcher)
             finally:
                 for name in names:
                     self.laboratory.retire(name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dsharness.content_key import content_key
 from dsharness.model import DECIDER, Image, Sample, Settings, SystemName, Workload
 from dsharness.progress import Progress
-from dslab.campaign_loop import run_campaign
+from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import PackagedSupply
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
@@ -128,10 +128,14 @@ def sampled_pairs(
         metric=metric,
     )
     asked.alone()
-    campaign = run_campaign(
-        question, workload, search=Rounds(missing=missing, open_end=True),
-        lab=lab, store=asked.store, listener=asked.watcher, kind="validate",
-    )  # fmt: skip
+    campaign = CampaignOrder(
+        question=question,
+        workload=workload,
+        search=Rounds(missing=missing, open_end=True),
+        lab=lab,
+        store=asked.store,
+        kind="validate",
+    ).run(asked.watcher)
     return _state(asked.store.samples(campaign_id=campaign.id), stock, patched)
 
 

@@ -16,7 +16,7 @@ from dsharness.errors import (
     UnreachableError,
 )
 from dsharness.model import LdcltWorkload, Turn, TurnState
-from dslab.campaign_loop import run_campaign
+from dslab.campaign_loop import CampaignOrder
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.question import Question
@@ -32,10 +32,9 @@ def store(tmp_path):
 
 
 def run(store, benches, watcher=None, search=None):
-    return run_campaign(
-        QUESTION, WORKLOAD, search=search or TEN_RUNS, lab=benches, store=store,
-        listener=watcher or RecordingWatcher(),
-    )  # fmt: skip
+    return CampaignOrder(
+        question=QUESTION, workload=WORKLOAD, search=search or TEN_RUNS, lab=benches, store=store
+    ).run(watcher or RecordingWatcher())
 
 
 WORLD = World({"a": 1, "b": 1, "c": 20})
@@ -137,10 +136,9 @@ def test_failures_that_ended_a_run_count_against_nobody(store):
     costs = {name: 1 if number < 4 else 9 for number, name in enumerate(line)}
 
     def search(benches):
-        return run_campaign(
-            question, WORKLOAD, search=Bayes(), lab=benches, store=store,
-            listener=RecordingWatcher(),
-        )  # fmt: skip
+        return CampaignOrder(
+            question=question, workload=WORKLOAD, search=Bayes(), lab=benches, store=store
+        ).run(RecordingWatcher())
 
     with pytest.raises(SystematicError):
         search(Benches(World(costs), refuses=set(line)))
@@ -214,10 +212,14 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
     if kind == "commits":
         benches.unmeasurable = {each: f"{each} did not become ready" for each in ("c0", "c19")}
     with pytest.raises(SystematicError, match="did not become ready") as caught:
-        run_campaign(
-            Question(series_id="s", line=line, workload_id="w", settings_id="default"), WORKLOAD,
-            search=Bayes(), lab=benches, store=store, listener=RecordingWatcher(), kind=kind,
-        )  # fmt: skip
+        CampaignOrder(
+            question=Question(series_id="s", line=line, workload_id="w", settings_id="default"),
+            workload=WORKLOAD,
+            search=Bayes(),
+            lab=benches,
+            store=store,
+            kind=kind,
+        ).run(RecordingWatcher())
     assert caught.value.exit_code == ExitCode.SURROUNDINGS
     assert len([row for row in asked if row in benches.refuses]) == taken
 

@@ -11,8 +11,8 @@ from histories import MAIN_C, Past, git
 from shipped import MATRIX
 
 from dsbisect.commits.commit_range import expected_text, forecast_of, laid_range
-from dsbisect.commits.commit_verdict import judge_commit
 from dsbisect.commits.commits_request import CommitsRequest, patches_of, tree_of, untried
+from dsbisect.commits.source_lab import judge_commit
 from dsharness.errors import EditError, SourceError
 from dsharness.matrix import find_settings, find_workload
 
@@ -202,8 +202,8 @@ def test_judge_builds_all_three_as_asked(past, monkeypatch, clean):
         seen.extend(supply.specimens[name].clean for name in names)
         raise RuntimeError("seen")
 
-    monkeypatch.setattr("dsbisect.commits.commit_verdict.open_lab", open_lab)
-    monkeypatch.setattr("dsbisect.commits.commit_verdict.LabConditions.on", lambda *_, **__: None)
+    monkeypatch.setattr("dsbisect.commits.source_lab.open_lab", open_lab)
+    monkeypatch.setattr("dsbisect.commits.source_lab.LabConditions.on", lambda *_, **__: None)
     nothing = {"engine": None, "store": None, "watcher": None}
     with pytest.raises(RuntimeError, match="seen"):
         judge_commit(asked, past["culprit"], **nothing)

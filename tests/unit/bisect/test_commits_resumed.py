@@ -11,6 +11,7 @@ from watchers import RecordingWatcher
 
 from dsbisect.commits.commits_study import CommitsStudy
 from dsharness.model import Finding, LdcltWorkload, Settings
+from dslab.campaign_loop import CampaignOrder
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 
@@ -32,6 +33,14 @@ def chase(store: Store, watcher: RecordingWatcher) -> Any:
     return CommitsStudy(**everything)
 
 
+def standing(store: Store, watcher: RecordingWatcher) -> Any:
+    order = CampaignOrder(
+        question=QUESTION, workload=WORKLOAD, search=Bayes(), lab=Benches(0), store=store,
+        kind="commits",
+    )  # fmt: skip
+    return chase(store, watcher)._standing(order)
+
+
 def told(*campaigns: str) -> Finding:
     return Finding(found_at="2026-01-01T00:00:00+00:00", campaigns=campaigns, value={})
 
@@ -41,18 +50,18 @@ def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
     answered = search(store, 0, RecordingWatcher())
     store.add_finding(told("another"))
     watcher = RecordingWatcher()
-    assert chase(store, watcher)._stands(QUESTION, Bayes()) == store.campaign(answered.id)
+    assert standing(store, watcher) == store.campaign(answered.id)
     assert watcher.names == ["resumed", "answered"]
 
 
 def test_an_answer_that_a_finding_rests_on_is_measured_anew(store):
     answered = search(store, 0, RecordingWatcher())
     store.add_finding(told(answered.id))
-    assert chase(store, RecordingWatcher())._stands(QUESTION, Bayes()) is None
+    assert standing(store, RecordingWatcher()) is None
 
 
 def test_the_newest_answer_counts(store):
     search(store, 0, RecordingWatcher())
     newest = search(store, 0, RecordingWatcher())
     store.add_finding(told(newest.id))
-    assert chase(store, RecordingWatcher())._stands(QUESTION, Bayes()) is None
+    assert standing(store, RecordingWatcher()) is None

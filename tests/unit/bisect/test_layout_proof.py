@@ -21,7 +21,6 @@ from dsbisect.cli import root
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commits_request import CommitsRequest
 from dsbisect.commits.commits_study import CommitsStudy
-from dsbisect.commits.layout_samples import by_build, to_see
 from dsbisect.commits.proof import (
     Case,
     SeveralBuilds,
@@ -30,13 +29,14 @@ from dsbisect.commits.proof import (
     pooled,
     prove,
 )
+from dsbisect.commits.source_lab import by_build, to_see
 from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode, InconclusiveError, InstanceError
 from dsharness.matrix import load_matrix
 from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Turn
-from dslab.campaign_loop import run_campaign
+from dslab.campaign_loop import CampaignOrder
 from dsresults.store import Store
 from dssearch.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
 from dssearch.forecast import LEAST_REHEARSALS
@@ -105,10 +105,14 @@ def test_the_noise_says_how_many_runs_of_each(
 ) -> None:
     lab = ToyLab(noise=noise)
     with Store.open(f"sqlite:///{tmp_path}/results.db") as store:
-        campaign = run_campaign(
-            question_of(NAMES), ASK.workload, search=to_see(step, NAMES, ASK.metric), lab=lab,
-            store=store, listener=RecordingWatcher(), kind="measure",
-        )  # fmt: skip
+        campaign = CampaignOrder(
+            question=question_of(NAMES),
+            workload=ASK.workload,
+            search=to_see(step, NAMES, ASK.metric),
+            lab=lab,
+            store=store,
+            kind="measure",
+        ).run(RecordingWatcher())
         kept = store.samples(campaign_id=campaign.id)
     assert campaign.boundary is not None
     assert not campaign.boundary.found
@@ -312,7 +316,7 @@ def test_a_plan_tells_by_how_much_builds_differ_even_if_it_is_refused(
 ) -> None:
     monkeypatch.setattr("dsharness.containers.engine_probe.detect", lambda: ENGINE)
     monkeypatch.setattr("dssearch.forecast.REHEARSALS", LEAST_REHEARSALS)
-    monkeypatch.setattr("dsbisect.commits.layout_samples.scatter_of_builds", lambda *_, **__: SEEN)
+    monkeypatch.setattr("dsbisect.commits.source_lab.scatter_of_builds", lambda *_, **__: SEEN)
     monkeypatch.setenv("DSBISECT_MATRIX", str(ROOT / "matrix.yaml"))
     store = f"sqlite:///{tmp_path}/results.db"
     asked = [

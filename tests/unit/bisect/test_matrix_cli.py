@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dsbisect.cli.matrix import app
+from dsbisect.cli.matrix_commands import app
 from dsharness.errors import MatrixError
 from dsharness.matrix.loader import schema_text
 

@@ -14,7 +14,7 @@ from dsbisect.cli.common_options import DEFAULT_METRIC
 from dsharness.errors import UsageError
 from dsharness.measure.metrics import GROWTH, LATENCY, RATE, find_metric
 from dsharness.model import DECIDER, Boundary, LdcltWorkload, Sample
-from dslab.campaign_loop import run_campaign
+from dslab.campaign_loop import CampaignOrder
 from dsresults.report import report_data
 from dsresults.report.report_data import repeat_command
 from dsresults.store import Store
@@ -83,10 +83,9 @@ def test_a_rate_of_a_load_without_a_cpu_left_gets_a_word() -> None:
 
 
 def campaign_of(store: Store, metric: str, benches: WorldBenches) -> tuple[Boundary | None, str]:
-    done = run_campaign(
-        question(metric), WORKLOAD, search=Bayes(), lab=benches, store=store,
-        listener=RecordingWatcher(),
-    )  # fmt: skip
+    done = CampaignOrder(
+        question=question(metric), workload=WORKLOAD, search=Bayes(), lab=benches, store=store
+    ).run(RecordingWatcher())
     again = replay(done, store.samples(campaign_id=done.id), search_of(done))
     assert again.same is True
     return done.boundary, done.id

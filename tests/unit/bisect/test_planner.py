@@ -19,7 +19,7 @@ from worlds import World, sample_of
 
 from dsharness.errors import InconclusiveError
 from dsharness.model import LdcltWorkload, Turn, TurnState
-from dslab.campaign_loop import CampaignState, TurnTaker, claimed, run_campaign
+from dslab.campaign_loop import CampaignOrder, CampaignState, TurnTaker, claimed
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Budget
@@ -150,10 +150,13 @@ def test_disturbance_without_end(quiet: int | None, *, ends: bool) -> None:
 def test_a_turn_that_is_taken_twice_is_stored_once(tmp_path: Path) -> None:
     question = Question(series_id="s", line=("c", "d"), workload_id="w", settings_id="default")
     with Store.open(tmp_path / "results.db") as store, claimed(store, "key", "w") as claim:
-        campaign = run_campaign(
-            question, WORKLOAD, search=Rounds.of(1), lab=WorldBenches(STEP), store=store,
-            listener=RecordingWatcher(),
-        )  # fmt: skip
+        campaign = CampaignOrder(
+            question=question,
+            workload=WORKLOAD,
+            search=Rounds.of(1),
+            lab=WorldBenches(STEP),
+            store=store,
+        ).run(RecordingWatcher())
         before = (store.turns(campaign.id), store.samples())
         taker = TurnTaker(
             lab=WorldBenches(STEP), record=CampaignState.of(campaign, store, claim),
@@ -186,10 +189,13 @@ class KilledAnywhere(RuleBasedStateMachine):
         question = Question(series_id="s", line=line, workload_id="w", settings_id="default")
         world = WorldBenches(World({name: 1.0 if name < "d" else 1.4 for name in line}))
         world.refuses = () if isinstance(self.search, Rounds) else ("d",)
-        found = run_campaign(
-            question, WORKLOAD, search=self.search, lab=world, store=store,
-            listener=RecordingWatcher(),
-        ).boundary  # fmt: skip
+        found = (
+            CampaignOrder(
+                question=question, workload=WORKLOAD, search=self.search, lab=world, store=store
+            )
+            .run(RecordingWatcher())
+            .boundary
+        )
         assert found is not None
         return found.model_dump(exclude={"verdicts"})
 

@@ -18,16 +18,16 @@ import typer
 from shipped import MATRIX
 from typer.main import get_command
 
-from dsbisect.cli.commits import bisect_commits
+from dsbisect.cli.bisect import bisect_commits
 from dsbisect.cli.judge import judge
 from dsbisect.cli.root import COMMANDS
 from dsbisect.program import NOT_TO_BE_SHIPPED, judged, main, validated
 from dsharness.errors import ExitCode, MatrixError, SourceError
 
 for later in (
-    "cli.progress_terminal",
+    "cli.search_progress",
     "cli.root",
-    "commits.commit_verdict",
+    "commits.source_lab",
 ):  # what a command imports when it runs
     importlib.import_module(f"dsbisect.{later}")
 COMMANDS["judge"].load("judge")  # once, and not in each of the processes below
@@ -145,7 +145,7 @@ def measured(monkeypatch, side, trouble=lambda: None):
 
     # Where the command finds them when it runs.
     for name, fake in {
-        "dsbisect.commits.commit_verdict.judge_commit": judge_commit,
+        "dsbisect.commits.source_lab.judge_commit": judge_commit,
         "dsharness.containers.engine_probe.detect": lambda: None,
         "dsresults.store.Store": Opened,
         "dsharness.matrix.load_matrix": lambda *_args, **_more: MATRIX,

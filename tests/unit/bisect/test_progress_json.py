@@ -7,7 +7,7 @@ import json
 
 from worlds import World
 
-from dsbisect.cli.progress_json import Events
+from dsbisect.cli.search_progress import Events
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.question import Question
 

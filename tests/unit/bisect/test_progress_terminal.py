@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from worlds import sample_of, turns_of, with_metric
 
-from dsbisect.cli.progress_terminal import Watch, as_table, in_words, spell_left
+from dsbisect.cli.search_progress import Watch, as_table, in_words, spell_left
 from dsbisect.cli.validate_progress import ValidationWatch
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS, MEMORY
@@ -39,7 +39,7 @@ class Clock:
 def clock(monkeypatch):
     made = Clock()
     monkeypatch.setattr(
-        "dsbisect.cli.progress_terminal.time", SimpleNamespace(monotonic=made.monotonic)
+        "dsbisect.cli.search_progress.time", SimpleNamespace(monotonic=made.monotonic)
     )
     monkeypatch.setenv("COLUMNS", "60")
     return made
@@ -229,7 +229,7 @@ def test_elsewhere_a_stage_is_a_line(watch, said):
 def test_on_a_terminal_a_stage_is_shown_as_it_is_now_until_something_else_is_done(
     clock, monkeypatch, capfd
 ):
-    monkeypatch.setattr("dsbisect.cli.progress_terminal.Live.start", lambda _: None)
+    monkeypatch.setattr("dsbisect.cli.search_progress.Live.start", lambda _: None)
     with Watch() as watch:
         monkeypatch.setattr(watch._console, "_force_terminal", True)
         watch.begin(("a", "b"), 1)

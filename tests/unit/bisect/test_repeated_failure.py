@@ -151,8 +151,8 @@ tried: unbuildable: x.c:1: error: no y
     1. another toolchain: --toolchain debian-12 or debian-11
     2. what the sources need: --fix REVISION, --patch FILE, or a setting of the build \
 (docs/builds.md)
-    3. `dsbisect build survey --repo '/home/one user/up' --tags PATTERN` shows which tags build \
-and start, and with which toolchain"""
+    3. `dsbisect build survey --repo '/home/one user/up'` shows which releases build and start, \
+and with which toolchain"""
     )
 
 

@@ -8,7 +8,7 @@ from watchers import RecordingWatcher
 from worlds import TEN_RUNS, World
 
 from dsharness.model import LdcltWorkload
-from dslab.campaign_loop import run_campaign
+from dslab.campaign_loop import CampaignOrder
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
@@ -31,10 +31,14 @@ def world(step):
 
 def run(store, benches, search=None):
     workload = LdcltWorkload(id="w", title="binds")
-    return run_campaign(
-        QUESTION, workload, search=search or TEN_RUNS, lab=benches, store=store,
-        listener=RecordingWatcher(), kind="commits",
-    )  # fmt: skip
+    return CampaignOrder(
+        question=QUESTION,
+        workload=workload,
+        search=search or TEN_RUNS,
+        lab=benches,
+        store=store,
+        kind="commits",
+    ).run(RecordingWatcher())
 
 
 PLACES = [

@@ -14,7 +14,7 @@ from worlds import World, sample_of, turns_of
 
 from dsharness.errors import InstanceError
 from dsharness.model import Campaign, LdcltWorkload, Sample
-from dslab.campaign_loop import run_campaign
+from dslab.campaign_loop import CampaignOrder
 from dsresults.store import Store
 from dssearch.planner import advance
 from dssearch.question import Answer, History, Measure, Question
@@ -31,10 +31,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def run(store: Store, rounds: Rounds, benches: WorldBenches) -> Campaign:
-    return run_campaign(
-        PAIR, WORKLOAD, search=rounds, lab=benches, store=store, listener=RecordingWatcher(),
-        kind="measure",
-    )  # fmt: skip
+    return CampaignOrder(
+        question=PAIR, workload=WORKLOAD, search=rounds, lab=benches, store=store, kind="measure"
+    ).run(RecordingWatcher())
 
 
 def taken(history: History) -> list[Sample]:

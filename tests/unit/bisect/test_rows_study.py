@@ -6,7 +6,7 @@ from shipped import MATRIX
 from watchers import RecordingWatcher
 from worlds import World
 
-from dsbisect.rows.rows_study import RowsRequest, run_study
+from dsbisect.rows_study import RowsRequest, run_study
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.matrix import find_series, find_settings

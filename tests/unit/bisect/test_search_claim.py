@@ -22,7 +22,7 @@ from worlds import TEN_RUNS
 from dsharness.containers.ownership import lives, owner_tag
 from dsharness.errors import BusyError
 from dsharness.model import LdcltWorkload
-from dslab.campaign_loop import claimed, run_campaign
+from dslab.campaign_loop import CampaignOrder, claimed
 from dsresults.store import Store
 from dsresults.store.claims import STALE_S, this_process
 from dssearch.bayes.bayes_search import Bayes
@@ -116,10 +116,13 @@ def test_an_interrupted_search_lets_go(place: Path) -> None:
     with Store.open(place) as store:
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):
-                run_campaign(
-                    QUESTION, LdcltWorkload(id="w", title="binds"), search=Bayes(),
-                    lab=Stopped(0), store=store, listener=RecordingWatcher(),
-                )  # fmt: skip
+                CampaignOrder(
+                    question=QUESTION,
+                    workload=LdcltWorkload(id="w", title="binds"),
+                    search=Bayes(),
+                    lab=Stopped(0),
+                    store=store,
+                ).run(RecordingWatcher())
         assert search(store, 0, RecordingWatcher()).boundary is not None
     assert [each.name for each in threading.enumerate() if each.name == "claim"] == []
 
@@ -140,10 +143,13 @@ class Rebuilt(Benches):
 
 def test_samples_of_two_images_of_a_candidate_are_never_used_together(place: Path) -> None:
     def run(benches: Benches) -> None:
-        run_campaign(
-            QUESTION, LdcltWorkload(id="w", title="binds"), search=TEN_RUNS, lab=benches,
-            store=store, listener=RecordingWatcher(),
-        )  # fmt: skip
+        CampaignOrder(
+            question=QUESTION,
+            workload=LdcltWorkload(id="w", title="binds"),
+            search=TEN_RUNS,
+            lab=benches,
+            store=store,
+        ).run(RecordingWatcher())
 
     with Store.open(place) as store:
         with pytest.raises(KeyboardInterrupt):

@@ -5,7 +5,8 @@ The question of a user about rows says whether there is anything to search, with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dsbisect.search_options import SearchOptions
@@ -14,15 +15,10 @@ from dsharness.errors import MatrixError
 from dsharness.matrix.series_graph import chains
 from dsharness.model import DECIDER, Campaign, Image, Matrix, Sample, Series, Settings, Workload
 from dsharness.yaml_files.problems import suggestion
-from dslab.campaign_loop import (
-    SampleSource,
-    answered_before,
-    run_campaign,
-    unfinished,
-)
+from dslab.campaign_loop import CampaignOrder, SampleSource
 from dslab.candidates import RowSupply
 from dslab.lab_conditions import LabConditions
-from dslab.laboratory import open_lab
+from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief
@@ -31,18 +27,24 @@ from dssearch.search_loop import Rounds
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsRequest:
-    """A user's question about rows."""
+class RowsAsked:
+    """The part of a user's question that is the same for every use of rows."""
 
     matrix: Matrix
-    series: Series
     workloads: tuple[Workload, ...]
     settings: Settings
     metric: str = DECIDER
-    good: str | None = None
-    bad: str | None = None
     relock: bool = False
     keep: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsRequest(RowsAsked):
+    """Where along a series a user asks for the step."""
+
+    series: Series
+    good: str | None = None
+    bad: str | None = None
 
     @property
     def lines(self) -> tuple[tuple[str, ...], ...]:
@@ -118,18 +120,9 @@ def run_study(
     """Prepare every row once, then search each line with each workload."""
     lines = request.lines
     rows = tuple(dict.fromkeys(row for line in lines for row in line))
-    conditions = LabConditions.on(
-        engine,
-        matrix=request.matrix,
-        settings=request.settings,
-        workloads=request.workloads,
-        metric=request.metric,
-        keep=request.keep,
-    )
-    supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     questions = len(lines) * len(request.workloads)
-    with open_lab(
-        conditions, supply, rows, engine=engine, store=store, watcher=watcher, questions=questions
+    with _row_lab(
+        request, rows, questions, engine=engine, store=store, watcher=watcher
     ) as laboratory:
         how = replace(options or SearchOptions(), paired=laboratory.paired)
         campaigns = _answer_all(request, laboratory, store, watcher, how)
@@ -159,19 +152,20 @@ def _answer_all(
         for line in request.lines
     ]
     campaigns: list[Campaign] = []
-    for number, (question, workload) in enumerate(asked):
+    for number, (_, workload) in enumerate(asked):
         search = _search(options, workload, campaigns)
-        later = (unfinished(*one, search, lab, store) for one in asked[number + 1 :])
-        left = next((campaign for campaign in later if campaign is not None), None)
-        known = left and answered_before(left.started_at, question, workload, search, lab, store)
-        if known and known.boundary and not unfinished(question, workload, search, lab, store):
+        order, *later = (
+            CampaignOrder(question=question, workload=load, search=search, lab=lab, store=store)
+            for question, load in asked[number:]
+        )
+        left = next((campaign for each in later if (campaign := each.unfinished)), None)
+        known = left and order.answered_before(left.started_at)
+        if known and known.boundary and not order.unfinished:
             watcher.resumed(known, len(store.samples(campaign_id=known.id)))
             watcher.answered(known.boundary)
             campaigns.append(known)
-            continue
-        campaigns.append(
-            run_campaign(question, workload, search=search, lab=lab, store=store, listener=watcher)
-        )
+        else:
+            campaigns.append(order.run(watcher))
     return campaigns
 
 
@@ -191,48 +185,65 @@ def _search(options: SearchOptions, workload: Workload, answered: Sequence[Campa
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasureRequest:
+class MeasureRequest(RowsAsked):
     """What to measure, and how often."""
 
-    matrix: Matrix
     row: str
-    workloads: tuple[Workload, ...]
-    settings: Settings
     samples: int
-    relock: bool = False
-    keep: bool = False
 
 
 def measure_row(
     request: MeasureRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> list[Sample]:
     """Prepare the row and measure it; what was interrupted continues."""
-    conditions = LabConditions.on(
-        engine,
-        matrix=request.matrix,
-        settings=request.settings,
-        workloads=request.workloads,
-        duet=False,
-        keep=request.keep,
-    )
-    supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
     taken: list[Sample] = []
-    with open_lab(
-        conditions, supply, [request.row],
-        engine=engine, store=store, watcher=watcher, questions=len(request.workloads),
+    with _row_lab(
+        request, [request.row], len(request.workloads),
+        engine=engine, store=store, watcher=watcher, duet=False,
     ) as laboratory:  # fmt: skip
         if request.row in laboratory.failures:
             raise laboratory.failures[request.row]
         for workload in request.workloads:
-            question = Question(
-                series_id=request.row,
-                line=(request.row,),
-                workload_id=workload.id,
-                settings_id=request.settings.id,
+            order = CampaignOrder(
+                question=Question(
+                    series_id=request.row,
+                    line=(request.row,),
+                    workload_id=workload.id,
+                    settings_id=request.settings.id,
+                ),
+                workload=workload,
+                search=Rounds.of(request.samples),
+                lab=laboratory,
+                store=store,
+                kind="measure",
             )
-            campaign = run_campaign(
-                question, workload, search=Rounds.of(request.samples),
-                lab=laboratory, store=store, listener=watcher, kind="measure",
-            )  # fmt: skip
-            taken += store.samples(campaign_id=campaign.id)
+            taken += store.samples(campaign_id=order.run(watcher).id)
     return taken
+
+
+@contextmanager
+def _row_lab(
+    asked: RowsAsked,
+    rows: Sequence[str],
+    questions: int,
+    *,
+    engine: Engine,
+    store: Store,
+    watcher: Watcher,
+    duet: bool = True,
+) -> Iterator[Laboratory]:
+    """A lab in which these rows are prepared, as far as they can be."""
+    conditions = LabConditions.on(
+        engine,
+        matrix=asked.matrix,
+        settings=asked.settings,
+        workloads=asked.workloads,
+        metric=asked.metric,
+        duet=duet,
+        keep=asked.keep,
+    )
+    supply = RowSupply(engine=engine, matrix=asked.matrix, relock=asked.relock)
+    with open_lab(
+        conditions, supply, rows, engine=engine, store=store, watcher=watcher, questions=questions
+    ) as laboratory:
+        yield laboratory

@@ -1,0 +1,172 @@
+"""Sources in a lab: one commit between two references, and one commit in several layouts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commits_request import (
+    SHORT,
+    CommitsRequest,
+    Surroundings,
+    patches_of,
+    repairs_of,
+    surroundings_of,
+    tree_of,
+)
+from dsbisect.search_options import SearchOptions
+from dsbuilds.history.relevant_files import server_key
+from dsbuilds.history.repository import Repository
+from dsharness.containers.engine import Engine
+from dsharness.measure.metrics import find_metric
+from dsharness.model import Boundary, Sample
+from dslab.campaign_loop import CampaignOrder
+from dslab.lab_conditions import LabConditions
+from dslab.laboratory import Laboratory, open_lab
+from dslab.watcher import Watcher
+from dsresults.store import Store
+from dssearch.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
+from dssearch.question import History
+from dssearch.search_loop import Rounds
+
+
+def source_supply(
+    engine: Engine, ask: CommitsRequest, common: Surroundings, repository: Repository
+) -> SourceSupply:
+    """A supply that changes and repairs every source as the user asks; it has none yet."""
+    return SourceSupply(
+        engine=engine,
+        matrix=ask.matrix,
+        toolchains=common.toolchains,
+        patches=patches_of(ask),
+        repairs=repairs_of(ask, repository),
+    )
+
+
+@contextmanager
+def source_lab(
+    ask: CommitsRequest,
+    common: Surroundings,
+    supply: SourceSupply,
+    candidates: Sequence[str],
+    *,
+    store: Store,
+    watcher: Watcher,
+    duet: bool = True,
+) -> Iterator[Laboratory]:
+    """A lab in which these sources of the supply are prepared, as far as they can be."""
+    conditions = LabConditions.on(
+        supply.engine,
+        matrix=ask.matrix,
+        settings=common.settings,
+        workloads=(ask.workload,),
+        metric=ask.metric,
+        duet=duet,
+        keep=ask.keep,
+    )
+    with open_lab(
+        conditions, supply, candidates,
+        engine=supply.engine, store=store, watcher=watcher, notes=common.notes,
+    ) as laboratory:  # fmt: skip
+        yield laboratory
+
+
+def judge_commit(
+    ask: CommitsRequest, revision: str, *, engine: Engine, store: Store, watcher: Watcher
+) -> tuple[bool | None, str]:
+    """True: changed like the bad reference; False: like the good one; None: unknown."""
+    repository = Repository.open(ask.repository)
+    names = [repository.revision(name) for name in (ask.good, revision, ask.bad)]
+    trees = {name[:SHORT]: tree_of(repository, name) for name in names}
+    good, candidate, bad = (name[:SHORT] for name in names)
+    keys = {name: server_key(tree.listing()) for name, tree in trees.items()}
+    for reference, changed in ((good, False), (bad, True)):
+        if keys[candidate] == keys[reference]:
+            return changed, f"{candidate} makes the same server as {reference}"
+    common = surroundings_of(ask, (trees[good], trees[bad]))
+    supply = source_supply(engine, ask, common, repository)
+    for name, tree in trees.items():
+        supply.add(name, tree, clean=ask.clean)
+    question = ask.question(f"{repository.name}:judge", (good, candidate, bad))
+    with source_lab(ask, common, supply, question.line, store=store, watcher=watcher) as laboratory:
+        options = SearchOptions(paired=laboratory.paired)
+        order = CampaignOrder(
+            question=question,
+            workload=ask.workload,
+            search=options.search(ask.workload, measure_all_up_to=3),
+            lab=laboratory,
+            store=store,
+            kind="commits",
+        )
+        campaign = order.run(watcher)
+    assert campaign.boundary is not None  # noqa: S101 - a finished campaign has an answer
+    return side_of(candidate, campaign.boundary)
+
+
+def side_of(candidate: str, boundary: Boundary) -> tuple[bool | None, str]:
+    """The side of the boundary on which a candidate was measured to be."""
+    verdict = next((each for each in boundary.verdicts if each.candidate == candidate), None)
+    if verdict is None or not boundary.found or candidate in boundary.unmeasured:
+        return None, boundary.unmeasured.get(candidate, boundary.summary)
+    if boundary.after == candidate:
+        return True, verdict.why
+    if boundary.before == candidate:
+        return False, verdict.why
+    return None, verdict.why
+
+
+def scatter_of_builds(
+    ask: CommitsRequest, number: int, runs: int, *, engine: Engine, store: Store, watcher: Watcher
+) -> BuildScatter:
+    """Build the commit ``ask.good`` in so many layouts, and measure each so many times."""
+    repository = Repository.open(ask.repository)
+    revision = repository.revision(ask.good)
+    tree = tree_of(repository, revision)
+    common = surroundings_of(ask, (tree,))
+    supply = source_supply(engine, ask, common, repository)
+    names = supply.add_layouts(revision[:SHORT], tree, number)
+    with source_lab(
+        ask, common, supply, names, store=store, watcher=watcher, duet=False
+    ) as laboratory:
+        for failure in laboratory.failures.values():
+            raise failure
+        order = CampaignOrder(
+            question=ask.question(f"{repository.name}:layouts", names),
+            workload=ask.workload,
+            search=Rounds.of(runs),
+            lab=laboratory,
+            store=store,
+            kind="measure",
+        )
+        campaign = order.run(watcher)
+    return build_scatter(by_build(store.samples(campaign_id=campaign.id), names, ask.metric))
+
+
+def to_see(step: float, names: Sequence[str], metric: str) -> Rounds:
+    """As many rounds as the noise of the first ones asks for, to see a step of that log."""
+
+    def missing(history: History) -> int:
+        if history.rounds < PILOT_RUNS:
+            return PILOT_RUNS - history.rounds
+        pilot = [logs_of(history.of(name)[:PILOT_RUNS], metric) for name in names]
+        return runs_each(pilot, step) - history.rounds
+
+    return Rounds(missing=missing)
+
+
+def logs_of(samples: Iterable[Sample], metric: str) -> list[float]:
+    """How slow by that metric, as logs; runs that may not be used are left out."""
+    decider = find_metric(metric)
+    values = (decider.slowness(sample) for sample in samples if sample.valid)
+    return [math.log(value) for value in values if value]
+
+
+def by_build(samples: Iterable[Sample], names: Sequence[str], metric: str) -> list[list[float]]:
+    """The logs of each build's runs."""
+    groups: dict[str, list[Sample]] = {name: [] for name in names}
+    for sample in samples:
+        if sample.candidate_id in groups:
+            groups[sample.candidate_id].append(sample)
+    return [logs_of(groups[name], metric) for name in names]

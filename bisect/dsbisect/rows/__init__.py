@@ -1,1 +1,0 @@
-"""Searching rows of the matrix."""
