@@ -45,10 +45,9 @@ def find(key: str) -> Build | None:
 
 def remember_failure(key: str, error: UnbuildableError) -> None:
     """Keep why it cannot be built."""
-    log = str(error.log) if error.log else ""
     kept = {
         "message": error.message,
-        "log": log,
+        "log": str(error.log) if error.log else "",
         "toolchain": error.toolchain_may_be_wrong,
         "compiler": error.compiler_may_be_wrong,
     }
@@ -62,14 +61,13 @@ def refuse_known_failure(key: str) -> None:
         known = json.loads(text)
     except (OSError, ValueError):
         return
-    error = UnbuildableError(
+    raise UnbuildableError(
         known["message"],
         hint="tried before; `dsbisect clean --builds` forgets it",
         log=Path(known["log"]) if known["log"] else None,
+        toolchain=known.get("toolchain", False),
+        compiler=known.get("compiler", False),
     )
-    error.toolchain_may_be_wrong = known.get("toolchain", False)
-    error.compiler_may_be_wrong = known.get("compiler", False)
-    raise error
 
 
 def found_or_made(

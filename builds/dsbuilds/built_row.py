@@ -91,7 +91,8 @@ class BuiltRowMaker:
             order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
         if self.spec.edits or self.spec.patches:
             toolset = driver.toolset(at, order, progress=self.progress)
-            order = self._patched(order, driver.source_tree(at, order, toolset))
+            patches = self.patches(driver.source_tree(at, order, toolset))
+            order = replace(order, patches=patches)
         return driver, order
 
     def _packages(self, driver: PackageDriver) -> tuple[Build, Image]:
@@ -99,9 +100,6 @@ class BuiltRowMaker:
         driver, order = self._order(driver, at)
         made = build_packages(driver, at, order, progress=self.progress)
         return made, installed(at, self.base, made, self.row, progress=self.progress)
-
-    def _patched(self, order: PackageOrder, tree: Tree) -> PackageOrder:
-        return replace(order, patches=self.patches(tree))
 
     def _tree(self) -> tuple[Build, Image]:
         tree = self.source_tree()

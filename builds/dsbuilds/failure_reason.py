@@ -22,9 +22,20 @@ from dsharness.errors import BuildError, DsbisectError, UnreachableError
 class UnbuildableError(BuildError):
     """What does not build; says whether another time or another toolchain may help."""
 
-    lasting = True
-    toolchain_may_be_wrong = False  # for this source alone
-    compiler_may_be_wrong = False  # for it and its neighbours, where nothing else is known
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        log: Path | None = None,
+        lasting: bool = True,
+        toolchain: bool = False,
+        compiler: bool = False,
+    ) -> None:
+        super().__init__(message, hint=hint, log=log)
+        self.lasting = lasting
+        self.toolchain_may_be_wrong = toolchain  # for this source alone
+        self.compiler_may_be_wrong = compiler  # its neighbours' too, where nothing else is known
 
 
 # What cargo says of a rustc or a cargo that is too old, for the whole source or for one crate.
@@ -144,10 +155,12 @@ def unfetched(output: str, origin: str, log: Path) -> DsbisectError:
             what, hint="cargo's own configuration is used: check the network, proxy and mirrors",
             log=log,
         )  # fmt: skip
-    error = UnbuildableError(f"unbuildable: {what}", log=log)
-    error.lasting = False  # the registry may have changed by then
-    error.toolchain_may_be_wrong = CRATES.search(output) is not None
-    return error
+    return UnbuildableError(
+        f"unbuildable: {what}",
+        log=log,
+        lasting=False,  # the registry may have changed by then
+        toolchain=CRATES.search(output) is not None,
+    )
 
 
 def passing(output: str) -> bool:
@@ -267,4 +280,4 @@ def may_be_stale(output: str, source: Source) -> bool:
         asked = dict.fromkeys(found[1] for found in pattern.finditer(telling))
         if any(rule(source, each) for each in islice(asked, MOST)):
             return True
-    return stage in {"autoreconf", "configure"} and EXPLAINED.search(output) is None
+    return stage in SURROUNDINGS and EXPLAINED.search(output) is None

@@ -90,7 +90,7 @@ def stock_image(at: Workshop, system: Image, srpm: Path) -> Image:
         text = plain.script.read_text(encoding="utf-8")
         script.write_text(text.replace(BUILDS, f"{BUILDS}{AS_IT_IS}", 1), encoding="utf-8")
         script.chmod(0o755)
-        made = build_packages(plain.by(script), at, order, progress=print)
+        made = build_packages(RpmDriver(script=script), at, order, progress=print)
     return with_stock(at, "rpm", "rpm-stock", system, made)
 
 

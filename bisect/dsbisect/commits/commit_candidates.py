@@ -203,14 +203,13 @@ class SourceSupply:
         have = frozenset[str]().union(*(choice.needs.optional for choice in self.choices.values()))
         left = tuple(choice for choice in choices if not choice.left_out & have)
         if not left:
-            error = UnbuildableError(
+            raise UnbuildableError(
                 f"unbuildable: no toolchain fits it with {', '.join(sorted(have))}, which others "
                 "of this search have",
                 hint="it could be built without it, but would be a different server; "
                 "docs/builds.md",
+                lasting=False,
             )
-            error.lasting = False
-            raise error
         return left
 
     def _source(self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...]) -> _Source:

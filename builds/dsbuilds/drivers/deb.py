@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from debian.changelog import Changelog, ChangelogParseError
 from debian.deb822 import Deb822
 
-from dsbuilds.drivers.package_build import LIBEXEC, WHO, PackageOrder, headed, one_line
+from dsbuilds.drivers.package_build import (
+    LIBEXEC,
+    WHO,
+    PackageDriver,
+    PackageOrder,
+    headed,
+    one_line,
+)
 from dsbuilds.drivers.package_image import dependencies_shop
-from dsbuilds.failure_reason import UnbuildableError, cause_of
-from dsbuilds.sandbox.script import confined_run, work_folder
-from dsbuilds.sources.download import recorded
+from dsbuilds.sandbox.script import confined_run
 from dsbuilds.sources.source_archive import archived
-from dsbuilds.sources.source_tree import Tree, imported
+from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import SourceError
 from dsharness.model import DriverName
@@ -35,40 +40,31 @@ SERIES = "debian/patches/series"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DebDriver:
+class DebDriver(PackageDriver):
     """dpkg-buildpackage in the row's image with the source's build dependencies."""
 
     name: DriverName = DriverName.DEB
     revision: int = 1
     script: Path = LIBEXEC / "build-deb"
-    flags: tuple[str, ...] = ()
 
     def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
         """The row's image and the source's Build-Depends; sources that need the same share it."""
         files = {"needs.dsc": build_needs(order.source.control_text)}
         return dependencies_shop(at, order, INSTALL, "needs.dsc", files, progress=progress)
 
-    def source_tree(self, at: Workshop, order: PackageOrder, toolset: ToolchainImage) -> Tree:
+    def unpack(
+        self, at: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path
+    ) -> str | None:
         """The tree as `dpkg-source -x` leaves it."""
-        source = order.source
+        return confined_run(
+            at, toolset.reference, UNPACK, order.source.control,
+            build=build, volumes=((order.source.folder, "/source", "ro"),), limits=order.limits,
+        )  # fmt: skip
 
-        def unpacked() -> Tree:
-            with work_folder() as build:
-                output = confined_run(
-                    at, toolset.reference, UNPACK, source.control,
-                    build=build, volumes=((source.folder, "/source", "ro"),), limits=order.limits,
-                )  # fmt: skip
-                if output is not None:
-                    raise UnbuildableError(
-                        f"{source.origin} cannot be unpacked: {cause_of(output)}", log=at.log
-                    )
-                return imported(build, source.origin, "unpacked")
-
-        return recorded(f"deb-{source.identity}", source.origin, source.version, unpacked)
-
-    def by(self, script: Path) -> DebDriver:
-        """The same, with another script."""
-        return replace(self, script=script)
+    def unpacked_at(self, build: Path, origin: str) -> tuple[str, ...]:
+        """The folder that the script makes."""
+        del build, origin
+        return ("unpacked",)
 
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path:
         """The tree with an entry in the changelog and the patches at the series' end."""

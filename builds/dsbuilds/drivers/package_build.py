@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.edits.edit import Patch, promise_of
-from dsbuilds.failure_reason import UnbuildableError
+from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.build_output import PLAIN, content_of, copy_output, plain_file
 from dsbuilds.sandbox.sandbox import Limits
 from dsbuilds.sandbox.script import confined_run, unbuildable, work_folder
 from dsbuilds.sandbox.untrusted_files import Entry
+from dsbuilds.sources.download import recorded
 from dsbuilds.sources.source_package import SourcePackage
-from dsbuilds.sources.source_tree import Tree
+from dsbuilds.sources.source_tree import Tree, imported
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError
@@ -53,42 +54,49 @@ class PackageOrder:
     limits: Limits = field(default_factory=Limits)
 
 
-class PackageDriver(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class PackageDriver(ABC):
     """One way from a source package to binary packages."""
 
-    @property
-    def name(self) -> DriverName: ...
+    name: DriverName
+    revision: int  # raised when a build of the same source comes out differently
+    script: Path  # run in the toolchain's image, in /build; leaves /build/packages
+    flags: tuple[str, ...] = ()  # arguments of the script, in addition to the number of jobs
 
-    @property
-    def revision(self) -> int:
-        """Raised when a build of the same source comes out differently."""
-        ...
-
-    @property
-    def script(self) -> Path:
-        """Run in the toolchain's image, in /build; leaves /build/packages."""
-        ...
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """Arguments of the script, in addition to the number of jobs."""
-        ...
-
+    @abstractmethod
     def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
         """The row's image and what building this source takes."""
-        ...
 
     def source_tree(self, at: Workshop, order: PackageOrder, toolset: ToolchainImage) -> Tree:
         """The unpacked source with its packager's patches: what an edit is made for."""
-        ...
+        source = order.source
 
-    def by(self, script: Path) -> PackageDriver:
-        """The same, with another script."""
-        ...
+        def unpacked() -> Tree:
+            with work_folder() as build:
+                output = self.unpack(at, order, toolset, build)
+                if output is not None:
+                    raise UnbuildableError(
+                        f"{source.origin} cannot be unpacked: {cause_of(output)}", log=at.log
+                    )
+                return imported(build, source.origin, *self.unpacked_at(build, source.origin))
 
+        return recorded(
+            f"{self.name.value}-{source.identity}", source.origin, source.version, unpacked
+        )
+
+    @abstractmethod
+    def unpack(
+        self, at: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path
+    ) -> str | None:
+        """Leave the source as its packager's tools unpack it; what they said if they failed."""
+
+    @abstractmethod
+    def unpacked_at(self, build: Path, origin: str) -> tuple[str, ...]:
+        """Where the server's tree lies among what was unpacked."""
+
+    @abstractmethod
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path | None:
         """Write what the script needs, the order's patches included; an archive for it, if any."""
-        ...
 
 
 def order_key(driver: PackageDriver, order: PackageOrder, toolset: ToolchainImage) -> str:
@@ -118,7 +126,14 @@ def build_packages(
             build = work / "build"
             build.mkdir()
             progress(f"building {order.source.name} {order.source.version}")
-            _run(driver, at, order, toolset, build, driver.lay_out(order, source, build))
+            archive = driver.lay_out(order, source, build)
+            output = confined_run(
+                at, toolset.reference, driver.script, str(len(available_cpus())), *driver.flags,
+                build=build, source=archive,
+                cache=None if order.clean else compiler_cache(toolset.key), limits=order.limits,
+            )  # fmt: skip
+            if output is not None:
+                raise unbuildable(output, at.log)
             copy_output(build, PACKAGES, target=target, keep=package_or_index)
         if not index_of(target):
             raise UnbuildableError("unbuildable: it made no package", log=at.log)
@@ -206,23 +221,6 @@ def index_of(folder: Path) -> list[tuple[str, str, str]]:
 def package_or_index(entry: Entry) -> bool:
     """What a repository consists of: packages, their index, and a folder that describes them."""
     return plain_file(entry, below=("", "repodata"))
-
-
-def _run(
-    driver: PackageDriver,
-    at: Workshop,
-    order: PackageOrder,
-    toolset: ToolchainImage,
-    build: Path,
-    source: Path | None,
-) -> None:
-    output = confined_run(
-        at, toolset.reference, driver.script, str(len(available_cpus())), *driver.flags,
-        build=build, source=source,
-        cache=None if order.clean else compiler_cache(toolset.key), limits=order.limits,
-    )  # fmt: skip
-    if output is not None:
-        raise unbuildable(output, at.log)
 
 
 def headed(title: str, text: str) -> str:

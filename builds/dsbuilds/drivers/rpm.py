@@ -5,17 +5,23 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from dsbuilds.drivers.package_build import LIBEXEC, WHO, PackageOrder, headed, one_line
+from dsbuilds.drivers.package_build import (
+    LIBEXEC,
+    WHO,
+    PackageDriver,
+    PackageOrder,
+    headed,
+    one_line,
+)
 from dsbuilds.drivers.package_image import dependencies_shop
 from dsbuilds.failure_reason import UnbuildableError, cause_of
 from dsbuilds.sandbox.build_output import copy_output, plain_file
 from dsbuilds.sandbox.script import confined_run, work_folder
 from dsbuilds.sandbox.untrusted_files import entries
-from dsbuilds.sources.download import recorded
-from dsbuilds.sources.source_tree import Tree, imported
+from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import EditError, SourceError
 from dsharness.model import DriverName
@@ -157,7 +163,7 @@ PREPARE = LIBEXEC / "prepare-rpm"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RpmDriver:
+class RpmDriver(PackageDriver):
     """rpmbuild in the row's image with the spec's build dependencies."""
 
     name: DriverName = DriverName.RPM
@@ -195,28 +201,30 @@ class RpmDriver:
             with (work / "needs" / "requires").open(encoding="utf-8", errors="replace") as stream:
                 return stream.read(REQUIRES_CHARACTERS)
 
-    def source_tree(self, at: Workshop, order: PackageOrder, toolset: ToolchainImage) -> Tree:
+    def unpack(
+        self, at: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path
+    ) -> str | None:
         """The tree as `rpmbuild -bp` leaves it."""
-        source = order.source
+        _copied(order, order.source.control_text, build)
+        return confined_run(
+            at, toolset.reference, PREPARE, order.source.control, *self.flags,
+            build=build, limits=order.limits,
+        )  # fmt: skip
 
-        def prepared() -> Tree:
-            with work_folder() as build:
-                _copied(order, source.control_text, build)
-                output = confined_run(
-                    at, toolset.reference, PREPARE, source.control, *self.flags,
-                    build=build, limits=order.limits,
-                )  # fmt: skip
-                if output is not None:
-                    raise UnbuildableError(
-                        f"{source.origin} cannot be unpacked: {cause_of(output)}", log=at.log
-                    )
-                return imported(build, source.origin, *_unpacked(build, source.origin))
-
-        return recorded(f"rpm-{source.identity}", source.origin, source.version, prepared)
-
-    def by(self, script: Path) -> RpmDriver:
-        """The same, with another script."""
-        return replace(self, script=script)
+    def unpacked_at(self, build: Path, origin: str) -> tuple[str, ...]:
+        """Below BUILD; a library may lie next to the server's tree."""
+        # rpm 4.20 and later put one folder more between.
+        found = {entry.path for entry in entries(build, "BUILD")}
+        folders = {path.rpartition("/")[0] for path in found}
+        for depth in (1, 2):
+            for above in sorted({"/".join(path.split("/")[:depth]) for path in folders}):
+                files = {path.removeprefix(f"{above}/") for path in found}
+                if product_of_source(files.__contains__):
+                    return ("BUILD", *above.split("/"))
+        raise SourceError(
+            f"{origin} unpacks to {why_no_source(found.__contains__)}",
+            hint="name an SRPM of the row's product",
+        )
 
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
         """SPECS and SOURCES; %prep unpacks and patches by itself."""
@@ -271,18 +279,3 @@ def _copied(order: PackageOrder, spec: str, build: Path) -> Path:
             if file.name != order.source.control:
                 shutil.copyfile(file, build / "SOURCES" / file.name)
     return path
-
-
-def _unpacked(build: Path, origin: str) -> tuple[str, ...]:
-    """Where the server's tree lies among what %prep unpacked; a library may lie next to it."""
-    # rpm 4.20 and later put one folder more between.
-    found = {entry.path for entry in entries(build, "BUILD")}
-    folders = {path.rpartition("/")[0] for path in found}
-    for depth in (1, 2):
-        for above in sorted({"/".join(path.split("/")[:depth]) for path in folders}):
-            if product_of_source({path.removeprefix(f"{above}/") for path in found}.__contains__):
-                return ("BUILD", *above.split("/"))
-    raise SourceError(
-        f"{origin} unpacks to {why_no_source(found.__contains__)}",
-        hint="name an SRPM of the row's product",
-    )

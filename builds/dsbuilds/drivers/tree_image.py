@@ -79,14 +79,13 @@ def _ask(
 
 def _refuse(missing: set[str], toolset: ToolchainImage, log: Path) -> None:
     if missing:
-        error = UnbuildableError(
+        raise UnbuildableError(
             f"unbuildable: its server needs {', '.join(sorted(missing))}, which neither "
             f"{toolset.runtime.candidate_id} nor a package of the toolchain {toolset.id} has",
             hint="add the package to the toolchain in the matrix",
             log=log,
+            lasting=False,
         )
-        error.lasting = False
-        raise error
 
 
 def _extended(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from dsbuilds.git import Git
 from dsbuilds.history.relevant_files import facts_of
@@ -130,13 +130,4 @@ class CommitGroup:
 
 def collapse(line: Sequence[str], key_of: Callable[[str], str]) -> tuple[CommitGroup, ...]:
     """The line's groups, in its order; no commit is lost."""
-    groups: list[list[str]] = []
-    before: str | None = None
-    for commit in line:
-        key = key_of(commit)
-        if groups and key == before:
-            groups[-1].append(commit)
-        else:
-            groups.append([commit])
-        before = key
-    return tuple(CommitGroup(commits=tuple(group)) for group in groups)
+    return tuple(CommitGroup(commits=tuple(group)) for _, group in groupby(line, key_of))

@@ -33,13 +33,13 @@ SOURCE = "/usr/libexec/dsbisect-build/source.tar"
 
 def unbuildable(output: str, log: Path) -> UnbuildableError:
     """The error for the output of the tools."""
-    error = UnbuildableError(
-        f"unbuildable: {cause_of(output)} (while it ran {stage_of(output)})", log=log
+    return UnbuildableError(
+        f"unbuildable: {cause_of(output)} (while it ran {stage_of(output)})",
+        log=log,
+        lasting=not passing(output),
+        toolchain=may_be_the_toolchain(output),
+        compiler=may_be_the_compiler(output),
     )
-    error.lasting = not passing(output)
-    error.toolchain_may_be_wrong = may_be_the_toolchain(output)
-    error.compiler_may_be_wrong = may_be_the_compiler(output)
-    return error
 
 
 def confined_run(  # noqa: PLR0913 - each is a property of one build
@@ -91,9 +91,9 @@ def confined_run(  # noqa: PLR0913 - each is a property of one build
     if says_disk_full(output) and shutil.disk_usage(build).free < FULL_BYTES:
         raise disk_full(build)
     if done.ok or done.status > HIGHEST:
-        error = UnbuildableError(f"the build was ended: {cause_of(output)}", log=at.log)
-        error.lasting = False
-        raise error
+        raise UnbuildableError(
+            f"the build was ended: {cause_of(output)}", log=at.log, lasting=False
+        )
     return output
 
 

@@ -43,21 +43,16 @@ def shelved(kind: str, key: str, deadline: Deadline, fill: Callable[[Path], None
 
 def recorded(identity: str, origin: str, revision: str, unpacked: Callable[[], Tree]) -> Tree:
     """The tree of that identity: known, or unpacked now."""
-    record = _record(identity)
+    record = cache_home() / "sources" / "trees" / content_key(identity)
     git = own_repository()
     try:
         known = record.read_text(encoding="utf-8").strip()
     except OSError:
         known = ""
-    if known and git.call("cat-file", "-e", f"{known}^{{tree}}").ok:
-        return Tree(git=git, id=known, origin=origin, revision=revision)
-    tree = unpacked()
-    atomic_write(record, f"{tree.id}\n")
-    return Tree(git=tree.git, id=tree.id, origin=origin, revision=revision)
-
-
-def _record(identity: str) -> Path:
-    return cache_home() / "sources" / "trees" / content_key(identity)
+    if not known or not git.call("cat-file", "-e", f"{known}^{{tree}}").ok:
+        known = unpacked().id
+        atomic_write(record, f"{known}\n")
+    return Tree(git=git, id=known, origin=origin, revision=revision)
 
 
 MOST_BYTES = 1024**3

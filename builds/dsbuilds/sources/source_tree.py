@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -47,13 +47,12 @@ class Tree:
 
     def read(self, path: str) -> str | None:
         """A file's text; None where there is no such file."""
-        names = _names(self.git, self.id)
-        if names is not None and path not in names:
-            return None
-        try:
+        with suppress(FileNotFoundError):  # git does not say which there are
+            if path not in _names(self.git, self.id):
+                return None
+        with suppress(FileNotFoundError):
             return _text(self.git, self.id, path)
-        except FileNotFoundError:
-            return None
+        return None
 
     def listing(self) -> dict[str, str]:
         """Path -> mode and hash of every file."""
@@ -88,52 +87,30 @@ class Tree:
                     f"{_hunk(text, done.stderr)}",
                     hint="make it again for this source, or choose the source it was made for",
                 )
-            return replace(self, id=self._written(env), revision=self.revision)
+            # A partial clone may lack files that no build reads.
+            what = f"keep {self.origin}"
+            written = self._must("write-tree", "--missing-ok", what=what, env=env)
+        return replace(self, id=written.strip())
 
     def with_files(self, files: Mapping[str, str]) -> Tree:
         """The tree with further or other files."""
-        with temporary_index() as env:
-            self._must("read-tree", self.id, what=f"read {self.origin}", env=env)
-            for path, text in files.items():
-                blob = self._must(
-                    "hash-object", "-w", "--stdin", stdin=text, what=f"keep {path}"
-                ).strip()
-                entry = f"100644,{blob},{path}"
-                self._must(
-                    "update-index", "--add", "--cacheinfo", entry, what=f"add {path}", env=env
-                )
-            return replace(self, id=self._written(env))
+        entries = {
+            path: f"100644 {kept_object(self.git, 'blob', text)}" for path, text in files.items()
+        }
+        return replace(self, id=tree_with(self.git, self.id, entries))
 
-    def _written(self, env: Mapping[str, str]) -> str:
-        # A partial clone may lack files that no build reads.
-        written = self._must("write-tree", "--missing-ok", what=f"keep {self.origin}", env=env)
-        return written.strip()
-
-    def _must(
-        self,
-        *args: str,
-        what: str,
-        stdin: str | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> str:
+    def _must(self, *args: str, what: str, env: Mapping[str, str] | None = None) -> str:
         """What git says; a tree that git cannot read is one candidate's failure."""
-        return self.git.must(*args, what=what, stdin=stdin, env=env, fails=BuildError)
+        return self.git.must(*args, what=what, env=env, fails=BuildError)
 
 
 @lru_cache(maxsize=16)
-def _known_names(git: Git, tree: str) -> frozenset[str]:
+def _names(git: Git, tree: str) -> frozenset[str]:
+    """The paths of its files."""
     done = git.call("ls-tree", "-r", "-z", "--name-only", tree)
     if not done.ok:
         raise FileNotFoundError
     return frozenset(done.stdout.split("\0"))
-
-
-def _names(git: Git, tree: str) -> frozenset[str] | None:
-    """The paths of its files; None where git does not say."""
-    try:
-        return _known_names(git, tree)
-    except FileNotFoundError:
-        return None
 
 
 @lru_cache(maxsize=128)

@@ -144,6 +144,5 @@ def _ways_to_name(package: dict[str, Any]) -> Iterator[str]:
 
 
 def _wrong(why: str, hint: str = "") -> UnbuildableError:
-    error = UnbuildableError(f"unbuildable: Cargo.lock: {why}", hint=hint)
-    error.lasting = False  # the matrix may name the registry by then
-    return error
+    # Not lasting: the matrix may name the registry by then.
+    return UnbuildableError(f"unbuildable: Cargo.lock: {why}", hint=hint, lasting=False)

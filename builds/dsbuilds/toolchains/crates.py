@@ -120,14 +120,13 @@ def _led_astray(gate: RegistryGate, origin: str, log: Path) -> UnbuildableError 
     if not gate.refused:
         return None
     host, port = gate.refused[0]
-    error = UnbuildableError(
+    return UnbuildableError(
         f"unbuildable: the crates of {origin} lead to {host}:{port}, which is no registry of the "
         "matrix or of cargo's settings, and was not asked",
         hint="if you trust that host: `tools: crates:` in the matrix, or `[registries]` of cargo",
         log=log,
+        lasting=False,
     )
-    error.lasting = False
-    return error
 
 
 def keep_wanted(folder: Path, wanted: tuple[Crate, ...], origin: str, log: Path) -> None:
@@ -142,12 +141,10 @@ def keep_wanted(folder: Path, wanted: tuple[Crate, ...], origin: str, log: Path)
         removed(folder / name)
     differ = sorted(name for name in missing if found.get(name, "") != missing[name])
     if differ:
-        error = UnbuildableError(
+        raise UnbuildableError(
             f"unbuildable: the crates of {origin} are not those of its Cargo.lock: "
-            f"{', '.join(differ[:5])}", log=log,
+            f"{', '.join(differ[:5])}", log=log, lasting=False,
         )  # fmt: skip
-        error.lasting = False
-        raise error
 
 
 def _checksum(folder: Path) -> str:

@@ -60,14 +60,7 @@ def _containerfile(compiler: str, source: Path) -> str:
     """Two stages: the compiler is not in the image that drives servers."""
     made = f"{PLACE}/{source.stem}"
     command = json.dumps([*COMPILE, "-o", made, f"/{source.name}"])
-    return "\n".join(
-        [
-            "ARG BASE",
-            f"FROM {compiler} AS compiled",
-            f"COPY {source.name} /",
-            f"RUN {command}",
-            "FROM ${BASE}",
-            f"COPY --from=compiled {made} {made}",
-            "",
-        ]
+    return (
+        f"ARG BASE\nFROM {compiler} AS compiled\nCOPY {source.name} /\nRUN {command}\n"
+        f"FROM ${{BASE}}\nCOPY --from=compiled {made} {made}\n"
     )

@@ -44,13 +44,10 @@ class Toy:
         del progress
         self.orders.append(order)
         if order.tree.id in self.failing and "--enable-rust" in order.needs.flags:
-            error = UnbuildableError("unbuildable: its crates are too new")
-            error.toolchain_may_be_wrong = self.failing[order.tree.id]
-            raise error
+            wrong = self.failing[order.tree.id]
+            raise UnbuildableError("unbuildable: its crates are too new", toolchain=wrong)
         if self.unfit.get(order.tree.id) == order.toolset.id:
-            broken = UnbuildableError("unbuildable: slap.h does not compile")
-            broken.compiler_may_be_wrong = True
-            raise broken
+            raise UnbuildableError("unbuildable: slap.h does not compile", compiler=True)
         provenance = Provenance(
             driver=DriverName.TREE, source="s", tree=order.tree.id, toolchain=order.toolset.id,
             notes=order.needs.notes, clean=False, seconds=1.0, built_at="now", log="log",

@@ -305,8 +305,7 @@ class TestKeeping:
 
     def test_a_failure_is_remembered_with_its_log(self, tmp_path):
         build_cache.refuse_known_failure("k1")
-        error = UnbuildableError("unbuildable: x", log=tmp_path / "log")
-        error.compiler_may_be_wrong = True
+        error = UnbuildableError("unbuildable: x", log=tmp_path / "log", compiler=True)
         build_cache.remember_failure("k1", error)
         with pytest.raises(UnbuildableError, match="unbuildable: x") as caught:
             build_cache.refuse_known_failure("k1")

@@ -354,9 +354,7 @@ class TestAttempts:
             outcome = next(outcomes)
             if outcome is None:
                 return choice.title
-            error = UnbuildableError("unbuildable: so it is")
-            error.toolchain_may_be_wrong, error.compiler_may_be_wrong = outcome, True
-            raise error
+            raise UnbuildableError("unbuildable: so it is", toolchain=outcome, compiler=True)
 
         made, _ = first_that_works(choices, make, told.append, ends=ends)
         return made, told
