@@ -216,4 +216,4 @@ def absent_check(server: NamedService) -> Check:
 
 
 def _check(gate: Gate, name: str, status: Status, found: str) -> Check:
-    return Check(gate=gate, name=name, status=status, found=found)
+    return gate.check(name, status, found)

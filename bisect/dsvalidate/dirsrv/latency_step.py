@@ -122,7 +122,7 @@ def run(question: SpeedQuestion, evidence: EvidenceFolder) -> Sequence[Check]:
     users = [cheap_user(each.population.users) for each in (patched, stock)]
     if None in users:
         found = f"no server stores passwords under one of {', '.join(CHEAP)}"
-        return [Check(gate=Gate.PERFORMS, name="latency", status=Status.NOT_RUN, found=found)]
+        return [Gate.PERFORMS.check("latency", Status.NOT_RUN, found)]
     pairs: list[tuple[ClientRun, ClientRun]] = []
     question.alone()
     with (
@@ -206,14 +206,12 @@ def latency_checks(pairs: Runs) -> Iterator[Check]:
         status = Status.INCONCLUSIVE if unclear else Status.PASSED
         status = Status.FAILED if clear else status
         said = "; ".join(_words(name, each) for name, each in of_kind.items())
-        yield Check(
-            gate=Gate.PERFORMS,
-            name="context-switches" if kind == SWITCHES else f"latency-{kind}",
-            status=status,
-            found=f"{_title(kind)}, in {len(pairs)} pairs of runs: {said}",
+        yield Gate.PERFORMS.check(
+            "context-switches" if kind == SWITCHES else f"latency-{kind}", status,
+            f"{_title(kind)}, in {len(pairs)} pairs of runs: {said}",
             advice={Status.FAILED: ADVICE, Status.INCONCLUSIVE: GIVE_MORE}.get(status, ""),
             figures=_figures(pairs, kind),
-        )
+        )  # fmt: skip
 
 
 def _title(kind: str) -> str:

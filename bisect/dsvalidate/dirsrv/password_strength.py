@@ -63,9 +63,9 @@ def default_check(stock_value: str, patched_value: str, *, accepted: bool) -> Ch
     }  # fmt: skip
     weaker = times < SLACK
     status = _status(weaker=weaker, accepted=accepted)
-    return Check(
-        gate=Gate.SAFE, name="new-passwords", status=status, figures=figures,
-        found=_said(found, weaker=weaker, accepted=accepted), advice=_advice(status),
+    return Gate.SAFE.check(
+        "new-passwords", status, _said(found, weaker=weaker, accepted=accepted), figures=figures,
+        advice=_advice(status),
         details=(FORMULA, f"stock: {stock.formula}", f"patched: {patched.formula}"),
     )  # fmt: skip
 
@@ -80,9 +80,8 @@ def schemes_check(stock: Mapping[str, str], patched: Mapping[str, str], *, accep
     words = [f"{len(weaker)} schemes are weaker than in stock" if weaker else "none is weaker"]
     words += [f"{', '.join(gone)} cannot be chosen any more"] if gone else []
     found = f"of {len(stock) - 1} schemes that a policy can name, {'; '.join(words)}"
-    return Check(
-        gate=Gate.SAFE, name="other-schemes", status=status,
-        found=_said(found, weaker=bool(weaker), accepted=accepted),
+    return Gate.SAFE.check(
+        "other-schemes", status, _said(found, weaker=bool(weaker), accepted=accepted),
         advice=_advice(status, otherwise=GONE if gone else ""),
         details=(*weaker, *scheme_table(stock, patched)), figures={"weaker": len(weaker)},
     )  # fmt: skip
@@ -116,12 +115,11 @@ def _in_words(value: str | None) -> str:
 def _unknown(stock_value: str, patched_value: str) -> Check:
     stock, patched = parse_stored(stock_value), parse_stored(patched_value)
     same = alike(stock, patched) and guess_cost(stock_value) is guess_cost(patched_value) is None
-    return Check(
-        gate=Gate.SAFE, name="new-passwords",
-        status=Status.PASSED if same else Status.INCONCLUSIVE,
-        found=f"new passwords: stock stores {stock}, patched {patched}; what a guess costs there "
+    return Gate.SAFE.check(
+        "new-passwords", Status.PASSED if same else Status.INCONCLUSIVE,
+        f"new passwords: stock stores {stock}, patched {patched}; what a guess costs there "
         "is not known",
-        advice="" if same else "Compare the two schemes yourself: there is no common figure.",
+        advice="Compare the two schemes yourself: there is no common figure.",
         figures={"stock": str(stock), "patched": str(patched)},
     )  # fmt: skip
 
@@ -170,15 +168,15 @@ def existing_check(before: str, after: str) -> Check:
             f"passwords that stock stored by default ({old}) stay as they are until their owners "
             "change them: the patch makes them neither weaker nor faster"
         )
-        return Check(gate=Gate.SAFE, name=EXISTING, status=Status.PASSED, found=found)
+        return Gate.SAFE.check(EXISTING, Status.PASSED, found)
     costs = guess_cost(before), guess_cost(after)
     times = ratio(costs[1], costs[0]) if costs[0] and costs[1] else None
     weaker = times is not None and times < SLACK
     words = f", {shown(times)} of the cost of a guess" if times is not None else ""
-    return Check(
-        gate=Gate.SAFE, name=EXISTING, status=Status.WARNED if weaker else Status.PASSED,
-        found=f"a password that stock stored as {old} becomes {new} when its owner binds{words}",
-        advice=STORED_AGAIN if weaker else "",
+    return Gate.SAFE.check(
+        EXISTING, Status.WARNED if weaker else Status.PASSED,
+        f"a password that stock stored as {old} becomes {new} when its owner binds{words}",
+        advice=STORED_AGAIN,
     )  # fmt: skip
 
 

@@ -94,10 +94,10 @@ def answers_check(both: Sequence[tuple[Traces, Traces]]) -> Check:
         found = f"answers that stock does not give to the same requests: {listed(list(new), 3)}"
     if more:
         found = f"{more} searches that stock does by an index read every entry"
-    return Check(
-        gate=Gate.SAFE, name="answers", status=status, found=found,
-        advice="look at what no longer uses the index" if more else
-        "see whether the other result is meant" if new else "",
+    return Gate.SAFE.check(
+        "answers", status, found,
+        advice="look at what no longer uses the index" if more
+        else "see whether the other result is meant",
         details=tuple(f"{kind}: {count}" for kind, count in new.items())[:SHOWN],
     )  # fmt: skip
 

@@ -230,9 +230,9 @@ def _check(
     evidence: Sequence[str] = (),
     stops: bool = False,
 ) -> Check:
-    return Check(
-        gate=Gate.INSTALLS, name=name, status=status, found=found, advice=advice,
-        figures=figures or {}, details=tuple(details), evidence=tuple(evidence), stops=stops,
+    return Gate.INSTALLS.check(
+        name, status, found, advice=advice, figures=figures or {}, details=tuple(details),
+        evidence=tuple(evidence), stops=stops,
     )  # fmt: skip
 
 

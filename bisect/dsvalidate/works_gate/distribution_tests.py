@@ -115,13 +115,13 @@ def _ran(
     log = evidence.keep(f"{name}.txt", str(done))
     if done.ok:
         found = f"debian/tests/{test.name} passes on the patched packages, without systemd"
-        return Check(gate=Gate.WORKS, name=name, status=Status.PASSED, found=found, evidence=(log,))
+        return Gate.WORKS.check(name, Status.PASSED, found, evidence=(log,))
     if not _done(suite, sides.stock, tools, test, folder).ok:
         return _not_run(name, f"debian/tests/{test.name} fails in this container with stock too")
     lines = last_lines(f"{done.stdout}{done.stderr}")
-    return Check(
-        gate=Gate.WORKS, name=name, status=Status.FAILED, evidence=(log,), details=lines,
-        found=f"debian/tests/{test.name} fails on the patched packages: {done.end}", advice=ADVICE,
+    return Gate.WORKS.check(
+        name, Status.FAILED, f"debian/tests/{test.name} fails on the patched packages: {done.end}",
+        evidence=(log,), details=lines, advice=ADVICE,
     )  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def _done(
 
 
 def _not_run(name: str, why: str) -> Check:
-    return Check(gate=Gate.WORKS, name=name, status=Status.NOT_RUN, found=why)
+    return Gate.WORKS.check(name, Status.NOT_RUN, why)
 
 
 def _words(text: str) -> list[str]:
