@@ -34,7 +34,7 @@ from dsvalidate.dirsrv.validated_server import (
     checks_of,
     validated_server,
 )
-from dsvalidate.installs_gate.package_change import (
+from dsvalidate.installs_gate import (
     DOWNGRADE_ADVICE,
     changeable,
     downgrade_check,

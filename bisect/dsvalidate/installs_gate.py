@@ -1,4 +1,6 @@
-"""Changing the packages of a running system: by its own package manager, without a network.
+"""Gate 2: the package manager puts the patched packages over stock ones, and back.
+
+It is the system's own, and works without a network.
 
 When they are removed, it is seen what the patched ones leave behind that stock ones do not.
 """
@@ -9,6 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,18 +27,43 @@ from dsharness.products.catalog import packages_of
 from dsimages.base_image import CAPABILITIES
 from dsimages.buildah import REPOSITORY, exists, labels_of
 from dsvalidate.check import Check, Gate, Status, last_lines
+from dsvalidate.step import Step
+from dsvalidate.step_code import INSTALLED
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Serve, Service, Suite
 
 SCRIPTS = "/run/dsbisect-scripts"  # the lab's own
 INSTALLERS = "/run/dsbisect-installers"
-OWN = Path(__file__).parents[1] / "libexec"
+OWN = Path(__file__).parent / "libexec"
 LIMIT_S = 240.0
 KIND = "golden"  # of an image that holds a filled server
 DOWNGRADE_ADVICE = (
     "Tell users in the release notes; a backup from before the upgrade is the way back."
 )
 S = TypeVar("S", bound=Service)
+
+
+def steps(
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite
+) -> tuple[Step, ...]:
+    """List the way there, back and out; the later ones begin where the upgrade has ended."""
+    return (
+        Step(
+            gate=Gate.INSTALLS, name="upgrade", seconds=75, procedures=INSTALLED,
+            title="upgrading a filled stock server to the patched packages",
+            run=partial(suite.upgraded, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.INSTALLS, name="downgrade", seconds=45, procedures=INSTALLED,
+            title="downgrading to the stock packages again",
+            run=partial(suite.downgraded, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.INSTALLS, name="removal", seconds=45, procedures=INSTALLED,
+            title="removing the packages, stock and patched",
+            run=partial(removal_checks, sides, tools, evidence, suite),
+        ),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

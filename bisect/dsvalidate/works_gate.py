@@ -1,4 +1,7 @@
-"""The tests that the distribution ships with its source package, where they can run here."""
+"""Gate 3: what users do with the patched server works, and the distribution's own tests pass.
+
+Those are shipped with its source package, and are run where they can run here.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 import tarfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from debian.deb822 import Deb822
@@ -17,6 +21,7 @@ from dsharness.model import Family, Image
 from dsharness.process.command import Completed
 from dsharness.products.catalog import packages_of
 from dsvalidate.check import Check, Gate, Status, last_lines
+from dsvalidate.step import Step, server_step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Suite
 
@@ -31,6 +36,19 @@ MET = frozenset(
 )
 CAPABILITIES = ("NET_BIND_SERVICE",)
 ADVICE = "The distribution runs this test too, and holds back a package that fails it."
+
+
+def steps(
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite
+) -> tuple[Step, ...]:
+    """List what the product's suite tries, and the distribution's own tests."""
+    return (
+        *suite.works(sides, tools, evidence),
+        server_step(
+            Gate.WORKS, "distribution-tests", 30, "running the distribution's own tests",
+            partial(run, sides, tools, evidence, suite),
+        ),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
