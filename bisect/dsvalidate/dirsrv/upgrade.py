@@ -14,7 +14,7 @@ from dsharness.errors import InstanceError
 from dsharness.model import Promise
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsvalidate.check import Check, Figure, Gate, Status, last_lines
-from dsvalidate.dirsrv.guess_cost import alike
+from dsvalidate.dirsrv.password_strength import alike
 from dsvalidate.dirsrv.populated_image import Populated, populated, recalled, store
 from dsvalidate.dirsrv.population import (
     Population,
