@@ -20,7 +20,6 @@ from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 from dsvalidate.check import Check, Figure, Gate, Status
 from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.population import SchemeUser
-from dsvalidate.dirsrv.product_advice import STORED_AGAIN
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.step_tools import Sides, StepTools
 
@@ -245,6 +244,11 @@ def _figure(number: float) -> Figure:
     return float(f"{number:.4g}")
 
 
+STORED_AGAIN = (
+    "By default 389-ds stores a password again when its owner binds and the default scheme is "
+    "another one. To keep the stronger values: nsslapd-enable-upgrade-hash: off in cn=config "
+    "before the upgrade, or name their scheme in nsslapd-scheme-list-no-upgrade-hash."
+)
 EXISTING = "existing-passwords"
 
 

@@ -10,10 +10,10 @@ import ldap3
 from dsharness.errors import InstanceError, WorkloadError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
+from dsharness.systems.ldap.dirsrv import INSTANCE
 from dsvalidate.check import Check, Gate, Status, last_lines
 from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.population import Population, differences, dump_of
-from dsvalidate.dirsrv.product_advice import INSTANCE
 from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools

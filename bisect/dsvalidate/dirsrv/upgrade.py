@@ -26,7 +26,6 @@ from dsvalidate.dirsrv.population import (
     dump_of,
     passwords_in,
 )
-from dsvalidate.dirsrv.product_advice import START
 from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import (
     ValidatedServer,
@@ -51,6 +50,10 @@ from dsvalidate.stock_packages import stock_packages
 REVISION = 3
 SHOWN = 40  # lines of what changed
 NEW = "new-"
+START = (
+    "The package builds but its server does not start. Read its last lines below and in the log; "
+    "start it by hand with `ns-slapd -D /etc/dirsrv/slapd-NAME -d 266354688` for all messages."
+)
 BIND_ADVICE = (
     "The server starts but refuses binds. Look for a password storage plugin that is missing or "
     "not registered (libpwdstorage-plugin, libpwdchan-plugin), and at the server's error log."
