@@ -6,7 +6,7 @@ say it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from pydantic import Field, computed_field
@@ -22,6 +22,18 @@ class Gate(StrEnum):
     WORKS = "works"
     PERFORMS = "performs"
     SAFE = "safe"
+
+    def check(
+        self, name: str, status: Status, found: str, *, advice: str = "",
+        figures: Mapping[str, Figure] | None = None, details: Iterable[str] = (),
+        evidence: Iterable[str] = (), stops: bool = False,
+    ) -> Check:  # fmt: skip
+        """Make a check of this gate; one that passed needs no advice."""
+        return Check(
+            gate=self, name=name, status=status, found=found, stops=stops,
+            advice="" if status is Status.PASSED else advice, figures=dict(figures or {}),
+            details=tuple(details), evidence=tuple(evidence),
+        )  # fmt: skip
 
 
 class Status(StrEnum):

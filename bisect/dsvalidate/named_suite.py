@@ -21,7 +21,7 @@ from dsharness.systems.readiness import start_aside
 from dsimages.buildah import labels_of
 from dsimages.keyed_image import keyed_image
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.installs_gate.package_change import (
+from dsvalidate.installs_gate import (
     DOWNGRADE_ADVICE,
     KIND,
     changeable,
@@ -216,4 +216,4 @@ def absent_check(server: NamedService) -> Check:
 
 
 def _check(gate: Gate, name: str, status: Status, found: str) -> Check:
-    return Check(gate=gate, name=name, status=status, found=found)
+    return gate.check(name, status, found)

@@ -110,9 +110,9 @@ def server_step(
 def fault_check(gate: Gate, name: str, error: InstanceError) -> Check:
     first, *rest = error.message.splitlines() or ["it failed without a word"]
     log = [f"log: {error.log}"] if error.log else []
-    return Check(
-        gate=gate, name=name, status=Status.FAILED, found=f"the patched server failed: {first}",
-        advice=ADVICE, details=(*rest[:12], *log),
+    return gate.check(
+        name, Status.FAILED, f"the patched server failed: {first}", advice=ADVICE,
+        details=(*rest[:12], *log),
     )  # fmt: skip
 
 
@@ -202,11 +202,7 @@ def _missing(checks: Sequence[Check], why: str) -> tuple[Check, ...]:
     if stopped is not None:
         built = (stopped.gate, stopped.name) != (Gate.BUILDS, PACKAGE)
         why = f"{stopped.gate} {stopped.name} failed" if built else "the package did not build"
-    return tuple(
-        Check(gate=gate, name="gate", status=Status.NOT_RUN, found=why)
-        for gate in Gate
-        if gate not in begun
-    )
+    return tuple(gate.check("gate", Status.NOT_RUN, why) for gate in Gate if gate not in begun)
 
 
 def _run(
@@ -257,16 +253,12 @@ def _of_error(gate: Gate, name: str, error: CandidateError) -> Check:
     """Fail for what was wrong with the change; what may have been the lab leaves it open."""
     passing = isinstance(error, UnbuildableError) and not error.lasting
     fault = isinstance(error, EditError | BuildError) and not passing
-    return Check(
-        gate=gate,
-        name=name,
-        status=Status.FAILED if fault else Status.INCONCLUSIVE,
-        found=error.message.splitlines()[0],
-        advice=_advice(error),
-        details=tuple(error.message.splitlines()[1:]),
+    return gate.check(
+        name, Status.FAILED if fault else Status.INCONCLUSIVE, error.message.splitlines()[0],
+        advice=_advice(error), details=tuple(error.message.splitlines()[1:]),
         evidence=(str(error.log),) if error.log else (),
         stops=gate is Gate.BUILDS and name == PACKAGE,
-    )
+    )  # fmt: skip
 
 
 def _advice(error: CandidateError) -> str:

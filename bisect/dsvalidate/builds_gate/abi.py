@@ -188,25 +188,21 @@ def needed_check(stock: Mapping[str, Program], patched: Mapping[str, Program]) -
     new, left = needed_changes(stock, patched)
     linked = len({name for each in patched.values() for name in each.needed})
     changed = [*(f"{name} is new" for name in new), *(f"{name} is gone" for name in left)]
-    return Check(
-        gate=Gate.BUILDS,
-        name="linked-libraries",
-        status=Status.WARNED if changed else Status.PASSED,
-        found=f"Of the libraries that {len(patched)} programs and libraries link, "
+    return Gate.BUILDS.check(
+        "linked-libraries", Status.WARNED if changed else Status.PASSED,
+        f"Of the libraries that {len(patched)} programs and libraries link, "
         f"{listed(changed, SHOWN)}."
         if changed
         else f"{len(patched)} programs and libraries link the same {linked} libraries as in stock.",
         advice="Each new library is code that the server now depends on: see that the package "
-        "depends on it, and that it is supported as long as the server is."
-        if changed
-        else "",
+        "depends on it, and that it is supported as long as the server is.",
         figures={"new": len(new), "gone": len(left)},
         details=tuple(
             f"{name}: {word} {listed(users, SHOWN)}"
             for word, side in (("now linked by", new), ("no longer linked by", left))
             for name, users in side.items()
         ),
-    )
+    )  # fmt: skip
 
 
 def _interface_check(
@@ -228,24 +224,19 @@ def _interface_check(
         status, said = Status.WARNED, f"{trouble[0].path}: {trouble[0].trouble}"
         advice = "Compare these libraries by hand."
     else:
-        status, advice = Status.PASSED, ""
+        status = Status.PASSED
         more = f", and {added} more" if added else ""
         said = f"{len(changes)} of {len(changes)} {what} offer all that the stock ones do{more}"
-    return Check(
-        gate=Gate.BUILDS,
-        name=name,
-        status=status,
-        found=f"{said}.{note}",
-        advice=advice,
+    return Gate.BUILDS.check(
+        name, status, f"{said}.{note}", advice=advice,
         figures={
             "compared": len(changes),
             "removed": sum(len(each.removed) for each in changes),
             "changed": sum(len(each.changed) for each in changes),
             "added": added,
         },
-        details=tuple(line for each in changes for line in _lines(each)),
-        evidence=evidence,
-    )
+        details=tuple(line for each in changes for line in _lines(each)), evidence=evidence,
+    )  # fmt: skip
 
 
 def _broken(change: LibraryChange) -> str:

@@ -72,33 +72,24 @@ def lint_check(
     advice = (
         f"Correct what these lines name; `{TOOLS[kind]}` with the option for explanations says why "
         "each matters."
-        if counting
-        else ""
     )
-    return Check(
-        gate=Gate.BUILDS,
-        name=NAME,
-        status=status,
-        found=f"{TOOLS[kind]} finds {said} ({numbers}).",
-        advice=advice,
+    return Gate.BUILDS.check(
+        NAME, status, f"{TOOLS[kind]} finds {said} ({numbers}).", advice=advice,
         figures={"new_errors": len(errors), "new_warnings": len(counting) - len(errors)},
         details=(
             *(each.line for each in counting),
             *(f"not counted, {OF_THE_LAB[each.tag]}: {each.line}" for each in ours),
         ),
         evidence=evidence,
-    )
+    )  # fmt: skip
 
 
 def no_stock_check(name: str, error: PackageError | RefusedError) -> Check:
     """Say that there is nothing to compare with."""
-    return Check(
-        gate=Gate.BUILDS,
-        name=name,
-        status=Status.NOT_RUN,
-        found=f"There is nothing to compare with: {error.message}",
+    return Gate.BUILDS.check(
+        name, Status.NOT_RUN, f"There is nothing to compare with: {error.message}",
         advice="Name a row whose repositories still have the stock packages.",
-    )
+    )  # fmt: skip
 
 
 def _stock_said(tools: StepTools, stock: Path) -> str:

@@ -70,19 +70,15 @@ def made_check(build: Build, made: tuple[Package, ...], *, given: bool) -> Check
     if not given:
         figures["build_seconds"] = origin.seconds
     tools = [f"built with {name} {version}" for name, version in sorted(origin.tools.items())]
-    return Check(
-        gate=Gate.BUILDS,
-        name="package",
-        status=Status.PASSED,
-        found=f"{count} {how}{changed}.",
-        figures=figures,
+    return Gate.BUILDS.check(
+        "package", Status.PASSED, f"{count} {how}{changed}.", figures=figures,
         details=(
             *(f"{each.name} {each.version}" for each in made),
             *(patch.line for patch in patches),
             *tools,
             *origin.notes,
         ),
-    )
+    )  # fmt: skip
 
 
 def changelog_check(entry: tuple[str, ...], patches: list[str], server: Package) -> Check:
@@ -101,38 +97,31 @@ def changelog_check(entry: tuple[str, ...], patches: list[str], server: Package)
         status = Status.PASSED
         names = f" and names {', '.join(patches)}" if patches else ""
         found = f"The changelog's newest entry is of {server.version}{names}."
-    return Check(
-        gate=Gate.BUILDS,
-        name="changelog",
-        status=status,
-        found=found,
-        advice=""
-        if status is Status.PASSED
-        else "Add an entry with the new version that says what the patch changes and why.",
+    return Gate.BUILDS.check(
+        "changelog", status, found,
+        advice="Add an entry with the new version that says what the patch changes and why.",
         details=entry[:ENTRY_LINES],
-    )
+    )  # fmt: skip
 
 
 def version_check(server: Package, stock: str, *, newer: bool) -> Check:
     """Whether a system would take it as an update."""
     if not stock:
-        return Check(
-            gate=Gate.BUILDS, name="version", status=Status.NOT_RUN,
-            found=f"The stock image has no {server.name} to compare the version with.",
+        return Gate.BUILDS.check(
+            "version", Status.NOT_RUN,
+            f"The stock image has no {server.name} to compare the version with.",
         )  # fmt: skip
     if newer:
-        return Check(
-            gate=Gate.BUILDS, name="version", status=Status.PASSED,
-            found=f"{server.version} sorts after the stock version {stock}: it is an update.",
+        return Gate.BUILDS.check(
+            "version", Status.PASSED,
+            f"{server.version} sorts after the stock version {stock}: it is an update.",
         )  # fmt: skip
-    return Check(
-        gate=Gate.BUILDS,
-        name="version",
-        status=Status.FAILED,
-        found=f"{server.version} does not sort after the stock version {stock}: "
+    return Gate.BUILDS.check(
+        "version", Status.FAILED,
+        f"{server.version} does not sort after the stock version {stock}: "
         "no system would take it as an update.",
         advice="Raise the version in the changelog (deb) or the release in the spec (RPM).",
-    )
+    )  # fmt: skip
 
 
 DEB_END = re.compile(r"^ -- ", re.MULTILINE)

@@ -58,31 +58,27 @@ def built_again(sides: Sides, tools: StepTools) -> Build | None:
 
 
 def _not_run(why: str) -> Check:
-    return Check(gate=Gate.BUILDS, name=NAME, status=Status.NOT_RUN, found=why)
+    return Gate.BUILDS.check(NAME, Status.NOT_RUN, why)
 
 
 def failed_check(error: UnbuildableError) -> Check:
     """It builds under the lab's own conditions only."""
-    return Check(
-        gate=Gate.BUILDS,
-        name=NAME,
-        status=Status.FAILED,
-        found=f"It was built once, but not a second time under other conditions ({CONDITIONS}): "
+    return Gate.BUILDS.check(
+        NAME, Status.FAILED,
+        f"It was built once, but not a second time under other conditions ({CONDITIONS}): "
         f"{error.message}",
         advice="A build server has other conditions as well: find what the build depends on in "
         f"the log{f', {error.log}' if error.log else ''}.",
-    )
+    )  # fmt: skip
 
 
 def same_check(first: Build, second: Build) -> Check:
-    return Check(
-        gate=Gate.BUILDS,
-        name=NAME,
-        status=Status.PASSED,
-        found=f"A second build under other conditions ({CONDITIONS}) made the same "
+    return Gate.BUILDS.check(
+        NAME, Status.PASSED,
+        f"A second build under other conditions ({CONDITIONS}) made the same "
         f"{len(first.packages)} packages, byte for byte.",
         figures=_figures(second, 0),
-    )
+    )  # fmt: skip
 
 
 def different_check(
@@ -103,19 +99,16 @@ def different_check(
         if places
         else ""
     )
-    return Check(
-        gate=Gate.BUILDS,
-        name=NAME,
-        status=Status.WARNED,
-        found=f"{len(names)} of {len(second.packages)} packages differ in a second build under "
+    return Gate.BUILDS.check(
+        NAME, Status.WARNED,
+        f"{len(names)} of {len(second.packages)} packages differ in a second build under "
         f"other conditions ({CONDITIONS}), in {len(files)} files: "
         f"{listed(files or names, NAMED_FILES)}.",
         advice="It can be shipped, but nobody can prove that it comes from this source; stock "
         f"packages may have the same. The differences show what a build puts in.{path_note}",
         figures=_figures(second, len(names)) | {"files_that_differ": len(files)},
-        details=tuple(line for each in found for line in _summary(each)),
-        evidence=reports,
-    )
+        details=tuple(line for each in found for line in _summary(each)), evidence=reports,
+    )  # fmt: skip
 
 
 def _differences(

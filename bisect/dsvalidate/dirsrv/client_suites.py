@@ -8,7 +8,6 @@ from dsharness.model import Image
 from dsvalidate.check import Check, Gate
 from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.population import client_users
-from dsvalidate.dirsrv.product_advice import AUDITED, CHANGELOG
 from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import (
     ClientAnswer,
@@ -19,6 +18,9 @@ from dsvalidate.dirsrv.validated_server import (
 from dsvalidate.safe_gate.new_traces import Traces
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
+# Every log that may see a password is written, and so is the changelog that clients can read.
+AUDITED = {"nsslapd-auditlog-logging-enabled": "on", "nsslapd-auditfaillog-logging-enabled": "on"}
+CHANGELOG = ("cn=Retro Changelog Plugin,cn=plugins,cn=config", {"nsslapd-pluginEnabled": "on"})
 OTHERWISE = (
     "The same request works on stock. The log of this step has the client's and the server's words."
 )

@@ -24,7 +24,7 @@ from dsvalidate.dirsrv.validated_server import (
     ValidatedServer,
     validated_server,
 )
-from dsvalidate.installs_gate.package_change import KIND
+from dsvalidate.installs_gate import KIND
 from dsvalidate.step_tools import StepTools
 
 REVISION = 3  # raised when the same image would be filled in another way

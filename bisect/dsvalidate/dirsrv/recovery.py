@@ -10,10 +10,10 @@ import ldap3
 from dsharness.errors import InstanceError, WorkloadError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
+from dsharness.systems.ldap.dirsrv import INSTANCE
 from dsvalidate.check import Check, Gate, Status, last_lines
 from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.population import Population, differences, dump_of
-from dsvalidate.dirsrv.product_advice import INSTANCE
 from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
@@ -45,7 +45,7 @@ def _checks(server: ValidatedServer, population: Population) -> Iterator[Check]:
     try:
         server.start()
     except InstanceError as error:
-        yield _check(
+        yield Gate.WORKS.check(
             "crash-recovery", Status.FAILED,
             f"after a kill during writes the server does not start again: {error.message}",
             advice=LOST, details=last_lines(server.error_lines()),
@@ -62,9 +62,11 @@ def restart_check(server: ValidatedServer, population: Population) -> Check:
         changes = tuple(differences(population.dump, dump_of(directory)))
     if changes:
         found = f"{len(changes)} differences after a clean restart: {changes[0]}"
-        return _check("restart", Status.FAILED, found, advice=LOST, details=changes[:40])
+        return Gate.WORKS.check("restart", Status.FAILED, found, advice=LOST, details=changes[:40])
     count = len(population.dump)
-    return _check("restart", Status.PASSED, f"after a clean restart all {count} entries are there")
+    return Gate.WORKS.check(
+        "restart", Status.PASSED, f"after a clean restart all {count} entries are there"
+    )
 
 
 def crash_check(acknowledged: int, listed: frozenset[str], found: int, counted: int) -> Check:
@@ -72,22 +74,23 @@ def crash_check(acknowledged: int, listed: frozenset[str], found: int, counted: 
     lost = [name for number in range(acknowledged) if (name := _name(number)) not in listed]
     figures = {"acknowledged": acknowledged, "listed": len(listed), "lost": len(lost)}
     if lost:
-        return Check(
-            gate=Gate.WORKS, name="crash-recovery", status=Status.FAILED, figures={**figures},
-            found=f"{len(lost)} of {acknowledged} acknowledged writes are lost after a kill",
-            advice=LOST, details=tuple(lost[:40]),
+        return Gate.WORKS.check(
+            "crash-recovery", Status.FAILED,
+            f"{len(lost)} of {acknowledged} acknowledged writes are lost after a kill",
+            figures=figures, advice=LOST, details=tuple(lost[:40]),
         )  # fmt: skip
     if not len(listed) == found == counted:
-        return Check(
-            gate=Gate.WORKS, name="crash-recovery", status=Status.FAILED, figures={**figures},
-            found=f"after a kill the database contradicts itself: {len(listed)} entries by "
+        return Gate.WORKS.check(
+            "crash-recovery", Status.FAILED,
+            f"after a kill the database contradicts itself: {len(listed)} entries by "
             f"reading, {found} by the index, {counted} by the server's own count",
-            advice=LOST,
+            figures=figures, advice=LOST,
         )  # fmt: skip
-    return Check(
-        gate=Gate.WORKS, name="crash-recovery", status=Status.PASSED, figures={**figures},
-        found=f"killed during writes, the server starts again with all {acknowledged} "
+    return Gate.WORKS.check(
+        "crash-recovery", Status.PASSED,
+        f"killed during writes, the server starts again with all {acknowledged} "
         f"acknowledged entries ({len(listed)} in all), the same by index and by count",
+        figures=figures,
     )  # fmt: skip
 
 
@@ -98,10 +101,14 @@ def verified_check(status: int, words: str) -> Check:
     last = (lines or [words.strip()[-200:] or "no words"])[-1]
     if status == 0:
         found = "the server's own verification of its database (dbverify) finds no fault"
-        return _check("database-verified", Status.PASSED, found, details=tuple(lines[-3:]))
+        return Gate.WORKS.check(
+            "database-verified", Status.PASSED, found, details=tuple(lines[-3:])
+        )
     if any(mark in words.lower() for mark in NO_VERIFY):
-        return _check("database-verified", Status.NOT_RUN, f"dbverify cannot be run here: {last}")
-    return _check(
+        return Gate.WORKS.check(
+            "database-verified", Status.NOT_RUN, f"dbverify cannot be run here: {last}"
+        )
+    return Gate.WORKS.check(
         "database-verified", Status.FAILED, f"dbverify finds faults after a crash: {last}",
         advice=LOST, details=last_lines(words),
     )  # fmt: skip
@@ -154,11 +161,3 @@ def _writes(server: ValidatedServer) -> str:
 
 def _name(number: int) -> str:
     return f"write-{number:06d}"
-
-
-def _check(
-    name: str, status: Status, found: str, *, advice: str = "", details: tuple[str, ...] = ()
-) -> Check:
-    return Check(
-        gate=Gate.WORKS, name=name, status=status, found=found, advice=advice, details=details
-    )

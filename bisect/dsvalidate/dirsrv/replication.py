@@ -53,7 +53,15 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Ch
         except (DeadlineError, InstanceError) as error:
             words = "\n".join(f"{side.error_lines()}\n" for side in (patched, stock))
             log = evidence.keep("replication-errors.txt", words)
-            return [_check(Status.FAILED, f"replication does not work: {error.message}", (log,))]
+            return [
+                Gate.WORKS.check(
+                    NAME,
+                    Status.FAILED,
+                    f"replication does not work: {error.message}",
+                    advice=ADVICE,
+                    evidence=[log],
+                )
+            ]
 
 
 def _observed(
@@ -77,7 +85,7 @@ class _Pair:
                 enable(directory, number)
         progress("initialising the stock side from the patched one")
         self._initialised()
-        yield _check(Status.PASSED, "the patched server initialised the stock one")
+        yield Gate.WORKS.check(NAME, Status.PASSED, "the patched server initialised the stock one")
         yield from _binds(self.stock, users, "patched-hashes-on-stock")
         progress("adding users on both sides")
         for source, target, of in (
@@ -126,13 +134,12 @@ class _Pair:
 def same_check(left: Sequence[str]) -> Check:
     """Say whether both sides hold the same in the end."""
     if not left:
-        return Check(
-            gate=Gate.WORKS, name="replication-agrees", status=Status.PASSED,
-            found="in the end both sides hold the same entries",
-        )  # fmt: skip
-    return Check(
-        gate=Gate.WORKS, name="replication-agrees", status=Status.FAILED, advice=ADVICE,
-        found=f"{len(left)} differences between both sides stay: {left[0]}",
+        return Gate.WORKS.check(
+            "replication-agrees", Status.PASSED, "in the end both sides hold the same entries"
+        )
+    return Gate.WORKS.check(
+        "replication-agrees", Status.FAILED,
+        f"{len(left)} differences between both sides stay: {left[0]}", advice=ADVICE,
         details=tuple(left[:40]),
     )  # fmt: skip
 
@@ -201,10 +208,3 @@ def _replica(directory: Directory) -> str:
 
 def _agreement(directory: Directory) -> str:
     return f"cn=other,{_replica(directory)}"
-
-
-def _check(status: Status, found: str, evidence: tuple[str, ...] = ()) -> Check:
-    return Check(
-        gate=Gate.WORKS, name=NAME, status=status, found=found, evidence=evidence,
-        advice=ADVICE if status is Status.FAILED else "",
-    )  # fmt: skip

@@ -10,7 +10,6 @@ from dsharness.model import Image
 from dsharness.paths import logs_home
 from dsvalidate.check import Check, Gate, Status, listed
 from dsvalidate.dirsrv import client_suites
-from dsvalidate.dirsrv.product_advice import IN_PROGRAMS, OWN_FOLDERS
 from dsvalidate.dirsrv.server_traces import unindexed
 from dsvalidate.safe_gate.new_traces import (
     SHOWN,
@@ -26,6 +25,14 @@ from dsvalidate.safe_gate.new_traces import (
 )
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
+OWN_FOLDERS = ("/etc/dirsrv/", "/var/lib/dirsrv/", "/var/log/dirsrv/")  # closed to others
+# A shell's search of the server's own programs and libraries: yes or no for each text.
+IN_PROGRAMS = (
+    "for text; do find /usr/sbin /usr/lib /usr/lib64 -type f "
+    r"\( -path '*dirsrv*' -o -name '*slapd*' \) "
+    '-exec grep -qaF -e "$text" {} \\; -print 2>/dev/null | grep -q . '
+    "&& echo yes || echo no; done"
+)
 # Both sides do the same in these; the others are looked through for secrets alone.
 PAIRED = (*client_suites.NAMES, "latency")
 OTHERS = ("upgrade", "recovery", "replication")
@@ -94,10 +101,10 @@ def answers_check(both: Sequence[tuple[Traces, Traces]]) -> Check:
         found = f"answers that stock does not give to the same requests: {listed(list(new), 3)}"
     if more:
         found = f"{more} searches that stock does by an index read every entry"
-    return Check(
-        gate=Gate.SAFE, name="answers", status=status, found=found,
-        advice="look at what no longer uses the index" if more else
-        "see whether the other result is meant" if new else "",
+    return Gate.SAFE.check(
+        "answers", status, found,
+        advice="look at what no longer uses the index" if more
+        else "see whether the other result is meant",
         details=tuple(f"{kind}: {count}" for kind, count in new.items())[:SHOWN],
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from dsharness.errors import InstanceError
 from dsharness.model import Promise
 from dsharness.systems.ldap.stored_password import parse_stored
 from dsvalidate.check import Check, Figure, Gate, Status, last_lines
-from dsvalidate.dirsrv.guess_cost import alike
+from dsvalidate.dirsrv.password_strength import alike
 from dsvalidate.dirsrv.populated_image import Populated, populated, recalled, store
 from dsvalidate.dirsrv.population import (
     Population,
@@ -26,7 +26,6 @@ from dsvalidate.dirsrv.population import (
     dump_of,
     passwords_in,
 )
-from dsvalidate.dirsrv.product_advice import START
 from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import (
     ValidatedServer,
@@ -34,7 +33,7 @@ from dsvalidate.dirsrv.validated_server import (
     checks_of,
     validated_server,
 )
-from dsvalidate.installs_gate.package_change import (
+from dsvalidate.installs_gate import (
     DOWNGRADE_ADVICE,
     changeable,
     downgrade_check,
@@ -51,6 +50,10 @@ from dsvalidate.stock_packages import stock_packages
 REVISION = 3
 SHOWN = 40  # lines of what changed
 NEW = "new-"
+START = (
+    "The package builds but its server does not start. Read its last lines below and in the log; "
+    "start it by hand with `ns-slapd -D /etc/dirsrv/slapd-NAME -d 266354688` for all messages."
+)
 BIND_ADVICE = (
     "The server starts but refuses binds. Look for a password storage plugin that is missing or "
     "not registered (libpwdstorage-plugin, libpwdchan-plugin), and at the server's error log."
@@ -230,9 +233,9 @@ def _check(
     evidence: Sequence[str] = (),
     stops: bool = False,
 ) -> Check:
-    return Check(
-        gate=Gate.INSTALLS, name=name, status=status, found=found, advice=advice,
-        figures=figures or {}, details=tuple(details), evidence=tuple(evidence), stops=stops,
+    return Gate.INSTALLS.check(
+        name, status, found, advice=advice, figures=figures or {}, details=tuple(details),
+        evidence=tuple(evidence), stops=stops,
     )  # fmt: skip
 
 

@@ -65,12 +65,11 @@ def checks_of(
 ) -> tuple[Check, ...]:
     """Make a check of each answer; ``otherwise`` is the advice where it has none of its own."""
     return tuple(
-        Check(
-            gate=gate,
-            name=answer.name,
-            status=Status.PASSED if answer.ok else Status.FAILED,
-            found=answer.found,
-            advice="" if answer.ok else advice.get(answer.name, otherwise),
+        gate.check(
+            answer.name,
+            Status.PASSED if answer.ok else Status.FAILED,
+            answer.found,
+            advice=advice.get(answer.name, otherwise),
         )
         for answer in answers
     )
@@ -277,14 +276,15 @@ def right_check(
 ) -> Check:
     schemes = ", ".join(sorted({user.scheme for user in users}))
     if not refused:
-        return Check(
-            gate=gate, name=f"{of}-bind", status=Status.PASSED,
-            found=f"all {len(users)} users bind, each stored under another scheme: {schemes}",
+        return gate.check(
+            f"{of}-bind", Status.PASSED,
+            f"all {len(users)} users bind, each stored under another scheme: {schemes}",
         )  # fmt: skip
-    return Check(
-        gate=gate, name=f"{of}-bind", status=Status.FAILED, advice=REFUSED,
-        found=f"{len(refused)} of {len(users)} users can no longer bind: "
+    return gate.check(
+        f"{of}-bind", Status.FAILED,
+        f"{len(refused)} of {len(users)} users can no longer bind: "
         + ", ".join(user.scheme for user in refused),
+        advice=REFUSED,
         details=tuple(f"{user.dn}: {parse_stored(user.stored)}" for user in refused),
         stops=len(refused) == len(users),
     )  # fmt: skip
@@ -295,13 +295,12 @@ def wrong_check(
 ) -> Check:
     name = f"{of}-wrong-passwords"
     if not let_in:
-        return Check(
-            gate=gate, name=name, status=Status.PASSED,
-            found=f"{len(users)} binds with a wrong password were refused",
-        )  # fmt: skip
-    return Check(
-        gate=gate, name=name, status=Status.FAILED, advice=ACCEPTED,
-        found=f"a wrong password was ACCEPTED for {len(let_in)} of {len(users)} users: "
+        return gate.check(
+            name, Status.PASSED, f"{len(users)} binds with a wrong password were refused"
+        )
+    return gate.check(
+        name, Status.FAILED,
+        f"a wrong password was ACCEPTED for {len(let_in)} of {len(users)} users: "
         + ", ".join(user.scheme for user in let_in),
-        details=tuple(user.dn for user in let_in),
+        advice=ACCEPTED, details=tuple(user.dn for user in let_in),
     )  # fmt: skip

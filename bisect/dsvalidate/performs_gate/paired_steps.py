@@ -108,19 +108,17 @@ def memory_checks(workload: Workload, pairs: Pairs) -> list[Check]:
     ]
     if all(math.isnan(patched) for patched, _ in figures.values()):
         return []
-    check = Check(
-        gate=Gate.PERFORMS,
-        name=f"memory-{workload.id}",
-        status=Status.WARNED if larger else Status.PASSED,
-        found=f"{workload.title}: "
+    check = Gate.PERFORMS.check(
+        f"memory-{workload.id}", Status.WARNED if larger else Status.PASSED,
+        f"{workload.title}: "
         + ("; ".join(larger) if larger else "memory and page faults are as with stock"),
-        advice="see whether that is meant" if larger else "",
+        advice="see whether that is meant",
         figures={
             f"{metric.label}, {side}": f"{significant(value)} {metric.unit}"
             for metric, both in figures.items()
             for side, value in zip(("patched", "stock"), both, strict=True)
         },
-    )
+    )  # fmt: skip
     return [check]
 
 
@@ -201,14 +199,11 @@ class _Speed:
             "worse": Status.FAILED,
             "undecided": Status.INCONCLUSIVE,
         }.get(deciding.word, Status.PASSED)
-        return Check(
-            gate=Gate.PERFORMS,
-            name=self._name,
-            status=status,
-            found=f"{self._workload.title}: {verdict_text(deciding)} ({'; '.join(said)})",
-            advice=_advice(status, deciding),
-            figures=self._figures(found, counted),
-        )
+        return Gate.PERFORMS.check(
+            self._name, status,
+            f"{self._workload.title}: {verdict_text(deciding)} ({'; '.join(said)})",
+            advice=_advice(status, deciding), figures=self._figures(found, counted),
+        )  # fmt: skip
 
     def _figures(
         self, found: SampledPairs, counted: InstructionRatio | None
@@ -230,11 +225,10 @@ class _Speed:
         if rate.word != "worse" or self._times(found.pairs).word == "worse":
             return []
         return [
-            Check(
-                gate=Gate.PERFORMS,
-                name=f"rate-{self._workload.id}",
-                status=Status.WARNED,
-                found=f"{self._workload.title}: {change_text(rate.interval)} by rate, though not "
+            Gate.PERFORMS.check(
+                f"rate-{self._workload.id}",
+                Status.WARNED,
+                f"{self._workload.title}: {change_text(rate.interval)} by rate, though not "
                 "by CPU time",
                 advice="look for locks and for waiting: the server is idle while clients wait",
             )
@@ -246,15 +240,13 @@ class _Speed:
         )
         side = "stock" if found.refused == self._question.sides.row.id else "patched"
         fault = side == "patched" and not found.disturbed
-        return Check(
-            gate=Gate.PERFORMS,
-            name=self._name,
-            status=Status.FAILED if fault else Status.INCONCLUSIVE,
-            found=f"{self._workload.title}: no usable run of the {side} server: "
+        return Gate.PERFORMS.check(
+            self._name, Status.FAILED if fault else Status.INCONCLUSIVE,
+            f"{self._workload.title}: no usable run of the {side} server: "
             + "; ".join(latest.invalid),
             advice="read the log" if fault else GIVE_MORE,
             evidence=(latest.log,) if latest.log else (),
-        )
+        )  # fmt: skip
 
 
 def _advice(status: Status, slower: MarginTest) -> str:
@@ -337,6 +329,4 @@ def _leak_check(pairs: Pairs) -> Check:
         Status.FAILED: "look for what is not freed: run the server under valgrind's memcheck",
         Status.INCONCLUSIVE: GIVE_MORE,
     }
-    return Check(
-        gate=Gate.PERFORMS, name="leak", status=status, found=found, advice=advice.get(status, ""),
-    )  # fmt: skip
+    return Gate.PERFORMS.check("leak", status, found, advice=advice.get(status, ""))

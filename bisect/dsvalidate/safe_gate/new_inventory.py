@@ -143,10 +143,10 @@ def inventory_checks(stock: Inventory, patched: Inventory, log: str) -> Iterator
         found = f"no new {look.words} ({len(after)} as in stock)"
         if new:
             found = f"{look.words}: {len(new)} that stock does not have: {', '.join(new[:3])}"
-        yield Check(
-            gate=Gate.SAFE, name=f"new-{look.part}", found=found,
-            status=look.status if new else Status.PASSED, advice=look.advice if new else "",
-            details=new[:SHOWN], evidence=(log,), figures={"new": len(new), "all": len(after)},
+        yield Gate.SAFE.check(
+            f"new-{look.part}", look.status if new else Status.PASSED, found,
+            advice=look.advice, details=new[:SHOWN], evidence=(log,),
+            figures={"new": len(new), "all": len(after)},
         )  # fmt: skip
 
 

@@ -102,23 +102,24 @@ def secrets_check(
     }
     if lines:
         finds = [find for each in found.values() for find in each]
-        return Check(
-            gate=Gate.SAFE, name="secrets", status=Status.FAILED, advice=LEAKED, figures=figures,
-            found=f"{_kinds(finds)} where stock has none: {listed(_places(finds), 3)}",
-            details=tuple(lines[:SHOWN]),
+        return Gate.SAFE.check(
+            "secrets", Status.FAILED,
+            f"{_kinds(finds)} where stock has none: {listed(_places(finds), 3)}", advice=LEAKED,
+            figures=figures, details=tuple(lines[:SHOWN]),
         )  # fmt: skip
     if lacking or cut:
         why = [f"{', '.join(lacking)} ended too early"] if lacking else []
         why += [f"only the beginning of {listed(cut, 3)} was searched"] if cut else []
-        return Check(
-            gate=Gate.SAFE, name="secrets", status=Status.INCONCLUSIVE, figures=figures,
-            found=f"no secret was found, but not all was looked at: {'; '.join(why)}",
+        return Gate.SAFE.check(
+            "secrets", Status.INCONCLUSIVE,
+            f"no secret was found, but not all was looked at: {'; '.join(why)}", figures=figures,
             advice="correct what failed before it, then give the same command again",
         )  # fmt: skip
-    return Check(
-        gate=Gate.SAFE, name="secrets", status=Status.PASSED, figures=figures,
-        found=f"none of {figures['secrets']} passwords, hashes and keys is anywhere in "
+    return Gate.SAFE.check(
+        "secrets", Status.PASSED,
+        f"none of {figures['secrets']} passwords, hashes and keys is anywhere in "
         f"{figures['files']} written files or in replies where stock has none",
+        figures=figures,
     )  # fmt: skip
 
 
@@ -154,10 +155,9 @@ def messages_check(both: Sequence[tuple[Traces, Traces]], in_stock: InStock = no
     lines = Counter[str]()
     for patched, _ in both:
         lines.update(patched.messages)
-    return Check(
-        gate=Gate.SAFE, name="error-log", status=status, found="; ".join(words),
-        advice="read the new messages: each is work, disk and attention on every server"
-        if status is not Status.PASSED else "",
+    return Gate.SAFE.check(
+        "error-log", status, "; ".join(words),
+        advice="read the new messages: each is work, disk and attention on every server",
         details=tuple(f"{kind} ({lines[kind]} lines)" for kind in new)[:SHOWN],
         figures={"lines of 1,000 operations": round(rates[0], 1), "new kinds": len(new)},
     )  # fmt: skip
@@ -184,8 +184,9 @@ def readable_check(
     own = any(path.startswith(own_folders) for path in new)
     status = Status.FAILED if own else Status.WARNED if new else Status.PASSED
     found = f"anyone may read {listed(new, 3)}, which stock does not write or keeps closed"
-    return Check(
-        gate=Gate.SAFE, name="new-readable", status=status, details=tuple(new[:SHOWN]),
-        found=found if new else "the server wrote no file that anyone may read but those of stock",
-        advice="close it (mode 0600), or say why everyone may read it" if new else "",
+    return Gate.SAFE.check(
+        "new-readable", status,
+        found if new else "the server wrote no file that anyone may read but those of stock",
+        details=tuple(new[:SHOWN]),
+        advice="close it (mode 0600), or say why everyone may read it",
     )  # fmt: skip

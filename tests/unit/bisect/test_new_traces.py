@@ -9,9 +9,8 @@ import pytest
 
 from dsharness.errors import InstanceError
 from dsvalidate.check import Status
-from dsvalidate.dirsrv.product_advice import OWN_FOLDERS
 from dsvalidate.dirsrv.server_traces import belongs, files_in, replied
-from dsvalidate.dirsrv.traces_step import answers_check, traces_checks
+from dsvalidate.dirsrv.traces_step import OWN_FOLDERS, answers_check, traces_checks
 from dsvalidate.dirsrv.validated_server import ClientAnswer
 from dsvalidate.safe_gate.new_traces import (
     Traces,

@@ -13,8 +13,8 @@ from dsvalidate.dirsrv.population import SchemeUser, stores
 from dsvalidate.dirsrv.recovery import crash_check, verified_check
 from dsvalidate.dirsrv.upgrade import binds_check, new_password_check, stored_again
 from dsvalidate.dirsrv.validated_server import answers_in, checks_of, right_check, wrong_check
-from dsvalidate.installs_gate.package_change import leftovers_check, new_leftovers
-from dsvalidate.works_gate.distribution_tests import (
+from dsvalidate.installs_gate import leftovers_check, new_leftovers
+from dsvalidate.works_gate import (
     ShippedTest,
     obstacle,
     shipped_tests,

@@ -29,16 +29,23 @@ ACCEPTED = "pwdPBKDF2AcceptMaxIterations"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RustRounds:
+class NumberOfRounds:
+    """What both edits take: a number of rounds."""
+
+    name: str
+
+    def check(self, value: str) -> None:
+        whole_number(self.name, value, MOST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RustRounds(NumberOfRounds):
     """The constants of the pwdchan plugin; fewer rounds than the minimum lower the minimum."""
 
     name: str = "rust-rounds"
     title: str = "the Rust schemes (PBKDF2-SHA512 and its kin) store another number of rounds"
     parameter: str = "a whole number of rounds, also below the source's minimum"
     example: str = "rust-rounds=10000"
-
-    def check(self, value: str) -> None:
-        whole_number(self.name, value, MOST)
 
     def held(self, files: Files) -> str | None:
         found = re.finditer(_constant(DEFAULTS), files(RUST_SOURCE) or "", re.MULTILINE)
@@ -147,16 +154,13 @@ CAP = "PBKDF2_ACCEPT_MAX_ITERATIONS_DEFAULT"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CRounds:
+class CRounds(NumberOfRounds):
     """The start of the plugin: a number in the place of its measuring of the CPU."""
 
     name: str = "c-rounds"
     title: str = "PBKDF2_SHA256 stores a fixed number of rounds instead of tuning it to the CPU"
     parameter: str = "a whole number of rounds, also below the source's minimum of 2048"
     example: str = "c-rounds=2048"
-
-    def check(self, value: str) -> None:
-        whole_number(self.name, value, MOST)
 
     def held(self, files: Files) -> str | None:
         try:

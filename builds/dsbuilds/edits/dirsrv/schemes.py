@@ -6,7 +6,7 @@ The edit default-scheme=NAME changes with which one the server stores a password
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dsbuilds.edits.edit import UNFAMILIAR, Edited, EditedSource, Files, source
@@ -79,29 +79,30 @@ def has_rust(files: Files) -> bool:
 def schemes(files: Files) -> dict[str, Scheme]:
     """Every scheme that can store a new password."""
     found = {name: _rust(name) for name in RUST_SCHEMES} if has_rust(files) else {}
-    for path in DSE:
-        text = files(path) or ""
-        for entry in ENTRY.finditer(text):
-            end = NEXT.search(text, entry.end())
-            facts = text[entry.end() : end.start() if end else len(text)]
-            plugin, init = _fact("pluginpath", facts), _fact("plugininitfunc", facts)
-            if plugin and init and _fact("plugintype", facts) == ONE_WAY:
-                name = entry["name"]
-                found.setdefault(name, Scheme(name=name, plugin=plugin, init=init))
+    for _, name, facts in _entries(files):
+        plugin, init = _fact("pluginpath", facts), _fact("plugininitfunc", facts)
+        if plugin and init and _fact("plugintype", facts) == ONE_WAY:
+            found.setdefault(name, Scheme(name=name, plugin=plugin, init=init))
     return {name: found[name] for name in sorted(found) if name not in NO_ENCODER}
 
 
 def dse_values(files: Files, attribute: str, names: tuple[str, ...]) -> dict[str, int]:
     """Path -> the smallest number that some of these schemes' entries give an attribute there."""
     smallest: dict[str, int] = {}
+    for path, name, facts in _entries(files):
+        value = _fact(attribute, facts)
+        if name in names and value and value.isdecimal():
+            smallest[path] = min(int(value), smallest.get(path, int(value)))
+    return smallest
+
+
+def _entries(files: Files) -> Iterator[tuple[str, str, str]]:
+    """Path, name and text of every scheme's entry."""
     for path in DSE:
         text = files(path) or ""
         for entry in ENTRY.finditer(text):
             end = NEXT.search(text, entry.end())
-            value = _fact(attribute, text[entry.end() : end.start() if end else len(text)])
-            if entry["name"] in names and value and value.isdecimal():
-                smallest[path] = min(int(value), smallest.get(path, int(value)))
-    return smallest
+            yield path, entry["name"], text[entry.end() : end.start() if end else len(text)]
 
 
 def _rust(name: str) -> Scheme:

@@ -1,4 +1,6 @@
-"""Changing the packages of a running system: by its own package manager, without a network.
+"""Gate 2: the package manager puts the patched packages over stock ones, and back.
+
+It is the system's own, and works without a network.
 
 When they are removed, it is seen what the patched ones leave behind that stock ones do not.
 """
@@ -9,6 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,18 +27,43 @@ from dsharness.products.catalog import packages_of
 from dsimages.base_image import CAPABILITIES
 from dsimages.buildah import REPOSITORY, exists, labels_of
 from dsvalidate.check import Check, Gate, Status, last_lines
+from dsvalidate.step import Step
+from dsvalidate.step_code import INSTALLED
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Serve, Service, Suite
 
 SCRIPTS = "/run/dsbisect-scripts"  # the lab's own
 INSTALLERS = "/run/dsbisect-installers"
-OWN = Path(__file__).parents[1] / "libexec"
+OWN = Path(__file__).parent / "libexec"
 LIMIT_S = 240.0
 KIND = "golden"  # of an image that holds a filled server
 DOWNGRADE_ADVICE = (
     "Tell users in the release notes; a backup from before the upgrade is the way back."
 )
 S = TypeVar("S", bound=Service)
+
+
+def steps(
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite
+) -> tuple[Step, ...]:
+    """List the way there, back and out; the later ones begin where the upgrade has ended."""
+    return (
+        Step(
+            gate=Gate.INSTALLS, name="upgrade", seconds=75, procedures=INSTALLED,
+            title="upgrading a filled stock server to the patched packages",
+            run=partial(suite.upgraded, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.INSTALLS, name="downgrade", seconds=45, procedures=INSTALLED,
+            title="downgrading to the stock packages again",
+            run=partial(suite.downgraded, sides, tools, evidence),
+        ),
+        Step(
+            gate=Gate.INSTALLS, name="removal", seconds=45, procedures=INSTALLED,
+            title="removing the packages, stock and patched",
+            run=partial(removal_checks, sides, tools, evidence, suite),
+        ),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,14 +112,12 @@ def upgrade_check(server: Service, sides: Sides, evidence: EvidenceFolder) -> Ch
     log = evidence.keep("upgrade-packages.txt", str(changed.done))
     words = ", ".join(f"{name} {had.get(name, '(new)')} to {wanted[name]}" for name in wanted)
     if changed.ok:
-        return Check(
-            gate=Gate.INSTALLS, name="upgrade", status=Status.PASSED, evidence=(log,),
-            found=f"the package manager upgraded {words}",
-        )  # fmt: skip
-    return Check(
-        gate=Gate.INSTALLS, name="upgrade", status=Status.FAILED, stops=True, evidence=(log,),
-        found=f"the package manager did not upgrade {words}: {changed.why}",
-        details=changed.last_lines,
+        return Gate.INSTALLS.check(
+            "upgrade", Status.PASSED, f"the package manager upgraded {words}", evidence=(log,)
+        )
+    return Gate.INSTALLS.check(
+        "upgrade", Status.FAILED, f"the package manager did not upgrade {words}: {changed.why}",
+        stops=True, evidence=(log,), details=changed.last_lines,
         advice="Its output names what is in the way: a dependency that stock systems lack, a "
         "file of another package, or a script of the package that fails.",
     )  # fmt: skip
@@ -118,10 +144,9 @@ def left_by_upgrade(tools: StepTools, reference: str, upgrade: Callable[[], obje
 
 def nothing_left_check() -> Check:
     """Say that there is no upgraded server to downgrade."""
-    return Check(
-        gate=Gate.INSTALLS, name="downgrade", status=Status.NOT_RUN,
-        found="the upgrade left no server to downgrade",
-    )  # fmt: skip
+    return Gate.INSTALLS.check(
+        "downgrade", Status.NOT_RUN, "the upgrade left no server to downgrade"
+    )
 
 
 def downgrade_check(server: Service, sides: Sides, evidence: EvidenceFolder) -> Check:
@@ -130,14 +155,12 @@ def downgrade_check(server: Service, sides: Sides, evidence: EvidenceFolder) -> 
     changed = install(server.box, sides.row.family, stock_names(sides))
     log = evidence.keep("downgrade-packages.txt", str(changed.done))
     if changed.ok:
-        return Check(
-            gate=Gate.INSTALLS, name="downgrade", status=Status.PASSED, evidence=(log,),
-            found="the package manager went back to stock",
-        )  # fmt: skip
-    return Check(
-        gate=Gate.INSTALLS, name="downgrade", status=Status.WARNED, evidence=(log,),
-        found=f"the package manager does not go back to stock: {changed.why}",
-        details=changed.last_lines, advice=DOWNGRADE_ADVICE,
+        return Gate.INSTALLS.check(
+            "downgrade", Status.PASSED, "the package manager went back to stock", evidence=(log,)
+        )
+    return Gate.INSTALLS.check(
+        "downgrade", Status.WARNED, f"the package manager does not go back to stock: {changed.why}",
+        evidence=(log,), details=changed.last_lines, advice=DOWNGRADE_ADVICE,
     )  # fmt: skip
 
 
@@ -181,7 +204,9 @@ def removal_checks(
     """Remove the packages of a filled stock system, and of the upgraded one."""
     upgraded = suite.upgraded_image(sides, tools, evidence)
     if upgraded is None:
-        return [_check(Status.NOT_RUN, "the upgrade left no packages to remove")]
+        return [
+            Gate.INSTALLS.check("removal", Status.NOT_RUN, "the upgrade left no packages to remove")
+        ]
     tools.progress("removing the stock packages")
     stock = suite.filled(tools, sides.stock)
     by_stock, left_by_stock = _removed(suite, sides, tools, stock, stock_names(sides))
@@ -210,9 +235,9 @@ def leftovers_check(
     new = new_leftovers(by_stock, by_patched)
     if not new:
         found = f"{names} were removed, and nothing stayed that stock would not leave"
-        return _check(Status.PASSED, found, evidence=(log,))
-    return _check(
-        Status.WARNED,
+        return Gate.INSTALLS.check("removal", Status.PASSED, found, evidence=(log,))
+    return Gate.INSTALLS.check(
+        "removal", Status.WARNED,
         f"after the removal {len(new)} paths more than with stock stay: {', '.join(new[:3])}",
         advice="Remove them in the package's removal script, or list them as its files.",
         details=new[:SHOWN], evidence=(log,),
@@ -228,23 +253,12 @@ def new_leftovers(by_stock: AbstractSet[str], by_patched: AbstractSet[str]) -> t
 def _failed(by_stock: Changed, by_patched: Changed, log: str) -> Check:
     if not by_stock.ok:
         found = f"neither stock nor patched packages can be removed here: {by_stock.why}"
-        return _check(Status.NOT_RUN, found, details=by_stock.last_lines, evidence=(log,))
-    return _check(
-        Status.FAILED, f"the patched packages cannot be removed: {by_patched.why}",
+        return Gate.INSTALLS.check(
+            "removal", Status.NOT_RUN, found, details=by_stock.last_lines, evidence=(log,)
+        )
+    return Gate.INSTALLS.check(
+        "removal", Status.FAILED,
+        f"the patched packages cannot be removed: {by_patched.why}",
         advice="Its output names the script of the package that fails.",
         details=by_patched.last_lines, evidence=(log,),
-    )  # fmt: skip
-
-
-def _check(
-    status: Status,
-    found: str,
-    *,
-    advice: str = "",
-    details: tuple[str, ...] = (),
-    evidence: tuple[str, ...] = (),
-) -> Check:
-    return Check(
-        gate=Gate.INSTALLS, name="removal", status=status, found=found, advice=advice,
-        details=details, evidence=evidence,
     )  # fmt: skip

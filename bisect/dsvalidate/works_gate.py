@@ -1,4 +1,7 @@
-"""The tests that the distribution ships with its source package, where they can run here."""
+"""Gate 3: what users do with the patched server works, and the distribution's own tests pass.
+
+Those are shipped with its source package, and are run where they can run here.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 import tarfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from debian.deb822 import Deb822
@@ -17,6 +21,7 @@ from dsharness.model import Family, Image
 from dsharness.process.command import Completed
 from dsharness.products.catalog import packages_of
 from dsvalidate.check import Check, Gate, Status, last_lines
+from dsvalidate.step import Step, server_step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Suite
 
@@ -31,6 +36,19 @@ MET = frozenset(
 )
 CAPABILITIES = ("NET_BIND_SERVICE",)
 ADVICE = "The distribution runs this test too, and holds back a package that fails it."
+
+
+def steps(
+    sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite
+) -> tuple[Step, ...]:
+    """List what the product's suite tries, and the distribution's own tests."""
+    return (
+        *suite.works(sides, tools, evidence),
+        server_step(
+            Gate.WORKS, "distribution-tests", 30, "running the distribution's own tests",
+            partial(run, sides, tools, evidence, suite),
+        ),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +133,13 @@ def _ran(
     log = evidence.keep(f"{name}.txt", str(done))
     if done.ok:
         found = f"debian/tests/{test.name} passes on the patched packages, without systemd"
-        return Check(gate=Gate.WORKS, name=name, status=Status.PASSED, found=found, evidence=(log,))
+        return Gate.WORKS.check(name, Status.PASSED, found, evidence=(log,))
     if not _done(suite, sides.stock, tools, test, folder).ok:
         return _not_run(name, f"debian/tests/{test.name} fails in this container with stock too")
     lines = last_lines(f"{done.stdout}{done.stderr}")
-    return Check(
-        gate=Gate.WORKS, name=name, status=Status.FAILED, evidence=(log,), details=lines,
-        found=f"debian/tests/{test.name} fails on the patched packages: {done.end}", advice=ADVICE,
+    return Gate.WORKS.check(
+        name, Status.FAILED, f"debian/tests/{test.name} fails on the patched packages: {done.end}",
+        evidence=(log,), details=lines, advice=ADVICE,
     )  # fmt: skip
 
 
@@ -141,7 +159,7 @@ def _done(
 
 
 def _not_run(name: str, why: str) -> Check:
-    return Check(gate=Gate.WORKS, name=name, status=Status.NOT_RUN, found=why)
+    return Gate.WORKS.check(name, Status.NOT_RUN, why)
 
 
 def _words(text: str) -> list[str]:
