@@ -1,7 +1,7 @@
 """ldapload: the lab's own load for directories, for what ldclt cannot do.
 
 Open loops, mixes of operations, any filter, answers that are checked one by one, and how long each
-took. The program (``ldapload.rs``) sends what is encoded here; it is compiled by the lab.
+took. The program (in ``ldapload/``) sends what is encoded here; it is compiled by the lab.
 """
 
 from __future__ import annotations
@@ -9,30 +9,41 @@ from __future__ import annotations
 import random
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import ldap3
+from ldap3.operation.add import add_operation
 from ldap3.operation.bind import bind_operation
 from ldap3.operation.compare import compare_operation
+from ldap3.operation.delete import delete_operation
 from ldap3.operation.modify import modify_operation
+from ldap3.operation.modifyDn import modify_dn_operation
 from ldap3.operation.search import search_operation
 from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode  # pyright: ignore[reportAttributeAccessIssue] - its stubs lack it
 
 from dsharness.errors import WorkloadError
 from dsharness.loads.load import Extent, LoadReport, Operations, Schedule, last_of
-from dsharness.model import Latencies, LdaploadWorkload, LdapRequest, RequestKind, Workload
-from dsharness.systems.ldap.directory import USER_MASK, Site, user_name
+from dsharness.model import (
+    Latencies,
+    LdaploadWorkload,
+    LdapRequest,
+    LdapStep,
+    RequestKind,
+    Workload,
+)
+from dsharness.systems.ldap.directory import DIGITS, USER_MASK, Site, group_name, user_name
 from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsharness.systems.system import Endpoint
 
 REQUESTS_FILE = "requests.txt"
 MOST_REQUESTS, MOST_BYTES = 20_000, 32 << 20  # of one file; it is read again from its beginning
 LATE_US = 1000.0  # half of the operations begun later than this: the load did not keep its schedule
-# Stands in an encoded request for a value of its length, which takes its place.
+# Stand in an encoded request for what takes their place: a text of the same length.
 VALUE_MASK = "Y" * 12
+GROUP_MASK = "group" + DIGITS * "X"
 
 _RUN = """\
 "$@"
@@ -42,6 +53,9 @@ exit $status
 """
 
 _SCOPES = {"base": ldap3.BASE, "one": ldap3.LEVEL, "subtree": ldap3.SUBTREE}
+_CHANGES = {
+    "replace": ldap3.MODIFY_REPLACE, "add": ldap3.MODIFY_ADD, "delete": ldap3.MODIFY_DELETE,
+}  # fmt: skip
 
 
 class Ldapload:
@@ -49,7 +63,7 @@ class Ldapload:
 
     protocol: ClassVar[str] = "ldap"
     grace_s: ClassVar[float] = 35.0  # it waits up to 30 s until a connection is bound
-    source: ClassVar[Path | None] = Path(__file__).with_suffix(".rs")
+    source: ClassVar[Path | None] = Path(__file__).with_suffix("")
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """Requests of one turn, in their own order; both members of a pair get the same."""
@@ -108,56 +122,99 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Sit
 
 
 def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
-    """What ``ldapload.rs`` reads: KIND RESULT ENTRIES PAGE HEX."""
+    """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX."""
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
+    yield f"first 0 - - {_manager(site).hex()}"
+    yield from _operations(load, load.requests, site, chance)
+
+
+def _operations(
+    load: LdaploadWorkload, requests: Sequence[LdapRequest], site: Site, chance: random.Random
+) -> Iterator[str]:
     users = list(range(load.distinct_users))
     chance.shuffle(users)
-    encoded = [(each, _encoded(each, site)) for each in load.requests]
-    shares = [pair for pair in encoded for _ in range(pair[0].share)]
-    longest = max(2 * len(body) for _, body in encoded)
-    most = min(MOST_REQUESTS, MOST_BYTES // max(1, longest))
-    count = max(len(shares), min(most, len(users) * len(shares)))
-    yield f"first 0 - - {_manager(site).hex()}"
-    for number in range(count):
+    masked = [(each, tuple(_encoded(step, site) for step in each.steps)) for each in requests]
+    shares = [pair for pair in masked for _ in range(pair[0].share)]
+    for number in range(_count(masked, len(users) * len(shares))):
         if number % len(shares) == 0:
             chance.shuffle(shares)
-        asked, masked = shares[number % len(shares)]
-        user = user_name(users[number % len(users)]).encode()
-        body = masked.replace(USER_MASK.encode(), user)
-        if VALUE_MASK in asked.value_of(VALUE_MASK):
-            drawn = "".join(chance.choices(string.ascii_letters, k=len(VALUE_MASK)))
-            body = body.replace(VALUE_MASK.encode(), drawn.encode())
-        entries, page = _or_dash(asked.entries), _or_dash(asked.page)
-        yield f"{asked.kind} {asked.result} {entries} {page} {body.hex()}"
+        asked, bodies = shares[number % len(shares)]
+        user = users[number % len(users)]
+        group = user // max(1, load.members) % max(1, load.groups)
+        texts = {USER_MASK: user_name(user), GROUP_MASK: group_name(group)}
+        if any(VALUE_MASK.encode() in body for body in bodies):
+            drawn = chance.choices(string.ascii_letters, k=len(VALUE_MASK))
+            texts[VALUE_MASK] = "".join(drawn)
+        yield _line(asked, [_filled(body, texts) for body in bodies])
 
 
-def _or_dash(number: int | None) -> str:
-    return "-" if number is None else str(number)
+Masked = tuple[LdapRequest, tuple[bytes, ...]]  # an operation, and each step as it is encoded
 
 
-def _encoded(asked: LdapRequest, site: Site) -> bytes:
-    """A request with masks where each one has a user's name and a value."""
+def _count(masked: Sequence[Masked], wanted: int) -> int:
+    """How many operations a file has, at least one of each share.
+
+    The names of new entries come again with the file: it is so long that those are gone by then.
+    """
+    longest = max(2 * sum(map(len, bodies)) for _, bodies in masked)
+    most = min(MOST_REQUESTS, MOST_BYTES // max(1, longest))
+    adds = any(step.kind is RequestKind.ADD for asked, _ in masked for step in asked.steps)
+    return max(sum(asked.share for asked, _ in masked), most if adds else min(most, wanted))
+
+
+def _filled(body: bytes, texts: Mapping[str, str]) -> bytes:
+    for mask, text in texts.items():
+        body = body.replace(mask.encode(), text.encode())
+    return body
+
+
+def _line(asked: LdapRequest, bodies: Sequence[bytes]) -> str:
+    words = [asked.name]
+    for step, body in zip(asked.steps, bodies, strict=True):
+        numbers = (step.result, step.entries, step.page)
+        words += ["-" if each is None else str(each) for each in numbers]
+        words.append(body.hex())
+    return " ".join(words)
+
+
+def _encoded(asked: LdapStep, site: Site) -> bytes:
+    """A request with masks where each one has a name or a value."""
     known = {
-        "user": USER_MASK, "value": VALUE_MASK, "people": site.people, "suffix": site.suffix,
-        "user_dn": f"uid={USER_MASK},{site.people}",
+        "user": USER_MASK, "user_dn": f"uid={USER_MASK},{site.people}",
+        "group_dn": f"cn={GROUP_MASK},{site.people}", "value": VALUE_MASK,
+        "new_dn": f"uid={VALUE_MASK},{site.people}", "people": site.people, "suffix": site.suffix,
     }  # fmt: skip
     base, filter_, value = (
         text.format_map(known) for text in (asked.base, asked.filter, asked.value)
     )
     match asked.kind:
+        case RequestKind.WAIT:
+            return b""
         case RequestKind.SEARCH:
             request = search_operation(
                 base, filter_, _SCOPES[asked.scope], ldap3.DEREF_NEVER, list(asked.attributes),
                 0, 0, False, False, False,
             )  # fmt: skip
-            return _body("searchRequest", request)
         case RequestKind.COMPARE:
-            return _body("compareRequest", compare_operation(base, asked.attribute, value, False))
+            request = compare_operation(base, asked.attribute, value, False)
         case RequestKind.MODIFY:
-            changes = {asked.attribute: [(ldap3.MODIFY_REPLACE, [value])]}
-            return _body("modifyRequest", modify_operation(base, changes, False))
-        case RequestKind.WAIT:
-            return b""
+            request = modify_operation(
+                base, {asked.attribute: [(_CHANGES[asked.change], [value])]}, False
+            )
+        case RequestKind.ADD:
+            request = add_operation(base, site.plain_attributes(value), False)
+        case RequestKind.RENAME:
+            request = modify_dn_operation(base, value, True)
+        case RequestKind.DELETE:
+            request = delete_operation(base)
+    return _body(_NAMES[asked.kind], request)
+
+
+_NAMES = {
+    RequestKind.SEARCH: "searchRequest", RequestKind.COMPARE: "compareRequest",
+    RequestKind.MODIFY: "modifyRequest", RequestKind.ADD: "addRequest",
+    RequestKind.RENAME: "modDNRequest", RequestKind.DELETE: "delRequest",
+}  # fmt: skip
 
 
 def _manager(site: Site) -> bytes:

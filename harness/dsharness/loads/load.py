@@ -90,9 +90,8 @@ class Load(Protocol):
 
     protocol: ClassVar[str]  # that a system must support: "ldap", "dns"
     grace_s: ClassVar[float]  # after its limit, until it is ended
-    source: ClassVar[
-        Path | None
-    ]  # of a program that the lab compiles; None: the row's image has it
+    # The folder of a program that the lab compiles; None: the row's image has it.
+    source: ClassVar[Path | None]
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """What it reads, by name; the same for both members of a pair.
