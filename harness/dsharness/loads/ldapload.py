@@ -83,16 +83,18 @@ class Ldapload:
             case _:
                 much = ["--seconds", str(extent.seconds)]
         limit_s = 2 * extent.limit_s + 1
-        silent = ["--silent", str(load.silent)] if load.silent else []
+        others = ["--silent", str(load.silent)] if load.silent else []
+        if load.disturber is not None:
+            others += ["--disturbers", str(load.disturber.connections)]
         return [
             "timeout", "--kill-after=5", f"{limit_s + self.grace_s:.0f}", "sh", "-c", _RUN, "sh",
             "ldapload", endpoint.host, str(endpoint.port), f"{folder}/{REQUESTS_FILE}",
-            "--connections", str(load.threads), *silent, "--limit", f"{limit_s:g}", *much,
+            "--connections", str(load.threads), *others, "--limit", f"{limit_s:g}", *much,
         ]  # fmt: skip
 
     def parse(self, text: str) -> LoadReport:
-        total, seconds, cpu_us, status = (
-            last_of(each, text) for each in (_TOTAL, _SECONDS, _CPU, _STATUS)
+        total, seconds, cpu_us, disturbances, status = (
+            last_of(each, text) for each in (_TOTAL, _SECONDS, _CPU, _DISTURBANCES, _STATUS)
         )
         failed = dict.fromkeys(_FAILED.findall(text), 1)
         return LoadReport(
@@ -102,11 +104,14 @@ class Ldapload:
             exit_status=int(status) if status else None,
             client_cpu_us=float(cpu_us) if cpu_us else None,
             latencies={kind: Latencies.of(each) for kind, each in _times(text).items()},
+            disturbances=int(disturbances) if disturbances else None,
             late=Latencies.of(late) if (late := _late(text)) else None,
             verified="\nfinished\n" in text,
         )
 
     def objections(self, report: LoadReport) -> Iterator[str]:
+        if report.disturbances == 0:
+            yield "what should disturb the load had no answer"
         late_us = report.late.at_us(50) if report.late else 0.0
         if late_us > LATE_US:
             yield f"the load began half of its operations more than {late_us / 1000:.1f} ms late"
@@ -126,6 +131,9 @@ def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
     yield f"first 0 - - {_manager(site).hex()}"
     yield from _operations(load, load.requests, site, chance)
+    if load.disturber is not None:
+        yield "disturbers"
+        yield from _operations(load, load.disturber.requests, site, chance)
 
 
 def _operations(
@@ -237,6 +245,7 @@ def _body(name: str, request: Any) -> bytes:  # noqa: ANN401 - ldap3 is untyped
 _TOTAL = re.compile(r"^operations (\d+)$", re.MULTILINE)
 _SECONDS = re.compile(r"^seconds ([\d.]+)$", re.MULTILINE)
 _CPU = re.compile(r"^cpu (\d+)$", re.MULTILINE)
+_DISTURBANCES = re.compile(r"^disturbances (\d+)$", re.MULTILINE)
 _STATUS = re.compile(r"^load ended with status (\d+)$", re.MULTILINE)
 _ERROR = re.compile(r"^error (\d+) (.*)$", re.MULTILINE)
 _FAILED = re.compile(r"^failed (.*)$", re.MULTILINE)

@@ -75,6 +75,7 @@ class LoadReport:
     exit_status: int | None = None
     client_cpu_us: float | None = None
     latencies: Mapping[str, Latencies] = field(default_factory=dict)  # by kind of operation
+    disturbances: int | None = None  # answers to others; None: nobody else asked
     late: Latencies | None = None  # how late it noticed that operations were due, by its schedule
     verified: bool = False  # it compared each answer with what it must be, and counted the others
 

@@ -35,7 +35,7 @@ from dsharness.model.campaign import (
     Verdict,
 )
 from dsharness.model.latencies import Latencies
-from dsharness.model.ldap_requests import LdapRequest, LdapStep, RequestKind
+from dsharness.model.ldap_requests import Disturber, LdapRequest, LdapStep, RequestKind
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
@@ -115,6 +115,7 @@ __all__ = [
     "DirectoryContent",
     "DirectoryOperation",
     "DistributionSource",
+    "Disturber",
     "DnfPackages",
     "DnsperfWorkload",
     "DriverName",

@@ -119,3 +119,24 @@ class LdapRequest(LdapStep):
             yield from each.contradictions()
         if self.then and any(each.kind is RequestKind.WAIT for each in self.steps):
             yield "`kind: wait` without `then`"
+
+
+class Disturber(Value):
+    """Requests of other connections, in a closed loop as long as the load itself runs.
+
+    They are no operations of the load; an error of theirs is one of the run.
+    """
+
+    connections: PositiveInt = Field(default=1, le=64, description="each with one request")
+    requests: tuple[LdapRequest, ...] = Field(min_length=1)
+
+    def __str__(self) -> str:
+        asked = "; ".join(map(str, self.requests))
+        return f"{asked} (connections: {self.connections})"
+
+    def contradictions(self) -> Iterator[str]:
+        """Refuse what its requests cannot be, and a loop that waits for nothing."""
+        for each in self.requests:
+            yield from each.contradictions()
+            if each.kind is RequestKind.WAIT:
+                yield "requests other than `kind: wait`"

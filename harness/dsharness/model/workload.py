@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
-from dsharness.model.ldap_requests import WRITES, LdapRequest, LdapStep, RequestKind
+from dsharness.model.ldap_requests import WRITES, Disturber, LdapRequest, LdapStep, RequestKind
 from dsharness.model.value import Identifier, Value
 
 
@@ -100,6 +100,11 @@ class WorkloadBase(Value):
         """Whether it changes what the system holds: then each turn begins with a new server."""
         return False
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether others ask meanwhile: not all that the system does is for its operations."""
+        return False
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Name each parameter that cannot be applied as it says, and what is allowed."""
         yield from ()
@@ -181,15 +186,25 @@ class LdaploadWorkload(DirectoryWorkload):
         "as are answered"
     )  # fmt: skip
 
+    disturber: Disturber | None = Field(
+        default=None, description="what other connections ask for meanwhile"
+    )
+
     @property
     def operation(self) -> str:
         """All kinds, as one word."""
-        return "+".join(dict.fromkeys(each.kind for each in self.steps))
+        steps = (step for request in self.requests for step in request.steps)
+        return "+".join(dict.fromkeys(step.kind for step in steps))
+
+    @property
+    def disturbed(self) -> bool:
+        return self.disturber is not None
 
     @property
     def steps(self) -> tuple[LdapStep, ...]:
-        """Those of all requests."""
-        return tuple(step for request in self.requests for step in request.steps)
+        """All that its connections ask for, and those of its disturber."""
+        others = self.disturber.requests if self.disturber else ()
+        return tuple(step for request in (*self.requests, *others) for step in request.steps)
 
     @property
     def rate(self) -> float | None:
@@ -221,6 +236,8 @@ class LdaploadWorkload(DirectoryWorkload):
             )
         for allowed in (each for request in self.requests for each in request.contradictions()):
             yield "requests", allowed
+        for allowed in self.disturber.contradictions() if self.disturber else ():
+            yield "disturber", allowed
 
     def _names(self, place: str) -> bool:
         return any(place in text for step in self.steps for text in step.texts.values())

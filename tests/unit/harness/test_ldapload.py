@@ -122,6 +122,32 @@ def test_a_user_leaves_the_group_that_he_is_in() -> None:
             assert (group[1].decode(), how[1]) == (groups[values[0][1].decode()], bytes([change]))
 
 
+CALM = {"requests": [SEARCH, {"kind": "compare", "base": "{user_dn}"}], "connections": 3}
+
+
+def test_a_disturber_has_connections_and_requests_of_its_own() -> None:
+    load = workload(disturber=CALM)
+    asked = lines(load)
+    at = asked.index(["disturbers"])
+    assert {each[0] for each in asked[1:at]} == {"search", "modify"}
+    assert {each[0] for each in asked[at + 1 :]} == {"search", "compare"}
+    argv = LOAD.argv(load, OWN, "/load", Seconds(seconds=1))
+    assert options(argv, "--disturbers") == ["3"]
+    assert load.operation == "search+modify"
+    assert load.disturbed
+    assert not workload().disturbed
+    assert workload(requests=[SEARCH], disturber={"requests": [MODIFY]}).writes
+
+
+def test_a_disturber_that_had_no_answer_disturbed_nothing() -> None:
+    text = "operations 3\nseconds 0.1\ncpu 5\ndisturbances {}\nfinished\nload ended with status 0\n"
+    some, none = (LOAD.parse(text.format(number)) for number in (7, 0))
+    assert (some.disturbances, none.disturbances) == (7, 0)
+    assert not list(LOAD.objections(some))
+    assert list(LOAD.objections(none)) == ["what should disturb the load had no answer"]
+    assert LOAD.parse(RUN.read_text(encoding="utf-8")).disturbances is None
+
+
 def test_every_user_is_asked_for_as_often() -> None:
     named = [asked_for(each)[6][1][0][1][1][1] for each in lines(workload(requests=[SEARCH]))[1:]]
     assert {named.count(each) for each in named} == {3}
@@ -211,6 +237,8 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
         ({"members": 1001}, "members"),
         ({"requests": [LEAVE], "groups": 3, "members": 6}, "groups"),
         ({"requests": [{"kind": "wait"}]}, "scheduled"),
+        ({"disturber": {"requests": [{"kind": "wait"}]}, "scheduled": 1}, "disturber"),
+        ({"disturber": {"requests": [{"kind": "delete", "page": 1}]}}, "disturber"),
         ({"requests": [{"kind": "wait", "then": [MODIFY]}], "scheduled": 1}, "requests"),
         ({"requests": [SEARCH | {"then": [{"filter": "(uid={usr})"}]}]}, "requests"),
         ({"requests": [{"kind": "compare", "page": 10}]}, "requests"),

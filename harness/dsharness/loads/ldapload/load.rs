@@ -411,7 +411,9 @@ impl Load {
         println!("operations {}", self.tally.operations);
         println!("seconds {:.6}", (self.ended - self.started).as_secs_f64());
         println!("cpu {}", self.cpu.as_micros());
-        println!("disturbances {}", self.tally.disturbances);
+        if !self.plan.disturbing.is_empty() {
+            println!("disturbances {}", self.tally.disturbances);
+        }
         for (words, count) in &self.tally.errors {
             println!("error {count} {words}");
         }
