@@ -21,6 +21,7 @@ from ldap3.operation.delete import delete_operation
 from ldap3.operation.modify import modify_operation
 from ldap3.operation.modifyDn import modify_dn_operation
 from ldap3.operation.search import search_operation
+from ldap3.protocol.convert import build_controls_list
 from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode  # pyright: ignore[reportAttributeAccessIssue] - its stubs lack it
 
@@ -185,12 +186,20 @@ def _line(asked: LdapRequest, bodies: Sequence[bytes]) -> str:
     return " ".join(words)
 
 
+class _Nobodies:
+    """Parts of a filter, as many as its format says."""
+
+    def __format__(self, number: str) -> str:
+        return "".join(f"(uid=nobody{each:0{DIGITS}d})" for each in range(int(number)))
+
+
 def _encoded(asked: LdapStep, site: Site) -> bytes:
     """A request with masks where each one has a name or a value."""
     known = {
         "user": USER_MASK, "user_dn": f"uid={USER_MASK},{site.people}",
         "group_dn": f"cn={GROUP_MASK},{site.people}", "value": VALUE_MASK,
         "new_dn": f"uid={VALUE_MASK},{site.people}", "people": site.people, "suffix": site.suffix,
+        "manager": site.manager, "nobodies": _Nobodies(),
     }  # fmt: skip
     base, filter_, value = (
         text.format_map(known) for text in (asked.base, asked.filter, asked.value)
@@ -215,13 +224,18 @@ def _encoded(asked: LdapStep, site: Site) -> bytes:
             request = modify_dn_operation(base, value, True)
         case RequestKind.DELETE:
             request = delete_operation(base)
-    return _body(_NAMES[asked.kind], request)
+        case RequestKind.BIND:
+            manages = base == site.manager
+            password = site.manager_password if manages else site.user_password
+            request = bind_operation(3, ldap3.SIMPLE, base, password)
+    return _body(_NAMES[asked.kind], request, asked.sort)
 
 
 _NAMES = {
     RequestKind.SEARCH: "searchRequest", RequestKind.COMPARE: "compareRequest",
     RequestKind.MODIFY: "modifyRequest", RequestKind.ADD: "addRequest",
     RequestKind.RENAME: "modDNRequest", RequestKind.DELETE: "delRequest",
+    RequestKind.BIND: "bindRequest",
 }  # fmt: skip
 
 
@@ -232,11 +246,18 @@ def _manager(site: Site) -> bytes:
     )
 
 
-def _body(name: str, request: Any) -> bytes:  # noqa: ANN401 - ldap3 is untyped
-    """Everything of a message after its id."""
+SORT = "1.2.840.113556.1.4.473"  # the control by which a server sorts (RFC 2891)
+
+
+def _body(name: str, request: Any, sort: str | None = None) -> bytes:  # noqa: ANN401 - untyped
+    """Everything of a message after its id; a server that cannot sort must refuse the search."""
     message = LDAPMessage()
     message["messageID"] = MessageID(1)
     message["protocolOp"] = ProtocolOp().setComponentByName(name, request)
+    if sort is not None:
+        key = bytes([0x04, len(sort), *sort.encode()])
+        keys = bytes([0x30, len(key) + 2, 0x30, len(key), *key])
+        message["controls"] = build_controls_list([(SORT, True, keys)])
     encoded = bytes(encode(message))
     header = 2 + (encoded[1] & 0x7F if encoded[1] & 0x80 else 0)
     return encoded[header + 3 :]

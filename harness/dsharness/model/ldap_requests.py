@@ -24,13 +24,15 @@ class RequestKind(StrEnum):
     ADD = "add"  # a user without a password, whose name is `value`
     RENAME = "rename"  # its first part becomes `value`
     DELETE = "delete"
+    BIND = "bind"  # as the entry, on the connection that is open
     WAIT = "wait"  # for nothing: an operation that only takes its time
 
 
 WRITES = frozenset({RequestKind.MODIFY, RequestKind.ADD, RequestKind.RENAME, RequestKind.DELETE})
 
 Template = Annotated[str, Field(max_length=65536)]
-MASKS = frozenset({"user", "user_dn", "group_dn", "people", "suffix", "value", "new_dn"})
+MASKS = frozenset({"user", "user_dn", "group_dn", "people", "suffix", "value", "new_dn", "manager"})
+MOST_NOBODIES = 5000
 
 
 class LdapStep(Value):
@@ -38,7 +40,9 @@ class LdapStep(Value):
 
     In its texts ``{user}`` is a user's name, ``{user_dn}`` that entry, ``{group_dn}`` a group of
     that user, ``{people}`` the entry above all users, ``{suffix}`` the whole tree, ``{value}`` a
-    text that is drawn for each operation and ``{new_dn}`` the entry of a user with that name.
+    text that is drawn for each operation and ``{new_dn}`` the entry of a user with that name;
+    ``{manager}`` is who its connections are bound as. ``{nobodies:300}`` are so many parts of a
+    filter that find nobody.
     """
 
     kind: RequestKind = RequestKind.SEARCH
@@ -63,6 +67,13 @@ class LdapStep(Value):
         description="entries of a page: one operation asks for all of them in turn",
     )
 
+    sort: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z][A-Za-z0-9;-]*$",
+        max_length=100,
+        description="an attribute by which the server must sort the entries",
+    )
+
     def __str__(self) -> str:
         """`search, filter (uid={user}), entries 1`: what is not as by default."""
         known = self.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "then"})
@@ -80,14 +91,27 @@ class LdapStep(Value):
         """What is allowed instead of what cannot be asked for."""
         if self.page and self.kind is not RequestKind.SEARCH:
             yield "`page` with `kind: search` only"
+        if self.sort and (self.page or self.kind is not RequestKind.SEARCH):
+            yield "`sort` with `kind: search` only, and without `page`"
+        if self.kind is RequestKind.BIND and self.base not in {"{user_dn}", "{manager}"}:
+            yield "`base: {user_dn}` or `base: {manager}` with `kind: bind`"
         for name, text in self.texts.items():
-            try:
-                unknown = {field for _, field, _, _ in Formatter().parse(text) if field} - MASKS
-            except ValueError:
-                unknown = {text}
-            if unknown:
+            if not _known_places(text):
                 known = ", ".join(f"{{{each}}}" for each in sorted(MASKS))
-                yield f"a {name} with no other places than {known}"
+                yield f"a {name} with no other places than {known}, {{nobodies:300}}"
+
+
+def _known_places(text: str) -> bool:
+    try:
+        places = [each for each in Formatter().parse(text) if each[1] is not None]
+    except ValueError:
+        return False
+    return all(
+        (spec or "").isdecimal() and 0 < int(spec or 0) <= MOST_NOBODIES
+        if name == "nobodies"
+        else name in MASKS and not spec and not conversion
+        for _, name, spec, conversion in places
+    )
 
 
 class LdapRequest(LdapStep):

@@ -216,9 +216,11 @@ class LdaploadWorkload(DirectoryWorkload):
 
     @property
     def content(self) -> DirectoryContent:
-        """Nobody binds as its users: one password says how the directory stores them."""
+        """Where nobody binds as its users, one password says how the directory stores them."""
+        binds = any(step.kind is RequestKind.BIND for step in self.steps)
+        passwords = self.distinct_users if binds else 1
         return DirectoryContent(
-            number=self.users, passwords=1, groups=self.groups, members=self.members,
+            number=self.users, passwords=passwords, groups=self.groups, members=self.members,
             photo_bytes=self.photo_bytes,
         )  # fmt: skip
 

@@ -148,6 +148,34 @@ def test_a_disturber_that_had_no_answer_disturbed_nothing() -> None:
     assert LOAD.parse(RUN.read_text(encoding="utf-8")).disturbances is None
 
 
+def test_a_login_binds_as_its_user_and_as_the_manager_again() -> None:
+    binds = [{"kind": "bind", "base": "{user_dn}"}, {"kind": "bind", "base": "{manager}"}]
+    load = workload(requests=[SEARCH | {"then": binds}])
+    for line in lines(load)[1:]:
+        name = asked_for(line)[6][1][0][1][1][1]
+        dn = f"uid={name.decode()},{SITE.people}"
+        assert asked_for(line, 1)[1:] == [(0x04, dn.encode()), (0x80, SITE.user_password.encode())]
+        manager = [(0x04, SITE.manager.encode()), (0x80, SITE.manager_password.encode())]
+        assert asked_for(line, 2)[1:] == manager
+    assert load.content.passwords == load.distinct_users == 20
+    assert workload().content.passwords == 1
+
+
+def test_a_server_is_asked_to_sort_and_must() -> None:
+    line = lines(workload(requests=[SEARCH | {"sort": "cn"}]))[1]
+    _, (controls, ((_, (kind, critical, value)),)) = tree(bytes.fromhex(line[4]))
+    assert (controls, kind[1].decode(), critical[1]) == (0xA0, ldapload.SORT, b"\xff")
+    assert tree(value[1]) == [(0x30, [(0x30, [(0x04, b"cn")])])]
+
+
+def test_a_filter_has_as_many_branches_as_it_says() -> None:
+    line = lines(workload(requests=[{"filter": "(|{nobodies:300}(uid={user}))"}]))[1]
+    branches = asked_for(line)[6][1]
+    assert len(branches) == 301
+    assert len({each[1][1][1] for each in branches}) == 301
+    assert branches[-1][1][1][1].startswith(b"user00000")
+
+
 def test_every_user_is_asked_for_as_often() -> None:
     named = [asked_for(each)[6][1][0][1][1][1] for each in lines(workload(requests=[SEARCH]))[1:]]
     assert {named.count(each) for each in named} == {3}
@@ -242,6 +270,11 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
         ({"requests": [{"kind": "wait", "then": [MODIFY]}], "scheduled": 1}, "requests"),
         ({"requests": [SEARCH | {"then": [{"filter": "(uid={usr})"}]}]}, "requests"),
         ({"requests": [{"kind": "compare", "page": 10}]}, "requests"),
+        ({"requests": [SEARCH | {"sort": "cn", "page": 10}]}, "requests"),
+        ({"requests": [{"kind": "bind"}]}, "requests"),
+        ({"requests": [{"filter": "(|{nobodies}(uid={user}))"}]}, "requests"),
+        ({"requests": [{"filter": "(|{nobodies:99999}(uid={user}))"}]}, "requests"),
+        ({"requests": [{"filter": "(uid={user!r})"}]}, "requests"),
         ({"requests": [{"filter": "(uid={usr})"}]}, "requests"),
         ({"requests": [{"base": "{people"}]}, "requests"),
     ],
