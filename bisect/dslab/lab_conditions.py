@@ -10,7 +10,7 @@ from dsharness.errors import UsageError, WorkloadError
 from dsharness.loads import LOADS
 from dsharness.machine.host import available_cpus
 from dsharness.matrix import find_workload
-from dsharness.measure.metrics import find_metric
+from dsharness.measure.metrics import find_metric, refuse_unfit
 from dsharness.measure.ways import Way, way_for
 from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload, largest
 from dsharness.systems import SYSTEMS, Seed
@@ -35,21 +35,24 @@ class LabConditions:
         matrix: Matrix,
         settings: Settings,
         workloads: Sequence[Workload],
-        metric: str = DECIDER,
+        metric: str | None = None,
         duet: bool = True,
         keep: bool = False,
     ) -> LabConditions:
-        """The conditions on this machine."""
+        """The conditions on this machine; without a metric nothing is to be decided."""
+        decider = find_metric(metric or DECIDER)
+        if metric is not None:
+            refuse_unfit(decider, workloads)
         return cls(
             matrix=matrix,
             settings=settings,
             workloads=tuple(workloads),
             way=way_for(
-                available_cpus(), metric, duet=duet,
+                available_cpus(), decider.name, duet=duet,
                 can_pin=engine.pins_cpus, can_move=engine.moves_cpus,
             ),
             keep=keep,
-            of_start=find_metric(metric).of_start,
+            of_start=decider.of_start,
         )  # fmt: skip
 
     @property

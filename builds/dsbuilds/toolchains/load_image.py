@@ -38,29 +38,30 @@ def _with_program(
     """The image and the program, compiled on the libraries of the compiler's row."""
     what = "with rustc that compiles the lab's own programs"
     compiler = own_tools(engine, matrix, matrix.tools.programs, "programs", what, progress=progress)
-    text = _containerfile(compiler.reference, source)
-    key = content_key([image.key, compiler.key, text, source.read_text(encoding="utf-8")])
-    log = logs_home() / "toolchains" / f"{source.stem}-{key}.log"
+    text = _containerfile(compiler.reference, source.name)
+    files = {each.name: each.read_text(encoding="utf-8") for each in sorted(source.glob("*.rs"))}
+    key = content_key([image.key, compiler.key, text, files])
+    log = logs_home() / "toolchains" / f"{source.name}-{key}.log"
     at = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
 
     def make(reference: str) -> None:
-        progress(f"compiling {source.stem}")
+        progress(f"compiling {source.name}")
         with scratch_folder("load") as folder:
-            shutil.copy(source, folder)
+            shutil.copytree(source, Path(folder) / source.name)
             recipe = Recipe(
                 text=text, base=image.reference, reference=reference, context=Path(folder),
-                labels=labels_of("toolchain", row=image.candidate_id, key=key), what=source.stem,
+                labels=labels_of("toolchain", row=image.candidate_id, key=key), what=source.name,
             )  # fmt: skip
             build(at, recipe)
 
     return image.model_copy(update={"reference": keyed_image(at, "load", key, make), "key": key})
 
 
-def _containerfile(compiler: str, source: Path) -> str:
+def _containerfile(compiler: str, program: str) -> str:
     """Two stages: the compiler is not in the image that drives servers."""
-    made = f"{PLACE}/{source.stem}"
-    command = json.dumps([*COMPILE, "-o", made, f"/{source.name}"])
+    made = f"{PLACE}/{program}"
+    command = json.dumps([*COMPILE, "-o", made, f"/{program}/main.rs"])
     return (
-        f"ARG BASE\nFROM {compiler} AS compiled\nCOPY {source.name} /\nRUN {command}\n"
+        f"ARG BASE\nFROM {compiler} AS compiled\nCOPY {program} /{program}\nRUN {command}\n"
         f"FROM ${{BASE}}\nCOPY --from=compiled {made} {made}\n"
     )

@@ -1,7 +1,7 @@
 """ldapload: the lab's own load for directories, for what ldclt cannot do.
 
 Open loops, mixes of operations, any filter, answers that are checked one by one, and how long each
-took. The program (``ldapload.rs``) sends what is encoded here; it is compiled by the lab.
+took. The program (in ``ldapload/``) sends what is encoded here; it is compiled by the lab.
 """
 
 from __future__ import annotations
@@ -9,30 +9,42 @@ from __future__ import annotations
 import random
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import ldap3
+from ldap3.operation.add import add_operation
 from ldap3.operation.bind import bind_operation
 from ldap3.operation.compare import compare_operation
+from ldap3.operation.delete import delete_operation
 from ldap3.operation.modify import modify_operation
+from ldap3.operation.modifyDn import modify_dn_operation
 from ldap3.operation.search import search_operation
+from ldap3.protocol.convert import build_controls_list
 from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode  # pyright: ignore[reportAttributeAccessIssue] - its stubs lack it
 
 from dsharness.errors import WorkloadError
 from dsharness.loads.load import Extent, LoadReport, Operations, Schedule, last_of
-from dsharness.model import Latencies, LdaploadWorkload, LdapRequest, RequestKind, Workload
-from dsharness.systems.ldap.directory import USER_MASK, Site, user_name
+from dsharness.model import (
+    Latencies,
+    LdaploadWorkload,
+    LdapRequest,
+    LdapStep,
+    RequestKind,
+    Workload,
+)
+from dsharness.systems.ldap.directory import DIGITS, USER_MASK, Site, group_name, user_name
 from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsharness.systems.system import Endpoint
 
 REQUESTS_FILE = "requests.txt"
 MOST_REQUESTS, MOST_BYTES = 20_000, 32 << 20  # of one file; it is read again from its beginning
 LATE_US = 1000.0  # half of the operations begun later than this: the load did not keep its schedule
-# Stands in an encoded request for a value of its length, which takes its place.
+# Stand in an encoded request for what takes their place: a text of the same length.
 VALUE_MASK = "Y" * 12
+GROUP_MASK = "group" + DIGITS * "X"
 
 _RUN = """\
 "$@"
@@ -42,6 +54,9 @@ exit $status
 """
 
 _SCOPES = {"base": ldap3.BASE, "one": ldap3.LEVEL, "subtree": ldap3.SUBTREE}
+_CHANGES = {
+    "replace": ldap3.MODIFY_REPLACE, "add": ldap3.MODIFY_ADD, "delete": ldap3.MODIFY_DELETE,
+}  # fmt: skip
 
 
 class Ldapload:
@@ -49,7 +64,7 @@ class Ldapload:
 
     protocol: ClassVar[str] = "ldap"
     grace_s: ClassVar[float] = 35.0  # it waits up to 30 s until a connection is bound
-    source: ClassVar[Path | None] = Path(__file__).with_suffix(".rs")
+    source: ClassVar[Path | None] = Path(__file__).with_suffix("")
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """Requests of one turn, in their own order; both members of a pair get the same."""
@@ -69,16 +84,18 @@ class Ldapload:
             case _:
                 much = ["--seconds", str(extent.seconds)]
         limit_s = 2 * extent.limit_s + 1
-        silent = ["--silent", str(load.silent)] if load.silent else []
+        others = ["--silent", str(load.silent)] if load.silent else []
+        if load.disturber is not None:
+            others += ["--disturbers", str(load.disturber.connections)]
         return [
             "timeout", "--kill-after=5", f"{limit_s + self.grace_s:.0f}", "sh", "-c", _RUN, "sh",
             "ldapload", endpoint.host, str(endpoint.port), f"{folder}/{REQUESTS_FILE}",
-            "--connections", str(load.threads), *silent, "--limit", f"{limit_s:g}", *much,
+            "--connections", str(load.threads), *others, "--limit", f"{limit_s:g}", *much,
         ]  # fmt: skip
 
     def parse(self, text: str) -> LoadReport:
-        total, seconds, cpu_us, status = (
-            last_of(each, text) for each in (_TOTAL, _SECONDS, _CPU, _STATUS)
+        total, seconds, cpu_us, disturbances, status = (
+            last_of(each, text) for each in (_TOTAL, _SECONDS, _CPU, _DISTURBANCES, _STATUS)
         )
         failed = dict.fromkeys(_FAILED.findall(text), 1)
         return LoadReport(
@@ -88,11 +105,14 @@ class Ldapload:
             exit_status=int(status) if status else None,
             client_cpu_us=float(cpu_us) if cpu_us else None,
             latencies={kind: Latencies.of(each) for kind, each in _times(text).items()},
+            disturbances=int(disturbances) if disturbances else None,
             late=Latencies.of(late) if (late := _late(text)) else None,
             verified="\nfinished\n" in text,
         )
 
     def objections(self, report: LoadReport) -> Iterator[str]:
+        if report.disturbances == 0:
+            yield "what should disturb the load had no answer"
         late_us = report.late.at_us(50) if report.late else 0.0
         if late_us > LATE_US:
             yield f"the load began half of its operations more than {late_us / 1000:.1f} ms late"
@@ -108,56 +128,115 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Sit
 
 
 def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
-    """What ``ldapload.rs`` reads: KIND RESULT ENTRIES PAGE HEX."""
+    """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX."""
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
+    yield f"first 0 - - {_manager(site).hex()}"
+    yield from _operations(load, load.requests, site, chance)
+    if load.disturber is not None:
+        yield "disturbers"
+        yield from _operations(load, load.disturber.requests, site, chance)
+
+
+def _operations(
+    load: LdaploadWorkload, requests: Sequence[LdapRequest], site: Site, chance: random.Random
+) -> Iterator[str]:
     users = list(range(load.distinct_users))
     chance.shuffle(users)
-    encoded = [(each, _encoded(each, site)) for each in load.requests]
-    shares = [pair for pair in encoded for _ in range(pair[0].share)]
-    longest = max(2 * len(body) for _, body in encoded)
-    most = min(MOST_REQUESTS, MOST_BYTES // max(1, longest))
-    count = max(len(shares), min(most, len(users) * len(shares)))
-    yield f"first 0 - - {_manager(site).hex()}"
-    for number in range(count):
+    masked = [(each, tuple(_encoded(step, site) for step in each.steps)) for each in requests]
+    shares = [pair for pair in masked for _ in range(pair[0].share)]
+    for number in range(_count(masked, len(users) * len(shares))):
         if number % len(shares) == 0:
             chance.shuffle(shares)
-        asked, masked = shares[number % len(shares)]
-        user = user_name(users[number % len(users)]).encode()
-        body = masked.replace(USER_MASK.encode(), user)
-        if VALUE_MASK in asked.value_of(VALUE_MASK):
-            drawn = "".join(chance.choices(string.ascii_letters, k=len(VALUE_MASK)))
-            body = body.replace(VALUE_MASK.encode(), drawn.encode())
-        entries, page = _or_dash(asked.entries), _or_dash(asked.page)
-        yield f"{asked.kind} {asked.result} {entries} {page} {body.hex()}"
+        asked, bodies = shares[number % len(shares)]
+        user = users[number % len(users)]
+        group = user // max(1, load.members) % max(1, load.groups)
+        texts = {USER_MASK: user_name(user), GROUP_MASK: group_name(group)}
+        if any(VALUE_MASK.encode() in body for body in bodies):
+            drawn = chance.choices(string.ascii_letters, k=len(VALUE_MASK))
+            texts[VALUE_MASK] = "".join(drawn)
+        yield _line(asked, [_filled(body, texts) for body in bodies])
 
 
-def _or_dash(number: int | None) -> str:
-    return "-" if number is None else str(number)
+Masked = tuple[LdapRequest, tuple[bytes, ...]]  # an operation, and each step as it is encoded
 
 
-def _encoded(asked: LdapRequest, site: Site) -> bytes:
-    """A request with masks where each one has a user's name and a value."""
+def _count(masked: Sequence[Masked], wanted: int) -> int:
+    """How many operations a file has, at least one of each share.
+
+    The names of new entries come again with the file: it is so long that those are gone by then.
+    """
+    longest = max(2 * sum(map(len, bodies)) for _, bodies in masked)
+    most = min(MOST_REQUESTS, MOST_BYTES // max(1, longest))
+    adds = any(step.kind is RequestKind.ADD for asked, _ in masked for step in asked.steps)
+    return max(sum(asked.share for asked, _ in masked), most if adds else min(most, wanted))
+
+
+def _filled(body: bytes, texts: Mapping[str, str]) -> bytes:
+    for mask, text in texts.items():
+        body = body.replace(mask.encode(), text.encode())
+    return body
+
+
+def _line(asked: LdapRequest, bodies: Sequence[bytes]) -> str:
+    words = [asked.name]
+    for step, body in zip(asked.steps, bodies, strict=True):
+        numbers = (step.result, step.entries, step.page)
+        words += ["-" if each is None else str(each) for each in numbers]
+        words.append(body.hex())
+    return " ".join(words)
+
+
+class _Nobodies:
+    """Parts of a filter, as many as its format says."""
+
+    def __format__(self, number: str) -> str:
+        return "".join(f"(uid=nobody{each:0{DIGITS}d})" for each in range(int(number)))
+
+
+def _encoded(asked: LdapStep, site: Site) -> bytes:
+    """A request with masks where each one has a name or a value."""
     known = {
-        "user": USER_MASK, "value": VALUE_MASK, "people": site.people, "suffix": site.suffix,
-        "user_dn": f"uid={USER_MASK},{site.people}",
+        "user": USER_MASK, "user_dn": f"uid={USER_MASK},{site.people}",
+        "group_dn": f"cn={GROUP_MASK},{site.people}", "value": VALUE_MASK,
+        "new_dn": f"uid={VALUE_MASK},{site.people}", "people": site.people, "suffix": site.suffix,
+        "manager": site.manager, "nobodies": _Nobodies(),
     }  # fmt: skip
     base, filter_, value = (
         text.format_map(known) for text in (asked.base, asked.filter, asked.value)
     )
     match asked.kind:
+        case RequestKind.WAIT:
+            return b""
         case RequestKind.SEARCH:
             request = search_operation(
                 base, filter_, _SCOPES[asked.scope], ldap3.DEREF_NEVER, list(asked.attributes),
                 0, 0, False, False, False,
             )  # fmt: skip
-            return _body("searchRequest", request)
         case RequestKind.COMPARE:
-            return _body("compareRequest", compare_operation(base, asked.attribute, value, False))
+            request = compare_operation(base, asked.attribute, value, False)
         case RequestKind.MODIFY:
-            changes = {asked.attribute: [(ldap3.MODIFY_REPLACE, [value])]}
-            return _body("modifyRequest", modify_operation(base, changes, False))
-        case RequestKind.WAIT:
-            return b""
+            request = modify_operation(
+                base, {asked.attribute: [(_CHANGES[asked.change], [value])]}, False
+            )
+        case RequestKind.ADD:
+            request = add_operation(base, site.plain_attributes(value), False)
+        case RequestKind.RENAME:
+            request = modify_dn_operation(base, value, True)
+        case RequestKind.DELETE:
+            request = delete_operation(base)
+        case RequestKind.BIND:
+            manages = base == site.manager
+            password = site.manager_password if manages else site.user_password
+            request = bind_operation(3, ldap3.SIMPLE, base, password)
+    return _body(_NAMES[asked.kind], request, asked.sort)
+
+
+_NAMES = {
+    RequestKind.SEARCH: "searchRequest", RequestKind.COMPARE: "compareRequest",
+    RequestKind.MODIFY: "modifyRequest", RequestKind.ADD: "addRequest",
+    RequestKind.RENAME: "modDNRequest", RequestKind.DELETE: "delRequest",
+    RequestKind.BIND: "bindRequest",
+}  # fmt: skip
 
 
 def _manager(site: Site) -> bytes:
@@ -167,11 +246,18 @@ def _manager(site: Site) -> bytes:
     )
 
 
-def _body(name: str, request: Any) -> bytes:  # noqa: ANN401 - ldap3 is untyped
-    """Everything of a message after its id."""
+SORT = "1.2.840.113556.1.4.473"  # the control by which a server sorts (RFC 2891)
+
+
+def _body(name: str, request: Any, sort: str | None = None) -> bytes:  # noqa: ANN401 - untyped
+    """Everything of a message after its id; a server that cannot sort must refuse the search."""
     message = LDAPMessage()
     message["messageID"] = MessageID(1)
     message["protocolOp"] = ProtocolOp().setComponentByName(name, request)
+    if sort is not None:
+        key = bytes([0x04, len(sort), *sort.encode()])
+        keys = bytes([0x30, len(key) + 2, 0x30, len(key), *key])
+        message["controls"] = build_controls_list([(SORT, True, keys)])
     encoded = bytes(encode(message))
     header = 2 + (encoded[1] & 0x7F if encoded[1] & 0x80 else 0)
     return encoded[header + 3 :]
@@ -180,6 +266,7 @@ def _body(name: str, request: Any) -> bytes:  # noqa: ANN401 - ldap3 is untyped
 _TOTAL = re.compile(r"^operations (\d+)$", re.MULTILINE)
 _SECONDS = re.compile(r"^seconds ([\d.]+)$", re.MULTILINE)
 _CPU = re.compile(r"^cpu (\d+)$", re.MULTILINE)
+_DISTURBANCES = re.compile(r"^disturbances (\d+)$", re.MULTILINE)
 _STATUS = re.compile(r"^load ended with status (\d+)$", re.MULTILINE)
 _ERROR = re.compile(r"^error (\d+) (.*)$", re.MULTILINE)
 _FAILED = re.compile(r"^failed (.*)$", re.MULTILINE)

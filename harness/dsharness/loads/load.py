@@ -75,6 +75,7 @@ class LoadReport:
     exit_status: int | None = None
     client_cpu_us: float | None = None
     latencies: Mapping[str, Latencies] = field(default_factory=dict)  # by kind of operation
+    disturbances: int | None = None  # answers to others; None: nobody else asked
     late: Latencies | None = None  # how late it noticed that operations were due, by its schedule
     verified: bool = False  # it compared each answer with what it must be, and counted the others
 
@@ -90,9 +91,8 @@ class Load(Protocol):
 
     protocol: ClassVar[str]  # that a system must support: "ldap", "dns"
     grace_s: ClassVar[float]  # after its limit, until it is ended
-    source: ClassVar[
-        Path | None
-    ]  # of a program that the lab compiles; None: the row's image has it
+    # The folder of a program that the lab compiles; None: the row's image has it.
+    source: ClassVar[Path | None]
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """What it reads, by name; the same for both members of a pair.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from dsharness.errors import UsageError
-from dsharness.model import DECIDER, Latencies, Measurement, Sample
+from dsharness.model import DECIDER, Latencies, Measurement, Sample, Workload
 from dsharness.yaml_files.problems import suggestion
 
 
@@ -105,6 +105,7 @@ class Readings:
     client_us: float | None
     latencies: Latencies | None  # of all operations, where the load reports them
     instructions: float | None
+    disturbances: float | None = None  # answers to others meanwhile; None: nobody else asked
     at_rest: Probed = field(default_factory=dict)  # the server before its first load
     after: Probed = field(default_factory=dict)  # and after this one
     gained: Probed = field(default_factory=dict)  # meanwhile
@@ -135,6 +136,7 @@ class Metric:
     # Another metric that shows what this one cannot: CPU time does not show locks and queues.
     witness: str | None = None
     of_start: bool = False  # one value for each start: every turn begins with a new server
+    of_server: bool = False  # all that it did, also what was not for the load's operations
     of_load: bool = False  # not usable when the load itself had no CPU left
     # Where nothing at all is a good value: differences far below this do not count.
     floor: float | None = None
@@ -174,6 +176,7 @@ def _mib(amount: float | None) -> float | None:
 
 COST = Metric(
     name=DECIDER,
+    of_server=True,
     value=lambda read: read.cost,
     label="CPU time",
     heading="cost",
@@ -219,6 +222,7 @@ LATENCY_P99 = Metric(
 )
 CPU = Metric(
     name="cpu",
+    of_server=True,
     value=lambda read: read.each(read.server_us),
     label="CPU time",
     heading="CPU/op",
@@ -228,6 +232,7 @@ CPU = Metric(
 )
 CLIENT_CPU = Metric(
     name="client-cpu",
+    of_server=True,
     value=lambda read: read.each(read.client_us),
     label="CPU time of the load",
     heading="load CPU/op",
@@ -270,6 +275,7 @@ START_CPU = Metric(
 )
 GROWTH = Metric(
     name="growth",
+    of_server=True,
     probe=resident_bytes,
     value=_gained_each(resident_bytes),
     label="growth of memory",
@@ -281,6 +287,7 @@ GROWTH = Metric(
 )
 FAULTS = Metric(
     name="faults",
+    of_server=True,
     probe=faults_so_far,
     value=_gained_each(faults_so_far),
     label="page faults",
@@ -292,6 +299,7 @@ FAULTS = Metric(
 )
 SWITCHES = Metric(
     name="context-switches",
+    of_server=True,
     probe=context_switches,
     value=_gained_each(context_switches),
     label="context switches",
@@ -303,6 +311,7 @@ SWITCHES = Metric(
 )
 WRITTEN = Metric(
     name="written",
+    of_server=True,
     probe=written_bytes,
     value=_gained_each(written_bytes),
     label="bytes written",
@@ -312,8 +321,27 @@ WRITTEN = Metric(
     floor=64.0,
     words=Words(worse="writes {} more bytes", better="writes {} fewer bytes"),
 )
+DISTURBER_RATE = Metric(
+    name="disturber-rate",
+    value=lambda read: (
+        read.disturbances / read.active_s
+        if read.disturbances is not None and read.active_s
+        else None
+    ),
+    label="the rate of the disturbers",
+    heading="disturber rate",
+    title="answers a second to the disturbers of a load",
+    unit="1/s",
+    smaller_is_better=False,
+    of_load=True,
+    words=Words(
+        worse="gives disturbers {} fewer answers a second",
+        better="gives disturbers {} more answers a second",
+    ),
+)
 INSTRUCTIONS = Metric(
     name="instructions",
+    of_server=True,
     value=lambda read: read.each(read.instructions),
     label="instructions",
     heading="instructions/op",
@@ -324,7 +352,7 @@ INSTRUCTIONS = Metric(
 
 _ALL = (
     COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, START_CPU, GROWTH,
-    FAULTS, SWITCHES, WRITTEN, INSTRUCTIONS,
+    FAULTS, SWITCHES, WRITTEN, DISTURBER_RATE, INSTRUCTIONS,
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 _PROBES: frozenset[Probe] = frozenset(metric.probe for metric in _ALL if metric.probe)
@@ -340,8 +368,9 @@ def probed(server: Processes) -> Probed:
 
 
 def measured(read: Readings) -> dict[str, Measurement]:
-    """Every metric by its name; what could not be read is absent."""
-    values = {metric: metric.value(read) for metric in _ALL}
+    """Every metric by its name; what could not be read, or says nothing of the load, is absent."""
+    disturbed = read.disturbances is not None
+    values = {each: each.value(read) for each in _ALL if not (disturbed and each.of_server)}
     return {
         metric.name: metric.measured(value) for metric, value in values.items() if value is not None
     }
@@ -354,3 +383,15 @@ def find_metric(name: str) -> Metric:
             f"no metric {name!r}.{suggestion(name, METRICS)}", hint=f"one of {', '.join(METRICS)}"
         )
     return METRICS[name]
+
+
+def refuse_unfit(metric: Metric, workloads: Iterable[Workload]) -> None:
+    """UsageError for a workload of which this metric says nothing."""
+    for workload in workloads:
+        if workload.disturbed and metric.of_server:
+            usable = [each.name for each in _ALL if not each.of_server]
+            raise UsageError(
+                f"{metric.name} says nothing of workload {workload.named!r}: the server also "
+                "answers its disturber meanwhile",
+                hint=f"--metric {LATENCY_P99.name}, or one of {', '.join(usable)}",
+            )

@@ -282,6 +282,7 @@ def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]
         client_us=_total(run.report.client_cpu_us for run in runs),
         latencies=Latencies.merged(latencies.values()) if latencies else None,
         instructions=_total(run.instructions for run in runs),
+        disturbances=_total(run.report.disturbances for run in runs),
         at_rest=at.at_rest,
         after=runs[-1].after,
         gained={

@@ -35,6 +35,7 @@ from dsharness.model.campaign import (
     Verdict,
 )
 from dsharness.model.latencies import Latencies
+from dsharness.model.ldap_requests import Disturber, LdapRequest, LdapStep, RequestKind
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
@@ -85,9 +86,7 @@ from dsharness.model.workload import (
     DirectoryOperation,
     DnsperfWorkload,
     LdaploadWorkload,
-    LdapRequest,
     LdcltWorkload,
-    RequestKind,
     Transport,
     UserOrder,
     Workload,
@@ -116,6 +115,7 @@ __all__ = [
     "DirectoryContent",
     "DirectoryOperation",
     "DistributionSource",
+    "Disturber",
     "DnfPackages",
     "DnsperfWorkload",
     "DriverName",
@@ -129,6 +129,7 @@ __all__ = [
     "KojiPackages",
     "Latencies",
     "LdapRequest",
+    "LdapStep",
     "LdaploadWorkload",
     "LdcltWorkload",
     "Machine",

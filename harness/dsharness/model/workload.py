@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from string import Formatter
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
+from dsharness.model.ldap_requests import WRITES, Disturber, LdapRequest, LdapStep, RequestKind
 from dsharness.model.value import Identifier, Value
 
 
@@ -100,6 +100,11 @@ class WorkloadBase(Value):
         """Whether it changes what the system holds: then each turn begins with a new server."""
         return False
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether others ask meanwhile: not all that the system does is for its operations."""
+        return False
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Name each parameter that cannot be applied as it says, and what is allowed."""
         yield from ()
@@ -162,64 +167,6 @@ class LdcltWorkload(DirectoryWorkload):
             yield "distinct_users", "1 with `order: repeat`, which takes one user again and again"
 
 
-class RequestKind(StrEnum):
-    """What ldapload asks a directory for."""
-
-    SEARCH = "search"
-    COMPARE = "compare"
-    MODIFY = "modify"
-    WAIT = "wait"  # for nothing: an operation that only takes its time
-
-
-Template = Annotated[str, Field(max_length=65536)]
-MASKS = frozenset({"user", "user_dn", "people", "suffix", "value"})
-
-
-class LdapRequest(Value):
-    """One kind of request, and what its answer must be.
-
-    In its texts ``{user}`` is a user's name, ``{user_dn}`` that entry, ``{people}`` the entry above
-    all users, ``{suffix}`` the whole tree and ``{value}`` a text that is drawn for each request.
-    """
-
-    kind: RequestKind = RequestKind.SEARCH
-    share: PositiveInt = Field(
-        default=1, le=100, description="of all requests, against the others'"
-    )
-    base: Template = Field(default="{people}", description="where it searches, or the entry")
-    scope: Literal["base", "one", "subtree"] = "subtree"
-    filter: Template = "(uid={user})"
-    attributes: tuple[str, ...] = Field(default=("*",), description="that a search returns")
-    attribute: str = Field(default="description", description="that is compared or replaced")
-    value: Template = Field(default="{value}", description="that it is compared with or becomes")
-    result: NonNegativeInt = Field(default=0, description="the code that its answer must have")
-    entries: NonNegativeInt | None = Field(
-        default=None, description="that a search must find; by default any number"
-    )
-    page: PositiveInt | None = Field(
-        default=None,
-        lt=1 << 31,
-        description="entries of a page: one operation asks for all of them in turn",
-    )
-
-    def __str__(self) -> str:
-        """`search, filter (uid={user}), entries 1`: what is not as by default."""
-        known = self.model_dump(mode="json", exclude_defaults=True, exclude={"kind"})
-        texts = (
-            f"{name} {' '.join(value) if isinstance(value, list) else value}"
-            for name, value in known.items()
-        )
-        return ", ".join([self.kind, *texts])
-
-    @property
-    def texts(self) -> dict[str, str]:
-        return {"base": self.base, "filter": self.filter, "value": self.value}
-
-    def value_of(self, mask: str) -> str:
-        """The value with this in the place of what is drawn."""
-        return self.value.replace("{value}", mask)
-
-
 class LdaploadWorkload(DirectoryWorkload):
     """Requests of several kinds to a directory, by the lab's own load."""
 
@@ -239,10 +186,25 @@ class LdaploadWorkload(DirectoryWorkload):
         "as are answered"
     )  # fmt: skip
 
+    disturber: Disturber | None = Field(
+        default=None, description="what other connections ask for meanwhile"
+    )
+
     @property
     def operation(self) -> str:
         """All kinds, as one word."""
-        return "+".join(dict.fromkeys(each.kind for each in self.requests))
+        steps = (step for request in self.requests for step in request.steps)
+        return "+".join(dict.fromkeys(step.kind for step in steps))
+
+    @property
+    def disturbed(self) -> bool:
+        return self.disturber is not None
+
+    @property
+    def steps(self) -> tuple[LdapStep, ...]:
+        """All that its connections ask for, and those of its disturber."""
+        others = self.disturber.requests if self.disturber else ()
+        return tuple(step for request in (*self.requests, *others) for step in request.steps)
 
     @property
     def rate(self) -> float | None:
@@ -250,33 +212,37 @@ class LdaploadWorkload(DirectoryWorkload):
 
     @property
     def writes(self) -> bool:
-        return any(each.kind is RequestKind.MODIFY for each in self.requests)
+        return any(each.kind in WRITES for each in self.steps)
 
     @property
     def content(self) -> DirectoryContent:
-        """Nobody binds as its users: one password says how the directory stores them."""
+        """Where nobody binds as its users, one password says how the directory stores them."""
+        binds = any(step.kind is RequestKind.BIND for step in self.steps)
+        passwords = self.distinct_users if binds else 1
         return DirectoryContent(
-            number=self.users, passwords=1, groups=self.groups, members=self.members,
+            number=self.users, passwords=passwords, groups=self.groups, members=self.members,
             photo_bytes=self.photo_bytes,
         )  # fmt: skip
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse users that are not there, waiting without a clock, and texts of unknown places."""
+        """Refuse users that are not there, waiting without a clock, and impossible requests."""
         yield from super().contradictions()
         if self.members > self.users:
             yield "members", f"at most the {self.users} users that are seeded (`users`)"
         if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
             yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
-        if any(each.page and each.kind is not RequestKind.SEARCH for each in self.requests):
-            yield "requests", "`page` with `kind: search` only"
-        for name, text in (each for request in self.requests for each in request.texts.items()):
-            try:
-                unknown = {field for _, field, _, _ in Formatter().parse(text) if field} - MASKS
-            except ValueError:
-                unknown = {text}
-            if unknown:
-                known = ", ".join(f"{{{each}}}" for each in sorted(MASKS))
-                yield "requests", f"a {name} with no other places than {known}"
+        if self.groups * self.members < self.distinct_users and self._names("{group_dn}"):
+            yield (
+                "groups",
+                "so many `groups` of `members` that every user of `{group_dn}` is in one",
+            )
+        for allowed in (each for request in self.requests for each in request.contradictions()):
+            yield "requests", allowed
+        for allowed in self.disturber.contradictions() if self.disturber else ():
+            yield "disturber", allowed
+
+    def _names(self, place: str) -> bool:
+        return any(place in text for step in self.steps for text in step.texts.values())
 
 
 class Transport(StrEnum):

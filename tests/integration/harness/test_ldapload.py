@@ -18,6 +18,8 @@ from dsharness.loads.load import LoadReport
 FIRST = "first 0 - - 600702010304008000\n"
 REQUESTS = FIRST + "search 0 1 - 63020400\nmodify 0 - - 66020400\n"
 PAGES = FIRST + "search 0 30 10 63020400\n"
+STEPS = FIRST + "search+modify 0 1 - 63020400 0 - - 66020400\n"
+DISTURBED = REQUESTS + "disturbers\nsearch 0 30 10 63020400\n"
 WAITS = FIRST + "wait 0 - - \n"
 
 SERVER = """\
@@ -70,7 +72,7 @@ def serve(client):
         if HOW == "odd id":
             number = b"\\x01\\x7f\\xff\\xff"
         search = tag == 0x63
-        if HOW == "pages":
+        if HOW == "pages" or (HOW == "pages of disturbers" and len(body) > 20):
             client.sendall(page(number, body))
             continue
         answer = entry(number) if search and HOW != "none" else b""
@@ -109,8 +111,15 @@ echo "load ended with status $status"
 def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     folder = tmp_path_factory.mktemp("load")
     (folder / "server.py").write_text(SERVER)
-    for name, text in (("requests.txt", REQUESTS), ("pages.txt", PAGES), ("waits.txt", WAITS)):
-        (folder / name).write_text(text)
+    files = {
+        "requests": REQUESTS,
+        "pages": PAGES,
+        "waits": WAITS,
+        "steps": STEPS,
+        "disturbed": DISTURBED,
+    }
+    for name, text in files.items():
+        (folder / f"{name}.txt").write_text(text)
     image = load_image(engine, MATRIX, "ldapload", progress=print)
     options = Options(volumes=((folder, "/load", "ro"),))
     with running(
@@ -177,6 +186,29 @@ def test_a_search_by_pages_asks_for_each_of_them(box: Container) -> None:
     assert (found.total, found.errors) == (40, {})
     once = report(box, "well", "--operations", "4", file="pages.txt")
     assert once.errors == {"search: 1 entries instead of 30": 4}
+
+
+def test_steps_are_one_operation_that_ends_at_a_wrong_answer(box: Container) -> None:
+    found = report(box, "well", "--operations", "40", file="steps.txt")
+    assert (found.total, found.errors) == (40, {})
+    assert {kind: each.count for kind, each in found.latencies.items()} == {"search+modify": 40}
+    wrong = report(box, "result", "--operations", "4", file="steps.txt")
+    assert (wrong.total, wrong.errors) == (0, {"search+modify, step 2: result 32 instead of 0": 4})
+    none = report(box, "none", "--operations", "4", file="steps.txt")
+    assert none.errors == {"search+modify, step 1: 0 entries instead of 1": 4}
+
+
+def test_disturbers_ask_as_long_as_the_load_runs_and_are_not_counted(box: Container) -> None:
+    words = ["--rate", "100", "--operations", "50", "--disturbers", "2"]
+    found = report(box, "pages of disturbers", *words, file="disturbed.txt")
+    assert (found.total, found.errors) == (50, {})
+    assert found.active_s == pytest.approx(0.5, abs=0.2)
+    assert found.disturbances
+    assert found.disturbances > 30
+    wrong = report(box, "well", *words, file="disturbed.txt")
+    assert set(wrong.errors) == {"disturber, search: 1 entries instead of 30"}
+    nothing = report(box, "well", "--operations", "4", "--disturbers", "1")
+    assert list(nothing.errors) == ["there is nothing that disturbers ask for"]
 
 
 def test_waiting_takes_its_time_and_sends_nothing(box: Container) -> None:

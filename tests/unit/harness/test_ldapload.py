@@ -23,6 +23,14 @@ OWN = OwnDirectory(port=SITE.port, users=SITE, socket=Path("/nowhere"))
 RUN = Path(__file__).parents[2] / "golden" / "ldapload" / "search-modify.txt"
 SEARCH = {"kind": "search", "filter": "(&(uid={user})(cn=*))", "entries": 1, "share": 3}
 MODIFY = {"kind": "modify", "base": "{user_dn}"}
+NEW = {
+    "kind": "add", "base": "{new_dn}",
+    "then": [
+        {"kind": "rename", "base": "{new_dn}", "value": "uid=x{value}"},
+        {"kind": "delete", "base": "uid=x{value},{people}"},
+    ],
+}  # fmt: skip
+LEAVE = {"kind": "modify", "change": "delete", "base": "{group_dn}", "attribute": "member"}
 
 
 def workload(**changes: object) -> LdaploadWorkload:
@@ -39,21 +47,21 @@ Tree = list[Any]  # of each element its tag and its content, or the elements in 
 
 
 def tree(data: bytes) -> Tree:
-    """A request as a server takes it apart; all of ours have lengths of one byte or of four."""
+    """A request as a server takes it apart."""
     found: Tree = []
     while data:
         tag, begin, size = data[0], 2, data[1]
-        if size == 0x84:
-            begin, size = 6, int.from_bytes(data[2:6], "big")
-        assert size < 0x80 or begin == 6
+        if size > 0x80:
+            begin += size & 0x7F
+            size = int.from_bytes(data[2:begin], "big")
         content, data = data[begin : begin + size], data[begin + size :]
         assert len(content) == size
         found.append((tag, tree(content) if tag & 0x20 else content))
     return found
 
 
-def asked_for(line: list[str]) -> Any:
-    ((_, request),) = tree(bytes.fromhex(line[4]))
+def asked_for(line: list[str], step: int = 0) -> Any:
+    ((_, request),) = tree(bytes.fromhex(line[4 + 4 * step]))
     return request
 
 
@@ -79,6 +87,93 @@ def test_requests_are_what_the_workload_says() -> None:
     assert (replace, name) == ((0x0A, b"\x02"), (0x04, b"description"))
     assert len(values[0][1]) == len(ldapload.VALUE_MASK)
     assert ldapload.VALUE_MASK.encode() not in values[0][1]
+
+
+def test_an_entry_is_added_renamed_and_deleted_in_one_operation() -> None:
+    asked = lines(workload(requests=[NEW]))[1:]
+    names = []
+    for line in asked:
+        assert (line[0], len(line)) == ("add+rename+delete", 1 + 4 * 3)
+        entry, attributes = asked_for(line)
+        name = entry[1].decode().removeprefix("uid=").removesuffix(f",{SITE.people}")
+        known = {kind[1]: [value[1] for value in values[1]] for _, (kind, values) in attributes[1]}
+        assert known[b"uid"] == known[b"cn"] == [name.encode()]
+        assert b"inetOrgPerson" in known[b"objectClass"]
+        renamed = asked_for(line, 1)
+        assert renamed == [entry, (0x04, f"uid=x{name}".encode()), (0x01, b"\xff")]
+        assert asked_for(line, 2) == f"uid=x{name},{SITE.people}".encode()
+        names.append(name)
+    assert len(set(names)) == len(names)
+    assert len(names) > 1000  # until a name comes again, its entry is gone
+
+
+def test_a_user_leaves_the_group_that_he_is_in() -> None:
+    join = LEAVE | {"change": "add", "value": "{user_dn}"}
+    load = workload(groups=4, members=5, requests=[LEAVE | {"value": "{user_dn}", "then": [join]}])
+    groups = {
+        SITE.user_dn(user): f"cn=group{number:07d},{SITE.people}"
+        for number in range(4)
+        for user in range(5 * number, 5 * number + 5)
+    }
+    for line in lines(load)[1:]:
+        for step, change in enumerate((1, 0)):
+            group, changes = asked_for(line, step)
+            ((_, (how, (_, (_, (_, values))))),) = changes[1]
+            assert (group[1].decode(), how[1]) == (groups[values[0][1].decode()], bytes([change]))
+
+
+CALM = {"requests": [SEARCH, {"kind": "compare", "base": "{user_dn}"}], "connections": 3}
+
+
+def test_a_disturber_has_connections_and_requests_of_its_own() -> None:
+    load = workload(disturber=CALM)
+    asked = lines(load)
+    at = asked.index(["disturbers"])
+    assert {each[0] for each in asked[1:at]} == {"search", "modify"}
+    assert {each[0] for each in asked[at + 1 :]} == {"search", "compare"}
+    argv = LOAD.argv(load, OWN, "/load", Seconds(seconds=1))
+    assert options(argv, "--disturbers") == ["3"]
+    assert load.operation == "search+modify"
+    assert load.disturbed
+    assert not workload().disturbed
+    assert workload(requests=[SEARCH], disturber={"requests": [MODIFY]}).writes
+
+
+def test_a_disturber_that_had_no_answer_disturbed_nothing() -> None:
+    text = "operations 3\nseconds 0.1\ncpu 5\ndisturbances {}\nfinished\nload ended with status 0\n"
+    some, none = (LOAD.parse(text.format(number)) for number in (7, 0))
+    assert (some.disturbances, none.disturbances) == (7, 0)
+    assert not list(LOAD.objections(some))
+    assert list(LOAD.objections(none)) == ["what should disturb the load had no answer"]
+    assert LOAD.parse(RUN.read_text(encoding="utf-8")).disturbances is None
+
+
+def test_a_login_binds_as_its_user_and_as_the_manager_again() -> None:
+    binds = [{"kind": "bind", "base": "{user_dn}"}, {"kind": "bind", "base": "{manager}"}]
+    load = workload(requests=[SEARCH | {"then": binds}])
+    for line in lines(load)[1:]:
+        name = asked_for(line)[6][1][0][1][1][1]
+        dn = f"uid={name.decode()},{SITE.people}"
+        assert asked_for(line, 1)[1:] == [(0x04, dn.encode()), (0x80, SITE.user_password.encode())]
+        manager = [(0x04, SITE.manager.encode()), (0x80, SITE.manager_password.encode())]
+        assert asked_for(line, 2)[1:] == manager
+    assert load.content.passwords == load.distinct_users == 20
+    assert workload().content.passwords == 1
+
+
+def test_a_server_is_asked_to_sort_and_must() -> None:
+    line = lines(workload(requests=[SEARCH | {"sort": "cn"}]))[1]
+    _, (controls, ((_, (kind, critical, value)),)) = tree(bytes.fromhex(line[4]))
+    assert (controls, kind[1].decode(), critical[1]) == (0xA0, ldapload.SORT, b"\xff")
+    assert tree(value[1]) == [(0x30, [(0x30, [(0x04, b"cn")])])]
+
+
+def test_a_filter_has_as_many_branches_as_it_says() -> None:
+    line = lines(workload(requests=[{"filter": "(|{nobodies:300}(uid={user}))"}]))[1]
+    branches = asked_for(line)[6][1]
+    assert len(branches) == 301
+    assert len({each[1][1][1] for each in branches}) == 301
+    assert branches[-1][1][1][1].startswith(b"user00000")
 
 
 def test_every_user_is_asked_for_as_often() -> None:
@@ -168,8 +263,18 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
     [
         ({"users": 10}, "distinct_users"),
         ({"members": 1001}, "members"),
+        ({"requests": [LEAVE], "groups": 3, "members": 6}, "groups"),
         ({"requests": [{"kind": "wait"}]}, "scheduled"),
+        ({"disturber": {"requests": [{"kind": "wait"}]}, "scheduled": 1}, "disturber"),
+        ({"disturber": {"requests": [{"kind": "delete", "page": 1}]}}, "disturber"),
+        ({"requests": [{"kind": "wait", "then": [MODIFY]}], "scheduled": 1}, "requests"),
+        ({"requests": [SEARCH | {"then": [{"filter": "(uid={usr})"}]}]}, "requests"),
         ({"requests": [{"kind": "compare", "page": 10}]}, "requests"),
+        ({"requests": [SEARCH | {"sort": "cn", "page": 10}]}, "requests"),
+        ({"requests": [{"kind": "bind"}]}, "requests"),
+        ({"requests": [{"filter": "(|{nobodies}(uid={user}))"}]}, "requests"),
+        ({"requests": [{"filter": "(|{nobodies:99999}(uid={user}))"}]}, "requests"),
+        ({"requests": [{"filter": "(uid={user!r})"}]}, "requests"),
         ({"requests": [{"filter": "(uid={usr})"}]}, "requests"),
         ({"requests": [{"base": "{people"}]}, "requests"),
     ],
@@ -207,11 +312,17 @@ def test_a_directory_is_filled_with_what_all_its_workloads_need() -> None:
 def test_a_request_is_told_by_what_is_not_as_by_default() -> None:
     search, modify = workload(requests=[SEARCH | {"attributes": ["cn", "uid"]}, MODIFY]).requests
     assert str(modify) == "modify, base {user_dn}"
-    assert str(search).startswith("search, share 3, filter (&(uid={user})(cn=*))")
-    assert str(search).endswith("attributes cn uid, entries 1")
+    assert str(search).startswith("search, filter (&(uid={user})(cn=*)), attributes cn uid")
+    assert str(search).endswith("entries 1, share 3")
+    (new,) = workload(requests=[NEW]).requests
+    assert str(new) == (
+        "add, base {new_dn}, then rename, base {new_dn}, value uid=x{value}, "
+        "then delete, base uid=x{value},{people}"
+    )
 
 
 def test_only_changes_write() -> None:
     assert workload().writes
     assert workload().operation == "search+modify"
+    assert workload(requests=[SEARCH | {"then": [MODIFY]}]).writes
     assert not workload(requests=[SEARCH]).writes

@@ -6,8 +6,11 @@ import os
 from dataclasses import dataclass, field, replace
 
 import pytest
+from shipped import MATRIX
 
-from dsharness.measure.metrics import METRICS, Readings, measured, probed
+from dsharness.errors import UsageError
+from dsharness.matrix import find_workload
+from dsharness.measure.metrics import METRICS, Readings, measured, probed, refuse_unfit
 from dsharness.model import Latencies
 
 SAID = {
@@ -50,6 +53,11 @@ SAID = {
     "written": (
         "writes 5.40 times more bytes", "writes fewer bytes", "times more",
         "that writes more bytes",
+    ),
+    "disturber-rate": (
+        "gives disturbers 5.40 times fewer answers a second",
+        "gives disturbers more answers a second", "times fewer",
+        "that gives disturbers fewer answers a second",
     ),
     "instructions": (
         "executes 5.40 times more instructions", "executes fewer instructions", "times more",
@@ -124,9 +132,26 @@ def test_each_metric_follows_from_what_was_read() -> None:
 
 def test_what_could_not_be_read_is_absent_and_not_zero() -> None:
     known = measured(gained(BEFORE, replace(AFTER, lines={WAITED: 1})))
-    assert METRICS.keys() - known.keys() == {"context-switches", "written"}
+    assert METRICS.keys() - known.keys() == {"context-switches", "written", "disturber-rate"}
     nothing = Readings(
         operations=100, active_s=2.0, unit_us=None, server_us=None, client_us=None,
         latencies=None, instructions=None,
     )  # fmt: skip
     assert measured(nothing).keys() == {"rate"}
+
+
+def test_what_a_server_did_for_others_too_says_nothing_of_the_load() -> None:
+    known = measured(replace(gained(BEFORE, AFTER), disturbances=60))
+    assert known["disturber-rate"].value == 30.0
+    assert known.keys() == {
+        "rate", "latency", "latency-p99", "memory", "memory-at-rest", "start-cpu",
+        "disturber-rate",
+    }  # fmt: skip
+    calm, loud = (find_workload(MATRIX, name) for name in ("search-schedule", "beside-paged"))
+    for name, metric in METRICS.items():
+        refuse_unfit(metric, [calm])
+        if name in known:
+            refuse_unfit(metric, [calm, loud])
+            continue
+        with pytest.raises(UsageError, match=f"{name} says nothing of workload 'beside-paged'"):
+            refuse_unfit(metric, [calm, loud])

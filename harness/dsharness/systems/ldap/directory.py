@@ -61,7 +61,10 @@ class Site:
 
     def user_attributes(self, number: int) -> dict[str, list[str]]:
         """All of a user's entry but the password."""
-        name = user_name(number)
+        return self.plain_attributes(user_name(number))
+
+    def plain_attributes(self, name: str) -> dict[str, list[str]]:
+        """An entry of that name that nobody can bind as."""
         classes = ["top", "person", "organizationalPerson", "inetOrgPerson"]
         attributes = {"uid": [name], "cn": [name], "sn": [name]}
         if self.realm is not None:

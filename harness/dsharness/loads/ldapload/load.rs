@@ -1,0 +1,458 @@
+//! The load: connections, what waits on them, and what came of it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use crate::message::{answer, message, next_page, ENTRY, INTERMEDIATE, REFERENCE};
+use crate::plan::{Operation, Plan};
+use crate::poll::{cpu_so_far, Poll, TIMER};
+
+const FIRST_ID: u32 = 0x0100_0000; // with four bytes and no zero before them, as DER wants it
+const IDS: u32 = 0x0100_0000; // then they begin again
+const LOST: &str = "the connection was closed";
+const PATIENCE: Duration = Duration::from_secs(30); // until a connection is there and bound
+
+pub struct Asked {
+    pub host: String,
+    pub port: u16,
+    pub connections: usize,
+    pub silent: usize,     // more of them, which are bound and then say nothing
+    pub disturbers: usize, // and those that ask as long as the others do, and are not counted
+    pub extent: Extent,
+}
+
+/// How much is to be done: so many operations, or as many as fit; by a clock or as answers come.
+/// By a clock a run lasts until the operation after its last one would be due.
+pub struct Extent {
+    pub operations: Option<u64>,
+    pub seconds: Option<f64>,
+    pub every: Option<f64>, // seconds from one operation to the next
+    pub limit: Duration,
+}
+
+/// An operation that is under way: the step that waits for its answer; of a search by pages, for
+/// that of its last page.
+struct Flight {
+    operation: usize,
+    step: usize,
+    id: u32,
+    due: Instant,
+    entries: u64,
+}
+
+struct Connection {
+    disturbs: bool,
+    stream: Option<TcpStream>, // None once it is closed, which epoll then forgets
+    received: Vec<u8>,
+    unsent: Vec<u8>,
+    flight: Option<Flight>,
+    next_id: u32,
+}
+
+/// Operations that are taken in turn, and the connections that are free for them.
+#[derive(Default)]
+struct Queue {
+    begun: u64,
+    free: VecDeque<usize>,
+}
+
+/// Counts of microseconds: exact below 2048, then with eleven bits that count.
+#[derive(Default)]
+struct Times(BTreeMap<u64, u64>);
+
+impl Times {
+    fn add(&mut self, time: Duration) {
+        let us = ((time.as_nanos() + 500) / 1000) as u64;
+        let shift = (64 - us.leading_zeros()).saturating_sub(11);
+        *self.0.entry((us >> shift) << shift).or_insert(0) += 1;
+    }
+
+    fn show(&self, what: &str) {
+        for (us, count) in &self.0 {
+            println!("{what} {us} {count}");
+        }
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    operations: u64,
+    disturbances: u64, // answers to disturbers
+    errors: BTreeMap<String, u64>,
+    times: Vec<Times>, // by kind, from when an operation was due
+    late: Times,       // by how much the clock was noticed late
+}
+
+pub struct Load {
+    plan: Plan,
+    poll: Poll,
+    extent: Extent,
+    connections: Vec<Connection>,
+    silent: Vec<TcpStream>,
+    counted: Queue,
+    disturbing: Queue,
+    tally: Tally,
+    started: Instant,
+    ended: Instant,
+    cpu: Duration,
+}
+
+fn words(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+impl Load {
+    /// All connections, each of which was bound in turn.
+    pub fn open(asked: Asked, plan: Plan) -> Result<Self, String> {
+        let host = asked.host.as_str();
+        let found = (host, asked.port).to_socket_addrs();
+        let mut addresses = found.map_err(|error| format!("{host}: {error}"))?;
+        let address = addresses.next().ok_or(format!("{host}: no address"))?;
+        let connected = || connected(&address, &plan.first);
+        let silent = (0..asked.silent).map(|_| connected()).collect::<Result<_, _>>()?;
+        if asked.disturbers > 0 && plan.disturbing.is_empty() {
+            return Err("there is nothing that disturbers ask for".to_string());
+        }
+        let all = asked.connections + asked.disturbers;
+        let poll = Poll::new().map_err(words)?;
+        let mut connections = Vec::with_capacity(all);
+        for number in 0..all {
+            let stream = connected()?;
+            poll.add(&stream, number).map_err(words)?;
+            connections.push(Connection {
+                disturbs: number >= asked.connections,
+                stream: Some(stream),
+                received: Vec::new(),
+                unsent: Vec::new(),
+                flight: None,
+                next_id: FIRST_ID,
+            });
+        }
+        let times = plan.kinds.iter().map(|_| Times::default()).collect();
+        let now = Instant::now();
+        Ok(Load {
+            plan,
+            poll,
+            extent: asked.extent,
+            connections,
+            silent,
+            counted: Queue { begun: 0, free: (0..asked.connections).collect() },
+            disturbing: Queue { begun: 0, free: (asked.connections..all).collect() },
+            tally: Tally { times, ..Tally::default() },
+            started: now,
+            ended: now,
+            cpu: Duration::ZERO,
+        })
+    }
+
+    pub fn run(&mut self) -> Result<(), String> {
+        self.started = Instant::now();
+        let cpu = cpu_so_far();
+        let last = self.started + self.extent.limit;
+        self.disturb()?;
+        self.send_due(false)?;
+        while !self.finished() {
+            let now = Instant::now();
+            if now >= last {
+                self.error("the time was over before its operations were");
+                break;
+            }
+            let mut timed = false;
+            for number in self.poll.wait(last - now).map_err(words)? {
+                if number == TIMER {
+                    timed = true;
+                } else {
+                    self.serve(number as usize)?;
+                }
+            }
+            self.send_due(timed)?;
+            self.disturb()?;
+        }
+        self.ended = Instant::now();
+        self.cpu = cpu_so_far() - cpu;
+        let mut any = [0];
+        let lost = self.silent.iter().filter(|each| each.peek(&mut any).is_ok()).count(); // or told so
+        (0..lost).for_each(|_| self.error(LOST));
+        Ok(())
+    }
+
+    /// When the next operation should begin, by the clock.
+    fn due(&self) -> Option<Instant> {
+        let every = self.extent.every?;
+        Some(self.started + Duration::from_secs_f64(every * self.counted.begun as f64))
+    }
+
+    /// Whether the time is over in which operations may begin.
+    fn over(&self, now: Instant) -> bool {
+        self.extent.seconds.is_some_and(|s| now >= self.started + Duration::from_secs_f64(s))
+    }
+
+    fn all_begun(&self) -> bool {
+        self.extent.operations.is_some_and(|wanted| self.counted.begun >= wanted)
+    }
+
+    fn finished(&self) -> bool {
+        let mut counted = self.connections.iter().filter(|each| !each.disturbs);
+        let in_flight = counted.clone().any(|each| each.flight.is_some());
+        let now = Instant::now();
+        let all = self.all_begun() && self.due().map_or(true, |due| due <= now);
+        ((self.over(now) || all) && !in_flight) || counted.all(|each| each.stream.is_none())
+    }
+
+    /// Begin what should have begun by now, as far as connections are free.
+    fn send_due(&mut self, timed: bool) -> Result<(), String> {
+        let mut noticed = timed;
+        loop {
+            let now = Instant::now();
+            if self.over(now) {
+                return Ok(());
+            }
+            let due = self.due().unwrap_or(now);
+            if due > now {
+                return self.poll.wake_in(due - now).map_err(words);
+            }
+            if self.all_begun() {
+                return Ok(());
+            }
+            let Some(number) = self.counted.free.pop_front() else {
+                return Ok(()); // an answer frees one, and this is called again
+            };
+            let operation = (self.counted.begun % self.plan.counted.len() as u64) as usize;
+            self.counted.begun += 1;
+            let flight = Flight { operation, step: 0, id: FIRST_ID, due, entries: 0 };
+            if self.plan.counted[operation].steps[0].body.is_empty() {
+                self.connections[number].flight = Some(flight);
+                self.answered(number, 0, None)?;
+                continue;
+            }
+            if noticed {
+                self.tally.late.add(now - due);
+                noticed = false;
+            }
+            self.ask(number, flight, &[])?;
+        }
+    }
+
+    /// Keep all disturbers busy.
+    fn disturb(&mut self) -> Result<(), String> {
+        while let Some(number) = self.disturbing.free.pop_front() {
+            let operation = (self.disturbing.begun % self.plan.disturbing.len() as u64) as usize;
+            self.disturbing.begun += 1;
+            let due = Instant::now();
+            self.ask(number, Flight { operation, step: 0, id: FIRST_ID, due, entries: 0 }, &[])?;
+        }
+        Ok(())
+    }
+
+    fn operations(&self, number: usize) -> &[Operation] {
+        let disturbs = self.connections[number].disturbs;
+        if disturbs {
+            &self.plan.disturbing
+        } else {
+            &self.plan.counted
+        }
+    }
+
+    fn queue(&mut self, number: usize) -> &mut Queue {
+        let disturbs = self.connections[number].disturbs;
+        if disturbs {
+            &mut self.disturbing
+        } else {
+            &mut self.counted
+        }
+    }
+
+    /// Send a flight's step; of a search by pages the one that this cookie stands for.
+    fn ask(&mut self, number: usize, mut flight: Flight, cookie: &[u8]) -> Result<(), String> {
+        let step = &self.operations(number)[flight.operation].steps[flight.step];
+        let controls = step.page.map(|size| next_page(size, cookie)).unwrap_or_default();
+        let id = self.connections[number].next_id;
+        let unsent = message(id, &[&step.body, &controls]);
+        let made = &mut self.connections[number];
+        made.next_id = FIRST_ID + (id - FIRST_ID + 1) % IDS;
+        made.unsent = unsent;
+        flight.id = id;
+        made.flight = Some(flight);
+        self.flush(number)
+    }
+
+    fn flush(&mut self, number: usize) -> Result<(), String> {
+        let made = &mut self.connections[number];
+        while let Some(stream) = made.stream.as_mut().filter(|_| !made.unsent.is_empty()) {
+            match stream.write(&made.unsent) {
+                Ok(0) => return Ok(self.close(number, LOST)),
+                Ok(count) => drop(made.unsent.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return self.poll.watch(stream, number, true).map_err(words);
+                }
+                Err(error) => return Ok(self.close(number, &error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// What a connection is ready for.
+    fn serve(&mut self, number: usize) -> Result<(), String> {
+        if !self.connections[number].unsent.is_empty() {
+            self.flush(number)?;
+            let made = &self.connections[number];
+            if let Some(stream) = made.stream.as_ref().filter(|_| made.unsent.is_empty()) {
+                self.poll.watch(stream, number, false).map_err(words)?;
+            }
+        }
+        let mut part = [0; 65536];
+        while let Some(stream) = self.connections[number].stream.as_mut() {
+            match stream.read(&mut part) {
+                Ok(0) => self.close(number, LOST),
+                Ok(count) => {
+                    self.connections[number].received.extend(&part[..count]);
+                    if let Err(words) = self.answers(number) {
+                        self.close(number, &words);
+                    }
+                    if count < part.len() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => self.close(number, &error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    /// All answers that are whole.
+    fn answers(&mut self, number: usize) -> Result<(), String> {
+        let mut at = 0;
+        while let Some(seen) = answer(&self.connections[number].received, at)? {
+            at = seen.end;
+            let made = &mut self.connections[number];
+            let Some(flight) = made.flight.as_mut().filter(|each| each.id == seen.id) else {
+                return Err("an answer that was not asked for".to_string());
+            };
+            match seen.tag {
+                ENTRY => flight.entries += 1,
+                REFERENCE | INTERMEDIATE => {}
+                _ => self.answered(number, seen.result, seen.cookie)?,
+            }
+        }
+        self.connections[number].received.drain(..at);
+        Ok(())
+    }
+
+    /// Go on after an answer: with the next page, the next step, or another operation.
+    fn answered(
+        &mut self,
+        number: usize,
+        result: u32,
+        cookie: Option<Vec<u8>>,
+    ) -> Result<(), String> {
+        let made = &mut self.connections[number];
+        let mut flight = made.flight.take().expect("it was there");
+        self.tally.disturbances += u64::from(made.disturbs);
+        if let Some(cookie) = cookie.filter(|_| result == 0) {
+            return self.ask(number, flight, &cookie);
+        }
+        let wrong = self.wrong(number, &flight, result);
+        let operation = &self.operations(number)[flight.operation];
+        if wrong.is_none() && flight.step + 1 < operation.steps.len() {
+            flight.step += 1;
+            flight.entries = 0;
+            return self.ask(number, flight, &[]);
+        }
+        let kind = operation.kind;
+        self.queue(number).free.push_back(number);
+        match wrong {
+            Some(words) => self.error(&words),
+            None if self.connections[number].disturbs => {}
+            None => {
+                self.tally.operations += 1;
+                self.tally.times[kind].add(Instant::now() - flight.due);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a step's answer.
+    fn wrong(&self, number: usize, flight: &Flight, result: u32) -> Option<String> {
+        let operation = &self.operations(number)[flight.operation];
+        let step = &operation.steps[flight.step];
+        let what = if result != step.result {
+            format!("result {result} instead of {}", step.result)
+        } else {
+            let wanted = step.entries.filter(|&wanted| wanted != flight.entries)?;
+            format!("{} entries instead of {wanted}", flight.entries)
+        };
+        let whose = if self.connections[number].disturbs { "disturber, " } else { "" };
+        let kind = &self.plan.kinds[operation.kind];
+        let several = operation.steps.len() > 1;
+        let at = if several { format!(", step {}", flight.step + 1) } else { String::new() };
+        Some(format!("{whose}{kind}{at}: {what}"))
+    }
+
+    fn close(&mut self, number: usize, words: &str) {
+        let made = &mut self.connections[number];
+        made.stream = None;
+        made.flight = None;
+        made.unsent.clear();
+        self.queue(number).free.retain(|&each| each != number);
+        self.error(words);
+    }
+
+    fn error(&mut self, words: &str) {
+        *self.tally.errors.entry(words.to_string()).or_insert(0) += 1;
+    }
+
+    /// What `ldapload.py` reads.
+    pub fn tell(&self) {
+        println!("operations {}", self.tally.operations);
+        println!("seconds {:.6}", (self.ended - self.started).as_secs_f64());
+        println!("cpu {}", self.cpu.as_micros());
+        if !self.plan.disturbing.is_empty() {
+            println!("disturbances {}", self.tally.disturbances);
+        }
+        for (words, count) in &self.tally.errors {
+            println!("error {count} {words}");
+        }
+        for (kind, times) in self.plan.kinds.iter().zip(&self.tally.times) {
+            times.show(&format!("time {kind}"));
+        }
+        self.tally.late.show("late");
+        println!("finished");
+    }
+}
+
+/// A connection on which the first message was sent and had the result 0.
+fn connected(address: &SocketAddr, first: &[u8]) -> Result<TcpStream, String> {
+    let mut stream = TcpStream::connect_timeout(address, PATIENCE)
+        .map_err(|error| format!("cannot connect: {error}"))?;
+    stream.set_nodelay(true).map_err(words)?;
+    if !first.is_empty() {
+        introduce(&mut stream, first)?;
+    }
+    stream.set_nonblocking(true).map_err(words)?;
+    Ok(stream)
+}
+
+fn introduce(stream: &mut TcpStream, body: &[u8]) -> Result<(), String> {
+    stream.set_read_timeout(Some(PATIENCE)).map_err(words)?;
+    stream.write_all(&message(1 + FIRST_ID, &[body])).map_err(words)?;
+    let (mut received, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        if let Some(seen) = answer(&received, 0)? {
+            return match seen.result {
+                0 => Ok(()),
+                code => Err(format!("the first request of a connection has result {code}")),
+            };
+        }
+        match stream.read(&mut part) {
+            Ok(0) => return Err(LOST.to_string()),
+            Ok(count) => received.extend(&part[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(format!("no answer to a first request: {error}")),
+        }
+    }
+}

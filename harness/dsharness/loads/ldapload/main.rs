@@ -1,0 +1,77 @@
+//! Sends LDAP requests that were encoded before, checks each answer and times it.
+//!
+//! It knows no more of LDAP than how a message is framed: requests are prepared by the lab, with
+//! the result and the number of entries that each must have. One thread and `epoll` drive all
+//! connections. Without a rate, a connection begins its next operation when the last one was done;
+//! with a rate, operations begin by a clock, on whichever connection is free, and their time counts
+//! from when they should have begun. No crate is used, so that building it reaches no registry.
+
+mod load;
+mod message;
+mod plan;
+mod poll;
+
+use std::collections::BTreeMap;
+use std::process::exit;
+use std::time::Duration;
+
+use load::{Asked, Extent, Load};
+
+const USAGE: &str = "ldapload HOST PORT REQUESTS --connections N [--silent N] [--disturbers N] \
+--limit SECONDS (--operations N [--rate N] | --seconds S)";
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let done = asked(&words).and_then(|(file, asked)| {
+        let mut load = Load::open(asked, plan::read(&file)?)?;
+        load.run()?;
+        Ok(load)
+    });
+    match done {
+        Ok(load) => load.tell(),
+        Err(words) => {
+            println!("failed {words}");
+            exit(2);
+        }
+    }
+}
+
+fn asked(words: &[String]) -> Result<(String, Asked), String> {
+    let [host, port, file, options @ ..] = words else {
+        return Err(format!("usage: {USAGE}"));
+    };
+    let mut given = BTreeMap::new();
+    for pair in options.chunks(2) {
+        let [name, value] = pair else {
+            return Err(format!("{} has no value; usage: {USAGE}", pair[0]));
+        };
+        let number: f64 = value.parse().map_err(|_| format!("{name} {value}: not a number"))?;
+        if number.is_nan() || number <= 0.0 {
+            return Err(format!("{name} {value}: not above 0"));
+        }
+        given.insert(name.as_str(), number);
+    }
+    let need = |name: &str| given.get(name).copied().ok_or(format!("{name} is missing"));
+    let count = |name: &str| given.get(name).map_or(0, |each| *each as usize);
+    let rate = given.get("--rate").copied();
+    let seconds = given.get("--seconds").copied();
+    let operations = given.get("--operations").map(|each| *each as u64);
+    if operations.is_some() == seconds.is_some() || (rate.is_some() && operations.is_none()) {
+        return Err(format!("usage: {USAGE}"));
+    }
+    let extent = Extent {
+        operations,
+        seconds,
+        every: rate.map(|rate| 1.0 / rate),
+        limit: Duration::from_secs_f64(need("--limit")?),
+    };
+    let asked = Asked {
+        host: host.clone(),
+        port: port.parse().map_err(|_| format!("{port} is no port"))?,
+        connections: need("--connections")? as usize,
+        silent: count("--silent"),
+        disturbers: count("--disturbers"),
+        extent,
+    };
+    Ok((file.clone(), asked))
+}

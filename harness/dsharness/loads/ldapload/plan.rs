@@ -1,0 +1,89 @@
+//! What is asked for: the file of requests.
+
+use std::fs;
+use std::str::FromStr;
+
+const DISTURBERS: &str = "disturbers"; // a line: those after it are theirs
+
+/// A message that waits for its answer; the bytes are all that follows the message id, but for the
+/// control that asks for pages. Without bytes nothing is sent: time passes.
+pub struct Step {
+    pub result: u32,
+    pub entries: Option<u64>,
+    pub page: Option<u32>,
+    pub body: Vec<u8>,
+}
+
+/// One line of the file: `KIND` and for each step `RESULT ENTRIES PAGE HEX`. Steps follow each other
+/// on one connection; together they are counted and timed once.
+pub struct Operation {
+    pub kind: usize,
+    pub steps: Vec<Step>,
+}
+
+pub struct Plan {
+    pub kinds: Vec<String>,
+    pub first: Vec<u8>, // sent once on each connection; empty: nothing is
+    pub counted: Vec<Operation>,
+    pub disturbing: Vec<Operation>,
+}
+
+pub fn read(file: &str) -> Result<Plan, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let mut plan = Plan { kinds: vec![], first: vec![], counted: vec![], disturbing: vec![] };
+    let mut disturbs = false;
+    for (number, line) in text.lines().enumerate() {
+        let wrong = |what: &str| format!("{file}:{}: {what}", number + 1);
+        let parts: Vec<&str> = line.split(' ').collect();
+        if line == DISTURBERS {
+            disturbs = true;
+            continue;
+        }
+        if parts.len() < 5 || parts.len() % 4 != 1 {
+            return Err(wrong("not KIND and for each step RESULT ENTRIES PAGE HEX"));
+        }
+        let steps = parts[1..].chunks(4).map(step).collect::<Result<Vec<_>, _>>();
+        let mut steps = steps.map_err(wrong)?;
+        if parts[0] == "first" {
+            plan.first = steps.remove(0).body;
+            continue;
+        }
+        let operation = Operation { kind: place(&mut plan.kinds, parts[0]), steps };
+        if disturbs { &mut plan.disturbing } else { &mut plan.counted }.push(operation);
+    }
+    if plan.counted.is_empty() {
+        return Err(format!("{file}: no request"));
+    }
+    Ok(plan)
+}
+
+fn place(kinds: &mut Vec<String>, kind: &str) -> usize {
+    kinds.iter().position(|each| each == kind).unwrap_or_else(|| {
+        kinds.push(kind.to_string());
+        kinds.len() - 1
+    })
+}
+
+fn step(parts: &[&str]) -> Result<Step, &'static str> {
+    Ok(Step {
+        result: parts[0].parse().map_err(|_| "no result code")?,
+        entries: unless_dash(parts[1]).map_err(|_| "no number of entries")?,
+        page: unless_dash(parts[2]).map_err(|_| "no size of a page")?,
+        body: bytes(parts[3]).ok_or("no hexadecimal bytes")?,
+    })
+}
+
+fn unless_dash<T: FromStr>(text: &str) -> Result<Option<T>, T::Err> {
+    if text == "-" {
+        Ok(None)
+    } else {
+        text.parse().map(Some)
+    }
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    if hex.len() % 2 != 0 || !hex.is_ascii() {
+        return None;
+    }
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).ok()).collect()
+}

@@ -1,0 +1,166 @@
+"""Requests of a directory's load: kinds, places that are filled in, and what an answer must be."""
+
+# Every value is frozen, which pyright does not read off the model's configuration.
+# pyright: reportIncompatibleVariableOverride=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from string import Formatter
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from dsharness.model.value import Value
+
+
+class RequestKind(StrEnum):
+    """What ldapload asks a directory for."""
+
+    SEARCH = "search"
+    COMPARE = "compare"
+    MODIFY = "modify"
+    ADD = "add"  # a user without a password, whose name is `value`
+    RENAME = "rename"  # its first part becomes `value`
+    DELETE = "delete"
+    BIND = "bind"  # as the entry, on the connection that is open
+    WAIT = "wait"  # for nothing: an operation that only takes its time
+
+
+WRITES = frozenset({RequestKind.MODIFY, RequestKind.ADD, RequestKind.RENAME, RequestKind.DELETE})
+
+Template = Annotated[str, Field(max_length=65536)]
+MASKS = frozenset({"user", "user_dn", "group_dn", "people", "suffix", "value", "new_dn", "manager"})
+MOST_NOBODIES = 5000
+
+
+class LdapStep(Value):
+    """A request, and what its answer must be.
+
+    In its texts ``{user}`` is a user's name, ``{user_dn}`` that entry, ``{group_dn}`` a group of
+    that user, ``{people}`` the entry above all users, ``{suffix}`` the whole tree, ``{value}`` a
+    text that is drawn for each operation and ``{new_dn}`` the entry of a user with that name;
+    ``{manager}`` is who its connections are bound as. ``{nobodies:300}`` are so many parts of a
+    filter that find nobody.
+    """
+
+    kind: RequestKind = RequestKind.SEARCH
+    base: Template = Field(default="{people}", description="where it searches, or the entry")
+    scope: Literal["base", "one", "subtree"] = "subtree"
+    filter: Template = "(uid={user})"
+    attributes: tuple[str, ...] = Field(default=("*",), description="that a search returns")
+    attribute: str = Field(default="description", description="that is compared or changed")
+    change: Literal["replace", "add", "delete"] = Field(
+        default="replace", description="what a change does with the attribute's values"
+    )
+    value: Template = Field(
+        default="{value}", description="that it is compared with or becomes, or a new name"
+    )
+    result: NonNegativeInt = Field(default=0, description="the code that its answer must have")
+    entries: NonNegativeInt | None = Field(
+        default=None, description="that a search must find; by default any number"
+    )
+    page: PositiveInt | None = Field(
+        default=None,
+        lt=1 << 31,
+        description="entries of a page: one operation asks for all of them in turn",
+    )
+
+    sort: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z][A-Za-z0-9;-]*$",
+        max_length=100,
+        description="an attribute by which the server must sort the entries",
+    )
+
+    def __str__(self) -> str:
+        """`search, filter (uid={user}), entries 1`: what is not as by default."""
+        known = self.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "then"})
+        texts = (
+            f"{name} {' '.join(value) if isinstance(value, list) else value}"
+            for name, value in known.items()
+        )
+        return ", ".join([self.kind, *texts])
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return {"base": self.base, "filter": self.filter, "value": self.value}
+
+    def contradictions(self) -> Iterator[str]:
+        """What is allowed instead of what cannot be asked for."""
+        if self.page and self.kind is not RequestKind.SEARCH:
+            yield "`page` with `kind: search` only"
+        if self.sort and (self.page or self.kind is not RequestKind.SEARCH):
+            yield "`sort` with `kind: search` only, and without `page`"
+        if self.kind is RequestKind.BIND and self.base not in {"{user_dn}", "{manager}"}:
+            yield "`base: {user_dn}` or `base: {manager}` with `kind: bind`"
+        for name, text in self.texts.items():
+            if not _known_places(text):
+                known = ", ".join(f"{{{each}}}" for each in sorted(MASKS))
+                yield f"a {name} with no other places than {known}, {{nobodies:300}}"
+
+
+def _known_places(text: str) -> bool:
+    try:
+        places = [each for each in Formatter().parse(text) if each[1] is not None]
+    except ValueError:
+        return False
+    return all(
+        (spec or "").isdecimal() and 0 < int(spec or 0) <= MOST_NOBODIES
+        if name == "nobodies"
+        else name in MASKS and not spec and not conversion
+        for _, name, spec, conversion in places
+    )
+
+
+class LdapRequest(LdapStep):
+    """One kind of operation: a request, or several that follow each other on one connection."""
+
+    share: PositiveInt = Field(
+        default=1, le=100, description="of all operations, against the others'"
+    )
+    then: tuple[LdapStep, ...] = Field(
+        default=(), description="what follows its answer; all steps are one operation"
+    )
+
+    def __str__(self) -> str:
+        return ", then ".join([super().__str__(), *map(str, self.then)])
+
+    @property
+    def steps(self) -> tuple[LdapStep, ...]:
+        return (self, *self.then)
+
+    @property
+    def name(self) -> str:
+        """The kinds of its steps: `add+delete`."""
+        return "+".join(each.kind for each in self.steps)
+
+    def contradictions(self) -> Iterator[str]:
+        """Refuse what one of its steps cannot be, and waiting in the middle of an operation."""
+        yield from super().contradictions()
+        for each in self.then:
+            yield from each.contradictions()
+        if self.then and any(each.kind is RequestKind.WAIT for each in self.steps):
+            yield "`kind: wait` without `then`"
+
+
+class Disturber(Value):
+    """Requests of other connections, in a closed loop as long as the load itself runs.
+
+    They are no operations of the load; an error of theirs is one of the run.
+    """
+
+    connections: PositiveInt = Field(default=1, le=64, description="each with one request")
+    requests: tuple[LdapRequest, ...] = Field(min_length=1)
+
+    def __str__(self) -> str:
+        asked = "; ".join(map(str, self.requests))
+        return f"{asked} (connections: {self.connections})"
+
+    def contradictions(self) -> Iterator[str]:
+        """Refuse what its requests cannot be, and a loop that waits for nothing."""
+        for each in self.requests:
+            yield from each.contradictions()
+            if each.kind is RequestKind.WAIT:
+                yield "requests other than `kind: wait`"
