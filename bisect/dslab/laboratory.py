@@ -182,7 +182,7 @@ class Laboratory:
                 else:
                     watcher.prepared(candidate)
             self._loader = loader.result()
-            self._wrapper = self._valgrind() if self._conditions.way.counts else None
+            self._wrapper = self._valgrind() if self._conditions.way.in_valgrind else None
             self._runtimes = dict(self._supply.runtimes)
 
     def prepare_more(self, candidates: Sequence[str]) -> None:

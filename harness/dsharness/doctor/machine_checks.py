@@ -225,6 +225,30 @@ def check_git(*, installed: bool) -> DoctorCheck:
     return warn("git", "not installed; needed to build from source", how_to_install("git"))
 
 
+def read_strace() -> str | None:
+    """What strace says when it may not watch a process of this user; None if it is missing."""
+    if shutil.which("strace") is None:
+        return None
+    quiet = ["-f", "-q", "-o", "/dev/null"]
+    done = run(["strace", *quiet, "true"], deadline=Deadline.after(_VERSION_LIMIT_S))
+    return "" if done.ok else done.stderr.strip() or done.end
+
+
+def check_strace(problem: str | None) -> DoctorCheck:
+    """Only the metrics of system calls need it."""
+    name = "strace"
+    if problem is None:
+        return warn(name, "not installed; needed to count system calls", how_to_install(name))
+    if problem:
+        return warn(
+            name,
+            f"may not watch processes: {problem.splitlines()[0]}; system calls cannot be counted",
+            "sysctl -w kernel.yama.ptrace_scope=1 if it is larger; a container that holds the lab "
+            "needs a seccomp profile that allows ptrace",
+        )
+    return ok(name, "may watch processes: system calls can be counted")
+
+
 def how_to_install(program: str) -> str:
     package = PACKAGES_WITH.get(program, program)
     return f"`make setup` installs it, or: apt-get install {package} / dnf install {package}"

@@ -94,6 +94,11 @@ def written_bytes(server: Processes) -> float:
     return server.line("write_bytes", "io")
 
 
+def asked_bytes(server: Processes) -> float:
+    """Of all threads, also what the kernel had at hand; not what comes by recv()."""
+    return server.line("rchar", "io")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Readings:
     """What was read of one sample, over all its runs; None where something could not be read."""
@@ -350,9 +355,50 @@ INSTRUCTIONS = Metric(
     words=Words(worse="executes {} more instructions", better="executes {} fewer instructions"),
 )
 
+READ = Metric(
+    name="read",
+    of_server=True,
+    probe=asked_bytes,
+    value=_gained_each(asked_bytes),
+    label="bytes read",
+    heading="read/op",
+    title="bytes that the server read from files per operation, also those that need no disk",
+    unit="B",
+    floor=64.0,
+    words=Words(worse="reads {} more bytes", better="reads {} fewer bytes"),
+)
+
+
+def _only_counted(read: Readings) -> float | None:  # noqa: ARG001 - a way of its own counts it
+    return None
+
+
+SYSCALLS = Metric(
+    name="syscalls",
+    of_server=True,
+    value=_only_counted,
+    label="system calls",
+    heading="syscalls/op",
+    title="system calls of the server per operation, without those of idle threads",
+    unit="calls",
+    floor=0.01,
+    words=Words(worse="makes {} more system calls", better="makes {} fewer system calls"),
+)
+FSYNCS = Metric(
+    name="fsyncs",
+    of_server=True,
+    value=_only_counted,
+    label="flushes to disk",
+    heading="fsyncs/op",
+    title="calls of fsync and fdatasync by the server per operation",
+    unit="fsyncs",
+    floor=0.01,
+    words=Words(worse="flushes {} more to disk", better="flushes {} less to disk"),
+)
+
 _ALL = (
     COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, START_CPU, GROWTH,
-    FAULTS, SWITCHES, WRITTEN, DISTURBER_RATE, INSTRUCTIONS,
+    FAULTS, SWITCHES, WRITTEN, READ, DISTURBER_RATE, INSTRUCTIONS, SYSCALLS, FSYNCS,
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 _PROBES: frozenset[Probe] = frozenset(metric.probe for metric in _ALL if metric.probe)

@@ -18,8 +18,9 @@ from typing import ClassVar, Protocol, Self
 from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.machine.host import CpuShares, share_cpus
+from dsharness.measure.exact_count import Counter, take_count
 from dsharness.measure.gate import Gate, RunEvidence, count_objections, objections
-from dsharness.measure.instruction_count import take_count
+from dsharness.measure.instruction_count import Callgrind
 from dsharness.measure.metrics import INSTRUCTIONS
 from dsharness.measure.sample import (
     Bench,
@@ -30,7 +31,9 @@ from dsharness.measure.sample import (
     warm_up,
     write_files,
 )
+from dsharness.measure.system_call_count import Strace
 from dsharness.model import Sample, Turn, WayName
+from dsharness.process.command import find_tool
 
 HALVES = 2
 
@@ -108,7 +111,8 @@ class Way(Protocol):
 
     name: ClassVar[WayName]
     paired: ClassVar[bool]  # whether two candidates meet the same moment of the machine
-    counts: ClassVar[bool]  # whether servers run in valgrind
+    counts: ClassVar[bool]  # whether it uses no time, so that others may measure meanwhile
+    in_valgrind: ClassVar[bool]  # whether servers run in it
 
     @classmethod
     def on(cls, places: Places) -> Self | None:
@@ -136,6 +140,7 @@ class InTurn:
     name: ClassVar[WayName] = "in turn"
     paired: ClassVar[bool] = False
     counts: ClassVar[bool] = False
+    in_valgrind: ClassVar[bool] = False
     cpus: CpuShares
 
     @classmethod
@@ -159,6 +164,7 @@ class Duet:
     name: ClassVar[WayName] = "duet"
     paired: ClassVar[bool] = True
     counts: ClassVar[bool] = False
+    in_valgrind: ClassVar[bool] = False
     seats: Seats
 
     @classmethod
@@ -189,9 +195,9 @@ class Duet:
 class Counted:
     """All at the same time: a count does not depend on what else the machine does."""
 
-    name: ClassVar[WayName] = "callgrind"
     paired: ClassVar[bool] = False
     counts: ClassVar[bool] = True
+    counter: ClassVar[Counter]
     cpus: CpuShares
 
     @classmethod
@@ -200,7 +206,7 @@ class Counted:
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         def count(at: Bench) -> Sample:
-            return take_count(at, turn, self.objections)
+            return take_count(at, turn, self.counter, self.objections)
 
         with (
             measuring(),
@@ -212,16 +218,41 @@ class Counted:
         return count_objections(evidence)
 
 
-WAYS: dict[WayName, type[Way]] = {"in turn": InTurn, "duet": Duet, "callgrind": Counted}
+class CountedInstructions(Counted):
+    """The instructions of servers in valgrind."""
+
+    name: ClassVar[WayName] = "callgrind"
+    in_valgrind: ClassVar[bool] = True
+    counter: ClassVar[Counter] = Callgrind()
+
+
+class CountedCalls(Counted):
+    """The system calls of servers, by strace."""
+
+    name: ClassVar[WayName] = "strace"
+    in_valgrind: ClassVar[bool] = False
+    counter: ClassVar[Counter] = Strace()
+
+    @classmethod
+    def on(cls, places: Places) -> Self:
+        find_tool("strace")
+        return super().on(places)
+
+
+WAYS: dict[WayName, type[Way]] = {
+    way.name: way for way in (InTurn, Duet, CountedInstructions, CountedCalls)
+}
 
 
 def way_for(
     available: tuple[int, ...], metric: str, *, duet: bool, can_pin: bool, can_move: bool
 ) -> Way:
-    """Duets if there are enough CPUs; a count if the metric is that, and no CPU counts it."""
+    """Duets if there are enough CPUs; a count if the metric is one that no timed run has."""
     places = Places(available=available, can_pin=can_pin, can_move=can_move)
     wanted: tuple[WayName, ...] = ("duet", "in turn") if duet else ("in turn",)
-    if metric == INSTRUCTIONS.name and not host_counts():
+    if metric in {kind.name for kind in Strace.kinds}:
+        wanted = ("strace",)
+    elif metric == INSTRUCTIONS.name and not host_counts():
         wanted = ("callgrind",)
     ways = (WAYS[name].on(places) for name in wanted)
     return next(way for way in ways if way is not None)

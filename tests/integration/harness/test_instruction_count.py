@@ -12,8 +12,9 @@ from turns import turn_of
 from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import available_cpus, machine_now, share_cpus
+from dsharness.measure.exact_count import take_count
 from dsharness.measure.instance import serve
-from dsharness.measure.instruction_count import Valgrind, take_count
+from dsharness.measure.instruction_count import Callgrind, Valgrind
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.model import Procedure, Settings
 
@@ -39,7 +40,8 @@ def counting(engine: Engine, scheme: str) -> Iterator[Bench]:
 @pytest.mark.parametrize(("scheme", "stray"), [("PBKDF2-SHA512", 0.01), ("SSHA512", 0.03)])
 def test_two_counts_are_the_same(engine: Engine, scheme: str, stray: float) -> None:
     with counting(engine, scheme) as at:
-        samples = [take_count(at, turn_of(LOAD, turn, campaign_id="c")) for turn in range(2)]
+        turns = [turn_of(LOAD, turn, campaign_id="c") for turn in range(2)]
+        samples = [take_count(at, turn, Callgrind()) for turn in turns]
     assert [sample.invalid for sample in samples] == [(), ()]
     first, second = (sample.value("instructions") or 0 for sample in samples)
     assert first == pytest.approx(second, rel=stray)

@@ -63,6 +63,17 @@ SAID = {
         "executes 5.40 times more instructions", "executes fewer instructions", "times more",
         "that executes more instructions",
     ),
+    "read": (
+        "reads 5.40 times more bytes", "reads fewer bytes", "times more", "that reads more bytes",
+    ),
+    "syscalls": (
+        "makes 5.40 times more system calls", "makes fewer system calls", "times more",
+        "that makes more system calls",
+    ),
+    "fsyncs": (
+        "flushes 5.40 times more to disk", "flushes less to disk", "times more",
+        "that flushes more to disk",
+    ),
 }  # fmt: skip
 
 
@@ -78,7 +89,8 @@ def test_a_metric_has_words_of_its_own(name: str) -> None:
     assert said == SAID[name]
 
 
-WRITTEN = "write_bytes"
+WRITTEN, ASKED = "write_bytes", "rchar"
+COUNTED_APART = {"syscalls", "fsyncs"}  # by a way of their own
 PAGES, FAULTS, WAITED, PUSHED = 24, 10, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"
 
 
@@ -93,7 +105,9 @@ class Server:
         return self.stats[number]
 
     def line(self, name: str, files: str, /) -> int:
-        if name not in self.lines or files != ("io" if name == WRITTEN else "task/*/status"):
+        if name not in self.lines or files != (
+            "io" if name in {WRITTEN, ASKED} else "task/*/status"
+        ):
             raise FileNotFoundError(name)
         return self.lines[name]
 
@@ -101,10 +115,11 @@ class Server:
 TOOK = Latencies.of({200.0: 99, 1200.0: 1})
 REST = Server({PAGES: 256, FAULTS: 0, 14: 30, 15: 20}, {WAITED: 0, PUSHED: 0})
 BEFORE = Server(
-    {PAGES: 512, FAULTS: 50, 14: 40, 15: 20}, {WAITED: 1000, PUSHED: 100, WRITTEN: 4096}
+    {PAGES: 512, FAULTS: 50, 14: 40, 15: 20}, {WAITED: 1000, PUSHED: 100, WRITTEN: 4096, ASKED: 0}
 )
 AFTER = Server(
-    {PAGES: 768, FAULTS: 150, 14: 40, 15: 30}, {WAITED: 1300, PUSHED: 150, WRITTEN: 12288}
+    {PAGES: 768, FAULTS: 150, 14: 40, 15: 30},
+    {WAITED: 1300, PUSHED: 150, WRITTEN: 12288, ASKED: 51200},
 )
 
 
@@ -126,13 +141,15 @@ def test_each_metric_follows_from_what_was_read() -> None:
         "memory": 768 * page / 2**20, "memory-at-rest": 256 * page / 2**20,
         "start-cpu": 50 / os.sysconf("SC_CLK_TCK"),
         "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "written": 81.92,
+        "read": 512.0,
         "instructions": 3e4,
     }  # fmt: skip
 
 
 def test_what_could_not_be_read_is_absent_and_not_zero() -> None:
     known = measured(gained(BEFORE, replace(AFTER, lines={WAITED: 1})))
-    assert METRICS.keys() - known.keys() == {"context-switches", "written", "disturber-rate"}
+    elsewhere = {"context-switches", "written", "read", "disturber-rate"}
+    assert METRICS.keys() - known.keys() == elsewhere | COUNTED_APART
     nothing = Readings(
         operations=100, active_s=2.0, unit_us=None, server_us=None, client_us=None,
         latencies=None, instructions=None,

@@ -15,7 +15,7 @@ from dsharness.loads import LoadReport
 from dsharness.machine.host import CpuShares
 from dsharness.measure import ways
 from dsharness.measure.gate import RunEvidence
-from dsharness.measure.ways import Counted, Duet, InTurn, Way, way_for
+from dsharness.measure.ways import CountedCalls, CountedInstructions, Duet, InTurn, Way, way_for
 from dsharness.model import LdcltWorkload
 
 LOAD = LdcltWorkload(id="one", title="one")
@@ -30,6 +30,8 @@ PLACE = CpuShares(server=(0,), load=(0,), pinned=True)
         ((0, 1), "cost", True, False, "in turn"),
         ((0, 1), "cost", False, True, "in turn"),
         ((0, 1), "instructions", True, True, "callgrind"),
+        ((0, 1), "syscalls", True, True, "strace"),
+        ((0, 1), "fsyncs", False, True, "strace"),
     ],
 )
 def test_the_machine_and_the_metric_decide(
@@ -40,7 +42,8 @@ def test_the_machine_and_the_metric_decide(
     way = way_for(cpus, metric, duet=duet, can_pin=True, can_move=can_move)
     assert way.name == name
     assert type(way) is ways.WAYS[way.name]
-    assert way.counts is (name == "callgrind")
+    assert way.counts is (name in {"callgrind", "strace"})
+    assert way.in_valgrind is (name == "callgrind")
     assert way.paired is (name == "duet")
 
 
@@ -50,7 +53,8 @@ def test_the_machine_and_the_metric_decide(
         (InTurn(cpus=PLACE), "ab", ["begin", "sample a", "end", "begin", "sample b", "end"]),
         (Duet(seats=(PLACE, PLACE)), "ab", ["begin", "duet ab", "end"]),
         (Duet(seats=(PLACE, PLACE)), "a", ["sit a", "begin", "sample a", "end"]),
-        (Counted(cpus=PLACE), "a", ["begin", "count a", "end"]),
+        (CountedInstructions(cpus=PLACE), "a", ["begin", "count a", "end"]),
+        (CountedCalls(cpus=PLACE), "ab", ["begin", "count a", "count b", "end"]),
     ],
 )
 def test_a_turn_gives_a_sample_of_each_in_their_order(
@@ -89,7 +93,7 @@ def test_each_way_states_its_own_gate() -> None:
     """A count uses no time, so that an unknown CPU time says nothing against it."""
     whole = LoadReport(active_s=1.0, total=10, exit_status=0)
     evidence = RunEvidence(operations=10, threads=1, report=whole)
-    counted = Counted(cpus=PLACE)
+    counted = CountedCalls(cpus=PLACE)
     assert counted.objections(evidence) == ()
     for timed in (InTurn(cpus=PLACE), Duet(seats=(PLACE, PLACE))):
         assert "the server's CPU time could not be read" in timed.objections(evidence)

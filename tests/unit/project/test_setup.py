@@ -84,7 +84,17 @@ def machine(tmp_path: Path) -> Machine:
 
 
 ALL = ("podman", "buildah", "crun", "runc", "fuse-overlayfs", "netavark", "aardvark-dns")
-ALL += ("newuidmap", "slirp4netns", "pasta", "catatonit", "mmdebstrap", "git", "dnf", "rpm")
+ALL += (
+    "newuidmap",
+    "slirp4netns",
+    "pasta",
+    "catatonit",
+    "mmdebstrap",
+    "git",
+    "strace",
+    "dnf",
+    "rpm",
+)
 ALL += ("shellcheck", "rpmbuild", "createrepo_c", "chromium", "initdb", "rsync", "python3")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the script would call sudo")
 PYTHON = '#!/bin/sh\necho "$0"\n'

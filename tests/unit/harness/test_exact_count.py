@@ -1,4 +1,4 @@
-"""Which counts of instructions are of the operations alone."""
+"""Which counts are of the operations alone."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.measure.instruction_count import CountedRun, agreed, difference, operations_of
+from dsharness.measure.exact_count import CountedRun, agreed, difference, operations_of
+from dsharness.measure.instruction_count import Callgrind
 
 COST = 140_000.0
+CLOSE = Callgrind.agree
 
 
 def test_two_that_agree_are_the_answer() -> None:
-    assert agreed([COST, COST * 1.005]) == pytest.approx(COST * 1.0025)
+    assert agreed([COST, COST * 1.005], CLOSE) == pytest.approx(COST * 1.0025)
 
 
 @pytest.mark.parametrize("each", [[], [COST], [COST, COST * 2.8], [-COST, -COST]])
 def test_otherwise_there_is_none_yet(each: list[float]) -> None:
-    assert agreed(each) is None
+    assert agreed(each, CLOSE) is None
+
+
+def test_none_at_all_is_an_answer_where_nothing_is_a_good_value() -> None:
+    assert agreed([0.0, 0.0], CLOSE) is None
+    assert agreed([0.0, 0.0], CLOSE, floor=0.01) == 0.0
+    assert agreed([1.0, 1.002], CLOSE, floor=0.01) == pytest.approx(1.001)
+    assert agreed([0.0, 1.0], CLOSE, floor=0.01) is None
 
 
 @given(
@@ -27,7 +36,7 @@ def test_otherwise_there_is_none_yet(each: list[float]) -> None:
 def test_the_server_s_own_work_never_counts(others: list[float], data: st.DataObject) -> None:
     each = data.draw(st.permutations([COST, COST * 1.001, *(COST * k for k in others)]))
     apart = all(abs(a - b) > 0.01 * a for a in others for b in others if a != b)
-    found = agreed(each)
+    found = agreed(each, CLOSE)
     assert found is not None
     assert not apart or found == pytest.approx(COST, rel=0.001)
 
@@ -46,7 +55,7 @@ def test_the_server_s_own_work_never_counts(others: list[float], data: st.DataOb
 def test_a_run_is_as_long_as_time_allows_but_never_too_short(
     operation_s: float, instructions: float, count: int
 ) -> None:
-    assert operations_of(operation_s, instructions) == count
+    assert operations_of(operation_s, instructions, Callgrind()) == count
 
 
 def run(seconds: float, **threads: int) -> CountedRun:
@@ -60,11 +69,12 @@ IDLE = run(6.0, t1=3_600_000, t2=9_000)
 def test_only_threads_that_work_for_operations_count() -> None:
     short = run(2.0, t1=1_400_000, t2=1_500_000, t3=7_000_000)
     long = run(4.0, t1=2_300_000, t2=3_000_000, t3=9_000_000, t4=5_000_000)
-    assert difference(short, long, IDLE) == 1_500_000 + 2_000_000 + 5_000_000
+    assert difference(short, long, IDLE, Callgrind.busier) == 1_500_000 + 2_000_000 + 5_000_000
 
 
 @given(slower=st.floats(min_value=1.0, max_value=25.0))
 def test_a_busy_machine_changes_no_count(slower: float) -> None:
     """The server's own work grows with the time, that of the operations does not."""
     long = run(4.0 * slower, t1=round(2_400_000 * slower), t2=3_000_000, t3=14_000_000)
-    assert difference(run(2.0, t1=1_200_000, t2=1_500_000, t3=7_000_000), long, IDLE) == 8_500_000
+    short = run(2.0, t1=1_200_000, t2=1_500_000, t3=7_000_000)
+    assert difference(short, long, IDLE, Callgrind.busier) == 8_500_000

@@ -1,0 +1,187 @@
+"""What an operation takes, counted instead of timed: the same on a busy machine as on a quiet one.
+
+The difference of two runs, one twice as long: what a run costs apart from its operations cancels
+out. This is done until two such differences agree. Threads that work as much without operations
+are the server's own and count nothing. One connection asks, so that nothing waits for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import ClassVar, Protocol, TypeVar
+
+from dsharness.errors import CandidateError, WorkloadError
+from dsharness.loads import LoadReport, Operations
+from dsharness.measure.gate import Gate, RunEvidence, count_objections
+from dsharness.measure.metrics import Metric
+from dsharness.measure.sample import Bench, execute_load, write_files
+from dsharness.model import Measurement, Sample, Turn, Workload
+
+IDLE_S = 6.0
+PAIR_S = 12.0  # that a short and a long run should take together
+FEWEST = 2  # operations of the short run
+FEW = 16  # operations that tell how long one takes, unless a single one is enough for that
+MOST_PAIRS = 6
+LIMIT_S = 300.0
+
+T = TypeVar("T")
+Behind = tuple[str, ...]  # the words of a program that starts what is counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedRun:
+    """So many of each thread in so long."""
+
+    threads: Mapping[int, int]
+    seconds: float
+
+    @property
+    def total(self) -> int:
+        return sum(self.threads.values())
+
+
+Counts = Mapping[Metric, CountedRun]
+
+
+class Counter(Protocol):
+    """What counts in a server while something is done; it may slow the server down."""
+
+    kinds: ClassVar[tuple[Metric, ...]]  # what it counts, the largest first
+    busier: ClassVar[float]  # times, under load, than without: then a thread works for operations
+    least: ClassVar[float]  # of the first kind, in a short run: fewer drown in other work
+    most: ClassVar[int]  # operations of the short run
+    agree: ClassVar[float]  # two differences that are so close are of the operations alone
+    within: ClassVar[str]  # "under valgrind"
+
+    def begin(self, at: Bench, workload: Workload) -> None:
+        """Get a server ready to be counted."""
+        ...
+
+    def counted(self, at: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
+        """Do it, and the counts meanwhile."""
+        ...
+
+    def rest(self, behind: Behind) -> None:
+        """Let the server be without any operation for IDLE_S."""
+        ...
+
+
+def take_count(at: Bench, turn: Turn, counter: Counter, gate: Gate = count_objections) -> Sample:
+    """A sample that has only the metrics that are counted."""
+    alone = turn.workload.model_copy(update={"threads": 1})
+    write_files(at, alone, turn.number)
+    started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    invalid: tuple[str, ...] = ()
+    metrics: dict[str, Measurement] = {}
+    operations = 0
+    try:
+        each, operations = _count(counter, at, alone, gate)
+        metrics = {kind.name: kind.measured(value) for kind, value in each.items()}
+    except CandidateError as error:
+        invalid = (error.message.splitlines()[0],)
+    golden = at.instance.own.golden
+    return Sample(
+        id=turn.sample_id(golden.image.candidate_id),
+        campaign_id=turn.campaign_id,
+        candidate_id=golden.image.candidate_id,
+        settings_id=golden.seed.settings.id,
+        workload_id=turn.workload.id,
+        image_key=golden.image.key,
+        turn=turn.number,
+        attempt=turn.attempt,
+        started_at=started_at,
+        duration_s=0.0,
+        operations=operations,
+        metrics=metrics,
+        machine=at.machine,
+        calibrator_us=None,
+        steal_pct=0.0,
+        errors=len(invalid),
+        per_second=(),
+        invalid=invalid,
+        workload=turn.workload,
+        bench=at.facts,
+        log=str(at.instance.container.log),
+    )
+
+
+def _count(
+    counter: Counter, at: Bench, alone: Workload, gate: Gate
+) -> tuple[Mapping[Metric, float], int]:
+    """How many of each kind an operation takes, and the operations counted."""
+    counter.begin(at, alone)
+    count = _short_run(counter, at, alone, gate)
+    idle = counter.counted(at, counter.rest)[1]
+    each: dict[Metric, list[float]] = {kind: [] for kind in counter.kinds}
+    for pairs in range(1, MOST_PAIRS + 1):
+        short, long = (_loaded(counter, at, alone, size, gate) for size in (count, 2 * count))
+        for kind, seen in each.items():
+            more = difference(short[kind], long[kind], idle[kind], counter.busier)
+            seen.append(more / count)
+        found = {
+            kind: agreed(seen, counter.agree, kind.floor or 0.0) for kind, seen in each.items()
+        }
+        known = {kind: value for kind, value in found.items() if value is not None}
+        if len(known) == len(each):
+            return known, 3 * count * pairs
+    kind = next(kind for kind in each if kind not in known)
+    raise WorkloadError(
+        f"{alone.id} {counter.within}: no two counts agree: "
+        f"{', '.join(f'{one:,.4g}' for one in each[kind])} {kind.unit} per operation",
+        hint="the server does something else meanwhile; see its log",
+        log=at.instance.container.log,
+    )
+
+
+def _short_run(counter: Counter, at: Bench, alone: Workload, gate: Gate) -> int:
+    """How many operations; the first ones also warm the server up."""
+    most = counter.kinds[0]
+    run, count = _loaded(counter, at, alone, 1, gate)[most], 1
+    if run.total < counter.least:
+        run, count = _loaded(counter, at, alone, FEW, gate)[most], FEW
+    return operations_of(run.seconds / count, run.total / count, counter)
+
+
+def difference(short: CountedRun, long: CountedRun, idle: CountedRun, busier: float) -> int:
+    """What the longer run took more, in threads that work for the operations."""
+    return sum(
+        count - short.threads.get(thread, 0)
+        for thread, count in long.threads.items()
+        if count * idle.seconds > busier * idle.threads.get(thread, 0) * long.seconds
+    )
+
+
+def agreed(each: Sequence[float], close: float, floor: float = 0.0) -> float | None:
+    """The mean of the two that are closest, if they are close; none below ``floor`` matters.
+
+    A thread also does more than its operations once in a while: it starts, or asks for names for
+    the first time. A difference that holds such work has no other like it.
+    """
+    pairs = list(pairwise(sorted(each)))
+    if not pairs:
+        return None
+    low, high = min(pairs, key=lambda pair: pair[1] - pair[0])
+    if low + floor <= 0 or high > low * (1 + close) + floor:
+        return None
+    return max(0.0, (low + high) / 2)
+
+
+def operations_of(operation_s: float, counted: float, counter: Counter) -> int:
+    """The operations of the shorter run, if one takes so long and counts so much."""
+    in_time = PAIR_S / 3 / max(operation_s, 1e-3)
+    return round(min(counter.most, max(FEWEST, in_time, counter.least / max(counted, 1.0))))
+
+
+def _loaded(counter: Counter, at: Bench, workload: Workload, operations: int, gate: Gate) -> Counts:
+    size = Operations(per_thread=operations, limit_s=LIMIT_S)
+
+    def work(behind: Behind) -> LoadReport:
+        return execute_load(at, workload, size, behind)
+
+    report, counts = counter.counted(at, work)
+    for why in gate(RunEvidence(operations=operations, threads=1, report=report)):
+        raise WorkloadError(f"{workload.id} {counter.within}: {why}", log=at.load.log)
+    return counts

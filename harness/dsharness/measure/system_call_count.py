@@ -1,0 +1,111 @@
+"""System calls and flushes to disk per operation, counted by strace from outside the container.
+
+The server runs as it always does, and slower while strace is attached to it: no time is used.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from dsharness.containers.lab_folders import scratch_folder
+from dsharness.errors import EngineError, InstanceError
+from dsharness.measure.exact_count import IDLE_S, Behind, CountedRun, Counts, T
+from dsharness.measure.metrics import FSYNCS, SYSCALLS, Metric
+from dsharness.measure.sample import Bench, warm_up
+from dsharness.model import Workload
+from dsharness.process.command import run
+from dsharness.process.deadline import Deadline
+
+CALL = re.compile(r"^(?P<thread>\d+) +(?P<name>\w+)\(")  # its beginning: it may end lines later
+FLUSHES = frozenset({"fsync", "fdatasync"})
+REST_LIMIT_S = 60.0
+# Every thread has to be traced before the command starts. A tracer that is ended lets go of them.
+TRACED = """
+out=$1 pids=$2
+shift 2
+traced() {
+    for pid in $pids; do
+        [ -d /proc/$pid ] || return
+        free=$(grep -L "^TracerPid:.$tracer\\$" /proc/$pid/task/*/status 2>/dev/null)
+        [ -z "$free" ] || return
+    done
+}
+strace -f -q -e trace=all -e raw=all -e signal=none -o "$out" $(printf ' -p %s' $pids) \\
+    2>"$out.told" &
+tracer=$!
+until traced; do
+    kill -0 $tracer 2>/dev/null || exit 1
+    sleep 0.05
+done
+: >"$out.traced"
+"$@"
+status=$?
+kill -TERM $tracer
+wait $tracer
+exit $status
+"""
+
+
+class Strace:
+    """Counts the system calls of a server's processes."""
+
+    kinds: ClassVar[tuple[Metric, ...]] = (SYSCALLS, FSYNCS)
+    busier: ClassVar[float] = 2.0  # a thread that waits for requests also looks up now and then
+    least: ClassVar[float] = 1e6  # the first run has mostly those of idle threads: take the most
+    # 389-ds lets a thread keep a connection that was busy for some seconds, which is another way
+    # to serve it: a run ends before.
+    most: ClassVar[int] = 100
+    agree: ClassVar[float] = 0.02  # whether a thread has to wait for a lock is chance
+    within: ClassVar[str] = "under strace"
+
+    def begin(self, at: Bench, workload: Workload) -> None:
+        warm_up(at, workload)
+
+    def counted(self, at: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
+        server = at.instance.processes()
+        if server is None:
+            raise InstanceError("the server has ended", log=at.instance.container.log)
+        with scratch_folder("strace") as folder:
+            out = Path(folder) / "calls"
+            pids = " ".join(map(str, server.pids))
+            began = time.monotonic()
+            done = work(("sh", "-c", TRACED, "strace", str(out), pids))
+            seconds = time.monotonic() - began
+            if not out.with_suffix(".traced").exists():
+                if not at.instance.alive:
+                    raise InstanceError("the server has ended", log=at.instance.container.log)
+                raise not_traced(out.with_suffix(".told"))
+            with out.open(encoding="ascii", errors="replace") as lines:
+                return done, counts_of(lines, seconds)
+
+    def rest(self, behind: Behind) -> None:
+        deadline = Deadline.after(IDLE_S + REST_LIMIT_S)
+        run([*behind, "sleep", str(IDLE_S)], deadline=deadline)
+
+
+def counts_of(lines: Iterable[str], seconds: float) -> Counts:
+    """The calls of each thread that began in these lines of strace."""
+    calls, flushes = Tally[int](), Tally[int]()
+    for line in lines:
+        if found := CALL.match(line):
+            thread = int(found["thread"])
+            calls[thread] += 1
+            flushes[thread] += found["name"] in FLUSHES
+    return {
+        SYSCALLS: CountedRun(threads=calls, seconds=seconds),
+        FSYNCS: CountedRun(threads=flushes, seconds=seconds),
+    }
+
+
+def not_traced(told: Path) -> EngineError:
+    """Of the machine, not of a candidate."""
+    said = told.read_text(encoding="utf-8", errors="replace").strip() if told.exists() else ""
+    return EngineError(
+        f"strace could not watch the server: {said.splitlines()[0] if said else 'it said nothing'}",
+        hint="`dsbisect doctor` says whether processes may be traced here",
+    )
