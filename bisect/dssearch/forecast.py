@@ -18,7 +18,8 @@ from pydantic import Field
 from scipy.special import chdtri
 
 from dsharness.errors import InconclusiveError, UsageError
-from dsharness.measure.metrics import COST, RATE, Metric
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import COST, RATE
 from dsharness.model import Boundary, Machine, Measurement, Sample, Value
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from dsharness.measure.metrics import Metric, find_metric
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Boundary, Sample
 
 FAILED_RUNS = 3  # that many in a row make a candidate unmeasurable

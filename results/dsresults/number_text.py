@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dsharness.measure.metrics import Metric
+from dsharness.measure.metric import Metric
 
 NARROW = "\u202f"  # no-break, so that a number never spans two lines
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
 from dsharness.model import DECIDER, Boundary, Sample, Turn, TurnState
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty

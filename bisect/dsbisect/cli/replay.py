@@ -13,7 +13,7 @@ from dsharness.errors import ExitCode, StoreError, UsageError
 from dsharness.plain_text import plain  # a log may hold anything
 
 if TYPE_CHECKING:
-    from dsharness.measure.metrics import Metric
+    from dsharness.measure.metric import Metric
     from dsharness.model import Campaign, Sample
     from dsresults.store import Store
     from dssearch.search_record import Replay

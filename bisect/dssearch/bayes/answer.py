@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from dsharness.measure.metrics import Metric
+from dsharness.measure.metric import Metric
 from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, CostStep
 from dssearch.bayes.answer_figures import (
     builds_differ,

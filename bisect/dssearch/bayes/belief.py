@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dsharness.measure.metrics import Metric
+from dsharness.measure.metric import Metric
 from dsharness.model import Boundary
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.evidence import Evidence, evidence, witness

@@ -10,7 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dsharness.measure.metrics import METRICS, RATE, Metric
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import METRICS, RATE
 from dsharness.model import Sample
 from dssearch.bayes.machine_offsets import Offsets, offsets, tied
 from dssearch.bayes.track import Floats, Ints, Track

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dsharness.measure.metrics import Metric
+from dsharness.measure.metric import Metric
 from dsharness.model import Sample
 from dsresults.number_text import significant
 

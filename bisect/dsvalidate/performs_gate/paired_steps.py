@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dsharness.machine.host import machine_id
+from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import (
     COST,
     CPU,
@@ -21,7 +22,6 @@ from dsharness.measure.metrics import (
     MEMORY,
     MEMORY_AT_REST,
     RATE,
-    Metric,
 )
 from dsharness.model import Sample, Workload
 from dsresults.number_text import milliseconds, significant, whole

@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol, TypeVar
 from dsharness.errors import CandidateError, WorkloadError
 from dsharness.loads import LoadReport, Operations
 from dsharness.measure.gate import Gate, RunEvidence, count_objections
-from dsharness.measure.metrics import Metric
+from dsharness.measure.metric import Metric
 from dsharness.measure.sample import Bench, execute_load, write_files
 from dsharness.model import Measurement, Sample, Turn, Workload
 

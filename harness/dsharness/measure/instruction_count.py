@@ -15,7 +15,8 @@ from typing import ClassVar
 from dsharness.containers.container import Container, Options
 from dsharness.errors import InstanceError
 from dsharness.measure.exact_count import IDLE_S, Behind, CountedRun, Counts, T
-from dsharness.measure.metrics import INSTRUCTIONS, Metric
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import INSTRUCTIONS
 from dsharness.measure.sample import Bench
 from dsharness.model import Workload
 

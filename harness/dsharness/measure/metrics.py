@@ -8,64 +8,15 @@ be its second measure.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Protocol
 
 from dsharness.errors import UsageError
-from dsharness.model import DECIDER, Latencies, Measurement, Sample, Workload
+from dsharness.measure.metric import Metric, Probe, Probed, Processes, Readings, Words
+from dsharness.model import DECIDER, Measurement, Workload
 from dsharness.yaml_files.problems import suggestion
 
-
-@dataclass(frozen=True, kw_only=True)
-class Words:
-    """How a metric says that one candidate is worse or better; ``{}`` stands for ``N times``."""
-
-    worse: str
-    better: str
-
-    def said(self, direction: str, times: str = "") -> str:
-        """``5.40 times slower``, ``grows 5.40 times less``; without a size ``grows less``."""
-        template = self.better if direction == "faster" else self.worse
-        return " ".join(template.format(times).split())
-
-    @property
-    def verb(self) -> bool:
-        """Whether they name what was measured: ``grows less``, not ``slower``."""
-        return not self.worse.startswith("{}")
-
-    def one(self, direction: str) -> str:
-        """``the first slower one``, ``the first that grows less``: what follows ``first``."""
-        said = self.said(direction)
-        return f"that {said}" if self.verb else f"{said} one"
-
-    @property
-    def ratio(self) -> str:
-        """The heading of a column of factors: ``times slower``, ``times more``."""
-        return f"times {self.worse.partition('{} ')[2].split()[0]}"
-
-
-SPEED = Words(worse="{} slower", better="{} faster")
-
-
 MIB = 2**20
-
-
-class Processes(Protocol):
-    """A server's processes at one moment; each answer is the sum over all of them."""
-
-    def stat(self, field: int, /) -> int:
-        """A field of /proc/PID/stat, by its number in proc(5)."""
-        ...
-
-    def line(self, name: str, files: str, /) -> int:
-        """The number after ``name:`` in /proc/PID/``files``, which may be a pattern."""
-        ...
-
-
-Probe = Callable[[Processes], float]
-Probed = Mapping[Probe, float]  # what could not be read is absent
 
 
 def resident_bytes(server: Processes) -> float:
@@ -97,77 +48,6 @@ def written_bytes(server: Processes) -> float:
 def asked_bytes(server: Processes) -> float:
     """Of all threads, also what the kernel had at hand; not what comes by recv()."""
     return server.line("rchar", "io")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Readings:
-    """What was read of one sample, over all its runs; None where something could not be read."""
-
-    operations: int
-    active_s: float
-    unit_us: float | None  # CPU time of the calibrator's fixed piece of work
-    server_us: float | None  # CPU time
-    client_us: float | None
-    latencies: Latencies | None  # of all operations, where the load reports them
-    instructions: float | None
-    disturbances: float | None = None  # answers to others meanwhile; None: nobody else asked
-    at_rest: Probed = field(default_factory=dict)  # the server before its first load
-    after: Probed = field(default_factory=dict)  # and after this one
-    gained: Probed = field(default_factory=dict)  # meanwhile
-
-    def each(self, amount: float | None) -> float | None:
-        """That of one operation."""
-        return amount / self.operations if amount is not None and self.operations else None
-
-    @property
-    def cost(self) -> float | None:
-        """CPU time of an operation, in units of the calibrator: a slow machine costs both."""
-        each = self.each(self.server_us)
-        return each / self.unit_us if each is not None and self.unit_us else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Metric:
-    """A named measure with its unit and direction."""
-
-    name: str
-    value: Callable[[Readings], float | None]
-    probe: Probe | None = None  # what its value needs of the server's processes
-    label: str  # in a sentence: "by CPU time"
-    heading: str  # of a column of its values
-    title: str
-    unit: str
-    smaller_is_better: bool = True
-    # Another metric that shows what this one cannot: CPU time does not show locks and queues.
-    witness: str | None = None
-    of_start: bool = False  # one value for each start: every turn begins with a new server
-    of_server: bool = False  # all that it did, also what was not for the load's operations
-    of_load: bool = False  # not usable when the load itself had no CPU left
-    # Where nothing at all is a good value: differences far below this do not count.
-    floor: float | None = None
-    words: Words = SPEED
-
-    def slowness(self, sample: Sample) -> float | None:
-        """Larger is slower; None where it was not measured."""
-        value = sample.value(self.name)
-        if value is not None and self.floor is not None:
-            value = max(0.0, value) + self.floor
-        if value is None or value <= 0:
-            return None
-        return value if self.smaller_is_better else 1 / value
-
-    def at_slowness(self, value: float, times_slower: float) -> float:
-        """The value of what is so many times slower than what has ``value``."""
-        if self.floor is not None:
-            return max(0.0, (max(0.0, value) + self.floor) * times_slower - self.floor)
-        return value * times_slower if self.smaller_is_better else value / times_slower
-
-    def telling(self, samples: Iterable[Sample]) -> tuple[Sample, ...]:
-        """The samples that this metric can use."""
-        return tuple(s for s in samples if not (self.of_load and s.load_bound))
-
-    def measured(self, value: float) -> Measurement:
-        return Measurement(value=value, unit=self.unit)
 
 
 def _gained_each(probe: Probe) -> Callable[[Readings], float | None]:

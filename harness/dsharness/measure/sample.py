@@ -26,7 +26,8 @@ from dsharness.measure.gate import (
     objections,
 )
 from dsharness.measure.instance import Instance
-from dsharness.measure.metrics import Probed, Readings, measured, probed
+from dsharness.measure.metric import Probed, Readings
+from dsharness.measure.metrics import measured, probed
 from dsharness.model import (
     BenchFacts,
     Image,

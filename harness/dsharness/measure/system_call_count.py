@@ -15,7 +15,8 @@ from typing import ClassVar
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import EngineError, InstanceError
 from dsharness.measure.exact_count import IDLE_S, Behind, CountedRun, Counts, T
-from dsharness.measure.metrics import FSYNCS, SYSCALLS, Metric
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import FSYNCS, SYSCALLS
 from dsharness.measure.sample import Bench, warm_up
 from dsharness.model import Workload
 from dsharness.process.command import run

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import Field
 from scipy.special import stdtrit
 
-from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric, find_metric
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, find_metric
 from dsharness.model import (
     DECIDER,
     NO_DIFFERENCE,

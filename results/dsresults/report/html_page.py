@@ -14,7 +14,8 @@ from functools import cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, Metric, Words
+from dsharness.measure.metric import Metric, Words
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
 from dsharness.model import NO_DIFFERENCE, Boundary, Outcome, Sample, Value
 from dsresults import number_text
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from dsharness.measure.metrics import Metric
+from dsharness.measure.metric import Metric
 from dsharness.model import DECIDER, Fact, Machine, Sample, Value
 from dsresults.commits_result import CommitFindings
 from dsresults.compare.comparison_table import ComparisonTable

@@ -6,7 +6,8 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from dsharness.measure.metrics import COST, CPU, RATE, Metric
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import COST, CPU, RATE
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.explainers import shown_columns
 from dsresults.number_text import NARROW, figure, significant

@@ -10,7 +10,8 @@ from shipped import MATRIX
 
 from dsharness.errors import UsageError
 from dsharness.matrix import find_workload
-from dsharness.measure.metrics import METRICS, Readings, measured, probed, refuse_unfit
+from dsharness.measure.metric import Readings
+from dsharness.measure.metrics import METRICS, measured, probed, refuse_unfit
 from dsharness.model import Latencies
 
 SAID = {
