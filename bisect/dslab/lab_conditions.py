@@ -58,6 +58,12 @@ class LabConditions:
     @property
     def seed(self) -> Seed:
         content = largest(workload.content for workload in self.workloads)
+        sizes = {each.named: each.content.number for each in self.workloads}
+        if any(name.endswith(f"@{size}") for name, size in sizes.items() if size < content.number):
+            raise WorkloadError(
+                f"workloads for directories of several sizes: {', '.join(sizes)}",
+                hint="ask for them one after the other: what is filled is as large as the largest",
+            )
         return Seed(content=content, settings=self.settings)
 
     @property

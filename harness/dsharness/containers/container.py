@@ -106,9 +106,15 @@ class Container:
             behind=behind, heard=heard, into=into,
         )  # fmt: skip
 
-    def must(self, *command: str, what: str, stdin: str | None = None) -> str:
+    def must(
+        self,
+        *command: str,
+        what: str,
+        stdin: str | None = None,
+        limit_s: float = EXEC_LIMIT_S,
+    ) -> str:
         """Run a command that has to succeed; the error names ``what`` was being done."""
-        done = self.execute(*command, stdin=stdin)
+        done = self.execute(*command, stdin=stdin, limit_s=limit_s)
         if not done.ok and (error := self.overfilled()):
             raise error
         if done.timed_out:

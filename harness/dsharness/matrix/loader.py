@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -15,7 +16,15 @@ from dsharness.matrix.cross_checks import (
     reference_findings,
     workload_contradictions,
 )
-from dsharness.model import Matrix, Row, Series, Settings, Workload, WorkloadFile
+from dsharness.model import (
+    DirectoryWorkload,
+    Matrix,
+    Row,
+    Series,
+    Settings,
+    Workload,
+    WorkloadFile,
+)
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
 from dsharness.yaml_files.shape import Schema, read_checked, schema_of, shape_findings
 from dsharness.yaml_files.yaml_source import read_document
@@ -76,10 +85,31 @@ def find_series(matrix: Matrix, series_id: str) -> Series:
 
 
 def find_workload(matrix: Matrix, name: str) -> Workload:
-    """The workload of that id or in that file, or MatrixError with the nearest id there is."""
+    """The workload of that id or in that file, or MatrixError with the nearest id there is.
+
+    ``ID@USERS`` is the same load on a directory of so many users.
+    """
+    whole, _, users = name.rpartition("@")
+    if SIZE.fullmatch(users):
+        return _sized(find_workload(matrix, whole), int(users), name)
     if Path(name).suffix in {".yaml", ".yml"}:
         return _read_workload(Path(name))
     return _find("workload", matrix.workloads, name)
+
+
+def _sized(workload: Workload, users: int, name: str) -> Workload:
+    if not isinstance(workload, DirectoryWorkload):
+        raise MatrixError(f"{name}: {workload.id} is no load on a directory's users")
+    if len(f"{workload.id}-{users}") > LONGEST_ID:
+        raise MatrixError(f"{name}: the id of {workload.id} is too long for a size after it")
+    sized = workload.sized(users)
+    for parameter, allowed in sized.contradictions():
+        raise MatrixError(f"{name}: {parameter}: {allowed}", hint="choose another size")
+    return sized.model_copy(update={"file": name})
+
+
+SIZE = re.compile(r"[1-9][0-9]{0,6}")  # a user's name has so many digits
+LONGEST_ID = 64
 
 
 def _read_workload(path: Path) -> Workload:

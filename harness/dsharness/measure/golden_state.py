@@ -93,6 +93,7 @@ class _Maker:
             with answering(box, shared, self.system):
                 self.system.fill(endpoint, self.seed, self.progress)
                 self.system.stop(box)
+                self.system.fill_stopped(box, self.seed, self.progress)
                 facts = self._checked(box, shared)
             self.progress("keeping the golden state")
             labels = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
@@ -56,7 +56,7 @@ class WorkloadBase(Value):
     title: str
     file: SkipJsonSchema[str | None] = Field(
         default=None, exclude_if=lambda file: file is None,
-        description="of its own, if it is no part of a matrix; set by the loader",
+        description="what `--workload` takes, if it is no part of a matrix; set by the loader",
     )  # fmt: skip
     threads: PositiveInt = 4
     warmup_s: PositiveInt = Field(
@@ -124,12 +124,14 @@ class DirectoryWorkload(WorkloadBase):
     distinct_users: PositiveInt = Field(default=1000, description="users that the load is about")
 
     @property
-    def content(self) -> DirectoryContent:
-        return DirectoryContent(number=self.users)
-
-    @property
     def distinct_entries(self) -> int:
         return self.distinct_users
+
+    def sized(self, users: int) -> Self:
+        """The same load on a directory of so many users."""
+        fewer = min(self.distinct_users, users)
+        known = {"id": f"{self.id}-{users}", "users": users, "distinct_users": fewer}
+        return self.model_copy(update=known)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse users that are not there."""
@@ -155,6 +157,12 @@ class LdcltWorkload(DirectoryWorkload):
     @property
     def distinct_entries(self) -> int:
         return 1 if self.order is UserOrder.REPEAT else self.distinct_users
+
+    @property
+    def content(self) -> DirectoryContent:
+        """Only who binds needs a password of the version's own; of others one shows the way."""
+        binds = self.operation is DirectoryOperation.BIND
+        return DirectoryContent(number=self.users, passwords=self.distinct_users if binds else 1)
 
     @property
     def writes(self) -> bool:

@@ -177,6 +177,9 @@ class Bind:
     def fill(self, endpoint: Endpoint, seed: Seed, progress: Progress) -> None:
         """Nothing is left to do: the zone was there before the first start."""
 
+    def fill_stopped(self, box: Container, seed: Seed, progress: Progress) -> None:
+        """Its zone is made before its first start."""
+
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """What it says of itself, once both ends of the zone were answered on both transports."""
         for number in (0, seed.holds(ZoneContent).number - 1):

@@ -112,6 +112,10 @@ class System(Protocol):
         """Set and fill the running server."""
         ...
 
+    def fill_stopped(self, box: Container, seed: Seed, progress: Progress) -> None:
+        """Add to the stopped server what would take too long while it runs."""
+        ...
+
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """What it says of itself, once the first and the last entry were seen to be served."""
         ...

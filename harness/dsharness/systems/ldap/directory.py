@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -72,6 +73,9 @@ class Site:
             attributes["krbPrincipalName"] = [f"{name}@{self.realm}"]
         return {"objectClass": classes} | attributes
 
+    def group_dn(self, number: int) -> str:
+        return f"cn={group_name(number)},{self.people}"
+
     def group_attributes(self, number: int, content: DirectoryContent) -> dict[str, list[str]]:
         """A group's entry; the next one begins with the user after this one's last."""
         first = number * content.members
@@ -90,6 +94,11 @@ def user_name(number: int) -> str:
 
 def group_name(number: int) -> str:
     return f"group{number:0{DIGITS}d}"
+
+
+def photo(size_bytes: int) -> bytes:
+    """A large value, the same in every entry."""
+    return random.Random(1).randbytes(size_bytes)  # noqa: S311 - no secret
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,12 +162,12 @@ class Directory:
         """Add a user who cannot bind."""
         self.add(self.site.user_dn(number), self.site.user_attributes(number))
 
-    def add_photo(self, number: int, photo: bytes) -> None:
+    def add_photo(self, number: int, value: bytes) -> None:
         """Give a user's entry a large value."""
         dn = self.site.user_dn(number)
-        self.connection.modify(dn, {"jpegPhoto": [(ldap3.MODIFY_REPLACE, [photo])]})
+        self.connection.modify(dn, {"jpegPhoto": [(ldap3.MODIFY_REPLACE, [value])]})
         if self.connection.result["result"] != 0:
-            raise _refusal(f"a photo of {len(photo)} bytes for {dn}", self.connection.result)
+            raise _refusal(f"a photo of {len(value)} bytes for {dn}", self.connection.result)
 
     def add_hashed_user(self, number: int, value: str) -> None:
         """Add a user with a password that was hashed before; the manager may store it as it is."""
@@ -167,8 +176,7 @@ class Directory:
 
     def add_group(self, number: int, content: DirectoryContent) -> None:
         """Add a group of users, where these are."""
-        dn = f"cn={group_name(number)},{self.site.people}"
-        self.add(dn, self.site.group_attributes(number, content))
+        self.add(self.site.group_dn(number), self.site.group_attributes(number, content))
 
     def set_password(self, number: int) -> None:
         """Change a password by the password modify request: every server hashes such a password."""

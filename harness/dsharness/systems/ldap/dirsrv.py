@@ -9,6 +9,7 @@ from dsharness.containers.container import Container, Options
 from dsharness.model import Settings
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
+from dsharness.systems.ldap.directory_system import MANY
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Seed
 
@@ -17,12 +18,20 @@ CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
 PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
 # dscreate reads its answers twice, so a pipe does not work.
 CREATE = "umask 077; cat > /tmp/lab.inf && dscreate -v from-file /tmp/lab.inf && rm /tmp/lab.inf"
+# $1 is the server, $2 its configuration.
+IMPORT = """
+cat >/tmp/more.ldif &&
+"$1" db2ldif -D "$2" -n userroot -a /tmp/held.ldif &&
+"$1" ldif2db -D "$2" -n userroot -i /tmp/held.ldif -i /tmp/more.ldif &&
+rm /tmp/held.ldif /tmp/more.ldif
+"""
 
 
 class Dirsrv(ns_slapd.NsSlapd):
     """The driver of a plain 389-ds."""
 
-    revision: ClassVar[int] = 5
+    revision: ClassVar[int] = 6
+    imports_from: ClassVar[float] = MANY
     program = "ns-slapd"
     config_folder = CONFIG_FOLDER
     creating: ClassVar[str] = "creating the directory"
@@ -64,6 +73,13 @@ class Dirsrv(ns_slapd.NsSlapd):
 
     def stop(self, box: Container) -> None:
         stop_aside(box, PID_FILE)
+
+    def import_ldif(self, box: Container, text: str, limit_s: float) -> None:
+        """An import makes the database anew, so what it holds is exported first."""
+        command = (self.program, self.config_folder)
+        box.must(
+            "sh", "-c", IMPORT, "sh", *command, what="import users", stdin=text, limit_s=limit_s
+        )
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         ns_slapd.settle(directory, settings)

@@ -16,7 +16,12 @@ from dsharness.containers.container import Container, Options
 from dsharness.errors import InstanceError
 from dsharness.model import Settings
 from dsharness.systems.ldap.directory import Directory, Site
-from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
+from dsharness.systems.ldap.directory_system import (
+    MANY,
+    PASSWORD_SCHEME,
+    SOCKET_NAME,
+    DirectorySystem,
+)
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import OUTPUT_NAME, SHARED_FOLDER, Seed
 
@@ -53,7 +58,8 @@ WRONG = re.compile(r"failed|: line \d+: (?!.*(?:no valid hashes found|handler ex
 class OpenLdap(DirectorySystem):
     """The driver of OpenLDAP's slapd."""
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
+    imports_from: ClassVar[float] = MANY
     creating: ClassVar[str] = "writing the configuration"
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 5, "modify": 0}
     port: ClassVar[int] = 3389
@@ -99,6 +105,9 @@ class OpenLdap(DirectorySystem):
         del settings
         directory.add(self.site.suffix, {"objectClass": ["top", "domain"], "dc": ["lab"]})
         directory.add(self.site.people, {"objectClass": ["organizationalUnit"]})
+
+    def import_ldif(self, box: Container, text: str, limit_s: float) -> None:
+        box.must("slapadd", "-q", "-f", CONFIG, what="import users", stdin=text, limit_s=limit_s)
 
     def add_user(self, directory: Directory, number: int) -> None:
         """It stores an added password unchanged; it hashes one that it is asked to set."""
@@ -150,6 +159,7 @@ def configuration(site: Site, modules: tuple[str, ...], scheme: str | None) -> s
             f"rootpw {site.manager_password}",
             f"directory {HOME}/data",
             f"maxsize {MAP_BYTES}",
+            "index objectClass,uid,member eq",
             "access to attrs=userPassword by anonymous auth by * none",
             "access to * by * none",
             "",
