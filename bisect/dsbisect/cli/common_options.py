@@ -71,14 +71,16 @@ Patches = Annotated[
 WorkloadId = Annotated[
     str | None,
     typer.Option(
-        "--workload", help="Workload to run, or a YAML file with one. Default: the matrix's."
+        "--workload",
+        help="Workload to run, or a YAML file with one; W@N: with N users. Default: the matrix's.",
     ),
 ]
 WorkloadIds = Annotated[
     list[str] | None,
     typer.Option(
         "--workload",
-        help="Repeatable: a workload, or a YAML file with one. Default: the matrix's that fit.",
+        help="Repeatable: a workload, or a YAML file with one; W@N: with N users. Default: the "
+        "matrix's that fit.",
         show_default=False,
     ),
 ]

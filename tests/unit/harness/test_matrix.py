@@ -410,3 +410,26 @@ def test_finds_by_id_or_suggests(find, noun, wrong, meant):
     with pytest.raises(MatrixError) as caught:
         find(matrix, wrong)
     assert f"no {noun} {wrong!r} in the matrix. Perhaps you meant {meant!r}." in str(caught.value)
+
+
+def test_a_load_is_run_at_another_size() -> None:
+    found = find_workload(MATRIX, "search-equality@200")
+    assert (found.id, found.named) == ("search-equality-200", "search-equality@200")
+    assert found.content.number == 200
+    assert found.distinct_entries == 200
+    larger = find_workload(MATRIX, "bind-random@100000")
+    assert (larger.content.number, larger.distinct_entries) == (100_000, 1000)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("dns-udp@10", "no load on a directory's users"),
+        ("search-groups@10", "members: at most the 10 users"),
+        ("no-such@10", "no workload 'no-such'"),
+        ("bind-one@x", "no workload 'bind-one@x'"),
+    ],
+)
+def test_a_size_that_does_not_fit_is_refused(name: str, why: str) -> None:
+    with pytest.raises(MatrixError, match=why):
+        find_workload(MATRIX, name)

@@ -75,7 +75,7 @@ class Dirsrv(ns_slapd.NsSlapd):
         stop_aside(box, PID_FILE)
 
     def import_ldif(self, box: Container, text: str, limit_s: float) -> None:
-        """An import makes the database anew, so what it holds is exported first."""
+        """An import begins with an empty database, so what it holds is exported first."""
         command = (self.program, self.config_folder)
         box.must(
             "sh", "-c", IMPORT, "sh", *command, what="import users", stdin=text, limit_s=limit_s
