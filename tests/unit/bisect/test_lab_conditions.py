@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shipped import MATRIX
 
-from dsharness.errors import UsageError
+from dsharness.errors import UsageError, WorkloadError
 from dsharness.machine.host import CpuShares
 from dsharness.matrix import find_workload
 from dsharness.measure.ways import InTurn
@@ -57,3 +57,13 @@ def test_a_load_of_another_protocol_is_refused_with_those_that_would_do():
 def test_the_default_workload_fits_what_is_searched(rows, chosen):
     found = default_workloads(MATRIX, [MATRIX.row(row).system for row in rows])
     assert [workload.id for workload in found] == chosen
+
+
+def test_two_sizes_are_not_measured_on_one_server():
+    way = InTurn(cpus=CpuShares(server=(0,), load=(0,), pinned=False))
+    loads = tuple(find_workload(MATRIX, f"search-equality@{users}") for users in (10, 20))
+    both = LabConditions(matrix=MATRIX, settings=DEFAULT, workloads=loads, way=way)
+    with pytest.raises(WorkloadError, match="search-equality@10, search-equality@20"):
+        _ = both.seed
+    alone = LabConditions(matrix=MATRIX, settings=DEFAULT, workloads=loads[:1], way=way)
+    assert alone.seed.content.number == 10
