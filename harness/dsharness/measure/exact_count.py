@@ -116,6 +116,7 @@ def _count(
     count = _short_run(counter, at, alone, gate)
     idle = counter.counted(at, counter.rest)[1]
     each: dict[Metric, list[float]] = {kind: [] for kind in counter.kinds}
+    known: dict[Metric, float] = {}
     for pairs in range(1, MOST_PAIRS + 1):
         short, long = (_loaded(counter, at, alone, size, gate) for size in (count, 2 * count))
         for kind, seen in each.items():

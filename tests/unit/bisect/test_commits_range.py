@@ -272,14 +272,17 @@ def test_an_edit_that_does_not_fit_says_so(past):
         patches(tree_of(scope.repository, past["begin"]))
 
 
+OLD_RUST = "debian-11-rust-1.63"
+
+
 @pytest.mark.parametrize(
     ("eras", "tried", "left"),
     [
-        (("2.2.1", "2.2.1"), ("debian-12",), ("debian-11",)),
-        (("2.2.1", "2.2.1"), ("debian-12", "debian-11"), ()),
-        (("2.2.1", "2.2.3"), ("debian-12",), ("debian-13", "debian-11")),
+        (("2.2.1", "2.2.1"), ("debian-12",), ("debian-11", OLD_RUST)),
+        (("2.2.1", "2.2.1"), ("debian-12", "debian-11", OLD_RUST), ()),
+        (("2.2.1", "2.2.3"), ("debian-12",), ("debian-13", "debian-11", OLD_RUST)),
         (("3.2",), ("debian-13",), ("debian-12", "debian-11")),
-        (("2.0.5",), ("debian-11",), ("debian-12",)),  # without its optional Rust
+        (("2.0.5",), ("debian-11",), ("debian-12", OLD_RUST)),  # without its optional Rust
     ],
 )
 def test_the_toolchains_that_were_not_tried(eras, tried, left, tmp_path, monkeypatch):

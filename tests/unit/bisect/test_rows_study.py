@@ -115,7 +115,7 @@ def test_one_answer_for_each_workload(laboratory, store):
 def test_every_row_gets_as_many_users_as_the_largest_workload(laboratory, store):
     study(store)
     assert [conditions.seed.content for conditions in laboratory.all_conditions] == [
-        DirectoryContent(number=70)
+        DirectoryContent(number=70, passwords=1000)
     ]
 
 

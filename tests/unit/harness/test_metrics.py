@@ -165,11 +165,11 @@ def test_what_a_server_did_for_others_too_says_nothing_of_the_load() -> None:
         "rate", "latency", "latency-p99", "memory", "memory-at-rest", "start-cpu",
         "disturber-rate",
     }  # fmt: skip
-    calm, loud = (find_workload(MATRIX, name) for name in ("search-schedule", "beside-paged"))
+    calm, loud = (find_workload(MATRIX, name) for name in ("search-schedule", "disturbed-paged"))
     for name, metric in METRICS.items():
         refuse_unfit(metric, [calm])
         if name in known:
             refuse_unfit(metric, [calm, loud])
             continue
-        with pytest.raises(UsageError, match=f"{name} says nothing of workload 'beside-paged'"):
+        with pytest.raises(UsageError, match=f"{name} says nothing of workload 'disturbed-paged'"):
             refuse_unfit(metric, [calm, loud])
