@@ -71,6 +71,14 @@ def test_a_missing_program_ends_doctor_with_its_own_code() -> None:
     assert machine_checks.check_mmdebstrap(installed=True).level is Level.OK
     assert machine_checks.check_git(installed=False).level is Level.WARN
     assert machine_checks.check_git(installed=True).level is Level.OK
+
+
+def test_only_counts_of_system_calls_need_strace() -> None:
+    assert machine_checks.check_strace(None).level is Level.WARN
+    refused = machine_checks.check_strace("strace: ptrace(PTRACE_TRACEME): Operation not permitted")
+    assert refused.level is Level.WARN
+    assert "PTRACE_TRACEME" in refused.seen
+    assert machine_checks.check_strace(machine_checks.read_strace()).level is Level.OK
     assert "install rpm" in machine_checks.how_to_install("rpmbuild")
 
 
