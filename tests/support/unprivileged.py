@@ -10,6 +10,7 @@ import shutil
 import signal
 import site
 import subprocess
+import time
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -87,9 +88,18 @@ def unprivileged_user() -> Iterator[User]:
         yield user
         end_processes(user.uid)
     finally:
-        end_processes(pwd.getpwnam(name).pw_uid)
-        subprocess.run(["userdel", name], check=True)
+        _remove(name)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove(name: str) -> None:
+    """On a busy machine the last of its processes may take a moment to be gone."""
+    for _ in range(10):
+        end_processes(pwd.getpwnam(name).pw_uid)
+        if subprocess.run(["userdel", name], check=False).returncode == 0:
+            return
+        time.sleep(1)
+    raise AssertionError(f"{name} still has processes")
 
 
 def _need_root_and_tools() -> None:
