@@ -10,9 +10,9 @@ import shutil
 import signal
 import site
 import subprocess
-import time
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
