@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import mmap
 import os
 from pathlib import Path
 
@@ -61,8 +62,8 @@ def test_a_process_that_ended_has_no_tree(proc: Path) -> None:
 
 def test_memory_that_is_taken_is_seen() -> None:
     before = process_tree(os.getpid())
-    taken = bytearray(os.urandom(1)) * 2**25
-    after = process_tree(os.getpid())
-    assert len(taken) == 2**25
+    with mmap.mmap(-1, 2**25) as taken:  # pages that nothing had before
+        taken.write(os.urandom(1) * 2**25)
+        after = process_tree(os.getpid())
     assert (after.stat(RSS) - before.stat(RSS)) * os.sysconf("SC_PAGE_SIZE") > 2**24
     assert after.stat(MINFLT) > before.stat(MINFLT)
