@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar
 
@@ -106,9 +106,13 @@ class Bayes:
         return self._measure(beliefs, choice)
 
     def _answer(self, beliefs: Beliefs, stop: str = "", *, builds: bool = False) -> Answer:
-        """``builds``: only other builds of the same sources would tell more."""
-        left = self._left(beliefs) if stop and not beliefs.certain(self.certainty) else ""
-        return Answer(boundary=conclude(beliefs, self.certainty, stop, left, builds=builds))
+        """``builds``: only other builds of the same sources would tell more.
+
+        A search that stops in doubt about a second step still names the first.
+        """
+        certainty = replace(self.certainty, every=False) if stop else self.certainty
+        left = self._left(beliefs) if stop and not beliefs.certain(certainty) else ""
+        return Answer(boundary=conclude(beliefs, certainty, stop, left, builds=builds))
 
     def _left(self, beliefs: Beliefs) -> str:
         """What it would take; how much longer is estimated from the next run."""

@@ -100,6 +100,7 @@ class Metric:
     of_start: bool = False  # one value for each start: every turn begins with a new server
     of_server: bool = False  # all that it did, also what was not for the load's operations
     of_load: bool = False  # not usable when the load itself had no CPU left
+    of_pace: bool = False  # not usable where a schedule says how many operations begin
     # Where nothing at all is a good value: differences far below this do not count.
     floor: float | None = None
     words: Words = SPEED
@@ -121,7 +122,11 @@ class Metric:
 
     def telling(self, samples: Iterable[Sample]) -> tuple[Sample, ...]:
         """The samples that this metric can use."""
-        return tuple(s for s in samples if not (self.of_load and s.load_bound))
+        return tuple(
+            each
+            for each in samples
+            if not (self.of_load and each.load_bound) and not (self.of_pace and each.scheduled)
+        )
 
     def measured(self, value: float) -> Measurement:
         return Measurement(value=value, unit=self.unit)

@@ -71,6 +71,7 @@ COST = Metric(
 )
 RATE = Metric(
     name="rate",
+    of_pace=True,
     value=lambda read: read.operations / read.active_s if read.active_s else None,
     label="the rate",
     heading="rate",
@@ -320,4 +321,10 @@ def refuse_unfit(metric: Metric, workloads: Iterable[Workload]) -> None:
                 f"{metric.name} says nothing of workload {workload.named!r}: the server also "
                 "answers its disturber meanwhile",
                 hint=f"--metric {LATENCY_P99.name}, or one of {', '.join(usable)}",
+            )
+        if workload.rate is not None and metric.of_pace:
+            raise UsageError(
+                f"{metric.name} says nothing of workload {workload.named!r}: its operations begin "
+                "by a schedule",
+                hint=f"--metric {LATENCY_P99.name}, or leave it out",
             )

@@ -123,6 +123,11 @@ class Sample(Value):
     def valid(self) -> bool:
         return not self.invalid
 
+    @property
+    def scheduled(self) -> bool:
+        """Whether its operations began by a schedule, whatever the server did."""
+        return self.workload is not None and self.workload.rate is not None
+
     def value(self, metric: str) -> float | None:
         """None where it was not measured."""
         found = self.metrics.get(metric)

@@ -8,8 +8,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shipped import MATRIX
 from worlds import World, with_metric
 
+from dsharness.matrix import find_workload
 from dsharness.measure.metrics import RATE
 from dsharness.model import Sample
 from dssearch.bayes.bayes_search import Bayes
@@ -67,12 +69,17 @@ def test_a_rate_alone_gets_a_word():
     assert re.search(r"by the rate c15 is (2\.9|3\.0)", found.summary)
 
 
-def test_a_load_without_a_cpu_left_is_no_witness():
+SCHEDULED = find_workload(MATRIX, "search-schedule")
+
+
+@pytest.mark.parametrize("mark", [{"load_bound": True}, {"workload": SCHEDULED}])
+def test_a_rate_that_is_not_the_servers_is_no_witness(mark):
+    """The load had no CPU left, or began its operations by a schedule."""
     costs = {name: 3.0 if at >= STEP else 1.0 for at, name in enumerate(NAMES)}
 
     class Bound(RateWorld):
         def sample(self, row, turn):
-            return super().sample(row, turn).model_copy(update={"load_bound": True})
+            return super().sample(row, turn).model_copy(update=mark)
 
     world = Bound(costs, noise=0.02)
     world.rate_step, world.rate_noise = 1.0, 0.01

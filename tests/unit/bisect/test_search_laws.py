@@ -176,6 +176,13 @@ def test_every_step_is_named_if_asked_for() -> None:
     assert {step.before for step in boundary.steps} == {"c7", "c22"}
 
 
+def test_doubt_about_a_second_step_does_not_lose_the_first() -> None:
+    search = Bayes(certainty=Certainty(every=True), budget=Budget(runs=20))
+    boundary, _ = answer(search, stepped((4, 1.1), (7, 0.03)), 0.05)
+    assert boundary.after == "c4"
+    assert "a second step is possible" in boundary.summary
+
+
 @pytest.mark.parametrize("noise", [0.13, 0.26])
 def test_a_witness_that_knows_nothing_gets_a_few_more_runs_and_no_veto(noise: float) -> None:
     levels = stepped((13, 0.1))

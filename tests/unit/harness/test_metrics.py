@@ -165,9 +165,13 @@ def test_what_a_server_did_for_others_too_says_nothing_of_the_load() -> None:
         "rate", "latency", "latency-p99", "memory", "memory-at-rest", "start-cpu",
         "disturber-rate",
     }  # fmt: skip
-    calm, loud = (find_workload(MATRIX, name) for name in ("search-schedule", "disturbed-paged"))
+    calm, loud = (find_workload(MATRIX, name) for name in ("search-paged", "disturbed-paged"))
     for name, metric in METRICS.items():
         refuse_unfit(metric, [calm])
+        if metric.of_pace:
+            with pytest.raises(UsageError, match="its operations begin by a schedule"):
+                refuse_unfit(metric, [calm, loud])
+            continue
         if name in known:
             refuse_unfit(metric, [calm, loud])
             continue
