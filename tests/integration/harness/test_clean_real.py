@@ -60,7 +60,7 @@ def build(engine: Engine, folder: Path, name: str, base: str, kind: str | None) 
 
 
 def names(engine: Engine) -> list[str]:
-    listed = engine.must("images", "--format", "{{.Repository}}:{{.Tag}}").split()
+    listed = engine.images("--format", "{{.Repository}}:{{.Tag}}").split()
     return sorted(name.removeprefix("localhost/") for name in listed)
 
 
