@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from dsharness.measure.metric import Metric
@@ -227,7 +227,7 @@ def _elsewhere(beliefs: Beliefs) -> str:
 def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> Boundary:
     names, nothing = beliefs.line.names, beliefs.nothing(certainty)
     chance = 1 - nothing
-    suspects = beliefs.credible(certainty.level)
+    suspects, likely = beliefs.credible(certainty.level), steps(beliefs, certainty)
     return beliefs.boundary(
         found=False,
         direction="unknown",
@@ -236,13 +236,28 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> 
         summary=f"undecided between {names[beliefs.low]} and {names[beliefs.high]}"
         f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {nothing:.1%}; "
         f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
+        + _likely(beliefs, likely)
         + (f"; {left}" if left else "")
         + _notes(beliefs),
-        steps=steps(beliefs, certainty),
+        steps=likely,
         verdicts=verdicts(beliefs, certainty, slower=None),
         confidence=chance * certainty.level,
         chances=_chances(beliefs, suspects),
     )
+
+
+def _likely(beliefs: Beliefs, found: Sequence[CostStep]) -> str:
+    """``; likely: c 1.35 times slower than b (94%)`` where one candidate alone is meant."""
+    words, index = beliefs.decider.words, beliefs.line.index
+    each = []
+    for step in found:
+        if index[step.after] - index[step.before] != 1:
+            continue
+        word = "slower" if step.ratio > 1 else "faster"
+        size = words.said(word, _times(max(step.ratio, 1 / step.ratio)))
+        chance = _chances(beliefs, (step.after,))[step.after]
+        each.append(f"{step.after} {size} than {step.before} ({chance:.0%})")
+    return f"; likely: {', '.join(each)}" if each else ""
 
 
 def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:

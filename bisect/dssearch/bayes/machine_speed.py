@@ -15,8 +15,9 @@ not known in advance, so it is estimated from the runs themselves. The variance 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg.lapack import dpbtrf, dpbtrs
@@ -45,6 +46,38 @@ class _Runs:
     begins: Flags  # of each turn: the first of its machine
     jumps: Flags  # of each turn: the first of its session
 
+    @cached_property
+    def sized(self) -> Ints:
+        """Of each turn: its runs."""
+        return np.bincount(self.turns).astype(np.int64)
+
+    @cached_property
+    def plain(self) -> _Columns:
+        """What is fitted where the speed does not drift."""
+        return self._columns(self.own, np.zeros(self.own.shape[1]))
+
+    @cached_property
+    def drifting(self) -> _Columns:
+        """The same with the drift as one more level."""
+        drift = np.linspace(-1, 1, len(self.begins))[self.turns]
+        known = np.zeros(self.own.shape[1] + 1)
+        known[-1] = 1 / DRIFT
+        return self._columns(np.column_stack([self.own, drift]), known)
+
+    def _columns(self, columns: Floats, known: Floats) -> _Columns:
+        runs = np.column_stack([columns, self.values])
+        firsts = np.cumsum(self.sized) - self.sized
+        return _Columns(runs=runs, turns=np.add.reduceat(runs, firsts, axis=0), known=known)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Columns:
+    """What each run is made of, with its value as the last column."""
+
+    runs: Floats
+    turns: Floats  # the sums of each turn's runs
+    known: Floats  # of each column in advance: a precision
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Motion:
@@ -52,7 +85,7 @@ class _Motion:
 
     pace: float = 0.0  # from turn to turn
     jump: float = 0.0  # from session to session, more than that
-    drift: float = 0.0  # over all turns
+    drifts: bool = False  # steadily, over all turns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,9 +110,10 @@ def without_speed(seen: Evidence) -> Evidence:
     order = np.argsort(seen.machines, kind="stable")
     runs = _runs(seen, order)
     jumps = JUMPS if runs.jumps.any() else (0.0,)
-    steady, moving = [_Motion(jump=each) for each in jumps], list(_motions(runs, jumps))
-    runs = _without_outliers(runs, _best(runs, [*steady, *moving]))
-    still, best = _best(runs, steady), _best(runs, moving)
+    still, best = _steady(runs, jumps), _moving(runs, jumps)
+    clean = _without_outliers(runs, min(still, best, key=lambda fit: fit.surprise))
+    if clean is not runs:
+        runs, still, best = clean, _steady(clean, jumps), _moving(clean, jumps)
     if best.surprise + (0.0 if _paired(runs) else CLEAR_NATS) > still.surprise:
         if not runs.jumps.any():
             return seen
@@ -110,17 +144,20 @@ def _paired(runs: _Runs) -> bool:
     return len(runs.values) >= 1.5 * len(runs.begins)
 
 
-def _best(runs: _Runs, motions: Sequence[_Motion]) -> _Fit:
-    return min((_fit(runs, each) for each in motions), key=lambda fit: fit.surprise)
+def _steady(runs: _Runs, jumps: Sequence[float]) -> _Fit:
+    return _best(runs, [_Motion(jump=each) for each in jumps])
 
 
-def _motions(runs: _Runs, jumps: Sequence[float]) -> Iterator[_Motion]:
+def _moving(runs: _Runs, jumps: Sequence[float]) -> _Fit:
     # with one run a turn, a speed that changes at will explains anything
     paces = [*PACES, *PAIRED] if _paired(runs) else PACES
-    for jump in jumps:
-        yield _Motion(jump=jump, drift=DRIFT)
-    for pace, jump in itertools.product(paces, jumps):
-        yield _Motion(pace=float(pace), jump=jump)
+    drifts = [_Motion(jump=each, drifts=True) for each in jumps]
+    walks = itertools.product(paces, jumps)
+    return _best(runs, [*drifts, *(_Motion(pace=float(pace), jump=jump) for pace, jump in walks)])
+
+
+def _best(runs: _Runs, motions: Sequence[_Motion]) -> _Fit:
+    return min((_fit(runs, each) for each in motions), key=lambda fit: fit.surprise)
 
 
 def _seen_at(seen: Evidence, fit: _Fit) -> Evidence:
@@ -145,27 +182,22 @@ def _seen_at(seen: Evidence, fit: _Fit) -> Evidence:
 
 def _fit(runs: _Runs, motion: _Motion) -> _Fit:
     """The speed w in (1): generalised least squares; the inverse of a walk is tridiagonal."""
-    own, free = runs.own, len(runs.values) - runs.own.shape[1]
-    columns, known = own, np.zeros(own.shape[1])  # what is known of each in advance: a precision
-    if motion.drift > 0:
-        columns = np.column_stack([own, np.linspace(-1, 1, len(runs.begins))[runs.turns]])
-        known = np.append(known, 1 / motion.drift)
-    both = np.column_stack([columns, runs.values])
-    weighed, size = both, -float(np.log(known[known > 0]).sum())
+    count, free = runs.own.shape[1], len(runs.values) - runs.own.shape[1]
+    fitted = runs.drifting if motion.drifts else runs.plain
+    columns, weighed = fitted.runs[:, :-1], fitted.runs
+    size = -np.log(1 / DRIFT) if motion.drifts else 0.0
     if motion.pace > 0 or motion.jump > 0:
         walk = np.maximum(STILL, motion.pace) + motion.jump * runs.jumps
         bands = _walk_bands(runs, walk)
         # scipy's own wrappers of these take longer than the work itself
         root, _ = dpbtrf(bands)
-        by_turn = np.zeros((len(walk), both.shape[1]))
-        np.add.at(by_turn, runs.turns, both)
-        weighed = both - dpbtrs(root, by_turn)[0][runs.turns]
+        weighed = fitted.runs - dpbtrs(root, fitted.turns)[0][runs.turns]
         size += 2 * float(np.log(root[1]).sum()) + float(np.log(walk).sum())
-    worth = columns.T @ weighed[:, :-1] + np.diag(known)
+    worth = columns.T @ weighed[:, :-1] + np.diag(fitted.known)
     found = np.asarray(np.linalg.solve(worth, columns.T @ weighed[:, -1]), dtype=np.float64)
     left = weighed[:, -1] - weighed[:, :-1] @ found  # the noise's part
-    levels: Floats = found[: own.shape[1]]
-    rest = runs.values - own @ levels
+    levels: Floats = found[:count]
+    rest = runs.values - runs.own @ levels
     square = max(TINY, float(rest @ left))
     surprise = 0.5 * (size + float(np.linalg.slogdet(worth)[1]) + free * np.log(square))
     return _Fit(
@@ -177,7 +209,7 @@ def _fit(runs: _Runs, motion: _Motion) -> _Fit:
 def _walk_bands(runs: _Runs, walk: Floats) -> Floats:
     """Of the speed's precision after the runs: one over the variance of each of its steps."""
     bands = np.zeros((2, len(walk)))
-    bands[1] = np.bincount(runs.turns) + 1 / walk
+    bands[1] = runs.sized + 1 / walk
     goes_on = np.where(runs.begins[1:], 0.0, 1.0)
     bands[1, :-1] += goes_on / walk[1:]
     bands[0, 1:] = -goes_on / walk[1:]
@@ -200,6 +232,8 @@ def _without_outliers(runs: _Runs, fit: _Fit) -> _Runs:
     if not known.any():
         return runs
     most = FAR * 1.4826 * float(np.median(np.abs(rest[known])))
+    if np.abs(rest).max() <= most:
+        return runs
     return replace(runs, values=runs.values - rest + np.clip(rest, -most, most))
 
 

@@ -184,7 +184,7 @@ def test_least_squares_are_what_they_are_the_slow_way(
     turns, sessions = np.arange(count) // 2, np.arange(count) // 8
     told = replace(one, turns=turns, sessions=sessions, machines=chance.integers(0, 2, 12)[turns])
     runs = _runs(told, np.argsort(told.machines, kind="stable"))
-    found = _fit(runs, _Motion(pace=pace, jump=jump, drift=drift))
+    found = _fit(runs, _Motion(pace=pace, jump=jump, drifts=drift > 0))
     steps = (max(pace, 1e-6 if jump else 0.0) + jump * runs.jumps) * np.ones(len(runs.begins))
     reach = np.cumsum(runs.begins)
     lead = (reach[:, None] == reach[None, :]) & np.tri(len(steps), dtype=bool)

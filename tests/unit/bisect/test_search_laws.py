@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsbisect.rows_study import ROWS
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import UsageError
 from dsharness.model import Boundary
@@ -299,3 +300,20 @@ def test_what_differs_at_an_end_is_a_step() -> None:
 def test_a_candidate_on_the_way_up_is_a_step_of_its_own() -> None:
     boundary, _ = answer(Bayes(), stepped((10, 1.4), (11, 1.6)), 0.02)
     assert (boundary.after, boundary.also, boundary.odd) == ("c10", ("c11",), ())
+
+
+def test_what_stays_undecided_names_each_likely_step_with_its_size() -> None:
+    """Rows have one build each: of two steps of like size one may never become sure."""
+    answers = [
+        answer(Bayes(belief=ROWS), np.array([0.0, 0.25, 0.55, 0.53]), 0.02, seed=seed)[0].summary
+        for seed in range(4)
+    ]
+    undecided = [each for each in answers if each.startswith("undecided")]
+    assert undecided, answers
+    for summary in undecided:
+        told = re.search(r"; likely: (.+?\(\d+%\))(;|$)", summary)
+        assert told, summary
+        each = re.findall(r"(c\d) ([\d.]+) times slower than (c\d) \((\d+)%\)", told[1])
+        assert [(after, before) for after, _, before, _ in each] == [("c1", "c0"), ("c2", "c1")]
+        assert [float(size) for _, size, _, _ in each] == pytest.approx([1.28, 1.35], rel=0.06)
+        assert all(50 <= int(chance) < 100 for *_, chance in each)
