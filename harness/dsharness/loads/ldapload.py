@@ -35,7 +35,15 @@ from dsharness.model import (
     RequestKind,
     Workload,
 )
-from dsharness.systems.ldap.directory import DIGITS, USER_MASK, Site, group_name, user_name
+from dsharness.systems.ldap.directory import (
+    DIGITS,
+    SHARED_MASKS,
+    USER_MASK,
+    Site,
+    group_name,
+    shared_names,
+    user_name,
+)
 from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsharness.systems.system import Endpoint
 
@@ -151,6 +159,7 @@ def _operations(
         user = users[number % len(users)]
         group = user // max(1, load.members) % max(1, load.groups)
         texts = {USER_MASK: user_name(user), GROUP_MASK: group_name(group)}
+        texts |= {SHARED_MASKS[place]: name for place, name in shared_names(user).items()}
         if any(VALUE_MASK.encode() in body for body in bodies):
             drawn = chance.choices(string.ascii_letters, k=len(VALUE_MASK))
             texts[VALUE_MASK] = "".join(drawn)
@@ -199,7 +208,7 @@ def _encoded(asked: LdapStep, site: Site) -> bytes:
         "user": USER_MASK, "user_dn": f"uid={USER_MASK},{site.people}",
         "group_dn": f"cn={GROUP_MASK},{site.people}", "value": VALUE_MASK,
         "new_dn": f"uid={VALUE_MASK},{site.people}", "people": site.people, "suffix": site.suffix,
-        "manager": site.manager, "nobodies": _Nobodies(),
+        "manager": site.manager, "nobodies": _Nobodies(), **SHARED_MASKS,
     }  # fmt: skip
     base, filter_, value = (
         text.format_map(known) for text in (asked.base, asked.filter, asked.value)

@@ -35,7 +35,7 @@ from dsharness.model.campaign import (
     Verdict,
 )
 from dsharness.model.latencies import Latencies
-from dsharness.model.ldap_requests import Disturber, LdapRequest, LdapStep, RequestKind
+from dsharness.model.ldap_requests import SHARERS, Disturber, LdapRequest, LdapStep, RequestKind
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
@@ -101,6 +101,7 @@ __all__ = [
     "DECIDER",
     "NO_DIFFERENCE",
     "OWN",
+    "SHARERS",
     "AppliedPatch",
     "AptPackages",
     "Base",

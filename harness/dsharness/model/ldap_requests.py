@@ -31,7 +31,11 @@ class RequestKind(StrEnum):
 WRITES = frozenset({RequestKind.MODIFY, RequestKind.ADD, RequestKind.RENAME, RequestKind.DELETE})
 
 Template = Annotated[str, Field(max_length=65536)]
-MASKS = frozenset({"user", "user_dn", "group_dn", "people", "suffix", "value", "new_dn", "manager"})
+# Values that so many users share, each under an index.
+SHARERS = {"surname": 5, "given_name": 20, "phone": 200}
+MASKS = frozenset(
+    {"user", "user_dn", "group_dn", "people", "suffix", "value", "new_dn", "manager", *SHARERS}
+)
 MOST_NOBODIES = 5000
 
 
@@ -41,8 +45,9 @@ class LdapStep(Value):
     In its texts ``{user}`` is a user's name, ``{user_dn}`` that entry, ``{group_dn}`` a group of
     that user, ``{people}`` the entry above all users, ``{suffix}`` the whole tree, ``{value}`` a
     text that is drawn for each operation and ``{new_dn}`` the entry of a user with that name;
-    ``{manager}`` is who its connections are bound as. ``{nobodies:300}`` are so many parts of a
-    filter that find nobody.
+    ``{manager}`` is who its connections are bound as. ``{surname}``, ``{given_name}`` and
+    ``{phone}`` are that user's ``sn``, ``givenName`` and ``telephoneNumber``, which five, 20 and
+    200 users have. ``{nobodies:300}`` are so many parts of a filter that find nobody.
     """
 
     kind: RequestKind = RequestKind.SEARCH

@@ -15,7 +15,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
-from dsharness.model.ldap_requests import WRITES, Disturber, LdapRequest, LdapStep, RequestKind
+from dsharness.model.ldap_requests import (
+    SHARERS,
+    WRITES,
+    Disturber,
+    LdapRequest,
+    LdapStep,
+    RequestKind,
+)
 from dsharness.model.value import Identifier, Value
 
 
@@ -244,6 +251,9 @@ class LdaploadWorkload(DirectoryWorkload):
                 "groups",
                 "so many `groups` of `members` that every user of `{group_dn}` is in one",
             )
+        for place, sharers in SHARERS.items():
+            if self.users % sharers and self._names(f"{{{place}}}"):
+                yield "users", f"a multiple of the {sharers} users that share a `{{{place}}}`"
         for allowed in (each for request in self.requests for each in request.contradictions()):
             yield "requests", allowed
         for allowed in self.disturber.contradictions() if self.disturber else ():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dsharness.errors import WorkloadError
 from dsharness.loads import ldapload
 from dsharness.loads.load import LoadReport, Operations, Schedule, Seconds
-from dsharness.model import DirectoryContent, Latencies, LdaploadWorkload, largest
+from dsharness.model import SHARERS, DirectoryContent, Latencies, LdaploadWorkload, largest
 from dsharness.systems.ldap.directory import Site
 from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
 
@@ -176,6 +176,21 @@ def test_a_filter_has_as_many_branches_as_it_says() -> None:
     assert branches[-1][1][1][1].startswith(b"user00000")
 
 
+def test_values_are_shared_by_as_many_users_as_are_asked_for() -> None:
+    """What a load asks for is in as many entries as ``SHARERS`` says, whoever it is."""
+    attributes = {"surname": "sn", "given_name": "givenName", "phone": "telephoneNumber"}
+    have = [SITE.user_attributes(number) for number in range(400)]
+    for place, attribute in attributes.items():
+        load = workload(
+            users=400, distinct_users=400, requests=[{"filter": f"({attribute}={{{place}}})"}]
+        )
+        assert not list(load.contradictions())
+        for line in lines(load)[1:]:
+            (_, name), (_, value) = asked_for(line)[6][1]
+            assert name.decode() == attribute
+            assert sum(each[attribute] == [value.decode()] for each in have) == SHARERS[place]
+
+
 def test_every_user_is_asked_for_as_often() -> None:
     named = [asked_for(each)[6][1][0][1][1][1] for each in lines(workload(requests=[SEARCH]))[1:]]
     assert {named.count(each) for each in named} == {3}
@@ -274,6 +289,7 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
         ({"requests": [{"kind": "bind"}]}, "requests"),
         ({"requests": [{"filter": "(|{nobodies}(uid={user}))"}]}, "requests"),
         ({"requests": [{"filter": "(|{nobodies:99999}(uid={user}))"}]}, "requests"),
+        ({"requests": [{"filter": "(sn={surname})"}], "users": 52}, "users"),
         ({"requests": [{"filter": "(uid={user!r})"}]}, "requests"),
         ({"requests": [{"filter": "(uid={usr})"}]}, "requests"),
         ({"requests": [{"base": "{people"}]}, "requests"),

@@ -18,7 +18,7 @@ from ldap3.core.results import RESULT_ENTRY_ALREADY_EXISTS
 
 from dsharness.errors import InstanceError
 from dsharness.guarded_files import shared_socket
-from dsharness.model import DirectoryContent
+from dsharness.model import SHARERS, DirectoryContent
 from dsharness.process.deadline import Deadline
 from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 
@@ -62,7 +62,13 @@ class Site:
 
     def user_attributes(self, number: int) -> dict[str, list[str]]:
         """All of a user's entry but the password."""
-        return self.plain_attributes(user_name(number))
+        names = shared_names(number)
+        return self.plain_attributes(user_name(number)) | {
+            "sn": [names["surname"]],
+            "givenName": [names["given_name"]],
+            "telephoneNumber": [names["phone"]],
+            "employeeType": [EMPLOYEE],
+        }
 
     def plain_attributes(self, name: str) -> dict[str, list[str]]:
         """An entry of that name that nobody can bind as."""
@@ -84,12 +90,24 @@ class Site:
         return {"objectClass": ["top", "groupOfNames"], "cn": [name], "member": members}
 
 
+EMPLOYEE = "employee"  # the `employeeType` of all users, without an index
 DIGITS = 7
 USER_MASK = "user" + DIGITS * "X"  # for loads that put a number there
 
 
 def user_name(number: int) -> str:
     return f"user{number:0{DIGITS}d}"
+
+
+_SHARED = {"surname": "sur", "given_name": "given", "phone": "555"}
+SHARED_MASKS = {place: text + DIGITS * "X" for place, text in _SHARED.items()}
+
+
+def shared_names(number: int) -> dict[str, str]:
+    """What a user shares with as many others as ``SHARERS`` says: their numbers follow."""
+    return {
+        place: f"{text}{number // SHARERS[place]:0{DIGITS}d}" for place, text in _SHARED.items()
+    }
 
 
 def group_name(number: int) -> str:

@@ -30,7 +30,7 @@ rm /tmp/held.ldif /tmp/more.ldif
 class Dirsrv(ns_slapd.NsSlapd):
     """The driver of a plain 389-ds."""
 
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
     imports_from: ClassVar[float] = MANY
     program = "ns-slapd"
     config_folder = CONFIG_FOLDER

@@ -53,7 +53,7 @@ SERVE = f'mkdir -p {LOCK_FOLDER} && exec "$@"'
 class IpaDirectory(ns_slapd.NsSlapd):
     """The part of a driver that begins once the installation is over."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     port: ClassVar[int] = 389
     site: ClassVar[Site] = Site(
         suffix=SUFFIX,

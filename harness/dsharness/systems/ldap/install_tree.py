@@ -54,7 +54,7 @@ SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_
 class DirsrvTree(Dirsrv):
     """The driver of a 389-ds that was built and only copied into its image."""
 
-    revision: ClassVar[int] = 7
+    revision: ClassVar[int] = 8
     options: ClassVar[frozenset[str]] = Dirsrv.options | {DATABASE}
     creating: ClassVar[str] = "creating the directory from the tree's template"
     # Stored values by their scheme, rounds and length, for as long as this process runs.

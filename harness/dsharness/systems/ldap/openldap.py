@@ -58,7 +58,7 @@ WRONG = re.compile(r"failed|: line \d+: (?!.*(?:no valid hashes found|handler ex
 class OpenLdap(DirectorySystem):
     """The driver of OpenLDAP's slapd."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
     imports_from: ClassVar[float] = MANY
     creating: ClassVar[str] = "writing the configuration"
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 5, "modify": 0}
@@ -159,7 +159,7 @@ def configuration(site: Site, modules: tuple[str, ...], scheme: str | None) -> s
             f"rootpw {site.manager_password}",
             f"directory {HOME}/data",
             f"maxsize {MAP_BYTES}",
-            "index objectClass,uid,member eq",
+            "index objectClass,uid,member,sn,givenName,telephoneNumber eq",
             "access to attrs=userPassword by anonymous auth by * none",
             "access to * by * none",
             "",
