@@ -138,7 +138,7 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Sit
 def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
     """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX."""
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
-    yield f"first 0 - - {_manager(site).hex()}"
+    yield f"first 0 - - {_first(load, site).hex()}"
     yield from _operations(load, load.requests, site, chance)
     if load.disturber is not None:
         yield "disturbers"
@@ -248,11 +248,12 @@ _NAMES = {
 }  # fmt: skip
 
 
-def _manager(site: Site) -> bytes:
-    """A bind of the manager, which is cheap in every version."""
-    return _body(
-        "bindRequest", bind_operation(3, ldap3.SIMPLE, site.manager, site.manager_password)
-    )
+def _first(load: LdaploadWorkload, site: Site) -> bytes:
+    """A bind of the manager, which is cheap in every version, or of the first user."""
+    who, password = site.manager, site.manager_password
+    if load.bound_as == "user":
+        who, password = site.user_dn(0), site.user_password
+    return _body("bindRequest", bind_operation(3, ldap3.SIMPLE, who, password))
 
 
 SORT = "1.2.840.113556.1.4.473"  # the control by which a server sorts (RFC 2891)

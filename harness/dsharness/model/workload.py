@@ -190,6 +190,9 @@ class LdaploadWorkload(DirectoryWorkload):
     silent: NonNegativeInt = Field(
         default=0, le=20_000, description="more connections, which are bound and ask for nothing"
     )
+    bound_as: Literal["manager", "user"] = Field(
+        default="manager", description="who its connections are: a user's rights are asked for"
+    )
     groups: NonNegativeInt = Field(default=0, description="that the directory holds too ...")
     members: NonNegativeInt = Field(default=0, description="... and of its users in each of them")
     photo_bytes: NonNegativeInt = Field(
@@ -251,6 +254,8 @@ class LdaploadWorkload(DirectoryWorkload):
                 "groups",
                 "so many `groups` of `members` that every user of `{group_dn}` is in one",
             )
+        if self.writes and self.bound_as == "user":
+            yield "bound_as", "`manager` with requests that write: users may only read"
         for place, sharers in SHARERS.items():
             if self.users % sharers and self._names(f"{{{place}}}"):
                 yield "users", f"a multiple of the {sharers} users that share a `{{{place}}}`"

@@ -176,6 +176,14 @@ def test_a_filter_has_as_many_branches_as_it_says() -> None:
     assert branches[-1][1][1][1].startswith(b"user00000")
 
 
+def test_connections_are_a_user_s_where_that_is_asked_for() -> None:
+    load = workload(requests=[SEARCH], bound_as="user")
+    assert asked_for(lines(load)[0])[1:] == [
+        (0x04, SITE.user_dn(0).encode()),
+        (0x80, SITE.user_password.encode()),
+    ]
+
+
 def test_values_are_shared_by_as_many_users_as_are_asked_for() -> None:
     """What a load asks for is in as many entries as ``SHARERS`` says, whoever it is."""
     attributes = {"surname": "sn", "given_name": "givenName", "phone": "telephoneNumber"}
@@ -285,6 +293,7 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
         ({"requests": [{"kind": "wait", "then": [MODIFY]}], "scheduled": 1}, "requests"),
         ({"requests": [SEARCH | {"then": [{"filter": "(uid={usr})"}]}]}, "requests"),
         ({"requests": [{"kind": "compare", "page": 10}]}, "requests"),
+        ({"bound_as": "user"}, "bound_as"),
         ({"requests": [SEARCH | {"sort": "cn", "page": 10}]}, "requests"),
         ({"requests": [{"kind": "bind"}]}, "requests"),
         ({"requests": [{"filter": "(|{nobodies}(uid={user}))"}]}, "requests"),

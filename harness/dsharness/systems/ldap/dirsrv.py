@@ -26,6 +26,11 @@ cat >/tmp/more.ldif &&
 rm /tmp/held.ldif /tmp/more.ldif
 """
 
+USERS_READ = (  # for loads that are bound as a user; the manager is asked for no right
+    '(targetattr != "userPassword")'
+    '(version 3.0; acl "users read"; allow (read, search, compare) userdn = "ldap:///all";)'
+)
+
 
 class Dirsrv(ns_slapd.NsSlapd):
     """The driver of a plain 389-ds."""
@@ -83,7 +88,8 @@ class Dirsrv(ns_slapd.NsSlapd):
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         ns_slapd.settle(directory, settings)
-        directory.connection.add(self.site.people, "organizationalUnit")
+        people = {"objectClass": ["organizationalUnit"], "aci": [USERS_READ]}
+        directory.add(self.site.people, people)
 
     def error_log(self) -> str:
         return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"

@@ -161,7 +161,7 @@ def configuration(site: Site, modules: tuple[str, ...], scheme: str | None) -> s
             f"maxsize {MAP_BYTES}",
             "index objectClass,uid,member,sn,givenName,telephoneNumber eq",
             "access to attrs=userPassword by anonymous auth by * none",
-            "access to * by * none",
+            "access to * by users read by * none",
             "",
         ]
     )
