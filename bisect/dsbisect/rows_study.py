@@ -13,13 +13,16 @@ from dsbisect.search_options import SearchOptions
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.matrix.series_graph import chains
+from dsharness.measure.cpu_profile import check_profiler
 from dsharness.model import DECIDER, Campaign, Image, Matrix, Sample, Series, Settings, Workload
 from dsharness.yaml_files.problems import suggestion
 from dslab.campaign_loop import CampaignOrder, SampleSource
 from dslab.candidates import RowSupply
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
+from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
+from dsresults.profile_pair import ProfilePair, profiles_of
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief
 from dssearch.question import Question, Search
@@ -36,6 +39,7 @@ class RowsAsked:
     metric: str = DECIDER
     relock: bool = False
     keep: bool = False
+    profile: bool = False  # of both sides of what is found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +111,7 @@ class Findings:
     campaigns: tuple[Campaign, ...]
     samples: tuple[Sample, ...]
     images: dict[str, Image]
+    profiles: tuple[ProfilePair, ...] = ()
 
 
 def run_study(
@@ -118,6 +123,8 @@ def run_study(
     options: SearchOptions | None = None,
 ) -> Findings:
     """Prepare every row once, then search each line with each workload."""
+    if request.profile:
+        check_profiler()
     lines = request.lines
     rows = tuple(dict.fromkeys(row for line in lines for row in line))
     questions = len(lines) * len(request.workloads)
@@ -126,11 +133,18 @@ def run_study(
     ) as laboratory:
         how = replace(options or SearchOptions(), paired=laboratory.paired)
         campaigns = _answer_all(request, laboratory, store, watcher, how)
+        profiles = (
+            profile_steps(campaigns, request.workloads, laboratory, store, watcher)
+            if request.profile
+            else profiles_of(store.findings(), (campaign.id for campaign in campaigns))
+        )
         images = laboratory.images
     samples = [
         sample for campaign in campaigns for sample in store.samples(campaign_id=campaign.id)
     ]
-    return Findings(campaigns=tuple(campaigns), samples=tuple(samples), images=images)
+    return Findings(
+        campaigns=tuple(campaigns), samples=tuple(samples), images=images, profiles=profiles
+    )
 
 
 def _answer_all(

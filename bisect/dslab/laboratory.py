@@ -21,11 +21,12 @@ from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InstanceError, WorkloadError
 from dsharness.machine.host import machine_id, machine_now
 from dsharness.machine.machine_lock import measuring_alone
+from dsharness.measure.cpu_profile import take_profile
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.instruction_count import Valgrind
 from dsharness.measure.sample import PROCEDURE, Bench, bench
-from dsharness.model import Image, Machine, Procedure, Sample, Setup, Turn
+from dsharness.model import CpuProfile, Image, Machine, Procedure, Sample, Setup, Turn, Workload
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
@@ -242,6 +243,15 @@ class Laboratory:
         """No other lab of this machine measures meanwhile."""
         with measuring_alone(self._show_wait), self.spent.on("runs"):
             yield
+
+    def profile(self, candidate: str, workload: Workload) -> CpuProfile:
+        """Where a candidate's CPU time goes under a load, in a run that is no sample."""
+        if self._wrapper is not None:
+            raise WorkloadError("servers run in valgrind for this metric, where none is profiled")
+        at = self._bench(candidate)
+        self._served.update([candidate])
+        with self._measuring():
+            return take_profile(at, workload)
 
     def _show_wait(self, what: str) -> None:
         self._progress("measuring", what)

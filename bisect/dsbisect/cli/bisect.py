@@ -25,6 +25,7 @@ from dsbisect.cli.common_options import (
     MetricName,
     OutsideMatrix,
     Patches,
+    Profiled,
     Relock,
     ReportFolder,
     SettingsId,
@@ -75,6 +76,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     expected: Expected = None,
     inside: Inside = 0,
     every: EveryStep = False,
+    profile: Profiled = False,
     events: EventLines = False,
     as_json: AsJson = False,
 ) -> None:
@@ -109,6 +111,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         bad=bad,
         relock=relock,
         keep=keep,
+        profile=profile,
     )
     study(request, store, output, as_json=as_json, options=options, events=events)
 
@@ -180,7 +183,9 @@ def _tell(
 ) -> None:
     from dsresults.report import default_folder, render_text, report_data, write_report
 
-    data = report_data(request.matrix, findings.campaigns, findings.samples, findings.images)
+    data = report_data(
+        request.matrix, findings.campaigns, findings.samples, findings.images, findings.profiles
+    )
     if command:
         data = data.asked_by(command)
     path = write_report(output or default_folder(request.series.id), data)
@@ -193,7 +198,7 @@ def _improved(findings: Findings) -> bool:
 
 def tell_unanswered(campaigns: Sequence[Campaign]) -> None:
     """Print which questions have no answer; an exit code of its own when none has."""
-    open_ = [campaign for campaign in campaigns if not _answered(campaign)]
+    open_ = [each for each in campaigns if not _answered(each)]
     for campaign in open_:
         summary = campaign.boundary.summary if campaign.boundary else "it was not measured"
         typer.echo(f"no answer for {campaign.workload_id}: {summary}", err=True)
@@ -281,6 +286,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     expected: Expected = None,
     inside: Inside = 0,
     every: EveryStep = False,
+    profile: Profiled = False,
     events: EventLines = False,
     prior: Annotated[
         list[str] | None,
@@ -337,6 +343,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         scatter_pct=scatter,
         backports=backports,
         keep=keep,
+        profile=profile,
         prior=prior_table(prior or ()),
         flat=no_prior,
     )
@@ -345,8 +352,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         ask = with_usual_workload(ask, scope.repository, scope.bad)
     forecast = forecast_of(ask, scope)
     if dry_run:
-        text = forecast.model_dump_json(indent=2) if as_json else expected_text(forecast)
-        typer.echo(text)
+        typer.echo(forecast.model_dump_json(indent=2) if as_json else expected_text(forecast))
         return
     engine = detect()
     place = Store.open(store, folder=outside(repo))

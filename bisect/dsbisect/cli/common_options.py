@@ -153,6 +153,10 @@ Inside = Annotated[
     ),
 ]
 EveryStep = Annotated[bool, typer.Option("--all", help="Keep searching for a second step.")]
+Profiled = Annotated[
+    bool,
+    typer.Option("--profile", help="Also draw where the CPU time of both sides goes, by perf."),
+]
 EventLines = Annotated[
     bool,
     typer.Option("--events", help="Print progress as JSON lines on standard error."),

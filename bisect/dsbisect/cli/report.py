@@ -36,12 +36,13 @@ def report(
     Example: dsbisect report --output /tmp/report
     """
     from dsharness.matrix import load_matrix
+    from dsresults.profile_pair import profiles_of
     from dsresults.report import default_folder, render_text, report_data, write_report
     from dsresults.store import Store
 
     checked = load_matrix(matrix)
     with Store.open(store, create=False) as opened:
-        ids = [opened.whole_id(each) for each in ids or []]
+        ids = [one for each in ids or [] for one in _asked(opened, opened.whole_id(each))]
         finding = _finding(opened, ids)
         if finding is not None:
             value, text, path = AGAIN[finding.kind](finding, opened, checked, output)
@@ -49,7 +50,8 @@ def report(
             return
         chosen = _chosen(opened, ids)
         samples, images = opened.measured_in(chosen)
-    data = report_data(checked, chosen, samples, images)
+        profiles = profiles_of(opened.findings(), (campaign.id for campaign in chosen))
+    data = report_data(checked, chosen, samples, images, profiles)
     path = write_report(output or default_folder(chosen[0].series_id), data)
     typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
 
@@ -80,9 +82,15 @@ def _validation(
 AGAIN = {"commits": _commits, "validation": _validation}
 
 
+def _asked(store: Store, name: str) -> tuple[str, ...]:
+    """What an id stands for: profiles are in the report of the campaigns that they are of."""
+    finding = store.finding(name)
+    return finding.campaigns if finding and finding.kind == "profile" else (name,)
+
+
 def _finding(store: Store, ids: list[str]) -> Finding | None:
     """What the ids belong to; without any, the newest one if no search of rows ended later."""
-    found = store.findings()
+    found = [each for each in store.findings() if each.kind in AGAIN]
     if ids:
         wanted = set(ids)
         return next(

@@ -49,6 +49,7 @@ class CommitsRequest:
     prior: Mapping[str, float] = field(default_factory=dict)  # the user's own
     flat: bool = False  # every commit equally likely
     keep: bool = False
+    profile: bool = False  # of both sides of what is found
 
     def question(self, series_id: str, line: tuple[str, ...]) -> Question:
         """What is asked of these candidates."""

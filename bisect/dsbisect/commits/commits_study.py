@@ -30,10 +30,12 @@ from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
+from dsharness.measure.cpu_profile import check_profiler
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
 from dslab.campaign_loop import CampaignKind, CampaignOrder
 from dslab.laboratory import Laboratory
+from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
 from dsresults.commits_result import (
     CommitFindings,
@@ -41,6 +43,7 @@ from dsresults.commits_result import (
     Culprit,
     TimeSpent,
 )
+from dsresults.profile_pair import ProfilePair, profiles_of
 from dsresults.store import Store
 from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dssearch.question import Search
@@ -58,6 +61,7 @@ class CommitsResult:
     campaigns: tuple[Campaign, ...]
     samples: tuple[Sample, ...]
     images: dict[str, Image]
+    profiles: tuple[ProfilePair, ...] = ()
 
     @classmethod
     def kept(cls, finding: Finding, store: Store) -> CommitsResult:
@@ -70,6 +74,7 @@ class CommitsResult:
             campaigns=campaigns,
             samples=tuple(samples),
             images=images,
+            profiles=profiles_of(store.findings(), finding.campaigns),
         )
 
 
@@ -83,6 +88,8 @@ def run_commits(
     options: SearchOptions | None = None,
 ) -> CommitsResult:
     """Search the range, follow merges and further steps, prove every culprit."""
+    if ask.profile:
+        check_profiler()
     begun = time.monotonic()
     points = scope.points
     common = surroundings_of(ask, tuple(scope.trees[point] for point in points))
@@ -104,6 +111,7 @@ def run_commits(
             options=replace(options or SearchOptions(), paired=laboratory.paired),
         )
         findings = study.run()
+        profiles = study.profiles() if ask.profile else ()
         images = {name: golden.image for name, golden in laboratory.goldens.items()}
     samples = tuple(
         sample for campaign in study.campaigns for sample in store.samples(campaign_id=campaign.id)
@@ -121,7 +129,11 @@ def run_commits(
     if study.campaigns:
         store.add_finding(findings.finding)
     return CommitsResult(
-        findings=findings, campaigns=tuple(study.campaigns), samples=samples, images=images
+        findings=findings,
+        campaigns=tuple(study.campaigns),
+        samples=samples,
+        images=images,
+        profiles=profiles,
     )
 
 
@@ -185,6 +197,14 @@ class CommitsStudy:
         if self.proved_at is None and self.culprits[-1].proof:
             self.proved_at = time.monotonic()
 
+    def profiles(self) -> tuple[ProfilePair, ...]:
+        """Of each culprit and its parent; of both ends where nobody is to blame."""
+        blamed = [culprit.boundary for culprit in self.culprits]
+        steps = [each for each in self.campaigns if each.boundary in blamed]
+        chosen = steps or self.campaigns[:1]
+        load = (self.ask.workload,)
+        return profile_steps(chosen, load, self.laboratory, self.store, self.watcher)
+
     def _tell(self, note: str) -> None:
         self.watcher.preparing(self.scope.points[1], note)
 
@@ -223,7 +243,8 @@ class CommitsStudy:
         known = next(reversed(order.answers), None)
         if known is None or known.boundary is None:
             return None
-        if any(known.id in finding.campaigns for finding in self.store.findings()):
+        told = (each for each in self.store.findings() if each.kind == "commits")
+        if any(known.id in finding.campaigns for finding in told):
             return None
         self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
         self.watcher.answered(known.boundary)

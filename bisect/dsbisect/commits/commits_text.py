@@ -118,7 +118,7 @@ def _range(findings: CommitFindings) -> Iterator[str]:
 
 def write_findings(matrix: Matrix, outcome: CommitsResult, output: Path | None) -> Path:
     """Write report.html and report.json; the page's path."""
-    data = report_data(matrix, outcome.campaigns, outcome.samples, outcome.images)
+    data = report_data(matrix, outcome.campaigns, outcome.samples, outcome.images, outcome.profiles)
     findings = outcome.findings
     columns = (column for section in data.sections for column in section.comparison.columns)
     load = next((column.named for column in columns), findings.workload)

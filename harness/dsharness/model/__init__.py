@@ -34,6 +34,7 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
+from dsharness.model.cpu_profile import CpuProfile
 from dsharness.model.latencies import Latencies
 from dsharness.model.ldap_requests import SHARERS, Disturber, LdapRequest, LdapStep, RequestKind
 from dsharness.model.matrix import (
@@ -113,6 +114,7 @@ __all__ = [
     "Campaign",
     "Content",
     "CostStep",
+    "CpuProfile",
     "Defaults",
     "DirectoryContent",
     "DirectoryOperation",

@@ -21,6 +21,7 @@ from dsresults import number_text
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import capital, figure, significant
+from dsresults.report.flame_graph import FLAME_WIDTH, flame_graphs
 from dsresults.report.report_data import ReportData, repeat_command
 
 WIDTH = 480
@@ -286,6 +287,8 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         charts=charts,
+        flame_graphs=flame_graphs,
+        flame_width=FLAME_WIDTH,
         no_difference=NO_DIFFERENCE,
         read_back=read_back,
         sample_metrics=sample_metrics,

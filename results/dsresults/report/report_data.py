@@ -10,6 +10,7 @@ from dsharness.measure.metric import Metric
 from dsharness.model import DECIDER, Fact, Machine, Sample, Value
 from dsresults.commits_result import CommitFindings
 from dsresults.compare.comparison_table import ComparisonTable
+from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.reason import Reason
 
 
@@ -47,6 +48,7 @@ class ReportData(Value):
     setups: tuple[MeasuredWith, ...] = ()
     samples: tuple[Sample, ...] = ()
     commits: CommitFindings | None = None
+    profiles: tuple[ProfilePair, ...] = ()
 
     @property
     def deciders(self) -> tuple[Metric, ...]:

@@ -14,6 +14,7 @@ from dsharness.process.command import atomic_write, disk_error
 from dsharness.products import notable_versions, product, product_of
 from dsharness.products.catalog import published_suites, suites_of, version_of
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, column
+from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.explanation import explain
 from dsresults.report.html_page import render_html
 from dsresults.report.report_data import MeasuredWith, ReportData, Section
@@ -26,6 +27,7 @@ def report_data(
     campaigns: Sequence[Campaign],
     samples: Sequence[Sample],
     images: Mapping[str, Image],
+    profiles: Sequence[ProfilePair] = (),
 ) -> ReportData:
     """Group campaigns by line and settings; of two with the same question the later one counts."""
     ordered = sorted(campaigns, key=lambda campaign: campaign.started_at)
@@ -49,6 +51,7 @@ def report_data(
         sections=tuple(Section(comparison=c, findings=tuple(explain(c))) for c in comparisons),
         setups=_setups(used),
         samples=tuple(used),
+        profiles=tuple(profiles),
     )
 
 

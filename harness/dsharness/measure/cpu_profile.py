@@ -1,0 +1,173 @@
+"""Where a server's CPU time goes under a load: `perf record` from outside the container.
+
+perf looks at the server so many times a second of its CPU time, by the CPU's cycles or, where the
+machine has no counters, by a clock. Call stacks are unwound from copies of the stack's memory
+(dwarf), because distributions build without frame pointers. Names come from the symbols that
+libraries export, unless debugging symbols are installed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from dsharness.containers.lab_folders import scratch_folder
+from dsharness.errors import EngineError, InstanceError, ToolMissingError, WorkloadError
+from dsharness.loads.load import run_size
+from dsharness.machine.hardware_counter import host_counts
+from dsharness.measure.sample import Bench, execute_load, warm_up, write_files
+from dsharness.model import CpuProfile, Workload
+from dsharness.model.cpu_profile import FRAMES_APART
+from dsharness.process.command import run
+from dsharness.process.deadline import Deadline
+
+PER_SECOND = 499  # no divisor of what else ticks
+STACK_BYTES = 8192  # of which perf copies so much
+PROBE_S, READ_S = 20.0, 300.0
+LEAST_SHARE = 0.001  # of all: what was seen less often is counted for what called it
+KERNEL = "[kernel.kallsyms]"
+FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<name>.*) \((?P<file>[^()]*(?:\(deleted\))?)\)$")
+NO_NAME = "[unknown]"
+MOST_OF_NAME = 160
+
+Frames = tuple[str, ...]  # from the root to the leaf
+
+
+def check_profiler() -> None:
+    """Refuse, before hours of work, what cannot be had on this machine."""
+    if shutil.which("perf") is None:
+        raise ToolMissingError(
+            "perf is not installed: --profile needs it",
+            hint="apt-get install linux-perf (Debian), linux-tools-generic (Ubuntu), "
+            "or dnf install perf",
+        )
+    if problem := _refusal():
+        raise EngineError(
+            f"perf may not look at processes: {problem}",
+            hint="run it as root, or leave --profile out; "
+            "/proc/sys/kernel/perf_event_paranoid says who may",
+        )
+
+
+@cache
+def _refusal() -> str | None:
+    """What perf says when it may not, on its first line."""
+    with scratch_folder("perf") as folder:
+        argv = [*_record(Path(folder) / "probe"), "--", "true"]
+        done = run(argv, deadline=Deadline.after(PROBE_S))
+    said = [line.strip() for line in done.stderr.splitlines()]
+    # its first line may be no more than "Error:"
+    return None if done.ok else next((line for line in said if " " in line), done.end)
+
+
+def take_profile(at: Bench, workload: Workload) -> CpuProfile:
+    """One run of the load while perf looks; the server has to be there until its stacks are read.
+
+    Its turn is 0, so that it asks for what the first turn asks for.
+    """
+    write_files(at, workload, 0)
+    warm_up(at, workload)
+    server = at.instance.processes()
+    if server is None:
+        raise InstanceError("the server has ended", log=at.instance.container.log)
+    size = run_size(workload, at.pace.get(workload.id))
+    pids = ",".join(map(str, sorted(server.pids)))
+    with scratch_folder("perf") as folder:
+        out = Path(folder) / "seen"
+        before_us = at.instance.cpu_us()
+        report = execute_load(at, workload, size, (*_record(out), "--pid", pids, "--"))
+        after_us = at.instance.cpu_us()
+        if not out.exists():
+            raise EngineError("perf could not look at the server", log=at.load.log)
+        if not report.total or before_us is None or after_us is None:
+            raise WorkloadError(f"{workload.id}: no operation ended while perf looked")
+        stacks = folded(stacks_of(_script(out).splitlines()))
+    if not stacks:
+        raise EngineError("perf saw nothing of the server", log=at.load.log)
+    return CpuProfile(
+        candidate_id=at.instance.candidate_id,
+        workload_id=workload.id,
+        event=_event(),
+        operations=report.total,
+        cpu_us_per_op=(after_us - before_us) / report.total,
+        stacks=stacks,
+    )
+
+
+def _event() -> str:
+    return "cycles" if host_counts() else "cpu-clock"
+
+
+def _record(out: Path) -> tuple[str, ...]:
+    return (
+        "perf", "record", "--quiet", "--event", _event(), "--freq", str(PER_SECOND),
+        "--call-graph", f"dwarf,{STACK_BYTES}", "--output", str(out),
+    )  # fmt: skip
+
+
+def _script(out: Path) -> str:
+    argv = [
+        "perf", "script", "--input", str(out), "--no-inline", "--fields", "comm,ip,sym,dso",
+    ]  # fmt: skip
+    done = run(argv, deadline=Deadline.after(READ_S))
+    if not done.ok:
+        said = done.stderr.strip().splitlines()
+        raise EngineError(f"perf could not read what it saw: {said[0] if said else done.end}")
+    return done.stdout
+
+
+def stacks_of(lines: Iterable[str]) -> Iterator[Frames]:
+    """The stacks in what `perf script` prints: a line for the thread, then the leaf first."""
+    stack: list[str] = []
+    for line in lines:
+        if found := FRAME.match(line):
+            stack.append(_name(found["name"], found["file"]))
+        elif stack:
+            yield _once_each(stack)
+            stack = []
+    if stack:
+        yield _once_each(stack)
+
+
+def _name(symbol: str, file: str) -> str:
+    """The function, or the library where it has no name."""
+    inside = "[kernel]" if file == KERNEL else f"[{Path(file.removesuffix(' (deleted)')).name}]"
+    name = inside if symbol in {NO_NAME, ""} else symbol
+    return name.replace(FRAMES_APART, ",")[:MOST_OF_NAME]
+
+
+def _once_each(leaf_first: Sequence[str]) -> Frames:
+    """From the root on; frames of one library that have no names are one."""
+    frames = leaf_first[::-1]
+    return tuple(
+        name
+        for number, name in enumerate(frames)
+        if not (number and name.startswith("[") and name == frames[number - 1])
+    )
+
+
+def folded(stacks: Iterable[Frames], least_share: float = LEAST_SHARE) -> dict[str, int]:
+    """How often each was seen; what is rare is counted for its callers, so that none is lost."""
+    seen = Counter(stacks)
+    least = sum(seen.values()) * least_share
+    within = _within(seen)
+    kept = Counter[str]()
+    for frames, count in seen.items():
+        depth = len(frames)
+        while depth > 1 and within[frames[:depth]] < least:
+            depth -= 1
+        kept[FRAMES_APART.join(frames[:depth])] += count
+    return dict(kept.most_common())
+
+
+def _within(seen: Mapping[Frames, int]) -> Counter[Frames]:
+    """How often each path from the root was seen, whatever it called."""
+    within = Counter[Frames]()
+    for frames, count in seen.items():
+        for depth in range(1, len(frames) + 1):
+            within[frames[:depth]] += count
+    return within

@@ -1,0 +1,131 @@
+"""A flame graph of a profile as geometry: what called what, and the CPU time of an operation in it.
+
+The root is at the top. A frame is as wide as its CPU time per operation, with all that it calls.
+Its colour says by how much that changed from the other side, if there is another one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from dsharness.model import CpuProfile, Value
+from dsresults.number_text import significant
+from dsresults.profile_pair import ProfilePair
+
+FLAME_WIDTH, LEVEL = 1000.0, 18.0
+NARROWEST = 0.5  # nobody could see it
+LETTER = 6.6  # wide
+SHORTEST = 4  # letters of a name that are worth showing
+SHADES = (0.005, 0.05, 0.2)  # a change of this share of the whole operation, or more
+
+Path = tuple[str, ...]
+
+
+class Flame(Value):
+    """One frame: a function in a path of calls."""
+
+    x: float
+    y: float
+    width: float
+    label: str
+    title: str
+    shade: str = ""
+
+
+class FlameGraph(Value):
+    """All frames of one profile."""
+
+    title: str
+    description: str
+    height: float
+    flames: tuple[Flame, ...]
+
+
+def flame_graphs(pair: ProfilePair) -> tuple[FlameGraph, ...]:
+    """Each side's, then that of the slower side with its changes."""
+    before, after = pair.before, pair.after
+    graphs = [flame_graph(each, f"{each.candidate_id}, {pair.workload_id}") for each in
+              (before, after) if each is not None]  # fmt: skip
+    if before is not None and after is not None:
+        wide = after if after.cpu_us_per_op >= before.cpu_us_per_op else before
+        title = f"What changed from {before.candidate_id} to {after.candidate_id}"
+        changed = changes_of(before, after)
+        graphs.append(flame_graph(wide, f"{title}, drawn on {wide.candidate_id}", changed))
+    return tuple(graphs)
+
+
+def changes_of(before: CpuProfile, after: CpuProfile) -> Mapping[Path, float]:
+    """By how much the CPU time of each path changed."""
+    first, second = inclusive_us(before), inclusive_us(after)
+    return {
+        path: second.get(path, 0.0) - first.get(path, 0.0) for path in first.keys() | second.keys()
+    }
+
+
+def inclusive_us(profile: CpuProfile) -> Mapping[Path, float]:
+    """The CPU time of an operation in each path from the root and all that it calls."""
+    within: dict[Path, float] = defaultdict(float)
+    for frames, us in profile.us_per_op().items():
+        for depth in range(len(frames) + 1):
+            within[frames[:depth]] += us
+    return within
+
+
+def flame_graph(
+    profile: CpuProfile, title: str, changed: Mapping[Path, float] | None = None
+) -> FlameGraph:
+    """Frames in the order of their names, so that two graphs have them in the same order."""
+    within = inclusive_us(profile)
+    total = within[()]
+    scale = FLAME_WIDTH / total if total else 0.0
+    next_x: dict[Path, float] = {}
+    flames: list[Flame] = []
+    for path in sorted(within):  # a caller comes before what it calls
+        x = next_x.get(path[:-1], 0.0)
+        width = within[path] * scale
+        if path:
+            next_x[path[:-1]] = x + width
+        next_x[path] = x
+        if width >= NARROWEST:
+            change = None if changed is None else changed.get(path, 0.0)
+            flames.append(_flame(path, within[path], total, x, width, change))
+    most = sorted((path for path in within if path), key=lambda path: -within[path])
+    largest = ", ".join(dict.fromkeys(path[-1] for path in most[:40]))
+    cpu = significant(total)
+    return FlameGraph(
+        title=f"{title}: {cpu} µs of CPU time per operation",
+        description=f"{profile.seen} stacks; most time is in {largest}",
+        height=max((flame.y for flame in flames), default=0.0) + LEVEL,
+        flames=tuple(flames),
+    )
+
+
+def _flame(
+    path: Path, us: float, total: float, x: float, width: float, change: float | None
+) -> Flame:
+    name = path[-1] if path else "all"
+    said = ""
+    if change is not None:
+        said = f"; {significant(abs(change))} µs {'more' if change >= 0 else 'less'} than before"
+    letters = int((width - 4) / LETTER)
+    return Flame(
+        x=round(x, 2),
+        y=len(path) * LEVEL,
+        width=round(width, 2),
+        label=_label(name, letters),
+        title=f"{name}: {significant(us)} µs per operation, {100 * us / total:.1f} %{said}",
+        shade="" if change is None else shade(change / total),
+    )
+
+
+def _label(name: str, letters: int) -> str:
+    if letters < SHORTEST:
+        return ""
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+
+
+def shade(change: float) -> str:
+    """The class of a change that is such a share of the whole: ``more-1`` to ``less-3``."""
+    level = sum(abs(change) >= least for least in SHADES)
+    return f"{'more' if change > 0 else 'less'}-{level}" if level else "same"
