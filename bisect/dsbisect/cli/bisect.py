@@ -183,11 +183,9 @@ def _tell(
 ) -> None:
     from dsresults.report import default_folder, render_text, report_data, write_report
 
-    data = report_data(
-        request.matrix, findings.campaigns, findings.samples, findings.images, findings.profiles
-    )
-    if command:
-        data = data.asked_by(command)
+    known = (findings.campaigns, findings.samples, findings.images, findings.profiles)
+    data = report_data(request.matrix, *known)
+    data = data.asked_by(command) if command else data
     path = write_report(output or default_folder(request.series.id), data)
     typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
 

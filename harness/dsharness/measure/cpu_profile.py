@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import EngineError, InstanceError, ToolMissingError, WorkloadError
+from dsharness.loads import Extent, Seconds
 from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.measure.sample import Bench, execute_load, warm_up, write_files
@@ -27,6 +28,7 @@ from dsharness.process.deadline import Deadline
 
 PER_SECOND = 499  # no divisor of what else ticks
 STACK_BYTES = 8192  # of which perf copies so much
+LEAST_S = 10.0
 PROBE_S, READ_S = 20.0, 300.0
 LEAST_SHARE = 0.001  # of all: what was seen less often is counted for what called it
 KERNEL = "[kernel.kallsyms]"
@@ -74,12 +76,13 @@ def take_profile(at: Bench, workload: Workload) -> CpuProfile:
     server = at.instance.processes()
     if server is None:
         raise InstanceError("the server has ended", log=at.instance.container.log)
-    size = run_size(workload, at.pace.get(workload.id))
     pids = ",".join(map(str, sorted(server.pids)))
     with scratch_folder("perf") as folder:
         out = Path(folder) / "seen"
         before_us = at.instance.cpu_us()
-        report = execute_load(at, workload, size, (*_record(out), "--pid", pids, "--"))
+        report = execute_load(
+            at, workload, _extent(at, workload), (*_record(out), "--pid", pids, "--")
+        )
         after_us = at.instance.cpu_us()
         if not out.exists():
             raise EngineError("perf could not look at the server", log=at.load.log)
@@ -96,6 +99,13 @@ def take_profile(at: Bench, workload: Workload) -> CpuProfile:
         cpu_us_per_op=(after_us - before_us) / report.total,
         stacks=stacks,
     )
+
+
+def _extent(at: Bench, workload: Workload) -> Extent:
+    """Long enough for some thousand stacks; as in samples where more would be another load."""
+    if workload.rate is not None or workload.writes:
+        return run_size(workload, at.pace.get(workload.id))
+    return Seconds(seconds=max(LEAST_S, workload.duration_s))
 
 
 def _event() -> str:

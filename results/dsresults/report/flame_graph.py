@@ -14,7 +14,7 @@ from dsresults.number_text import significant
 from dsresults.profile_pair import ProfilePair
 
 FLAME_WIDTH, LEVEL = 1000.0, 18.0
-NARROWEST = 0.5  # nobody could see it
+NARROWEST = 1.0  # what is narrower nobody could point at
 LETTER = 6.6  # wide
 SHORTEST = 4  # letters of a name that are worth showing
 SHADES = (0.005, 0.05, 0.2)  # a change of this share of the whole operation, or more
