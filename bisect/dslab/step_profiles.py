@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from dsharness.errors import DsbisectError
+from dsharness.errors import DsbisectError, StoppedError
 from dsharness.model import Campaign, CpuProfile, Workload
 from dslab.watcher import Watcher
 from dsresults.profile_pair import ProfilePair, profiles_of
@@ -46,6 +46,8 @@ def _stored(
         watcher.preparing(candidate, f"profiling {workload.id}")
         try:
             taken[candidate] = lab.profile(candidate, workload)
+        except StoppedError:
+            raise
         except DsbisectError as error:  # no profile changes an answer
             note = f"{candidate}: {error.message.splitlines()[0]}"
             break

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 from pydantic import Field, computed_field
 
@@ -40,7 +40,9 @@ class ProfilePair(Value):
             return ()
         first, second = own_us(self.before), own_us(self.after)
         all_ = (
-            FunctionChange(function=name, before_us=first[name], after_us=second[name])
+            FunctionChange(
+                function=name, before_us=first.get(name, 0.0), after_us=second.get(name, 0.0)
+            )
             for name in sorted(first.keys() | second.keys())
         )
         return tuple(sorted(all_, key=lambda each: -abs(each.change_us))[:MOST_CHANGES])
@@ -58,11 +60,11 @@ class ProfilePair(Value):
         )
 
 
-def own_us(profile: CpuProfile) -> Counter[str]:
+def own_us(profile: CpuProfile) -> Mapping[str, float]:
     """The CPU time of an operation in each function itself."""
-    own: Counter[str] = Counter()
+    own: dict[str, float] = defaultdict(float)
     for frames, us in profile.us_per_op().items():
-        own[frames[-1]] += us  # type: ignore[assignment] # typeshed counts in whole numbers
+        own[frames[-1]] += us
     return own
 
 

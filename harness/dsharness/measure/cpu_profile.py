@@ -8,6 +8,7 @@ libraries export, unless debugging symbols are installed.
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections import Counter
@@ -28,7 +29,7 @@ from dsharness.process.deadline import Deadline
 
 PER_SECOND = 499  # no divisor of what else ticks
 STACK_BYTES = 8192  # of which perf copies so much
-LEAST_S = 10.0
+LEAST_S = 10
 PROBE_S, READ_S = 20.0, 300.0
 LEAST_SHARE = 0.001  # of all: what was seen less often is counted for what called it
 KERNEL = "[kernel.kallsyms]"
@@ -105,7 +106,7 @@ def _extent(at: Bench, workload: Workload) -> Extent:
     """Long enough for some thousand stacks; as in samples where more would be another load."""
     if workload.rate is not None or workload.writes:
         return run_size(workload, at.pace.get(workload.id))
-    return Seconds(seconds=max(LEAST_S, workload.duration_s))
+    return Seconds(seconds=max(LEAST_S, math.ceil(workload.duration_s)))
 
 
 def _event() -> str:

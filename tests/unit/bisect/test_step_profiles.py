@@ -1,0 +1,83 @@
+"""Profiles of a found step: stored once, never an answer, and in the report that is drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from shipped import MATRIX
+from store_values import BOUNDARY, EXPORT, FINISHED
+from watchers import RecordingWatcher
+
+from dsbisect.cli.report import _asked, _chosen, _finding
+from dsharness.errors import EngineError, StoppedError
+from dsharness.model import CpuProfile, Workload
+from dslab.step_profiles import profile_steps, sides_of
+from dsresults.profile_pair import profiles_of
+from dsresults.store import Store
+
+LOAD = MATRIX.workloads[0].model_copy(update={"id": FINISHED.workload_id})
+
+
+@dataclass
+class ToldProfiler:
+    """Says what it was told to, and for whom it was asked."""
+
+    refused: dict[str, Exception] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def profile(self, candidate: str, workload: Workload) -> CpuProfile:
+        self.asked.append(candidate)
+        if candidate in self.refused:
+            raise self.refused[candidate]
+        return CpuProfile(
+            candidate_id=candidate, workload_id=workload.id, event="cpu-clock",
+            operations=10, cpu_us_per_op=5.0, stacks={"main": 4},
+        )  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "s.db") as opened, EXPORT.open(encoding="utf-8") as lines:
+        opened.import_jsonl(lines)
+        yield opened
+
+
+def test_both_sides_of_a_step_are_profiled_once_and_kept(store: Store) -> None:
+    lab, watcher = ToldProfiler(), RecordingWatcher()
+    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, watcher)
+    assert pair.names == (BOUNDARY.before, BOUNDARY.after) == tuple(lab.asked)
+    assert profile_steps([FINISHED], [LOAD], lab, store, watcher) == (pair,)
+    assert len(lab.asked) == 2, "the second time it comes from the store"
+    assert profiles_of(store.findings(), [FINISHED.id]) == (pair,)
+
+
+def test_a_profile_stands_for_its_campaign_and_is_no_answer(store: Store) -> None:
+    (pair,) = profile_steps([FINISHED], [LOAD], ToldProfiler(), store, RecordingWatcher())
+    assert _finding(store, []) is None
+    assert _finding(store, [FINISHED.id]) is None
+    assert _asked(store, pair.finding.id) == (FINISHED.id,)
+    assert [each.id for each in _chosen(store, [FINISHED.id])] == [FINISHED.id]
+
+
+def test_what_cannot_be_profiled_says_why_and_is_tried_again(store: Store) -> None:
+    lab = ToldProfiler(refused={str(BOUNDARY.after): EngineError("perf saw nothing")})
+    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+    assert (pair.before is not None, pair.after) == (True, None)
+    assert pair.note == f"{BOUNDARY.after}: perf saw nothing"
+    assert not pair.changes
+    assert not store.findings()
+
+
+def test_a_stop_is_a_stop(store: Store) -> None:
+    lab = ToldProfiler(refused={str(BOUNDARY.before): StoppedError("stopped")})
+    with pytest.raises(StoppedError):
+        profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+
+
+def test_without_a_step_it_is_both_ends() -> None:
+    none = BOUNDARY.model_copy(update={"direction": "none", "before": None, "after": None})
+    campaign = FINISHED.model_copy(update={"boundary": none})
+    assert sides_of(campaign) == (none.line[0], none.line[-1])
