@@ -36,8 +36,9 @@ COMMANDS = (
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
     "bisect commits",
     "results list", "results show", "results export", "results import",
+    "workload from-log",
 )  # fmt: skip
-GROUPS = ("", "build", "matrix", "image", "bisect", "results")
+GROUPS = ("", "build", "matrix", "image", "bisect", "results", "workload")
 
 
 def matrix() -> dict[str, object]:
@@ -135,7 +136,7 @@ def test_there_is_no_other_command(terminal: Terminal) -> None:
     listed = []
     for group in GROUPS:
         _, out, _ = terminal.run(*group.split(), "--help")
-        names = re.findall(r"^│ ([a-z]+)  ", out.partition("─ Commands")[2], re.MULTILINE)
+        names = re.findall(r"^│ ([a-z-]+)  ", out.partition("─ Commands")[2], re.MULTILINE)
         listed += [f"{group} {name}".strip() for name in names]
     assert sorted(listed) == sorted({*COMMANDS, *GROUPS} - {""})
 

@@ -1,0 +1,115 @@
+"""Reads the access log of 389-ds, in its classic form: each line is an event of a connection."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from dsharness.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogEvent:
+    """What one line says; ``details`` is what stands after its word."""
+
+    at_s: float
+    connection: str
+    operation: int | None
+    word: str
+    details: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnreadLine:
+    """A line that this reader does not know."""
+
+    number: int
+
+
+_LINE = re.compile(
+    r"\[(?P<at>\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2})(?P<part>\.\d+)? (?P<zone>[+-]\d{4})\] "
+    r"conn=(?P<connection>\S+)(?P<internal> \(Internal\))?"
+    r"(?: op=(?P<operation>-?\d+)(?P<nested>\(\S+)?)?(?: fd=\d+)?(?: slot=\d+)? (?P<rest>.+)"
+)
+_WORD = re.compile(
+    r"(?P<word>BIND|AUTOBIND|UNBIND|SRCH|MODRDN|MOD|ADD|DEL|CMP|EXT|ABANDON|RESULT|ENTRY|REFERRAL"
+    r"|SORT|VLV|STAT|(?:(?:SSL|TLS|haproxied|proxied) )?connection|closed|Disconnect|SSL|TLS"
+    r"|Unauthenticated|fd=)"
+)
+_HEADER = re.compile(r"\s*$|\s+\S|389-Directory/")  # of a file: version and instance
+_MONTHS = (
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+)  # fmt: skip
+INTERNAL = "internal"  # what the server asks itself
+MOST_STRANGE = 100  # lines at the beginning of a file, none of which can be read
+
+
+def read_line(line: str, number: int) -> LogEvent | UnreadLine | None:
+    """None for a line of a file's header."""
+    found = _LINE.fullmatch(line)
+    word = _WORD.match(found["rest"]) if found else None
+    if found is None or word is None:
+        return None if _HEADER.match(line) else UnreadLine(number=number)
+    inside = found["internal"] or found["nested"] or found["connection"].startswith("Internal")
+    return LogEvent(
+        at_s=_seconds(found["at"], found["zone"]) + float(f"0{found['part'] or ''}"),
+        connection=found["connection"],
+        operation=int(found["operation"]) if found["operation"] else None,
+        word=INTERNAL if inside else word["word"],
+        details=found["rest"][word.end() :],
+    )
+
+
+def _seconds(at: str, zone: str) -> float:
+    month = f"{_MONTHS.index(at[3:6]) + 1:02d}" if at[3:6] in _MONTHS else "01"
+    text = f"{at[7:11]}-{month}-{at[:2]}T{at[12:]}{zone}"
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def read_file(path: Path) -> list[LogEvent | UnreadLine]:
+    """The events of one file, which may be compressed; UsageError if it is no access log."""
+    found: list[LogEvent | UnreadLine] = []
+    strange = 0
+    try:
+        for number, line in enumerate(_lines(path), 1):
+            event = read_line(line, number)
+            if event is None:
+                continue
+            strange += isinstance(event, UnreadLine)
+            if strange == len(found) + 1 == MOST_STRANGE:
+                break
+            found.append(event)
+    except (OSError, EOFError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}", hint="name an access log") from error
+    if found and strange >= len(found):
+        number = next(each.number for each in found if isinstance(each, UnreadLine))
+        raise UsageError(
+            f"{path}:{number}: this is no line of an access log of 389-ds in its classic form",
+            hint="name a server's file `access`, not its error or audit log; a log in JSON is not "
+            "read",
+        )
+    return found
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    with gzip.open(path) if packed else path.open("rb") as lines:
+        for line in lines:
+            yield line.decode(errors="replace").rstrip("\r\n")
+
+
+def read_files(paths: Iterable[Path]) -> list[LogEvent | UnreadLine]:
+    """The events of all files, the oldest file first, in whatever order they are named."""
+    return [event for file in sorted(map(read_file, paths), key=_begin) for event in file]
+
+
+def _begin(events: list[LogEvent | UnreadLine]) -> float:
+    return next((each.at_s for each in events if isinstance(each, LogEvent)), 0.0)

@@ -1,0 +1,175 @@
+"""What becomes of an access log: a workload that the lab takes, with nothing of the log's names."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shipped import MATRIX
+from typer.testing import CliRunner
+
+from dsbisect.cli.workload import app
+from dsharness.errors import UsageError
+from dsharness.matrix import find_workload
+from dsharness.recorded.access_log import LogEvent, UnreadLine, read_file, read_files, read_line
+from dsharness.recorded.recorded_load import RecordedLoad, recorded_load, workload_text
+
+HEAD = ["\t389-Directory/2.3.1 B2023.017.2100", "\thost:389 (/etc/dirsrv/slapd-x)", ""]
+START = "conn=1 fd=64 slot=64 connection from 10.0.0.7 to 10.0.0.1"
+
+
+def stamped(second: int, rest: str) -> str:
+    return f"[26/Nov/2026:01:00:{second:02d}.123456789 +0000] {rest}"
+
+
+def asked(number: int, request: str, answer: str = "err=0 tag=101 nentries=1") -> list[str]:
+    at = number % 60
+    result = f"RESULT {answer} wtime=0.000100 optime=0.000200 etime=0.000300"
+    return [
+        stamped(at, f"conn=1 op={number} {request}"),
+        stamped(at, f"conn=1 op={number} {result}"),
+    ]
+
+
+def search(filter_: str, base: str = "dc=hidden", scope: int = 2, attrs: str = "ALL") -> str:
+    return f'SRCH base="{base}" scope={scope} filter="{filter_}" attrs={attrs}'
+
+
+def load_of(*lines: str) -> RecordedLoad:
+    read = (read_line(line, number) for number, line in enumerate(lines, 1))
+    return recorded_load(each for each in read if each is not None)
+
+
+@pytest.mark.parametrize(
+    ("rest", "word"),
+    [
+        (START, "connection"),
+        ("conn=2 fd=65 slot=65 SSL connection from 10.0.0.7 to 10.0.0.1", "SSL connection"),
+        ("conn=2 TLS1.3 128-bit AES-GCM", "TLS"),
+        ("conn=1 op=2 fd=64 closed - U1", "closed"),
+        (
+            "conn=1 op=-1 fd=64 Disconnect - Bad Ber Tag - B1",
+            "Disconnect",
+        ),
+        ('conn=Internal op=-1 MOD dn="cn=x"', "internal"),
+        ('conn=5 (Internal) op=1(1)(1) SRCH base="" scope=0 filter="(a=b)" attrs=ALL', "internal"),
+        ('conn=1 op=3 EXT oid="1.3.6.1.4.1.1466.20037" name="start_tls_plugin"', "EXT"),
+    ],
+)
+def test_each_kind_of_line_is_known(rest: str, word: str) -> None:
+    event = read_line(stamped(1, rest), 1)
+    assert isinstance(event, LogEvent)
+    assert event.word == word
+
+
+def test_an_old_line_without_parts_of_seconds_is_read() -> None:
+    event = read_line("[10/Jun/2015:14:00:05 -0400] conn=7 op=1 UNBIND", 1)
+    assert isinstance(event, LogEvent)
+    assert (event.at_s, event.connection, event.operation) == (1433959205.0, "7", 1)
+
+
+@pytest.mark.parametrize(
+    ("filter_", "found", "becomes"),
+    [
+        ("(uid=alice)", 1, "(uid={user})"),
+        ("(uid=alice)", 0, "(uid=nobody)"),
+        ("(mail=a@b.c)", 1, "(uid={user})"),
+        ("(cn=ali*)", 1, "(cn={user}*)"),
+        ("(&(objectClass=posixAccount)(uid=alice))", 1, "(&(objectClass=person)(uid={user}))"),
+        ("(|(uid=a)(cn=b)(sn=c))", 1, "(|(uid=nobody)(cn=nobody)(sn={user}))"),
+        ("(&(uid=a)(!(employeeType=left)))", 1, "(&(uid={user})(!(uid=nobody)))"),
+        (
+            "(&(objectClass=groupOfNames)(memberUid=alice))",
+            3,
+            "(&(objectClass=groupOfNames)(member={user_dn}))",
+        ),
+        ("(objectClass=*)", 9, "(objectClass=*)"),
+    ],
+)  # fmt: skip
+def test_a_filter_becomes_one_of_the_labs_own(filter_: str, found: int, becomes: str) -> None:
+    load = load_of(*asked(1, search(filter_), f"err=0 tag=101 nentries={found}"))
+    assert [each.filter for each in load.workload.requests] == [becomes]
+
+
+@pytest.mark.parametrize(
+    "filter_", ["(uid>=a)", "(uid:caseExactMatch:=a)", "(uid=cut", "(&", "uid=a", "(" * 500]
+)
+def test_what_the_load_cannot_ask_is_told_with_its_share(filter_: str) -> None:
+    load = load_of(*asked(1, search(filter_)), *asked(2, search("(uid=a)")))
+    assert sum(load.left_out.values()) == 1
+    assert "# 50.0 % of the operations are left out: searches" in workload_text(load)
+
+
+def test_shares_are_those_of_the_log() -> None:
+    lines = [line for number in range(90) for line in asked(number, search(f"(uid=user{number})"))]
+    lines += [line for number in range(90, 100) for line in asked(number, 'MOD dn="uid=a,dc=b"')]
+    load = load_of(*lines)
+    assert [(each.kind, each.share) for each in load.workload.requests] == [
+        ("search", 90), ("modify", 10),
+    ]  # fmt: skip
+
+
+def test_operations_that_were_never_answered_are_not_at_work_forever() -> None:
+    lines = [stamped(1, f"conn={each} op=1 {search('(uid=a)')}") for each in range(9)]
+    ended = [stamped(1, f"conn={each} op=1 fd=64 closed - B1") for each in range(9)]
+    both = [line for pair in zip(lines, ended, strict=True) for line in pair]
+    assert load_of(*both, *asked(2, search("(uid=a)"))).workload.threads == 1
+
+
+VALUE = st.text("abcdefghijkm0123456789", min_size=9, max_size=12).map(lambda text: f"qz{text}")
+
+
+@given(VALUE, VALUE, VALUE, st.integers(0, 2))
+def test_nothing_of_the_log_comes_out(name: str, value: str, base: str, scope: int) -> None:
+    requests = (
+        search(f"(|({name}={value})(cn={value}*)(member={value}))", base, scope, f'"{name}"'),
+        search(f"(objectClass={value})", f"ou={base}", scope),
+        search(f"(&({name}=*)(!(uid={value})))", f"ou={base}", scope),
+        f'BIND dn="uid={value},{base}" method=128 version=3',
+        f'MOD dn="uid={value}"', f'ADD dn="uid={value}"', f'EXT oid="{value}" name="{name}"',
+        f'MODRDN dn="uid={value}" newrdn="uid={base}" newsuperior="{name}"',
+    )  # fmt: skip
+    start = stamped(0, f"conn=1 fd=64 slot=64 connection from {value} to {base}")
+    lines = [line for number, each in enumerate(requests) for line in asked(number, each)]
+    load = load_of(start, *lines)
+    written = workload_text(load) + str(load)
+    assert not [each for each in (name, value, base) if each in written]
+
+
+def test_what_is_written_is_what_the_lab_takes(tmp_path: Path) -> None:
+    lines = [*HEAD, stamped(0, START)]
+    lines += asked(0, 'BIND dn="uid=a,dc=b" method=128 version=3', "err=0 tag=97 nentries=0")
+    lines += asked(1, search("(&(objectClass=groupOfNames)(member=uid=a))"))
+    lines += asked(2, 'ADD dn="uid=a,dc=b"', "err=0 tag=105 nentries=0")
+    log, output = tmp_path / "access", tmp_path / "mine.yaml"
+    log.write_text("\n".join([*lines, "half a li"]))
+    done = CliRunner().invoke(app, ["from-log", str(log), "--output", str(output), "--json"])
+    said = json.loads(done.stdout)
+    assert (said["operations"], said["unread_lines"]) == (3, 1)
+    found = find_workload(MATRIX, str(output))
+    expected = type(found).model_validate(said["workload"])
+    assert found.model_copy(update={"file": None}) == expected
+
+
+def test_files_are_read_in_their_own_order_and_unpacked(tmp_path: Path) -> None:
+    old, new = tmp_path / "a.gz", tmp_path / "b"
+    old.write_bytes(gzip.compress(stamped(1, "conn=1 op=1 UNBIND").encode()))
+    new.write_text(stamped(9, "conn=2 op=1 UNBIND"))
+    events = [each for each in read_files([new, old]) if isinstance(each, LogEvent)]
+    assert [each.connection for each in events] == ["1", "2"]
+
+
+@pytest.mark.parametrize("text", ["hello\n" * 500, '{"operation": "BIND"}\n'])
+def test_a_file_that_is_no_access_log_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x").write_text(text)
+    with pytest.raises(UsageError, match="x:1: this is no line of an access log"):
+        read_file(tmp_path / "x")
+
+
+def test_a_log_without_operations_is_refused() -> None:
+    with pytest.raises(UsageError, match="no operation that the load could make"):
+        recorded_load([UnreadLine(number=1)])
