@@ -17,7 +17,7 @@ from dsharness.measure.cpu_profile import check_profiler
 from dsharness.model import DECIDER, Campaign, Image, Matrix, Sample, Series, Settings, Workload
 from dsharness.yaml_files.problems import suggestion
 from dslab.campaign_loop import CampaignOrder, SampleSource
-from dslab.candidates import RowSupply
+from dslab.candidates import RowSupply, Supply
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.step_profiles import profile_steps
@@ -128,7 +128,7 @@ def run_study(
     lines = request.lines
     rows = tuple(dict.fromkeys(row for line in lines for row in line))
     questions = len(lines) * len(request.workloads)
-    with _row_lab(
+    with row_lab(
         request, rows, questions, engine=engine, store=store, watcher=watcher
     ) as laboratory:
         how = replace(options or SearchOptions(), paired=laboratory.paired)
@@ -211,7 +211,7 @@ def measure_row(
 ) -> list[Sample]:
     """Prepare the row and measure it; what was interrupted continues."""
     taken: list[Sample] = []
-    with _row_lab(
+    with row_lab(
         request, [request.row], len(request.workloads),
         engine=engine, store=store, watcher=watcher, duet=False,
     ) as laboratory:  # fmt: skip
@@ -236,7 +236,7 @@ def measure_row(
 
 
 @contextmanager
-def _row_lab(
+def row_lab(
     asked: RowsAsked,
     rows: Sequence[str],
     questions: int,
@@ -245,6 +245,7 @@ def _row_lab(
     store: Store,
     watcher: Watcher,
     duet: bool = True,
+    supply: Supply | None = None,
 ) -> Iterator[Laboratory]:
     """A lab in which these rows are prepared, as far as they can be."""
     conditions = LabConditions.on(
@@ -256,8 +257,14 @@ def _row_lab(
         duet=duet,
         keep=asked.keep,
     )
-    supply = RowSupply(engine=engine, matrix=asked.matrix, relock=asked.relock)
+    rows_as_asked = RowSupply(engine=engine, matrix=asked.matrix, relock=asked.relock)
     with open_lab(
-        conditions, supply, rows, engine=engine, store=store, watcher=watcher, questions=questions
+        conditions,
+        supply or rows_as_asked,
+        rows,
+        engine=engine,
+        store=store,
+        watcher=watcher,
+        questions=questions,
     ) as laboratory:
         yield laboratory

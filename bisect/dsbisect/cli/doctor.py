@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson
-from dsharness.errors import ExitCode
+from dsbisect.cli.common_options import AsJson, MatrixFile, StorePlace, WorkloadId
+from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from dsharness.doctor.checkup import Diagnosis
@@ -23,11 +23,59 @@ Fresh = Annotated[
 ]
 
 
-def doctor(*, fresh: Fresh = False, as_json: AsJson = False) -> None:
+NOISE = "How steady this machine is"
+Noise = Annotated[
+    bool,
+    typer.Option(
+        "--noise",
+        help="Measure one row against itself: what each metric varies by, and the smallest "
+        "change that 20 runs would show.",
+        rich_help_panel=NOISE,
+    ),
+]
+NoiseRow = Annotated[
+    str | None,
+    typer.Option("--row", help="Default: the matrix's first.", rich_help_panel=NOISE),
+]
+NoiseRuns = Annotated[
+    int,
+    typer.Option(
+        "--runs", min=2, max=1000, help="Of each side that shall count.", rich_help_panel=NOISE
+    ),
+]
+RUNS = 10
+
+
+def doctor(
+    *,
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+    noise: Noise = False,
+    row: NoiseRow = None,
+    workload: WorkloadId = None,
+    runs: NoiseRuns = RUNS,
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+) -> None:
     """Check what the lab needs of this machine, and print a fix for each fault.
 
     Example: dsbisect doctor --fresh
+
+    Example: dsbisect doctor --noise --row debian-12 --workload bind-random --runs 10
     """
+    if noise:
+        if fresh:
+            raise UsageError("--fresh is of no use with --noise", hint="`dsbisect doctor --fresh`")
+        from dsbisect.cli.noise import show_noise
+
+        show_noise(row, workload, runs, matrix, store, as_json=as_json)
+        return
+    needs_noise = {
+        "--row": row, "--workload": workload, "--matrix": matrix, "--store": store,
+        "--runs": runs != RUNS,
+    }  # fmt: skip
+    for name in (name for name, given in needs_noise.items() if given):
+        raise UsageError(f"{name} needs --noise", hint="`dsbisect doctor --help`")
     from rich.console import Console
 
     from dsharness.doctor.checkup import examine
