@@ -73,29 +73,32 @@ def _seconds(at: str, zone: str) -> float:
         return 0.0
 
 
-def read_file(path: Path) -> list[LogEvent | UnreadLine]:
+def read_file(path: Path) -> Iterator[LogEvent | UnreadLine]:
     """The events of one file, which may be compressed; UsageError if it is no access log."""
-    found: list[LogEvent | UnreadLine] = []
-    strange = 0
+    known, strange = 0, list[UnreadLine]()
     try:
         for number, line in enumerate(_lines(path), 1):
-            event = read_line(line, number)
-            if event is None:
-                continue
-            strange += isinstance(event, UnreadLine)
-            if strange == len(found) + 1 == MOST_STRANGE:
-                break
-            found.append(event)
+            match read_line(line, number):
+                case None:
+                    continue
+                case UnreadLine() as unread if not known:
+                    strange.append(unread)
+                    if len(strange) == MOST_STRANGE:
+                        break
+                case event:
+                    known += 1
+                    yield from strange
+                    strange.clear()
+                    yield event
     except (OSError, EOFError) as error:
         raise UsageError(f"{path}: cannot be read: {error}", hint="name an access log") from error
-    if found and strange >= len(found):
-        number = next(each.number for each in found if isinstance(each, UnreadLine))
+    if strange:
         raise UsageError(
-            f"{path}:{number}: this is no line of an access log of 389-ds in its classic form",
+            f"{path}:{strange[0].number}: this is no line of an access log of 389-ds in its "
+            "classic form",
             hint="name a server's file `access`, not its error or audit log; a log in JSON is not "
             "read",
         )
-    return found
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -106,10 +109,11 @@ def _lines(path: Path) -> Iterator[str]:
             yield line.decode(errors="replace").rstrip("\r\n")
 
 
-def read_files(paths: Iterable[Path]) -> list[LogEvent | UnreadLine]:
+def read_files(paths: Iterable[Path]) -> Iterator[LogEvent | UnreadLine]:
     """The events of all files, the oldest file first, in whatever order they are named."""
-    return [event for file in sorted(map(read_file, paths), key=_begin) for event in file]
+    for path in sorted(paths, key=_begin):
+        yield from read_file(path)
 
 
-def _begin(events: list[LogEvent | UnreadLine]) -> float:
-    return next((each.at_s for each in events if isinstance(each, LogEvent)), 0.0)
+def _begin(path: Path) -> float:
+    return next((each.at_s for each in read_file(path) if isinstance(each, LogEvent)), 0.0)

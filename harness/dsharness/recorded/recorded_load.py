@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from dsharness.errors import UsageError
 from dsharness.model import LdaploadWorkload, LdapRequest
 from dsharness.recorded.access_log import LogEvent, UnreadLine
-from dsharness.recorded.request_shape import CannotAskError, request_shape
+from dsharness.recorded.request_shape import CannotAskError, new_entry, request_shape
 
 ASKING = frozenset({"BIND", "SRCH", "MOD", "ADD", "DEL", "MODRDN", "CMP", "EXT"})
+PASSING = frozenset({"ADD", "DEL", "MODRDN"})  # an entry comes, goes, or is renamed
 ENDS = frozenset({"UNBIND", "closed", "Disconnect", "connection"})
 MOST_CONNECTIONS = 64
 USERS, GROUPS, MEMBERS = 1000, 10, 1000
@@ -37,6 +38,7 @@ def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
     waiting: dict[tuple[str, int | None], LogEvent] = {}
     shapes: Counter[LdapRequest] = Counter()
     left_out: Counter[str] = Counter()
+    passing: Counter[str] = Counter()
     seconds: Counter[int] = Counter()
     most = unread = 0
     for event in events:
@@ -53,9 +55,14 @@ def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
             seconds[int(asked.at_s)] += 1
             error, entries = (_number(each, event.details) for each in (_ERROR, _ENTRIES))
             try:
-                shapes[request_shape(asked, error, entries)] += 1
+                shape = request_shape(asked, error, entries)
             except CannotAskError as why:
                 left_out[str(why)] += 1
+            else:
+                shapes[shape] += 1
+                if asked.word in PASSING:
+                    passing[asked.word] += 1
+    _count_once(passing, shapes)
     requests, rare = _shared(shapes)
     if rare:
         left_out["requests that are rarer than one in 200"] = rare
@@ -66,6 +73,15 @@ def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
         unread=unread,
         per_second=statistics.median(seconds.values()),
     )
+
+
+def _count_once(passing: Counter[str], shapes: Counter[LdapRequest]) -> None:
+    """Each operation of the load adds an entry and deletes it: a pair of the log is one of them."""
+    pair = new_entry(renamed=False)
+    if shapes[pair]:
+        most = max(passing["ADD"], passing["DEL"]) - passing["MODRDN"]
+        shapes[pair] = max(0, most)
+        shapes += Counter()  # without what is none
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ldap3.core.results import RESULT_COMPARE_FALSE, RESULT_COMPARE_TRUE
+
 from dsharness.model import LdapRequest, LdapStep, RequestKind
 from dsharness.recorded.access_log import LogEvent
 
@@ -22,6 +24,7 @@ _DN = re.compile(r' dn="(?P<dn>.*?)"')
 _METHOD = re.compile(r"method=(\S+)")
 _SCOPES = ("base", "one", "subtree")
 MANAGER = "cn=directory manager"
+COMPARED = frozenset({RESULT_COMPARE_FALSE, RESULT_COMPARE_TRUE})
 DEEP = 50
 
 
@@ -35,17 +38,24 @@ def request_shape(asked: LogEvent, error: int, entries: int) -> LdapRequest:
         case "SRCH":
             return _search(asked.details, error, entries)
         case "BIND":
-            return _bind(asked.details, error)
+            return _bind(asked, error)
+        case "CMP" if error in COMPARED:
+            value = "{user}" if error == RESULT_COMPARE_TRUE else "nobody"
+            return LdapRequest(
+                kind=RequestKind.COMPARE,
+                base="{user_dn}",
+                attribute="uid",
+                value=value,
+                result=error,
+            )
         case _ if error:
             raise CannotAskError("changes that failed")
         case "MOD":
             return LdapRequest(kind=RequestKind.MODIFY, base="{user_dn}")
         case "ADD" | "DEL" | "MODRDN":
-            return _new_entry(asked.word)
+            return new_entry(renamed=asked.word == "MODRDN")
         case "EXT":
             raise CannotAskError("extended operations")
-        case "CMP":
-            raise CannotAskError("compares")
         case _:
             raise CannotAskError("operations of another kind")
 
@@ -63,12 +73,23 @@ def _search(details: str, error: int, entries: int) -> LdapRequest:
     if rest:
         raise CannotAskError("searches whose filter cannot be read")
     read = scope == "base"
+    filter_ = "(objectClass=*)" if read and entries else filter_
     return LdapRequest(
         base="{user_dn}" if read else "{people}",
         scope=scope,
-        filter="(objectClass=*)" if read and entries else filter_,
+        filter=filter_,
         attributes=_attributes(found["attrs"]),
+        entries=1 if read and entries else _found(filter_, hit=entries > 0),
     )
+
+
+def _found(filter_: str, *, hit: bool) -> int | None:
+    """How many entries the lab's directory has of it, where that is plain."""
+    if "(!" in filter_:
+        return None
+    if not hit:
+        return 0
+    return 1 if "={user})" in filter_ and "(|" not in filter_ else None
 
 
 def _attributes(text: str) -> tuple[str, ...]:
@@ -113,20 +134,26 @@ def _assertion(name: str, value: str, *, hit: bool) -> str:
         kept = ASKED.get(name, "uid") if hit else "description"
         return f"({kept}=*)"
     if name in MEMBERSHIP:
-        return "(member={user_dn})" if hit else "(member={new_dn})"
+        return f"(member={'{user_dn}' if hit else '{new_dn}'})"
     who = "{user}" if hit else "nobody"
     if "*" in value:
         return f"(cn={'*' if value.startswith('*') else ''}{who}{'*' if value[-1] == '*' else ''})"
-    return f"({name if name in {'cn', 'sn'} else 'uid'}={who})"
+    if name == "sn" and hit:
+        name, who = "sn", "{surname}"
+    elif name != "cn":
+        name = "uid"
+    return f"({name}={who})"
 
 
-def _bind(details: str, error: int) -> LdapRequest:
-    dn, method = _DN.match(details), _METHOD.search(details)
+def _bind(asked: LogEvent, error: int) -> LdapRequest:
+    dn, method = _DN.match(asked.details), _METHOD.search(asked.details)
     if error or dn is None or method is None or method[1] != "128":
         raise CannotAskError("binds that failed, or by SASL")
     if not dn["dn"]:
         raise CannotAskError("anonymous binds")
     if dn["dn"].lower() == MANAGER:
+        if asked.operation == 0:
+            raise CannotAskError("the manager's first binds of connections: the load's stay bound")
         return LdapRequest(kind=RequestKind.BIND, base="{manager}")
     return LdapRequest(
         kind=RequestKind.BIND,
@@ -135,10 +162,11 @@ def _bind(details: str, error: int) -> LdapRequest:
     )
 
 
-def _new_entry(word: str) -> LdapRequest:
+def new_entry(*, renamed: bool) -> LdapRequest:
+    """An entry is added, perhaps renamed, and deleted: the directory stays what it was."""
     gone = LdapStep(kind=RequestKind.DELETE, base="{new_dn}")
-    if word == "MODRDN":
+    if renamed:
         gone = LdapStep(kind=RequestKind.DELETE, base="uid=x{value},{people}")
-        renamed = LdapStep(kind=RequestKind.RENAME, base="{new_dn}", value="uid=x{value}")
-        return LdapRequest(kind=RequestKind.ADD, base="{new_dn}", then=(renamed, gone))
+        other = LdapStep(kind=RequestKind.RENAME, base="{new_dn}", value="uid=x{value}")
+        return LdapRequest(kind=RequestKind.ADD, base="{new_dn}", then=(other, gone))
     return LdapRequest(kind=RequestKind.ADD, base="{new_dn}", then=(gone,))

@@ -80,7 +80,7 @@ def test_an_old_line_without_parts_of_seconds_is_read() -> None:
         ("(mail=a@b.c)", 1, "(uid={user})"),
         ("(cn=ali*)", 1, "(cn={user}*)"),
         ("(&(objectClass=posixAccount)(uid=alice))", 1, "(&(objectClass=person)(uid={user}))"),
-        ("(|(uid=a)(cn=b)(sn=c))", 1, "(|(uid=nobody)(cn=nobody)(sn={user}))"),
+        ("(|(uid=a)(cn=b)(sn=c))", 1, "(|(uid=nobody)(cn=nobody)(sn={surname}))"),
         ("(&(uid=a)(!(employeeType=left)))", 1, "(&(uid={user})(!(uid=nobody)))"),
         (
             "(&(objectClass=groupOfNames)(memberUid=alice))",
@@ -111,6 +111,35 @@ def test_shares_are_those_of_the_log() -> None:
     assert [(each.kind, each.share) for each in load.workload.requests] == [
         ("search", 90), ("modify", 10),
     ]  # fmt: skip
+
+
+def test_an_entry_that_comes_and_goes_is_one_operation() -> None:
+    words = ["ADD"] * 4 + ["DEL"] * 3 + ["MODRDN"]
+    lines = [line for at, each in enumerate(words) for line in asked(at, f'{each} dn="uid=a,dc=b"')]
+    requests = load_of(*lines).workload.requests
+    assert [(each.name, each.share) for each in requests] == [
+        ("add+delete", 75), ("add+rename+delete", 25),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "value"), [(6, "{user}"), (5, "nobody")])
+def test_a_compare_has_the_answer_that_it_had(code: int, value: str) -> None:
+    (request,) = load_of(*asked(1, 'CMP dn="uid=a" attr="cn"', f"err={code}")).workload.requests
+    assert (request.kind, request.value, request.result) == ("compare", value, code)
+
+
+@pytest.mark.parametrize(
+    ("filter_", "found", "entries"),
+    [
+        ("(uid=a)", 1, 1), ("(uid=a)", 0, 0), ("(cn=a*)", 3, None), ("(|(uid=a)(cn=b))", 1, None),
+        ("(!(uid=a))", 0, None), ("(&(objectClass=person)(mail=x))", 1, 1),
+    ],
+)  # fmt: skip
+def test_how_many_entries_are_found_is_checked_where_it_is_plain(
+    filter_: str, found: int, entries: int | None
+) -> None:
+    (request,) = load_of(*asked(1, search(filter_), f"err=0 nentries={found}")).workload.requests
+    assert request.entries == entries
 
 
 def test_operations_that_were_never_answered_are_not_at_work_forever() -> None:
@@ -167,7 +196,7 @@ def test_files_are_read_in_their_own_order_and_unpacked(tmp_path: Path) -> None:
 def test_a_file_that_is_no_access_log_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     with pytest.raises(UsageError, match="x:1: this is no line of an access log"):
-        read_file(tmp_path / "x")
+        list(read_file(tmp_path / "x"))
 
 
 def test_a_log_without_operations_is_refused() -> None:
