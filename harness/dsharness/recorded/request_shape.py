@@ -96,6 +96,8 @@ def _attributes(text: str) -> tuple[str, ...]:
     if text.startswith("ALL"):
         return ("*",)
     names = text.partition('"')[2].partition('"')[0].lower().split()
+    if "*" in names and "aci" in names:  # the server itself adds it to what was asked for
+        names.remove("aci")
     return tuple(sorted({ASKED.get(each, "description") for each in names})) or ("*",)
 
 

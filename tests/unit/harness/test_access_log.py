@@ -192,11 +192,35 @@ def test_files_are_read_in_their_own_order_and_unpacked(tmp_path: Path) -> None:
     assert [each.connection for each in events] == ["1", "2"]
 
 
-@pytest.mark.parametrize("text", ["hello\n" * 500, '{"operation": "BIND"}\n'])
+@pytest.mark.parametrize("text", ["hello\n" * 500, '{"operation": "BIND"}\n' * 500])
 def test_a_file_that_is_no_access_log_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     with pytest.raises(UsageError, match="x:1: this is no line of an access log"):
         list(read_file(tmp_path / "x"))
+
+
+def test_a_log_in_json_is_the_same_log() -> None:
+    """The same events in both forms give one workload; the JSON is as 389-ds 3.3.1 wrote it."""
+    at = '{"local_time":"2026-11-26T02:24:18.801979453 +0000","operation":'
+    where = '"key":"1795659858-4","conn_id":4,"op_id"'
+    told = [
+        f'{at}"SEARCH",{where}:1,"base_dn":"dc=lab","scope":2,"filter":"(uid=a)","attrs":["cn"]}}',
+        f'{at}"RESULT",{where}:1,"msg":"","tag":101,"err":0,"nentries":1,"wtime":"0.000340945"}}',
+        f'{at}"BIND",{where}:2,"bind_dn":"uid=a,dc=lab","version":3,"method":"128"}}',
+        f'{at}"RESULT",{where}:2,"tag":97,"err":0,"nentries":0,"bind_dn":"uid=a,dc=lab"}}',
+        f'{at}"MODIFY",{where}:3,"target_dn":"uid=a,dc=lab"}}',
+        f'{at}"RESULT",{where}:3,"tag":103,"err":0,"nentries":0}}',
+        f'{at}"SEARCH",{where}:4,"internal_op":true,"base_dn":"dc=lab","scope":2,"filter":"(a=b)"}}',
+        f'{at}"DISCONNECT",{where}:5,"fd":64,"close_reason":"U1"}}',
+    ]
+    text = [
+        *asked(1, search("(uid=a)", attrs='"cn"')),
+        *asked(2, 'BIND dn="uid=a,dc=lab" method=128 version=3', "err=0 tag=97 nentries=0"),
+        *asked(3, 'MOD dn="uid=a,dc=lab"', "err=0 tag=103 nentries=0"),
+    ]
+    found, expected = load_of(*told), load_of(*text)
+    assert (found.operations, found.unread) == (3, 0)
+    assert found.workload == expected.workload
 
 
 def test_a_log_without_operations_is_refused() -> None:
