@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from dsharness.model import Boundary, Outcome, Verdict
 
 SMALLEST_EFFECT = 1.10  # smaller differences are not followed further
+LIKELY = 0.5  # the chance of a second step
 
 Line = tuple[str, ...]
 Search = Callable[[Line], Boundary]
@@ -54,7 +55,10 @@ def hunt_parted(
     if len(changed) > 1 and base not in whole.unmeasured:
         whole = search((good, bad))  # both sides may have the same change
         if not whole.found:
-            note = f"good and bad both differ from {base}, where they have parted"
+            note = (
+                f"good and bad both differ from {base}, where they have parted: "
+                f"`--good {base}` searches what changed on the way to bad"
+            )
             return Hunt(whole=whole, boundaries=(whole,), notes=(note,))
     if not changed:
         return Hunt(whole=whole, boundaries=(whole,))
@@ -79,6 +83,7 @@ def hunt_parted(
 def changed_sides(whole: Boundary, lines: Sequence[Line]) -> tuple[Line, ...]:
     """The lines over which the cost changes, by a search of [good, base, bad].
 
+    A second step that is more likely than not counts, so that no side is called unchanged then.
     Both where it cannot be told on which side the step lies.
     """
     if not whole.found:
@@ -87,6 +92,8 @@ def changed_sides(whole: Boundary, lines: Sequence[Line]) -> tuple[Line, ...]:
         return tuple(lines)
     low, high = whole.line.index(whole.before), whole.line.index(whole.after)
     parts = [whole.line[low : high + 1], *_unexplained(whole)]
+    likely = [name for name in whole.also if whole.chances.get(name, 0.0) >= LIKELY]
+    parts += [whole.line[at - 1 : at + 1] for at in map(whole.line.index, likely)]
     return tuple(line for line in lines if any({line[0], line[-1]} <= set(part) for part in parts))
 
 

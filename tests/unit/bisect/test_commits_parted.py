@@ -16,10 +16,11 @@ from dsbisect.commits.commit_range import laid_range
 from dsbisect.commits.commits_request import SHORT, CommitsRequest
 from dsbisect.commits.commits_study import CommitsStudy
 from dsbisect.commits.commits_text import answer_text
+from dsbisect.commits.line_queue import changed_sides
 from dsbisect.commits.proof import Case
 from dsbisect.search_options import SearchOptions
 from dsharness.matrix import find_settings, find_workload
-from dsharness.model import Boundary
+from dsharness.model import Boundary, Outcome, Verdict
 from dssearch.bayes.bayes_search import Bayes
 
 BAD, GOOD = ("b1", "b2", "bad"), ("g1", "good")
@@ -99,6 +100,27 @@ def test_a_step_on_bads_side(past, cases):
     assert [case.good, case.bad] == [past["base"][:SHORT], past["bad"][:SHORT]]
     assert (case.first, case.last) == ("the common ancestor", "the bad end")
     assert "on the way to bad" in findings.notes[-1]
+
+
+@pytest.mark.parametrize(("chance", "sides"), [(0.97, 2), (0.3, 1)])
+def test_a_side_that_likely_changed_is_not_called_unchanged(chance, sides):
+    """The intervals of so few runs overlap, but a second step on the way to bad is likely."""
+    points, lines = ("good", "base", "bad"), (("base", "bad"), ("base", "g1", "good"))
+    verdicts = [
+        Verdict(
+            candidate=name, outcome=Outcome.INCONCLUSIVE, why="few runs", ratio_to_first=ratio,
+            interval=(ratio / 1.3, ratio * 1.3),
+        )
+        for name, ratio in zip(points, (1.0, 0.65, 1.0), strict=True)
+    ]  # fmt: skip
+    whole = Boundary(
+        series_id="commits", workload_id="w", settings_id="default", line=points, found=True,
+        before="good", after="base", direction="faster", effect=1.54, suspects=("base",),
+        summary="", verdicts=tuple(verdicts), also=("bad",), chances={"base": 1.0, "bad": chance},
+    )  # fmt: skip
+    changed = changed_sides(whole, (("base", "b1", "bad"), lines[1]))
+    assert ("base", "g1", "good") in changed
+    assert len(changed) == sides
 
 
 @pytest.mark.parametrize(
