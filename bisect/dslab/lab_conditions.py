@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError, WorkloadError
-from dsharness.loads import LOADS
 from dsharness.machine.host import available_cpus
 from dsharness.matrix import find_workload
 from dsharness.measure.metrics import find_metric, refuse_unfit
 from dsharness.measure.ways import Way, way_for
 from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload, largest
 from dsharness.systems import SYSTEMS, Seed
+from dsharness.systems.ldap.directory_system import DirectorySystem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +49,7 @@ class LabConditions:
             workloads=tuple(workloads),
             way=way_for(
                 available_cpus(), decider.name, duet=duet,
+                imports=any(each.stopped for each in workloads),
                 can_pin=engine.pins_cpus, can_move=engine.moves_cpus,
             ),
             keep=keep,
@@ -93,21 +94,29 @@ def default_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Wo
 
 
 def _answers(system: SystemName, workload: Workload) -> bool:
-    return SYSTEMS[system].protocol == LOADS[workload.tool].protocol
+    return SYSTEMS[system].protocol == workload.protocol
 
 
 def _misfits(
     candidate: str, system: SystemName, workload: Workload, conditions: LabConditions
 ) -> Iterator[tuple[str, str]]:
-    driver, load, settings = SYSTEMS[system], LOADS[workload.tool], conditions.settings
+    driver, settings = SYSTEMS[system], conditions.settings
     if not _answers(system, workload):
         fit = [each.id for each in conditions.matrix.workloads if _answers(system, each)]
         yield (
             (
-                f"workload {workload.id!r} uses {load.protocol}, but {candidate!r} "
+                f"workload {workload.id!r} uses {workload.protocol}, but {candidate!r} "
                 f"({system}) answers {driver.protocol}"
             ),
             f"choose one that fits with --workload: {', '.join(fit) or 'the matrix has none'}",
+        )
+    elif workload.stopped and not (isinstance(driver, DirectorySystem) and driver.imports):
+        yield (
+            (
+                f"workload {workload.id!r} imports users into a stopped server, which the lab "
+                f"cannot do with {candidate!r} ({system})"
+            ),
+            "choose a row of plain 389-ds or OpenLDAP, or another workload",
         )
     for name in sorted(settings.options.keys() - driver.options):
         yield (

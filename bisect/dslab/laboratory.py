@@ -19,13 +19,16 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
 from dsharness.content_key import content_key
 from dsharness.errors import CandidateError, InstanceError, WorkloadError
+from dsharness.loads import LOADS
 from dsharness.machine.host import machine_id, machine_now
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.cpu_profile import take_profile
 from dsharness.measure.golden_state import Golden, golden_state
-from dsharness.measure.instance import serve
+from dsharness.measure.import_run import Stoppable
+from dsharness.measure.instance import Wrapper, serve
 from dsharness.measure.instruction_count import Valgrind
 from dsharness.measure.sample import PROCEDURE, Bench, bench
+from dsharness.measure.ways import Importing
 from dsharness.model import CpuProfile, Image, Machine, Procedure, Sample, Setup, Turn, Workload
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
@@ -101,7 +104,7 @@ class Laboratory:
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._served: Counter[str] = Counter()  # turns of each one's server since it started
         self._loader: Image | None = None
-        self._wrapper: Valgrind | None = None
+        self._wrapper: Wrapper | None = None
         self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
         self._refused: dict[str, CandidateError] = {}  # by what was prepared for a turn
         self.goldens: dict[str, Golden] = {}
@@ -171,7 +174,7 @@ class Laboratory:
                 self._conditions.refuse_unfit(candidate, self._supply.system(candidate))
         with _at_a_time(WORKERS) as pool:
             # The load generator's image comes first: no row can be measured without it.
-            loader: Future[Image] = pool.submit(self._load_generator)
+            loader: Future[Image | None] = pool.submit(self._load_generator)
             work = {pool.submit(self._golden, each): each for each in candidates}
             for future in as_completed(work):
                 candidate = work[future]
@@ -183,7 +186,7 @@ class Laboratory:
                 else:
                     watcher.prepared(candidate)
             self._loader = loader.result()
-            self._wrapper = self._valgrind() if self._conditions.way.in_valgrind else None
+            self._wrapper = self._wrapper_of_way()
             self._runtimes = dict(self._supply.runtimes)
 
     def prepare_more(self, candidates: Sequence[str]) -> None:
@@ -247,7 +250,7 @@ class Laboratory:
     def profile(self, candidate: str, workload: Workload) -> CpuProfile:
         """Where a candidate's CPU time goes under a load, in a run that is no sample."""
         if self._wrapper is not None:
-            raise WorkloadError("servers run in valgrind for this metric, where none is profiled")
+            raise WorkloadError(f"no server is profiled that runs for {self._conditions.way.name}")
         at = self._bench(candidate)
         self._served.update([candidate])
         with self._measuring():
@@ -263,13 +266,22 @@ class Laboratory:
             _, resources = self._benches.pop(candidate)
             resources.close()
 
-    def _load_generator(self) -> Image:
+    def _load_generator(self) -> Image | None:
+        """None where the servers' own program is the load."""
         matrix, tool = self._conditions.matrix, self._conditions.tool
+        if tool not in LOADS:
+            return None
         with self.spent.on("builds"):
             return load_image(
                 self._engine, matrix, tool,
                 progress=lambda what: self._progress(matrix.tools.loads[tool], what),
             )  # fmt: skip
+
+    def _wrapper_of_way(self) -> Wrapper | None:
+        """What servers run in, where they do not run by themselves."""
+        if isinstance(self._conditions.way, Importing):
+            return Stoppable()
+        return self._valgrind() if self._conditions.way.in_valgrind else None
 
     def _valgrind(self) -> Valgrind:
         def show(what: str) -> None:
@@ -297,8 +309,6 @@ class Laboratory:
 
     def _bench(self, candidate: str) -> Bench:
         if candidate not in self._benches:
-            if self._loader is None:
-                raise WorkloadError("the laboratory was not prepared")
             if candidate in self._refused:
                 raise self._refused.pop(candidate)
             if candidate not in self.goldens:
@@ -309,7 +319,7 @@ class Laboratory:
             self._benches[candidate] = started
         return self._benches[candidate][0]
 
-    def _started(self, candidate: str, loader: Image) -> tuple[Bench, ExitStack]:
+    def _started(self, candidate: str, loader: Image | None) -> tuple[Bench, ExitStack]:
         cpus, keep = self._conditions.way.cpus, self._conditions.keep
         with ExitStack() as made:
             instance = made.enter_context(

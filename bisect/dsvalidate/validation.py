@@ -17,7 +17,6 @@ from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.errors import UsageError
-from dsharness.loads import LOADS
 from dsharness.matrix import find_profile
 from dsharness.model import BuildSpec, Image, Matrix, Row, Settings, Workload
 from dsharness.paths import cache_home
@@ -81,7 +80,7 @@ def check_request(request: ValidateRequest) -> None:
     for workload in request.workloads:
         if not _answers(row, workload):
             raise UsageError(
-                f"workload {workload.id} uses {LOADS[workload.tool].protocol}, which "
+                f"workload {workload.id} uses {workload.protocol}, which "
                 f"{row.id} ({row.system}) does not answer",
                 hint="--profile names one that fits; without it the lab chooses",
             )
@@ -109,7 +108,7 @@ def workloads_for(matrix: Matrix, row: Row, profile: str | None) -> tuple[Worklo
 
 
 def _answers(row: Row, workload: Workload) -> bool:
-    return LOADS[workload.tool].protocol == SYSTEMS[row.system].protocol
+    return workload.protocol == SYSTEMS[row.system].protocol
 
 
 # A look at what all others left behind, and a whole build, for a finding that rarely decides.

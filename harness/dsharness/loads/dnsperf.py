@@ -56,7 +56,6 @@ _COMPLAINT = re.compile(r"^(?:Warning|Error): (.*)$", re.MULTILINE)
 class Dnsperf:
     """DNS queries over UDP or TCP."""
 
-    protocol: ClassVar[str] = "dns"
     grace_s: ClassVar[float] = 30.0
     source: ClassVar[Path | None] = None
 

@@ -70,7 +70,6 @@ _CHANGES = {
 class Ldapload:
     """The driver of the lab's own LDAP load."""
 
-    protocol: ClassVar[str] = "ldap"
     grace_s: ClassVar[float] = 35.0  # it waits up to 30 s until a connection is bound
     source: ClassVar[Path | None] = Path(__file__).with_suffix("")
 

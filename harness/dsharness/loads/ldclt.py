@@ -57,7 +57,6 @@ HIDE = '"$@" 2>&1 | sed "s/ldap_simple_bind_s (.*), error=/ldap_simple_bind_s (â
 class Ldclt:
     """The driver of ldclt: binds, searches and changes of a directory's users."""
 
-    protocol: ClassVar[str] = "ldap"
     grace_s: ClassVar[float] = 45.0  # it waits up to 30 s for an answer before it gives up
     source: ClassVar[Path | None] = None
 

@@ -89,7 +89,6 @@ class LoadReport:
 class Load(Protocol):
     """How one tool applies a workload, and how its output is read."""
 
-    protocol: ClassVar[str]  # that a system must support: "ldap", "dns"
     grace_s: ClassVar[float]  # after its limit, until it is ended
     # The folder of a program that the lab compiles; None: the row's image has it.
     source: ClassVar[Path | None]

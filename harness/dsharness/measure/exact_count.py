@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import ClassVar, Protocol, TypeVar
 
@@ -17,7 +16,7 @@ from dsharness.errors import CandidateError, WorkloadError
 from dsharness.loads import LoadReport, Operations
 from dsharness.measure.gate import Gate, RunEvidence, count_objections
 from dsharness.measure.metric import Metric
-from dsharness.measure.sample import Bench, execute_load, write_files
+from dsharness.measure.sample import Bench, execute_load, time_now, write_files
 from dsharness.model import Measurement, Sample, Turn, Workload
 
 IDLE_S = 6.0
@@ -73,7 +72,7 @@ def take_count(at: Bench, turn: Turn, counter: Counter, gate: Gate = count_objec
     """A sample that has only the metrics that are counted."""
     alone = turn.workload.model_copy(update={"threads": 1})
     write_files(at, alone, turn.number)
-    started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    started_at = time_now()
     invalid: tuple[str, ...] = ()
     metrics: dict[str, Measurement] = {}
     operations = 0

@@ -62,6 +62,7 @@ def _mib(amount: float | None) -> float | None:
 COST = Metric(
     name=DECIDER,
     of_server=True,
+    of_import=True,
     value=lambda read: read.cost,
     label="CPU time",
     heading="cost",
@@ -71,6 +72,7 @@ COST = Metric(
 )
 RATE = Metric(
     name="rate",
+    of_import=True,
     of_pace=True,
     value=lambda read: read.operations / read.active_s if read.active_s else None,
     label="the rate",
@@ -109,6 +111,7 @@ LATENCY_P99 = Metric(
 CPU = Metric(
     name="cpu",
     of_server=True,
+    of_import=True,
     value=lambda read: read.each(read.server_us),
     label="CPU time",
     heading="CPU/op",
@@ -321,6 +324,12 @@ def refuse_unfit(metric: Metric, workloads: Iterable[Workload]) -> None:
                 f"{metric.name} says nothing of workload {workload.named!r}: the server also "
                 "answers its disturber meanwhile",
                 hint=f"--metric {LATENCY_P99.name}, or one of {', '.join(usable)}",
+            )
+        if workload.stopped and not metric.of_import:
+            raise UsageError(
+                f"{metric.name} says nothing of workload {workload.named!r}: the server is stopped "
+                "while its entries are imported",
+                hint=f"one of {', '.join(each.name for each in _ALL if each.of_import)}",
             )
         if workload.rate is not None and metric.of_pace:
             raise UsageError(

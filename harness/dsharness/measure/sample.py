@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
@@ -16,9 +15,8 @@ from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Schedul
 from dsharness.loads.load import run_size
 from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
-from dsharness.machine.host import Calibrator, Clocks, CpuShares, read_ticks, session_id
+from dsharness.machine.host import CpuShares, session_id
 from dsharness.measure.gate import (
-    Conditions,
     Gate,
     RunEvidence,
     disturbances,
@@ -28,6 +26,7 @@ from dsharness.measure.gate import (
 from dsharness.measure.instance import Instance
 from dsharness.measure.metric import Probed, Readings
 from dsharness.measure.metrics import measured, probed
+from dsharness.measure.watched import watched
 from dsharness.model import (
     BenchFacts,
     Image,
@@ -46,12 +45,10 @@ from dsharness.systems.system import CannotCount, Look
 LOAD_FOLDER = "/load"
 PROCEDURE = 5  # samples of another way of measuring are not mixed with these
 
-Number = TypeVar("Number", int, float)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """An instance, and a load generator on a network that reaches it."""
+    """An instance, and a load generator on a network that reaches it, or in its own container."""
 
     instance: Instance
     load: Container
@@ -78,19 +75,24 @@ class Bench:
 def bench(
     engine: Engine,
     instance: Instance,
-    loader: Image,
+    loader: Image | None,
     cpus: CpuShares,
     machine: Machine,
     procedure: Procedure,
     *,
     keep: bool = False,
 ) -> Iterator[Bench]:
-    """Put the pinned load generator next to a server; of ours it reaches the loopback only."""
+    """Put the pinned load generator next to a server; of ours it reaches the loopback only.
+
+    Without one the load is a program of the server's own.
+    """
     home, name = instance.home, instance.candidate_id
     kept = f"{name}-{home.golden.key}" if home else name
     with (
         shared_folder() as folder,
-        running(
+        nullcontext(instance.container)
+        if loader is None
+        else running(
             engine,
             loader.reference,
             "sleep",
@@ -165,21 +167,21 @@ def warm_up(at: Bench, workload: Workload) -> None:
         at.pace[workload.id] = rate
 
 
+def time_now() -> str:
+    """When a sample begins, as it is stored."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
 def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: CpuShares) -> Run:
     """So many operations, and the CPU time of exactly these."""
-    instance = at.instance
-    started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    before, ticks, clocks = instance.look(), read_ticks(cpus.server), Clocks.read()
-    server_before = instance.processes()
+    instance, started_at = at.instance, time_now()
+    before, server_before = instance.look(), instance.processes()
     probed_before = _probed(server_before)
-    # next to the load on either side, so that nothing of our own looks is in it
-    cpu_before_us = instance.cpu_us()
-    with Calibrator(cpus.server, paused=lambda: at.paused) as calibrator:
-        report, instructions = _counted_load(at, workload, size, server_before)
-        cpu_after_us = instance.cpu_us()
+    seen = watched(
+        instance, cpus, lambda: at.paused, lambda: _counted_load(at, workload, size, server_before)
+    )
+    report, instructions = seen.given
     probed_after = _probed(instance.processes())
-    later = Clocks.read()
-    steal_pct = ticks.steal_pct_until(read_ticks(cpus.server))
     after = instance.look()
     if after is None:
         instance.note_end()
@@ -197,13 +199,10 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         server_alive=not ended,
         overfilled=instance.overfilled(),
         server_operations=_counted(instance, workload.operation, before, after),
-        server_cpu_us=_difference(cpu_after_us, cpu_before_us),
+        server_cpu_us=seen.server_cpu_us,
         of_system=instance.objections(after) if after else None,
-        conditions=Conditions(
-            gap_s=calibrator.gap_s,
-            paused_s=calibrator.paused_s,
-            suspended_s=clocks.suspended_s_until(later),
-            stepped_s=clocks.stepped_s_until(later),
+        conditions=replace(
+            seen.conditions,
             killed=killed or (None if report.total or at.load.running else "the load"),
         ),
     )
@@ -212,8 +211,8 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         report=report,
         look=after,
         evidence=evidence,
-        calibrator_us=calibrator.cpu_us,
-        steal_pct=steal_pct,
+        calibrator_us=seen.calibrator_us,
+        steal_pct=seen.steal_pct,
         load_cpus=len(cpus.load),
         before=probed_before,
         after=probed_after,
@@ -367,7 +366,3 @@ def _total(amounts: Iterable[float | None]) -> float | None:
 
 def _once(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
-
-
-def _difference(later: Number | None, earlier: Number | None) -> Number | None:
-    return None if later is None or earlier is None else later - earlier

@@ -1,4 +1,4 @@
-"""How a turn is measured: one candidate after the other, two at the same time, or counted.
+"""How a turn is measured: one candidate after the other, two at the same time, stopped, or counted.
 
 A way is chosen for a whole laboratory, and samples of two ways are never compared.
 
@@ -20,6 +20,7 @@ from dsharness.machine.hardware_counter import host_counts
 from dsharness.machine.host import CpuShares, share_cpus
 from dsharness.measure.exact_count import Counter, take_count
 from dsharness.measure.gate import Gate, RunEvidence, count_objections, objections
+from dsharness.measure.import_run import take_import
 from dsharness.measure.instruction_count import Callgrind
 from dsharness.measure.metrics import INSTRUCTIONS
 from dsharness.measure.sample import (
@@ -191,6 +192,22 @@ class Duet:
         return objections(evidence)
 
 
+class Importing(InTurn):
+    """One candidate after the other, stopped while its entries are imported on all CPUs."""
+
+    name: ClassVar[WayName] = "import"
+
+    @classmethod
+    def on(cls, places: Places) -> Self:
+        return cls(cpus=share_cpus(places.available, can_pin=False))
+
+    def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
+        for at in benches:
+            with measuring():
+                sample = take_import(at, turn, self.objections)
+            yield sample
+
+
 @dataclass(frozen=True, kw_only=True)
 class Counted:
     """All at the same time: a count does not depend on what else the machine does."""
@@ -240,17 +257,25 @@ class CountedCalls(Counted):
 
 
 WAYS: dict[WayName, type[Way]] = {
-    way.name: way for way in (InTurn, Duet, CountedInstructions, CountedCalls)
+    way.name: way for way in (InTurn, Duet, Importing, CountedInstructions, CountedCalls)
 }
 
 
 def way_for(
-    available: tuple[int, ...], metric: str, *, duet: bool, can_pin: bool, can_move: bool
+    available: tuple[int, ...],
+    metric: str,
+    *,
+    duet: bool,
+    can_pin: bool,
+    can_move: bool,
+    imports: bool = False,
 ) -> Way:
-    """Duets if there are enough CPUs; a count if the metric is one that no timed run has."""
+    """Duets if there are enough CPUs; others if load or metric are of a kind that needs them."""
     places = Places(available=available, can_pin=can_pin, can_move=can_move)
     wanted: tuple[WayName, ...] = ("duet", "in turn") if duet else ("in turn",)
-    if metric in {kind.name for kind in Strace.kinds}:
+    if imports:
+        wanted = ("import",)
+    elif metric in {kind.name for kind in Strace.kinds}:
         wanted = ("strace",)
     elif metric == INSTRUCTIONS.name and not host_counts():
         wanted = ("callgrind",)

@@ -47,7 +47,7 @@ class Machine(Value):
     facts: dict[str, Fact] = Field(default_factory=dict)
 
 
-WayName = Literal["duet", "in turn", "callgrind", "strace", "from outside"]
+WayName = Literal["duet", "in turn", "import", "callgrind", "strace", "from outside"]
 
 
 class Procedure(Value):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
@@ -59,6 +59,7 @@ def largest(contents: Iterable[Content]) -> Content:
 class WorkloadBase(Value):
     """What every tool's workload says; none of its parameters is left to the tool's default."""
 
+    protocol: ClassVar[str]  # that a system must answer: "ldap", "dns"
     id: Identifier
     title: str
     file: SkipJsonSchema[str | None] = Field(
@@ -112,6 +113,11 @@ class WorkloadBase(Value):
         """Whether others ask meanwhile: not all that the system does is for its operations."""
         return False
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the server is stopped meanwhile: a program of its own works on its files."""
+        return False
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Name each parameter that cannot be applied as it says, and what is allowed."""
         yield from ()
@@ -127,6 +133,7 @@ class UserOrder(StrEnum):
 class DirectoryWorkload(WorkloadBase):
     """A load on some of a directory's users."""
 
+    protocol: ClassVar[str] = "ldap"
     users: PositiveInt = Field(default=1000, description="users that the directory holds")
     distinct_users: PositiveInt = Field(default=1000, description="users that the load is about")
 
@@ -268,6 +275,44 @@ class LdaploadWorkload(DirectoryWorkload):
         return any(place in text for step in self.steps for text in step.texts.values())
 
 
+OF_TIME = frozenset({"threads", "warmup_s", "duration_s", "operations", "most_s"})
+
+
+class ImportWorkload(DirectoryWorkload):
+    """All users, imported by the server's own program while it is stopped."""
+
+    tool: Literal["import"] = "import"
+    operation: Literal["import"] = "import"
+    users: PositiveInt = Field(default=1000, description="users that are imported")
+    distinct_users: Literal[1] = 1
+
+    @property
+    def distinct_entries(self) -> int:
+        return self.users
+
+    @property
+    def content(self) -> DirectoryContent:
+        """As little as can be checked: the import replaces it."""
+        return DirectoryContent(number=1)
+
+    @property
+    def writes(self) -> bool:
+        return True
+
+    @property
+    def stopped(self) -> bool:
+        return True
+
+    def shown(self, name: str) -> object:
+        """An import is as long as its users make it."""
+        return None if name in {*OF_TIME, "distinct_users"} else super().shown(name)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse what would change nothing."""
+        for name in sorted(OF_TIME & self.model_fields_set):
+            yield name, "left out with `tool: import`, which is as long as its `users` make it"
+
+
 class Transport(StrEnum):
     """How a DNS query travels."""
 
@@ -278,6 +323,7 @@ class Transport(StrEnum):
 class DnsperfWorkload(WorkloadBase):
     """Queries for the addresses of a zone's names, by dnsperf."""
 
+    protocol: ClassVar[str] = "dns"
     tool: Literal["dnsperf"] = "dnsperf"
     operation: Literal["query"] = "query"
     threads: PositiveInt = 1
@@ -315,7 +361,8 @@ class DnsperfWorkload(WorkloadBase):
 
 # A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
 Workload = Annotated[
-    LdcltWorkload | LdaploadWorkload | DnsperfWorkload, Field(discriminator="tool")
+    LdcltWorkload | LdaploadWorkload | ImportWorkload | DnsperfWorkload,
+    Field(discriminator="tool"),
 ]
 
 

@@ -159,9 +159,10 @@ class Column(Value):
         if self.workload is None:
             return {}
         known = {
-            name: self.workload.shown(name)
-            for name, value in self.workload
-            if name not in {"id", "title", "file"} and value is not None
+            name: shown
+            for name, _ in self.workload
+            if name not in {"id", "title", "file"}
+            and (shown := self.workload.shown(name)) is not None
         }
         return {"tool": self.workload.tool, "operation": self.workload.operation, **known}
 

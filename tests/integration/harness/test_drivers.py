@@ -20,7 +20,6 @@ from turns import turn_of
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError
-from dsharness.loads import LOADS
 from dsharness.machine.cgroups import process_tree
 from dsharness.matrix import find_row, find_workload
 from dsharness.measure.golden_state import Golden
@@ -81,7 +80,7 @@ def test_its_row_says_which_product_runs_in_which_version(engine: Engine, driver
 
 def test_the_load_speaks_what_the_server_answers(driver: Driver) -> None:
     row, workload = driver
-    assert SYSTEMS[row.system].protocol == LOADS[workload.tool].protocol
+    assert SYSTEMS[row.system].protocol == workload.protocol
 
 
 def test_a_state_is_named_by_what_it_is_made_from(engine: Engine, driver: Driver) -> None:

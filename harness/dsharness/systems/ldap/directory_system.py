@@ -21,7 +21,7 @@ from dsharness.systems.ldap.directory import (
     connect,
     photo,
 )
-from dsharness.systems.ldap.ldif import content_ldif
+from dsharness.systems.ldap.ldif import content_ldif, whole_ldif
 from dsharness.systems.ldap.stored_password import stored_in
 from dsharness.systems.system import Endpoint, Look, Seed
 
@@ -80,6 +80,24 @@ class DirectorySystem:
         """Import entries into the stopped server, in addition to those that it has."""
         raise NotImplementedError
 
+    def import_command(self, *files: str) -> tuple[str, ...]:
+        """What replaces all that the stopped server holds by the entries of these files."""
+        raise NotImplementedError
+
+    @property
+    def imports(self) -> bool:
+        return self.imports_from < math.inf
+
+    def bring(self, box: Container, users: int, file: str) -> float:
+        """Put a file with so many users into the container; how long its import may take."""
+        text = "".join(whole_ldif(self.site, users))
+        box.must("sh", "-c", 'cat >"$1"', "sh", file, what="bring the entries", stdin=text)
+        return _import_limit_s(text)
+
+    def count_users(self, endpoint: Endpoint) -> int:
+        with connect(_socket(endpoint), self.site) as directory:
+            return directory.count_users()
+
     def endpoint(self, box: Container, shared: Path) -> OwnDirectory:
         del box
         return OwnDirectory(port=self.site.port, users=self.site, socket=shared / SOCKET_NAME)
@@ -107,7 +125,7 @@ class DirectorySystem:
         if self._imports(content):
             progress(f"importing {content.number - _hashed(content):,} users without a password")
             text = "".join(content_ldif(self.site, content, _hashed(content)))
-            self.import_ldif(box, text, limit_s=IMPORT_S + len(text) / IMPORT_BYTES_PER_S)
+            self.import_ldif(box, text, limit_s=_import_limit_s(text))
 
     def _imports(self, content: DirectoryContent) -> bool:
         return content.number >= self.imports_from
@@ -169,6 +187,10 @@ class DirectorySystem:
             yield "the stored password could not be read back"
         elif now != made:
             yield f"users are stored as {now}, not {made}"
+
+
+def _import_limit_s(text: str) -> float:
+    return IMPORT_S + len(text) / IMPORT_BYTES_PER_S
 
 
 def _hashed(content: DirectoryContent) -> int:

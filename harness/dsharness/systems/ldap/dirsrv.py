@@ -18,12 +18,10 @@ CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
 PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
 # dscreate reads its answers twice, so a pipe does not work.
 CREATE = "umask 077; cat > /tmp/lab.inf && dscreate -v from-file /tmp/lab.inf && rm /tmp/lab.inf"
-# $1 is the server, $2 its configuration.
-IMPORT = """
-cat >/tmp/more.ldif &&
-"$1" db2ldif -D "$2" -n userroot -a /tmp/held.ldif &&
-"$1" ldif2db -D "$2" -n userroot -i /tmp/held.ldif -i /tmp/more.ldif &&
-rm /tmp/held.ldif /tmp/more.ldif
+HELD, MORE = "/tmp/held.ldif", "/tmp/more.ldif"  # noqa: S108 - in the container
+# $1 is the server, $2 its configuration; what follows is the import.
+IMPORT = f"""
+cat >{MORE} && "$1" db2ldif -D "$2" -n userroot -a {HELD} && shift 2 && "$@" && rm {HELD} {MORE}
 """
 
 USERS_READ = (  # for loads that are bound as a user; the manager is asked for no right
@@ -81,10 +79,14 @@ class Dirsrv(ns_slapd.NsSlapd):
 
     def import_ldif(self, box: Container, text: str, limit_s: float) -> None:
         """An import begins with an empty database, so what it holds is exported first."""
-        command = (self.program, self.config_folder)
+        command = (self.program, self.config_folder, *self.import_command(HELD, MORE))
         box.must(
             "sh", "-c", IMPORT, "sh", *command, what="import users", stdin=text, limit_s=limit_s
         )
+
+    def import_command(self, *files: str) -> tuple[str, ...]:
+        given = (word for file in files for word in ("-i", file))
+        return (self.program, "ldif2db", "-D", self.config_folder, "-n", "userroot", *given)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         ns_slapd.settle(directory, settings)

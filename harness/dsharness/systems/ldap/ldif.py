@@ -15,6 +15,14 @@ Attributes = Mapping[str, Sequence[str] | Sequence[bytes]]
 SAFE = re.compile(r"(?![ :<])[\x01-\x09\x0b\x0c\x0e-\x7f]*(?<! )")
 
 
+def whole_ldif(site: Site, users: int) -> Iterator[str]:
+    """All that a directory needs to hold so many users without a password."""
+    suffix, people = (dn.partition(",")[0].partition("=") for dn in (site.suffix, site.people))
+    yield ldif_entry(site.suffix, {"objectClass": ["top", "domain"], "dc": [suffix[2]]})
+    yield ldif_entry(site.people, {"objectClass": ["top", "organizationalUnit"], "ou": [people[2]]})
+    yield from content_ldif(site, DirectoryContent(number=users), first=0)
+
+
 def content_ldif(site: Site, content: DirectoryContent, first: int) -> Iterator[str]:
     """Users without a password from this number on, with their photos, then all groups."""
     photos = [photo(content.photo_bytes)] if content.photo_bytes else []

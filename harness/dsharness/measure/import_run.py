@@ -1,0 +1,114 @@
+"""An import that is measured: the server's own program replaces all entries while it is stopped.
+
+What it costs is what its container uses, where nothing else runs meanwhile. Afterwards the server
+starts again, and a search counts what it holds: an import that lost entries is no success.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+
+from dsharness.containers.container import Container, Options
+from dsharness.errors import CandidateError, WorkloadError
+from dsharness.loads import LoadReport
+from dsharness.measure.gate import Gate, RunEvidence, objections
+from dsharness.measure.instance import Instance
+from dsharness.measure.sample import Bench, Run, sample_of, time_now
+from dsharness.measure.watched import Watched, watched
+from dsharness.model import ImportWorkload, Sample, Turn
+from dsharness.process.command import Completed
+from dsharness.systems import System
+from dsharness.systems.ldap.directory_system import DirectorySystem
+from dsharness.systems.readiness import START, wait_until_ready
+
+FILE = "/tmp/imported.ldif"  # noqa: S108 - in the server's container
+# The command is "$@". When it begins and ends, in seconds since boot: podman's start is left out.
+TIMED = """
+read -r begun rest </proc/uptime; "$@"; status=$?; read -r ended rest </proc/uptime
+echo; echo "$begun $ended"; exit "$status"
+"""
+TIMES = re.compile(r"^(\d+\.\d+) (\d+\.\d+)\s*\Z", re.MULTILINE)
+
+
+class Stoppable:
+    """Runs a server so that its container outlives it."""
+
+    def command(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        return ("sh", "-c", f"{START}\nexec sleep infinity", "sh", *command)
+
+    def options(self, options: Options) -> Options:
+        return options
+
+
+def take_import(at: Bench, turn: Turn, gate: Gate = objections) -> Sample:
+    """Import once. Never raises for what went wrong: the sample says why."""
+    return sample_of(at, turn, [_run(at, turn)], gate)
+
+
+def _run(at: Bench, turn: Turn) -> Run:
+    instance, box, load = at.instance, at.instance.container, turn.workload
+    if not isinstance(load, ImportWorkload):
+        raise WorkloadError(f"{load.id} imports nothing")
+    system = _importing(instance.system)
+    started_at, before = time_now(), instance.look()
+    seen, wrong = Watched(given=LoadReport()), tuple(instance.objections(before) if before else ())
+    try:
+        limit_s = system.bring(box, load.users, FILE)
+        instance.system.stop(box)
+        work = partial(_import, box, system, limit_s)
+        seen = watched(instance, at.cpus, lambda: at.paused, work)
+        if seen.given.exit_status == 0:
+            total = _counted(instance)
+            seen = replace(seen, given=replace(seen.given, total=total))
+    except CandidateError as error:
+        wrong = (*wrong, error.message.splitlines()[0])
+    state = box.state()
+    evidence = RunEvidence(
+        operations=load.users,
+        threads=1,
+        report=seen.given,
+        server_alive=state.running,
+        overfilled=instance.overfilled(),
+        server_cpu_us=seen.server_cpu_us,
+        of_system=wrong if before else None,
+        conditions=replace(seen.conditions, killed="the server" if state.killed else None),
+    )
+    return Run(
+        started_at=started_at,
+        report=seen.given,
+        look=before,
+        evidence=evidence,
+        calibrator_us=seen.calibrator_us,
+        steal_pct=seen.steal_pct,
+        load_cpus=len(at.cpus.load),
+    )
+
+
+def _import(box: Container, system: DirectorySystem, limit_s: float) -> LoadReport:
+    command = system.import_command(FILE)
+    return import_report(box.execute("sh", "-c", TIMED, "sh", *command, limit_s=limit_s))
+
+
+def import_report(done: Completed) -> LoadReport:
+    """How it ended, and how long it was at work; nothing says yet how much it imported."""
+    if done.timed_out:
+        return LoadReport()
+    found = TIMES.search(done.stdout)
+    active_s = float(found[2]) - float(found[1]) if found else None
+    return LoadReport(active_s=active_s, exit_status=done.status, verified=True)
+
+
+def _counted(instance: Instance) -> int:
+    """The users that the server finds when it has started again."""
+    home = instance.own
+    home.system.start(home.container)
+    endpoint = wait_until_ready(home.container, home.shared, home.system)
+    return _importing(home.system).count_users(endpoint)
+
+
+def _importing(system: System) -> DirectorySystem:
+    if not isinstance(system, DirectorySystem):
+        raise WorkloadError("what imports users is a directory")
+    return system
