@@ -8,20 +8,22 @@ from shipped import MATRIX
 from dsharness.errors import UsageError, WorkloadError
 from dsharness.machine.host import CpuShares
 from dsharness.matrix import find_workload
-from dsharness.measure.ways import InTurn
-from dsharness.model import LdcltWorkload, Settings, SystemName
+from dsharness.measure.ways import Importing, InTurn
+from dsharness.model import LdcltWorkload, Settings, SystemName, Workload
 from dslab.lab_conditions import LabConditions, default_workloads
 
 BINDS = LdcltWorkload(id="bind-one", title="binds")
 DEFAULT = Settings(id="default")
 
 
-def refuse_unfit(workload: LdcltWorkload, settings: Settings) -> None:
+def refuse_unfit(
+    workload: Workload, settings: Settings, system: SystemName = SystemName.DIRSRV
+) -> None:
     way = InTurn(cpus=CpuShares(server=(0,), load=(0,), pinned=False))
     conditions = LabConditions(
         matrix=MATRIX, settings=settings, workloads=(BINDS, workload), way=way
     )
-    conditions.refuse_unfit("debian-12", SystemName.DIRSRV)
+    conditions.refuse_unfit("debian-12", system)
 
 
 def test_what_fits_is_let_pass():
@@ -43,6 +45,22 @@ def test_a_load_of_another_protocol_is_refused_with_those_that_would_do():
         refuse_unfit(dns, DEFAULT)
     assert "bind-one" in caught.value.hint
     assert "dns-tcp" not in caught.value.hint
+
+
+def test_an_import_is_refused_where_the_lab_makes_none():
+    load = find_workload(MATRIX, "import")
+    for system in (SystemName.DIRSRV, SystemName.DIRSRV_TREE, SystemName.OPENLDAP):
+        refuse_unfit(load, DEFAULT, system)
+    with pytest.raises(UsageError, match="'import' imports users into a stopped server"):
+        refuse_unfit(load, DEFAULT, SystemName.FREEIPA)
+
+
+def test_imports_of_several_sizes_begin_with_the_same_state():
+    loads = tuple(find_workload(MATRIX, f"import@{users}") for users in (10, 20))
+    way = Importing(cpus=CpuShares(server=(0,), load=(0,), pinned=False))
+    both = LabConditions(matrix=MATRIX, settings=DEFAULT, workloads=loads, way=way)
+    assert both.seed.content.number == 1
+    assert [load.users for load in loads] == [10, 20]
 
 
 @pytest.mark.parametrize(

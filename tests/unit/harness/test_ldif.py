@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dsharness.model import DirectoryContent
 from dsharness.systems.ldap.directory import Site, photo
-from dsharness.systems.ldap.ldif import content_ldif, ldif_entry
+from dsharness.systems.ldap.ldif import content_ldif, ldif_entry, whole_ldif
 
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
 
@@ -61,3 +61,11 @@ def test_content_is_what_is_added_while_a_server_runs() -> None:
 
 def test_nothing_is_said_of_photos_that_are_not_there() -> None:
     assert "jpegPhoto" not in "".join(content_ldif(SITE, DirectoryContent(number=1), first=0))
+
+
+def test_a_whole_directory_begins_with_what_users_are_in() -> None:
+    entries = [dict(read_back(each)) for each in whole_ldif(SITE, users=2)]
+    assert [entry["dn"].decode() for entry in entries] == [
+        SITE.suffix, SITE.people, SITE.user_dn(0), SITE.user_dn(1),
+    ]  # fmt: skip
+    assert (entries[0]["dc"], entries[1]["ou"]) == (b"lab", b"people")

@@ -177,3 +177,14 @@ def test_what_a_server_did_for_others_too_says_nothing_of_the_load() -> None:
             continue
         with pytest.raises(UsageError, match=f"{name} says nothing of workload 'disturbed-paged'"):
             refuse_unfit(metric, [calm, loud])
+
+
+def test_only_what_an_import_has_is_asked_of_one() -> None:
+    load = find_workload(MATRIX, "import@30")
+    for name, metric in METRICS.items():
+        if name in {"cost", "rate", "cpu"}:
+            refuse_unfit(metric, [load])
+            continue
+        with pytest.raises(UsageError, match=f"{name} says nothing of workload 'import@30'") as no:
+            refuse_unfit(metric, [load])
+        assert no.value.hint == "one of cost, rate, cpu"

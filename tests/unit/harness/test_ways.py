@@ -15,7 +15,15 @@ from dsharness.loads import LoadReport
 from dsharness.machine.host import CpuShares
 from dsharness.measure import ways
 from dsharness.measure.gate import RunEvidence
-from dsharness.measure.ways import CountedCalls, CountedInstructions, Duet, InTurn, Way, way_for
+from dsharness.measure.ways import (
+    CountedCalls,
+    CountedInstructions,
+    Duet,
+    Importing,
+    InTurn,
+    Way,
+    way_for,
+)
 from dsharness.model import LdcltWorkload
 
 LOAD = LdcltWorkload(id="one", title="one")
@@ -47,12 +55,18 @@ def test_the_machine_and_the_metric_decide(
     assert way.paired is (name == "duet")
 
 
+def test_an_import_is_measured_alone_and_on_all_cpus() -> None:
+    way = way_for((0, 1), "cost", duet=True, can_pin=True, can_move=True, imports=True)
+    assert way == Importing(cpus=CpuShares(server=(0, 1), load=(0, 1), pinned=False))
+
+
 @pytest.mark.parametrize(
     ("way", "candidates", "done"),
     [
         (InTurn(cpus=PLACE), "ab", ["begin", "sample a", "end", "begin", "sample b", "end"]),
         (Duet(seats=(PLACE, PLACE)), "ab", ["begin", "duet ab", "end"]),
         (Duet(seats=(PLACE, PLACE)), "a", ["sit a", "begin", "sample a", "end"]),
+        (Importing(cpus=PLACE), "ab", ["begin", "import a", "end", "begin", "import b", "end"]),
         (CountedInstructions(cpus=PLACE), "a", ["begin", "count a", "end"]),
         (CountedCalls(cpus=PLACE), "ab", ["begin", "count a", "count b", "end"]),
     ],
@@ -72,8 +86,8 @@ def test_a_turn_gives_a_sample_of_each_in_their_order(
 
         return take
 
-    for function in ("take_sample", "take_duet", "take_count"):
-        word = {"take_sample": "sample", "take_duet": "duet", "take_count": "count"}[function]
+    for word in ("sample", "duet", "count", "import"):
+        function = f"take_{word}"
         monkeypatch.setattr(ways, function, noted(word))
     monkeypatch.setattr(ways, "sit", noted("sit"))
 
