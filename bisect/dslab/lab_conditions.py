@@ -13,7 +13,7 @@ from dsharness.measure.metrics import find_metric, refuse_unfit
 from dsharness.measure.ways import Way, way_for
 from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload, largest
 from dsharness.systems import SYSTEMS, Seed
-from dsharness.systems.ldap.directory_system import DirectorySystem
+from dsharness.systems.system import importer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ def _misfits(
             ),
             f"choose one that fits with --workload: {', '.join(fit) or 'the matrix has none'}",
         )
-    elif workload.stopped and not (isinstance(driver, DirectorySystem) and driver.imports):
+    elif workload.stopped and importer(driver) is None:
         yield (
             (
                 f"workload {workload.id!r} imports users into a stopped server, which the lab "

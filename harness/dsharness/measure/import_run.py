@@ -20,8 +20,8 @@ from dsharness.measure.watched import Watched, watched
 from dsharness.model import ImportWorkload, Sample, Turn
 from dsharness.process.command import Completed
 from dsharness.systems import System
-from dsharness.systems.ldap.directory_system import DirectorySystem
 from dsharness.systems.readiness import START, wait_until_ready
+from dsharness.systems.system import Importer, importer
 
 FILE = "/tmp/imported.ldif"  # noqa: S108 - in the server's container
 # The command is "$@". When it begins and ends, in seconds since boot: podman's start is left out.
@@ -86,7 +86,7 @@ def _run(at: Bench, turn: Turn) -> Run:
     )
 
 
-def _import(box: Container, system: DirectorySystem, limit_s: float) -> LoadReport:
+def _import(box: Container, system: Importer, limit_s: float) -> LoadReport:
     command = system.import_command(FILE)
     return import_report(box.execute("sh", "-c", TIMED, "sh", *command, limit_s=limit_s))
 
@@ -108,7 +108,8 @@ def _counted(instance: Instance) -> int:
     return _importing(home.system).count_users(endpoint)
 
 
-def _importing(system: System) -> DirectorySystem:
-    if not isinstance(system, DirectorySystem):
-        raise WorkloadError("what imports users is a directory")
-    return system
+def _importing(system: System) -> Importer:
+    found = importer(system)
+    if found is None:
+        raise WorkloadError("it has no import that could be measured")
+    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from dsharness.containers.container import Container, Options
 from dsharness.errors import WorkloadError
@@ -135,3 +135,30 @@ class System(Protocol):
     def error_log(self) -> str:
         """Path inside the container of the server's own log."""
         ...
+
+
+@runtime_checkable
+class Importer(Protocol):
+    """What a system also has if users can be imported while it is stopped."""
+
+    @property
+    def imports(self) -> bool:
+        """Whether its own kind can do it."""
+        ...
+
+    def bring(self, box: Container, users: int, file: str) -> float:
+        """Put a file with so many users into the container; how long its import may take."""
+        ...
+
+    def import_command(self, *files: str) -> tuple[str, ...]:
+        """What replaces all that the stopped server holds by the entries of these files."""
+        ...
+
+    def count_users(self, endpoint: Endpoint) -> int:
+        """How many the running server finds."""
+        ...
+
+
+def importer(system: System) -> Importer | None:
+    """The same system, if users can be imported while it is stopped."""
+    return system if isinstance(system, Importer) and system.imports else None

@@ -86,6 +86,7 @@ class DirectorySystem:
 
     @property
     def imports(self) -> bool:
+        """Whether it can be stopped to import users."""
         return self.imports_from < math.inf
 
     def bring(self, box: Container, users: int, file: str) -> float:
