@@ -84,6 +84,11 @@ def check_request(request: ValidateRequest) -> None:
                 f"{row.id} ({row.system}) does not answer",
                 hint="--profile names one that fits; without it the lab chooses",
             )
+        if workload.stopped:
+            raise UsageError(
+                f"workload {workload.id} stops the server, and a validation asks servers that run",
+                hint="name another profile, and measure it by `dsbisect measure`",
+            )
     if request.spec is None and not request.packages:
         raise UsageError(
             "nothing is named that would change the row's packages",

@@ -12,6 +12,7 @@ from shipped import MATRIX
 from validations import ENGINE, ROW, Told, question_of, sides_of, tools_of
 
 from dsharness.errors import InstanceError, UsageError
+from dsharness.matrix import find_workload
 from dsharness.model import BuildSpec, DriverName, Row
 from dsharness.products import product_ids
 from dsvalidate.check import Check, Gate, ShipAnswer, Status, answer_of
@@ -105,6 +106,11 @@ def test_workloads_are_the_profile_s_or_those_that_fit(row, profile, ids) -> Non
 def test_a_profile_that_does_not_fit_is_refused_before_anything_is_built() -> None:
     with pytest.raises(UsageError, match="bind-one uses ldap"):
         check_request(asked(BIND, workloads=workloads_for(MATRIX, BIND, "binds")))
+
+
+def test_a_profile_that_stops_the_server_is_refused() -> None:
+    with pytest.raises(UsageError, match="import stops the server"):
+        check_request(asked(ROW, workloads=(find_workload(MATRIX, "import"),)))
 
 
 @pytest.mark.parametrize(
