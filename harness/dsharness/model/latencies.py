@@ -46,6 +46,17 @@ class Latencies(Value):
         return int(_unpacked(self.encoded).get_total_count())
 
     @property
+    def counts(self) -> Mapping[int, int]:
+        """How many operations took so long, from the shortest time to the longest."""
+        histogram = _unpacked(self.encoded)
+        longest = histogram.get_highest_equivalent_value  # of one step
+        return {
+            int(longest(histogram.get_value_from_index(index))): found
+            for index, found in enumerate(histogram.counts)
+            if found
+        }
+
+    @property
     def mean_us(self) -> float:
         return float(_unpacked(self.encoded).get_mean_value())
 

@@ -15,13 +15,19 @@ from functools import cache
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from dsharness.measure.metric import Metric, Words
-from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
+from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, LATENCY_P99, RATE
 from dsharness.model import NO_DIFFERENCE, Boundary, Outcome, Sample, Value
 from dsresults import number_text
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
+from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import capital, figure, significant
 from dsresults.report.flame_graph import FLAME_WIDTH, flame_graphs
+from dsresults.report.percentile_chart import (
+    PLOT,
+    percentile_charts,
+    round_values,
+)
 from dsresults.report.report_data import ReportData, repeat_command
 
 WIDTH = 480
@@ -188,15 +194,9 @@ class Scale:
         return round(LEFT + (RIGHT - LEFT) * min(share, 1.0), 1)
 
     def ticks(self) -> tuple[Tick, ...]:
-        """So few that they can be read, and at least two."""
-        decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        span = self.high / self.low
-        steps = (1, 1.5, 2, 3, 4, 5, 7) if span < 6 else (1, 2, 5) if span < 60 else (1,)
-        values = [step * 10.0**power for power in decades for step in steps]
         return tuple(
             Tick(x=self.x(value), label=self._label(value))
-            for value in values
-            if self.low <= value <= self.high
+            for value in round_values(self.low, self.high)
         )
 
     def _label(self, value: float) -> str:
@@ -280,6 +280,7 @@ def _environment() -> Environment:
     environment.filters.update(
         significant=number_text.significant,
         whole=number_text.whole,
+        counted=number_text.counted,
         capital=number_text.capital,
         figure=number_text.figure,
         ms=number_text.milliseconds,
@@ -287,9 +288,14 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         charts=charts,
+        fewest_slower=FEWEST_SLOWER,
         flame_graphs=flame_graphs,
         flame_width=FLAME_WIDTH,
+        latency_metrics=(LATENCY.name, LATENCY_P99.name),
         no_difference=NO_DIFFERENCE,
+        percentile_charts=percentile_charts,
+        percentiles_shown=IN_TABLE,
+        plot=PLOT,
         read_back=read_back,
         sample_metrics=sample_metrics,
         shown_columns=shown_columns,

@@ -10,6 +10,7 @@ from dsharness.measure.metric import Metric
 from dsharness.model import DECIDER, Fact, Machine, Sample, Value
 from dsresults.commits_result import CommitFindings
 from dsresults.compare.comparison_table import ComparisonTable
+from dsresults.compare.latency_curves import OperationLatencies
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.reason import Reason
 
@@ -19,6 +20,7 @@ class Section(Value):
 
     comparison: ComparisonTable
     findings: tuple[Reason, ...] = ()
+    latencies: tuple[OperationLatencies, ...] = ()
 
 
 class MeasuredWith(Value):

@@ -14,6 +14,7 @@ from dsharness.process.command import atomic_write, disk_error
 from dsharness.products import notable_versions, product, product_of
 from dsharness.products.catalog import published_suites, suites_of, version_of
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, column
+from dsresults.compare.latency_curves import latency_curves
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.explanation import explain
 from dsresults.report.html_page import render_html
@@ -48,10 +49,18 @@ def report_data(
         series_ids=series,
         measured_from=min((c.started_at for c in ordered), default=""),
         measured_until=max((c.finished_at or c.started_at for c in ordered), default=""),
-        sections=tuple(Section(comparison=c, findings=tuple(explain(c))) for c in comparisons),
+        sections=tuple(_section(comparison, used) for comparison in comparisons),
         setups=_setups(used),
         samples=tuple(used),
         profiles=tuple(profiles),
+    )
+
+
+def _section(comparison: ComparisonTable, samples: Sequence[Sample]) -> Section:
+    return Section(
+        comparison=comparison,
+        findings=tuple(explain(comparison)),
+        latencies=latency_curves(comparison, samples),
     )
 
 

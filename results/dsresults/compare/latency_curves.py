@@ -1,0 +1,154 @@
+"""How long operations took, as percentiles of all valid samples of a candidate together.
+
+Next to each stands how far the samples differ. Pure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+
+from pydantic import Field
+
+from dsharness.errors import InconclusiveError
+from dsharness.model import Sample, Value
+from dsresults.compare.comparison_table import Column, ComparisonTable
+
+IN_TABLE = (50.0, 90.0, 99.0, 99.9)
+STEPS = 10  # of a curve, for each further nine
+NINES = 5
+FEWEST_SLOWER = 5  # operations that took longer; below that a percentile is a matter of chance
+
+
+class Percentile(Value):
+    """The time that so many percent of the operations do not exceed."""
+
+    percent: float
+    us: float
+    low_us: float | None = Field(
+        default=None, description="the lowest of the samples; absent where one is too short"
+    )
+    high_us: float | None = None
+
+
+class LatencyCurve(Value):
+    """One kind of operation on one candidate."""
+
+    candidate: str
+    samples: int
+    operations: int
+    max_us: float
+    unread: int = Field(default=0, description="samples whose histogram cannot be read")
+    percentiles: tuple[Percentile, ...] = Field(
+        description="as far as at least five operations took longer"
+    )
+
+    def at(self, percent: float) -> Percentile | None:
+        """None where it has too few operations."""
+        return next((each for each in self.percentiles if each.percent == percent), None)
+
+
+class OperationLatencies(Value):
+    """One kind of operation of one workload, on all candidates that have its times."""
+
+    campaign_id: str
+    workload_id: str
+    operation: str
+    scheduled: bool = Field(description="timed from when an operation should have begun")
+    curves: tuple[LatencyCurve, ...]
+
+
+def latency_curves(
+    comparison: ComparisonTable, samples: Sequence[Sample]
+) -> tuple[OperationLatencies, ...]:
+    """Of each workload's kinds of operations, in the order of the line."""
+    return tuple(
+        latencies
+        for column in comparison.columns
+        for latencies in _of_column(
+            column,
+            comparison.line,
+            [each for each in samples if each.campaign_id == column.campaign_id and each.valid],
+        )
+    )
+
+
+def _of_column(
+    column: Column, line: tuple[str, ...], samples: Sequence[Sample]
+) -> Iterable[OperationLatencies]:
+    for operation in dict.fromkeys(kind for sample in samples for kind in sample.latencies):
+        kept = [sample for sample in samples if operation in sample.latencies]
+        groups = ((name, [s for s in kept if s.candidate_id == name]) for name in line)
+        found = [latency_curve(name, operation, group) for name, group in groups if group]
+        if curves := tuple(curve for curve in found if curve is not None):
+            yield OperationLatencies(
+                campaign_id=column.campaign_id,
+                workload_id=column.workload_id,
+                operation=operation,
+                scheduled=kept[0].scheduled,
+                curves=curves,
+            )
+
+
+def latency_curve(candidate: str, operation: str, samples: Sequence[Sample]) -> LatencyCurve | None:
+    """None where no sample's histogram has an operation."""
+    parts = [_counts(sample, operation) for sample in samples]
+    read = [Ranked(part) for part in parts if part]
+    if not read:
+        return None
+    # Sums of counts: as exact as a merged histogram, and a fifth of its time.
+    whole = Ranked(sum((Counter(part) for part in parts if part), Counter()))
+    return LatencyCurve(
+        candidate=candidate,
+        samples=len(read),
+        operations=whole.operations,
+        max_us=whole.times[-1],
+        unread=sum(part is None for part in parts),
+        percentiles=tuple(
+            _percentile(percent, whole, read)
+            for percent in PERCENTS
+            if whole.slower(percent) >= FEWEST_SLOWER
+        ),
+    )
+
+
+def _counts(sample: Sample, operation: str) -> Mapping[int, int] | None:
+    """None where it cannot be read: an import may hold anything, and a report leaves that out."""
+    try:
+        return sample.latencies[operation].counts
+    except InconclusiveError:
+        return None
+
+
+def _percentile(percent: float, whole: Ranked, parts: Sequence[Ranked]) -> Percentile:
+    """The samples' lowest and highest enclose that of all: none of them is left out."""
+    us = whole.at(percent)
+    if len(parts) < 2 or any(part.slower(percent) < 1 for part in parts):
+        return Percentile(percent=percent, us=us)
+    ends = [part.at(percent) for part in parts]
+    return Percentile(percent=percent, us=us, low_us=min(ends), high_us=max(ends))
+
+
+class Ranked:
+    """Times in order, and how many operations took no longer than each."""
+
+    def __init__(self, counts: Mapping[int, int]) -> None:
+        self.times = sorted(counts)
+        self._passed = list(accumulate(counts[time] for time in self.times))
+        self.operations = self._passed[-1]
+
+    def slower(self, percent: float) -> int:
+        """How many whole operations lie above it."""
+        millionths = round((100 - percent) * 1_000_000)  # whole, so that ranks are exact
+        return self.operations * millionths // 100_000_000
+
+    def at(self, percent: float) -> int:
+        """The shortest time that at least so many percent do not exceed."""
+        rank = max(1, self.operations - self.slower(percent))
+        return self.times[bisect_left(self._passed, rank)]
+
+
+EVEN = (round(100 - 100 * 10 ** (-step / STEPS), 6) for step in range(NINES * STEPS + 1))
+PERCENTS = tuple(sorted({*EVEN, *IN_TABLE}))
