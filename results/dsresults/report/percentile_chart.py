@@ -23,7 +23,7 @@ class PlotArea(Value):
     """Where curves are drawn: names stand on its right, times on its left, percentiles below."""
 
     width: float = 480.0
-    left: float = 56.0
+    left: float = 66.0
     right: float = 362.0
     top: float = 12.0
     bottom: float = 262.0

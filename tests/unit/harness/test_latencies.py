@@ -28,6 +28,14 @@ def test_merging_is_as_if_all_had_been_in_one(
     assert merged.count == sum(whole.values())
 
 
+@given(COUNTS)
+def test_counts_come_back_in_steps_of_a_thousandth(counts: dict[int, int]) -> None:
+    found = Latencies.of(counts).counts
+    assert [*found] == sorted(found)
+    assert sum(found.values()) == sum(counts.values())
+    assert all(any(abs(us - time) <= max(1, us / 1000) for us in found) for time in counts)
+
+
 @given(COUNTS, st.floats(1.0, 100.0))
 def test_a_percentile_is_right_to_a_thousandth(counts: dict[int, int], percent: float) -> None:
     wanted, passed = max(1, math.floor(percent / 100 * sum(counts.values()) + 0.5)), 0
