@@ -115,7 +115,7 @@ def _drawn(comparison: ComparisonTable, latencies: OperationLatencies) -> list[L
         one.boundary for one in comparison.columns if one.campaign_id == latencies.campaign_id
     )
     found = next((answer for answer in answers if answer), None)
-    wanted = {curves[0].candidate, curves[-1].candidate}
+    wanted: set[str | None] = {curves[0].candidate, curves[-1].candidate}
     wanted |= {found.before, found.after} if found else set()
     return [each for each in curves if each.candidate in wanted]
 
