@@ -82,6 +82,7 @@ def nothing_is_left(engine: Engine, row: str, box: Container) -> bool:
     return not kept and not engine.podman("container", "exists", box.name).ok
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("row", BROKEN_ROWS)
 def test_an_import_that_is_killed_leaves_no_state(
     engine: Engine, row: str, monkeypatch: pytest.MonkeyPatch
@@ -105,6 +106,7 @@ def test_an_import_that_is_killed_leaves_no_state(
     assert nothing_is_left(engine, row, boxes[0])
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("row", BROKEN_ROWS[:2])
 def test_an_import_that_fills_the_disk_says_so(
     engine: Engine, row: str, monkeypatch: pytest.MonkeyPatch
