@@ -161,7 +161,7 @@ def test_when_its_time_is_over_nothing_is_bound_any_more(
 # It lets anyone read everything, and listens on a port of this machine's own loopback.
 OPEN = r"""
 sed -e 's/by anonymous auth by \* none/by * read/' \
-    -e 's/access to \* by \* none/access to * by * read/' "$1" >/tmp/open
+    -e 's/access to \* by users read by \* none/access to * by * read/' "$1" >/tmp/open
 exec slapd -f /tmp/open -h "ldap://127.0.0.1:$2/" -d none
 """
 
