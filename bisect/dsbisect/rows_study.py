@@ -13,7 +13,7 @@ from dsbisect.search_options import SearchOptions
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.matrix.series_graph import chains
-from dsharness.measure.cpu_profile import check_profiler
+from dsharness.measure.profiler import check_profiler
 from dsharness.model import DECIDER, Campaign, Image, Matrix, Sample, Series, Settings, Workload
 from dsharness.yaml_files.problems import suggestion
 from dslab.campaign_loop import CampaignOrder, SampleSource

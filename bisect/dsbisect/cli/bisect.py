@@ -185,7 +185,8 @@ def _tell(
 
     known = (findings.campaigns, findings.samples, findings.images, findings.profiles)
     data = report_data(request.matrix, *known)
-    data = data.asked_by(command) if command else data
+    if command:
+        data = data.asked_by(command)
     path = write_report(output or default_folder(request.series.id), data)
     typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
 
@@ -196,7 +197,7 @@ def _improved(findings: Findings) -> bool:
 
 def tell_unanswered(campaigns: Sequence[Campaign]) -> None:
     """Print which questions have no answer; an exit code of its own when none has."""
-    open_ = [each for each in campaigns if not _answered(each)]
+    open_ = [campaign for campaign in campaigns if not _answered(campaign)]
     for campaign in open_:
         summary = campaign.boundary.summary if campaign.boundary else "it was not measured"
         typer.echo(f"no answer for {campaign.workload_id}: {summary}", err=True)
@@ -350,7 +351,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         ask = with_usual_workload(ask, scope.repository, scope.bad)
     forecast = forecast_of(ask, scope)
     if dry_run:
-        typer.echo(forecast.model_dump_json(indent=2) if as_json else expected_text(forecast))
+        text = forecast.model_dump_json(indent=2) if as_json else expected_text(forecast)
+        typer.echo(text)
         return
     engine = detect()
     place = Store.open(store, folder=outside(repo))

@@ -14,7 +14,7 @@ from dsbuilds.build_request import check_rows
 from dsharness.containers.engine_probe import detect
 from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
 from dslab.lab_conditions import default_workloads
-from dsresults.compare.noise import MetricNoise, noise_of
+from dsresults.compare.metric_noise import MetricNoise, noise_of
 from dsresults.store import Store
 
 if TYPE_CHECKING:

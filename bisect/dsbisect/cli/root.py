@@ -196,7 +196,7 @@ COMMANDS = {
         place="matrix_commands:app", summary="Show, check and draw what can be measured."
     ),
     "workload": Lazy(
-        place="workload:app", summary="Make a workload's file from a recorded access log."
+        place="workload_commands:app", summary="Make a workload's file from a recorded access log."
     ),
     "image": Lazy(
         place="image:app", summary="Build and list the rows' images, and show what is in them."

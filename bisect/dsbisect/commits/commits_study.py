@@ -30,7 +30,7 @@ from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
-from dsharness.measure.cpu_profile import check_profiler
+from dsharness.measure.profiler import check_profiler
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
 from dslab.campaign_loop import CampaignKind, CampaignOrder

@@ -248,16 +248,20 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> 
 
 def _likely(beliefs: Beliefs, found: Sequence[CostStep]) -> str:
     """``; likely: c 1.35 times slower than b (94%)`` where one candidate alone is meant."""
-    words, index = beliefs.decider.words, beliefs.line.index
-    each = []
-    for step in found:
-        if index[step.after] - index[step.before] != 1:
-            continue
-        word = "slower" if step.ratio > 1 else "faster"
-        size = words.said(word, _times(max(step.ratio, 1 / step.ratio)))
-        chance = _chances(beliefs, (step.after,))[step.after]
-        each.append(f"{step.after} {size} than {step.before} ({chance:.0%})")
+    index, chances = beliefs.line.index, beliefs.chances()
+    each = [
+        f"{step.after} {_sized(beliefs.decider, step)} than {step.before} "
+        f"({chances[index[step.after]]:.0%})"
+        for step in found
+        if index[step.after] - index[step.before] == 1
+    ]
     return f"; likely: {', '.join(each)}" if each else ""
+
+
+def _sized(decider: Metric, step: CostStep) -> str:
+    """``1.35 times slower``: which way a step goes, and how far."""
+    word = "slower" if step.ratio > 1 else "faster"
+    return decider.words.said(word, _times(max(step.ratio, 1 / step.ratio)))
 
 
 def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
@@ -301,10 +305,8 @@ def _notes(beliefs: Beliefs) -> str:
 
 def _alone(decider: Metric, step: CostStep) -> str:
     """What differs from all before and after it is no culprit, and worth knowing."""
-    word = "slower" if step.ratio > 1 else "faster"
-    how = decider.words.said(word, _times(max(step.ratio, 1 / step.ratio)))
     verb = "" if decider.words.verb else "is "
-    return f"; note: {step.after} alone {verb}{how}, what follows is not"
+    return f"; note: {step.after} alone {verb}{_sized(decider, step)}, what follows is not"
 
 
 def _canary(beliefs: Beliefs) -> str:

@@ -1,0 +1,1 @@
+"""Loads that a server recorded, as workloads."""

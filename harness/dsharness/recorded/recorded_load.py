@@ -78,10 +78,11 @@ def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
 def _count_once(passing: Counter[str], shapes: Counter[LdapRequest]) -> None:
     """Each operation of the load adds an entry and deletes it: a pair of the log is one of them."""
     pair = new_entry(renamed=False)
-    if shapes[pair]:
-        most = max(passing["ADD"], passing["DEL"]) - passing["MODRDN"]
-        shapes[pair] = max(0, most)
-        shapes += Counter()  # without what is none
+    most = max(passing["ADD"], passing["DEL"]) - passing["MODRDN"]
+    if most > 0:
+        shapes[pair] = most
+    else:
+        del shapes[pair]  # which a Counter need not have
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int:

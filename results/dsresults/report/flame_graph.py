@@ -6,10 +6,10 @@ Its colour says by how much that changed from the other side, if there is anothe
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 from dsharness.model import CpuProfile, Value
+from dsharness.model.cpu_profile import Frames, path_totals
 from dsresults.number_text import significant
 from dsresults.profile_pair import ProfilePair
 
@@ -18,8 +18,6 @@ NARROWEST = 1.0  # what is narrower nobody could point at
 LETTER = 6.6  # wide
 SHORTEST = 4  # letters of a name that are worth showing
 SHADES = (0.005, 0.05, 0.2)  # a change of this share of the whole operation, or more
-
-Path = tuple[str, ...]
 
 
 class Flame(Value):
@@ -55,31 +53,22 @@ def flame_graphs(pair: ProfilePair) -> tuple[FlameGraph, ...]:
     return tuple(graphs)
 
 
-def changes_of(before: CpuProfile, after: CpuProfile) -> Mapping[Path, float]:
+def changes_of(before: CpuProfile, after: CpuProfile) -> Mapping[Frames, float]:
     """By how much the CPU time of each path changed."""
-    first, second = inclusive_us(before), inclusive_us(after)
+    first, second = (path_totals(each.us_per_op()) for each in (before, after))
     return {
         path: second.get(path, 0.0) - first.get(path, 0.0) for path in first.keys() | second.keys()
     }
 
 
-def inclusive_us(profile: CpuProfile) -> Mapping[Path, float]:
-    """The CPU time of an operation in each path from the root and all that it calls."""
-    within: dict[Path, float] = defaultdict(float)
-    for frames, us in profile.us_per_op().items():
-        for depth in range(len(frames) + 1):
-            within[frames[:depth]] += us
-    return within
-
-
 def flame_graph(
-    profile: CpuProfile, title: str, changed: Mapping[Path, float] | None = None
+    profile: CpuProfile, title: str, changed: Mapping[Frames, float] | None = None
 ) -> FlameGraph:
     """Frames in the order of their names, so that two graphs have them in the same order."""
-    within = inclusive_us(profile)
+    within = path_totals(profile.us_per_op())
     total = within[()]
     scale = FLAME_WIDTH / total if total else 0.0
-    next_x: dict[Path, float] = {}
+    next_x: dict[Frames, float] = {}
     flames: list[Flame] = []
     for path in sorted(within):  # a caller comes before what it calls
         x = next_x.get(path[:-1], 0.0)
@@ -102,7 +91,7 @@ def flame_graph(
 
 
 def _flame(
-    path: Path, us: float, total: float, x: float, width: float, change: float | None
+    path: Frames, us: float, total: float, x: float, width: float, change: float | None
 ) -> Flame:
     name = path[-1] if path else "all"
     said = ""

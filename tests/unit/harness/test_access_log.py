@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shipped import MATRIX
 from typer.testing import CliRunner
 
-from dsbisect.cli.workload import app
+from dsbisect.cli.workload_commands import app
 from dsharness.errors import UsageError
 from dsharness.matrix import find_workload
 from dsharness.recorded.access_log import LogEvent, UnreadLine, read_file, read_files, read_line

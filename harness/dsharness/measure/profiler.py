@@ -12,7 +12,7 @@ import math
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.measure.sample import Bench, execute_load, warm_up, write_files
 from dsharness.model import CpuProfile, Workload
-from dsharness.model.cpu_profile import FRAMES_APART
+from dsharness.model.cpu_profile import FRAMES_APART, Frames, path_totals
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 
@@ -36,8 +36,6 @@ KERNEL = "[kernel.kallsyms]"
 FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<name>.*) \((?P<file>[^()]*(?:\(deleted\))?)\)$")
 NO_NAME = "[unknown]"
 MOST_OF_NAME = 160
-
-Frames = tuple[str, ...]  # from the root to the leaf
 
 
 def check_profiler() -> None:
@@ -165,7 +163,7 @@ def folded(stacks: Iterable[Frames], least_share: float = LEAST_SHARE) -> dict[s
     """How often each was seen; what is rare is counted for its callers, so that none is lost."""
     seen = Counter(stacks)
     least = sum(seen.values()) * least_share
-    within = _within(seen)
+    within = path_totals(seen)
     kept = Counter[str]()
     for frames, count in seen.items():
         depth = len(frames)
@@ -173,12 +171,3 @@ def folded(stacks: Iterable[Frames], least_share: float = LEAST_SHARE) -> dict[s
             depth -= 1
         kept[FRAMES_APART.join(frames[:depth])] += count
     return dict(kept.most_common())
-
-
-def _within(seen: Mapping[Frames, int]) -> Counter[Frames]:
-    """How often each path from the root was seen, whatever it called."""
-    within = Counter[Frames]()
-    for frames, count in seen.items():
-        for depth in range(1, len(frames) + 1):
-            within[frames[:depth]] += count
-    return within

@@ -10,8 +10,8 @@ from benches import MATRIX, golden_of, image_of
 
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import available_cpus, machine_now, share_cpus
-from dsharness.measure.cpu_profile import check_profiler, take_profile
 from dsharness.measure.instance import serve
+from dsharness.measure.profiler import check_profiler, take_profile
 from dsharness.measure.sample import PROCEDURE, bench
 from dsharness.model import Procedure, Settings
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.errors import ToolMissingError
-from dsharness.measure.cpu_profile import check_profiler, folded, stacks_of
+from dsharness.measure.profiler import check_profiler, folded, stacks_of
 from dsharness.model import CpuProfile
 
 SAID = """ns-slapd
