@@ -101,8 +101,9 @@ class Ldapload:
         ]  # fmt: skip
 
     def parse(self, text: str) -> LoadReport:
-        total, seconds, cpu_us, disturbances, status = (
-            last_of(each, text) for each in (_TOTAL, _SECONDS, _CPU, _DISTURBANCES, _STATUS)
+        total, seconds, cpu_us, starved_us, disturbances, status = (
+            last_of(each, text)
+            for each in (_TOTAL, _SECONDS, _CPU, _STARVED, _DISTURBANCES, _STATUS)
         )
         failed = dict.fromkeys(_FAILED.findall(text), 1)
         return LoadReport(
@@ -111,6 +112,7 @@ class Ldapload:
             errors={words: int(count) for count, words in _ERROR.findall(text)} | failed,
             exit_status=int(status) if status else None,
             client_cpu_us=float(cpu_us) if cpu_us else None,
+            starved_us=float(starved_us or 0),
             latencies={kind: Latencies.of(each) for kind, each in _times(text).items()},
             disturbances=int(disturbances) if disturbances else None,
             late=Latencies.of(late) if (late := _late(text)) else None,
@@ -275,6 +277,7 @@ def _body(name: str, request: Any, sort: str | None = None) -> bytes:  # noqa: A
 _TOTAL = re.compile(r"^operations (\d+)$", re.MULTILINE)
 _SECONDS = re.compile(r"^seconds ([\d.]+)$", re.MULTILINE)
 _CPU = re.compile(r"^cpu (\d+)$", re.MULTILINE)
+_STARVED = re.compile(r"^starved (\d+)$", re.MULTILINE)
 _DISTURBANCES = re.compile(r"^disturbances (\d+)$", re.MULTILINE)
 _STATUS = re.compile(r"^load ended with status (\d+)$", re.MULTILINE)
 _ERROR = re.compile(r"^error (\d+) (.*)$", re.MULTILINE)

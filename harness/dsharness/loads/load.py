@@ -74,6 +74,7 @@ class LoadReport:
     errors: Mapping[str, int] = field(default_factory=dict)
     exit_status: int | None = None
     client_cpu_us: float | None = None
+    starved_us: float = 0.0  # that it could have run and had no CPU
     latencies: Mapping[str, Latencies] = field(default_factory=dict)  # by kind of operation
     disturbances: int | None = None  # answers to others; None: nobody else asked
     late: Latencies | None = None  # how late it noticed that operations were due, by its schedule

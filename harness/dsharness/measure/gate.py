@@ -76,9 +76,15 @@ def disturbances(evidence: RunEvidence, gate: Gate = objections) -> tuple[str, .
     return (*evidence.of_load, *_outside(evidence.conditions))
 
 
-def load_bound(client_cpu_us: float | None, active_s: float, cpus: int) -> bool:
-    """Whether the load used all of its CPUs, so that the rate is its own and not the server's."""
-    return client_cpu_us is not None and client_cpu_us > LOAD_SHARE * active_s * 1e6 * max(1, cpus)
+def load_bound(
+    client_cpu_us: float | None, active_s: float, cpus: int, starved_us: float = 0.0
+) -> bool:
+    """Whether the load never waited for the server, so that the rate is its own.
+
+    It used all of its CPUs, or others used them when it could have run.
+    """
+    most_us = LOAD_SHARE * active_s * 1e6 * max(1, cpus)
+    return client_cpu_us is not None and client_cpu_us + starved_us > most_us
 
 
 def _load(evidence: RunEvidence) -> Iterator[str]:

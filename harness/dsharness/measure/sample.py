@@ -228,6 +228,7 @@ def sample_of(
     read = _readings(at, runs, latencies)
     alive = all(run.evidence.server_alive for run in runs)
     home, look = at.instance.home, runs[-1].look
+    starved_us = sum(run.report.starved_us for run in runs)
     return Sample(
         id=turn.sample_id(at.instance.candidate_id),
         campaign_id=turn.campaign_id,
@@ -251,7 +252,7 @@ def sample_of(
             rate for run in runs for rate in run.report.per_second[: int(run.active_s)]
         ),
         latencies=latencies,
-        load_bound=load_bound(read.client_us, read.active_s, runs[0].load_cpus),
+        load_bound=load_bound(read.client_us, read.active_s, runs[0].load_cpus, starved_us),
         duet=duet,
         invalid=_once(why for run in runs for why in gate(run.evidence)),
         disturbed=_excuses(runs, gate),

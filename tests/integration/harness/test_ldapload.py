@@ -13,6 +13,7 @@ from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
 from dsharness.loads.ldapload import Ldapload
 from dsharness.loads.load import LoadReport
+from dsharness.measure.gate import load_bound
 
 # A bind, a search for one entry and a change: the server looks at their tags only.
 FIRST = "first 0 - - 600702010304008000\n"
@@ -105,6 +106,14 @@ kill $server
 wait $server
 echo "load ended with status $status"
 """
+
+LOOPS = """\
+for loop in 1 2 3 4 5 6 7 8; do
+    while :; do :; done & loops="$loops $!"
+done
+trap 'kill $loops' EXIT
+nice -n 19 """
+STARVED = RUN.replace("ldapload 127", f"{LOOPS}ldapload 127")
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +228,16 @@ def test_waiting_takes_its_time_and_sends_nothing(box: Container) -> None:
     # a server that closes a connection which asks for nothing is noticed
     closed = report(box, "silence is closed", *words, connections=1, file="waits.txt")
     assert closed.errors == {"the connection was closed": 31}
+
+
+def test_a_load_that_others_keep_from_its_cpu_says_so(box: Container) -> None:
+    """Eight loops want the same CPU, and it is asked last."""
+    words = ["--connections", "4", "--limit", "5", "--seconds", "1"]
+    done = box.execute("sh", "-c", STARVED, "sh", "well", "requests.txt", *words, limit_s=60)
+    found = Ldapload().parse(done.stdout)
+    assert found.active_s is not None
+    assert load_bound(found.client_cpu_us, found.active_s, 1, found.starved_us), found
+    assert not load_bound(found.client_cpu_us, found.active_s, 1), found
 
 
 def test_nobody_listens(box: Container) -> None:

@@ -155,6 +155,11 @@ def test_a_load_without_a_cpu_left_tells_its_own_rate() -> None:
     assert not load_bound(None, 4.0, cpus=1)
 
 
+def test_a_load_that_others_keep_from_its_cpu_sets_the_pace_too() -> None:
+    assert load_bound(1_000_000, 4.0, cpus=1, starved_us=2_700_000)
+    assert not load_bound(1_000_000, 4.0, cpus=1, starved_us=1_300_000)  # it also waited for others
+
+
 def test_bindonly_alone_does_not_pass_for_a_fast_server() -> None:
     fooled = with_report(per_second=(37e6,) * 4, total=147_458_446, client_cpu_us=4_030_000)
     assert any("the server counted 752 operations" in reason for reason in objections(fooled))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::message::{answer, message, next_page, ENTRY, INTERMEDIATE, REFERENCE};
 use crate::plan::{Operation, Plan};
-use crate::poll::{cpu_so_far, Poll, TIMER};
+use crate::poll::{cpu_so_far, starved_so_far, Poll, TIMER};
 
 const FIRST_ID: u32 = 0x0100_0000; // with four bytes and no zero before them, as DER wants it
 const IDS: u32 = 0x0100_0000; // then they begin again
@@ -97,6 +97,7 @@ pub struct Load {
     started: Instant,
     ended: Instant,
     cpu: Duration,
+    starved: Duration,
 }
 
 fn words(error: std::io::Error) -> String {
@@ -144,12 +145,13 @@ impl Load {
             started: now,
             ended: now,
             cpu: Duration::ZERO,
+            starved: Duration::ZERO,
         })
     }
 
     pub fn run(&mut self) -> Result<(), String> {
         self.started = Instant::now();
-        let cpu = cpu_so_far();
+        let (cpu, starved) = (cpu_so_far(), starved_so_far());
         let last = self.started + self.extent.limit;
         self.disturb()?;
         self.send_due(false)?;
@@ -172,6 +174,7 @@ impl Load {
         }
         self.ended = Instant::now();
         self.cpu = cpu_so_far() - cpu;
+        self.starved = starved_so_far() - starved;
         let mut any = [0];
         let lost = self.silent.iter().filter(|each| each.peek(&mut any).is_ok()).count(); // or told so
         (0..lost).for_each(|_| self.error(LOST));
@@ -411,6 +414,7 @@ impl Load {
         println!("operations {}", self.tally.operations);
         println!("seconds {:.6}", (self.ended - self.started).as_secs_f64());
         println!("cpu {}", self.cpu.as_micros());
+        println!("starved {}", self.starved.as_micros());
         if !self.plan.disturbing.is_empty() {
             println!("disturbances {}", self.tally.disturbances);
         }

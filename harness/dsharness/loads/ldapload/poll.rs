@@ -40,6 +40,13 @@ pub fn cpu_so_far() -> Duration {
     Duration::new(time[0] as u64, time[1] as u32)
 }
 
+/// How long its only thread could have run and had no CPU; nothing where the kernel does not tell.
+pub fn starved_so_far() -> Duration {
+    let told = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let waited = told.split_whitespace().nth(1).and_then(|text| text.parse().ok());
+    Duration::from_nanos(waited.unwrap_or(0))
+}
+
 const PROCESS_CPU: i32 = 2;
 const ADD: i32 = 1;
 const CHANGE: i32 = 3;
