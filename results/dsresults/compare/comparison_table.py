@@ -29,6 +29,7 @@ from dsharness.model import (
     Verdict,
     Workload,
 )
+from dsresults.compare.self_checks import SelfCheck, self_checks
 
 
 class Estimate(Value):
@@ -124,6 +125,7 @@ class Column(Value):
     reference: str | None = None
     server_cpus: int | None = None
     observed: tuple[Observed, ...] = ()
+    checks: tuple[SelfCheck, ...] = Field(default=(), description="of builds against themselves")
 
     def of(self, candidate: str) -> Observed | None:
         return next((one for one in self.observed if one.candidate == candidate), None)
@@ -294,6 +296,7 @@ def column(
             )
             for candidate in line
         ),
+        checks=self_checks(find_metric(campaign.metric), groups),
     )
 
 

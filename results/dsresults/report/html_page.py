@@ -20,6 +20,7 @@ from dsharness.model import NO_DIFFERENCE, Boundary, Outcome, Sample, Value
 from dsresults import number_text
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
+from dsresults.compare.self_checks import told
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import capital, figure, significant
 from dsresults.report.flame_graph import FLAME_WIDTH, flame_graphs
@@ -288,6 +289,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         charts=charts,
+        checks_told=told,
         fewest_slower=FEWEST_SLOWER,
         flame_graphs=flame_graphs,
         flame_width=FLAME_WIDTH,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import COST, CPU, RATE
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
+from dsresults.compare.self_checks import told
 from dsresults.explainers import shown_columns
 from dsresults.number_text import NARROW, figure, significant
 from dsresults.reasons.reason import Reason
@@ -59,6 +60,8 @@ def _column(comparison: ComparisonTable, column: Column) -> Iterator[str]:
     for one in column.observed:
         if one.unmeasured:
             yield from _wrapped(f"{one.candidate}: {one.unmeasured}", "  not measured: ")
+    if column.checks:
+        yield from _wrapped(told(column.checks), "  ")
 
 
 def _values(comparison: ComparisonTable) -> tuple[Metric, ...]:
