@@ -68,6 +68,7 @@ def test_reproduce_finds_both_boundaries_and_says_why_they_differ(folder: Path) 
     assert again.stdout.splitlines()[-1] == str(folder / "again" / "report.html")
 
 
+@pytest.mark.whole
 def test_a_row_that_cannot_be_had_stays_suspect_and_the_others_are_measured(
     tmp_path: Path,
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_row_that_cannot_be_had_stays_suspect_and_the_others_are_measured(
     assert "2.3.1" in boundary["unmeasured"]["debian-12"]  # what there is instead
 
 
+@pytest.mark.whole
 def test_no_row_can_be_had(tmp_path: Path) -> None:
     broken = {row: {"389-ds": "9.9.9"} for row in ("debian-11", "debian-12")}
     small_matrix(tmp_path, **broken)
@@ -126,6 +128,7 @@ def test_interrupted_while_measuring_and_resumed(folder: Path, number: int) -> N
         assert len(store.campaigns()) == 1
 
 
+@pytest.mark.whole
 def test_interrupted_while_the_directory_is_made(tmp_path: Path) -> None:
     # A number of users that no other test has: this golden state is not there yet.
     small_matrix(tmp_path, users=USERS + 1 + hash(str(tmp_path)) % 700)
@@ -137,6 +140,7 @@ def test_interrupted_while_the_directory_is_made(tmp_path: Path) -> None:
     assert samples(folder) == 0
 
 
+@pytest.mark.whole
 def test_killed_outright_the_next_run_cleans_up_and_resumes(folder: Path) -> None:
     first = start(folder, *ROWS)
     first.until("1 of about")

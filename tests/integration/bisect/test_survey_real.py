@@ -44,6 +44,7 @@ def document(text: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.whole
 def test_failures_are_lines_and_a_ctrl_c_loses_none(folder: Path) -> None:
     first = start(folder, *arguments(folder), "--jobs", "1")
     first.until("  debian-12")  # whichever is tried first
@@ -74,6 +75,7 @@ def test_failures_are_lines_and_a_ctrl_c_loses_none(folder: Path) -> None:
     assert len(again.stderr.splitlines()) == 1, "nothing is done again"
 
 
+@pytest.mark.whole
 def test_another_toolchain_is_tried_where_the_first_fails(tmp_path: Path) -> None:
     """It wants a file of its own documents that a build is not given: every file shows it."""
     matrix_with(tmp_path, "debian-13", "debian-12")

@@ -77,6 +77,7 @@ def git_takes(tree: Path, patch: str) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("row_id", DEBIAN_ROWS)
 def test_every_edit_fits_or_says_why_not(row_id: str) -> None:
     tree = debian_source(row_id)
@@ -92,6 +93,7 @@ def test_every_edit_fits_or_says_why_not(row_id: str) -> None:
             git_takes(tree, patch.text)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("row_id", DEBIAN_ROWS)
 def test_all_edits_at_once_are_one_patch_that_changes_little(row_id: str) -> None:
     tree = debian_source(row_id)

@@ -61,11 +61,11 @@ def started(engine: Engine, image: Image, tmp_path: Path) -> str:
     ("era", "toolchain", "rust"),
     [
         ("1.4.3.24", "debian-12", False),
-        ("2.0.5", "debian-11", True),
-        ("2.0.16", "debian-12", True),
-        ("2.2.1", "debian-12", True),
-        ("2.2.3", "debian-12", True),
-        ("2.3.2", "debian-12", True),
+        pytest.param("2.0.5", "debian-11", True, marks=pytest.mark.whole),
+        pytest.param("2.0.16", "debian-12", True, marks=pytest.mark.whole),
+        pytest.param("2.2.1", "debian-12", True, marks=pytest.mark.whole),
+        pytest.param("2.2.3", "debian-12", True, marks=pytest.mark.whole),
+        pytest.param("2.3.2", "debian-12", True, marks=pytest.mark.whole),
         ("3.2", "debian-12", True),
     ],
 )
@@ -81,6 +81,7 @@ def test_every_era_is_built_and_starts(
     assert started(engine, image, tmp_path) == f"rust {int(rust)}\n"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("era", "without", "said"),
     [
@@ -109,6 +110,7 @@ def test_what_an_era_needs_is_needed(
         build_tree(engine, order, progress=TOLD.append)
 
 
+@pytest.mark.whole
 def test_optional_rust_that_no_toolchain_can_build_is_left_out_and_said(
     engine: Engine, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def load(transport: Transport = Transport.UDP, **changes: object) -> DnsperfWork
     return DnsperfWorkload.model_validate({**shape, "transport": transport, **changes})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("row", VERSIONS)
 def test_every_version_is_made_confined_measured_and_read_back(engine: Engine, row: str) -> None:
     golden = golden_of(engine, row, users=NAMES)
@@ -67,6 +68,7 @@ def look(box: Container) -> None:
     assert "status: REFUSED" in refused, "it asks nobody"
 
 
+@pytest.mark.whole
 def test_worker_threads_are_set_and_read_back(engine: Engine) -> None:
     settings = Settings(id="two", options={"worker-threads": "2"})
     golden = golden_of(engine, "debian-13-bind", settings, users=NAMES)
@@ -105,6 +107,7 @@ def folder(engine: Engine, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.whole
 def test_the_series_is_searched_and_answered(folder: Path) -> None:
     done = dsbisect(
         folder, "bisect", "rows", "--series", "bind", "--workload", "dns-udp", "--max-runs", "24",

@@ -75,6 +75,7 @@ def images(engine: Engine, tmp_path: Path) -> Engine:
     return engine
 
 
+@pytest.mark.whole
 def test_a_dry_run_shows_all_and_removes_nothing(images: Engine, tmp_path: Path) -> None:
     before = names(images)
     told = clean("--images", "--cache", "--config", "--dry-run")
@@ -130,6 +131,7 @@ def test_without_podman_the_cache_goes_all_the_same(
     assert [each.name for each in (tmp_path / "cache").iterdir()] == [TAG]
 
 
+@pytest.mark.whole
 def test_an_image_that_a_users_container_needs_is_named(images: Engine) -> None:
     images.must("create", "--name", "theirs", "localhost/dsbisect/golden:3", "/bin/true")
     told = clean("--golden", status=ExitCode.ENGINE)

@@ -60,6 +60,7 @@ def test_this_machine_can_run_the_lab_and_the_users_files_stay_as_they_are(home:
     assert "dsbisect" not in [path.name for path in (home / "users").iterdir()]
 
 
+@pytest.mark.whole
 def test_the_table_shows_every_check_and_a_last_line(home: Path) -> None:
     done = dsbisect("doctor")
     assert done.returncode == 0
@@ -68,6 +69,7 @@ def test_the_table_shows_every_check_and_a_last_line(home: Path) -> None:
     assert last == "everything is fine" or last.endswith("the lab works")
 
 
+@pytest.mark.whole
 def test_it_leaves_no_container_and_no_image(home: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, own_storage(patch) as engine:
         assert dsbisect("doctor", "--fresh").returncode == 0
@@ -105,6 +107,7 @@ def test_with_a_podman_that_does_not_work(home: Path, script: str, fix: str) -> 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.whole
 def test_a_remembered_engine_that_stopped_working_is_found_anew(home: Path) -> None:
     first = json.loads(dsbisect("doctor", "--json").stdout)["engine"]
     memory = home / "config" / "engine.json"

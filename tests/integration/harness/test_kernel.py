@@ -82,6 +82,7 @@ def sampled(at: Bench, workload: LdcltWorkload):
     return sample
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("row", list(STORED))
 def test_every_version_is_made_served_and_read_back(
     engine: Engine, row: str, tmp_path: Path
@@ -126,6 +127,7 @@ def look(instance: Instance) -> None:
     assert first != "ns-slapd"  # an init that reaps
 
 
+@pytest.mark.whole
 def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) -> None:
     with benched(engine, golden_of(engine, "debian-11")) as old:
         many, one = sampled(old, RANDOM), sampled(old, REPEAT)
@@ -248,6 +250,7 @@ def test_an_image_that_is_gone(engine: Engine, tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.whole
 def test_a_disk_that_is_full_ends_the_run_as_such(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

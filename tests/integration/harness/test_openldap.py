@@ -46,6 +46,7 @@ def settings_of(scheme: str | None) -> Settings:
     return Settings(id="test", options={} if scheme is None else {"password-scheme": scheme})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("row", "scheme"), SCHEMES)
 def test_a_release_is_made_measured_and_read_back(
     engine: Engine, row: str, scheme: str | None
@@ -145,6 +146,7 @@ def test_what_cannot_be_bound_to_gives_one_error(
     assert password not in done.stderr
 
 
+@pytest.mark.whole
 def test_when_its_time_is_over_nothing_is_bound_any_more(
     directory: Instance, tmp_path: Path
 ) -> None:
@@ -166,6 +168,7 @@ exec slapd -f /tmp/open -h "ldap://127.0.0.1:$2/" -d none
 """
 
 
+@pytest.mark.whole
 def test_on_this_machine_s_loopback_it_is_asked_what_it_tells_anyone(
     engine: Engine, tmp_path: Path
 ) -> None:

@@ -142,6 +142,7 @@ def command(unlocked: Matrix, candidate_id: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.whole
 def test_two_processes_share_one_build(engine, unlocked, image):
     both = [command(unlocked, image.candidate_id) for _ in range(2)]
     ends = [process.communicate(timeout=300) for process in both]
@@ -159,7 +160,9 @@ def own_leftovers(engine: Engine, pid: int) -> list[str]:
     return [name for name in f"{containers}\n{images}".splitlines() if any(m in name for m in mine)]
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.whole)]
+)
 def test_interrupted_build_leaves_nothing_half_made(engine, unlocked, image, sign):
     process = command(unlocked, image.candidate_id)
     for line in process.stderr:
@@ -176,6 +179,7 @@ def test_interrupted_build_leaves_nothing_half_made(engine, unlocked, image, sig
     assert engine.podman("image", "exists", image.reference).ok
 
 
+@pytest.mark.whole
 def test_what_a_killed_build_left_is_removed_but_nothing_of_the_living(engine, image):
     dead, alive = f"{WORK}1-1-abcd", f"{WORK}{os.getpid()}-{start_time()}-abcd"
     for name in (dead, alive):
