@@ -123,6 +123,7 @@ def test_a_side_that_likely_changed_is_not_called_unchanged(chance, sides):
     assert len(changed) == sides
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("base", "then", "whole", "its"),
     [(9.0, 1.0, "slower", "faster"), (1.0, 9.0, "faster", "slower")],
