@@ -109,14 +109,15 @@ def test_a_change_that_was_taken_back_is_not_denied() -> None:
     assert answer(looked, there_and_back, 0.01)[0].found
 
 
-def test_what_is_called_alone_has_neighbours_that_were_measured() -> None:
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seed", range(2))
+def test_what_is_called_alone_has_neighbours_that_were_measured(seed: int) -> None:
     """With only c8 seen of what is slow from c5 to c8, one build seems to differ alone."""
     there_and_back = stepped((5, 0.3), (9, -0.3))
     looked = Bayes(certainty=replace(Certainty(), inside=7))
-    for seed in range(2):
-        boundary, _ = answer(looked, there_and_back, 0.01, seed=seed)
-        assert boundary.found, boundary.summary
-        assert not boundary.odd
+    boundary, _ = answer(looked, there_and_back, 0.01, seed=seed)
+    assert boundary.found, boundary.summary
+    assert not boundary.odd
 
 
 def test_a_difference_that_does_not_matter_is_not_looked_for() -> None:
