@@ -44,8 +44,8 @@ def clean(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect clean --images --dry-run
     """
-    from dsharness.cache_folder import cache_alone
     from dsharness.containers.cleanup import CleanupScope, clean_up, removable
+    from dsharness.paths import cache_alone
     from dsresults.store.location import locate
 
     choice = CleanupScope(

@@ -9,12 +9,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Required, TypedDict
 
-from dsharness.cache_folder import PARTS, refuse_foreign
 from dsharness.containers.engine import LABEL, Engine, last_line
 from dsharness.containers.lab_folders import folder_bytes, refuse_precious, remove_path
 from dsharness.containers.ownership import Found, found, remove
 from dsharness.model import Value
-from dsharness.paths import cache_home, config_home
+from dsharness.paths import PARTS, cache_home, config_home, refuse_foreign
 
 NAMESPACE = "localhost/dsbisect/"
 _KINDS = ("golden", "built", "toolchain", "image", "base")  # what stands on another goes first

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dsharness.model import CpuProfile, Value
-from dsharness.model.cpu_profile import Frames, path_totals
+from dsharness.model.measured import Frames, path_totals
 from dsresults.number_text import significant
 from dsresults.profile_pair import ProfilePair
 

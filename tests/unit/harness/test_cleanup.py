@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbisect.cli.clean import document, spell_bytes
-from dsharness.cache_folder import PARTS, TAG, _in_use, cache_alone, use_cache
 from dsharness.containers.cleanup import (
     CleanupScope,
     Kind,
@@ -29,6 +28,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import folder_bytes, refuse_precious, remove_path
 from dsharness.containers.ownership import OWNER, owner_tag
 from dsharness.errors import UsageError
+from dsharness.paths import PARTS, TAG, _in_use, cache_alone, use_cache
 
 ROOT = Path(__file__).parents[3]
 ENGINE = Engine(
