@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Literal, Self, TypeVar
 
-from dsbuilds.toolchains.load_image import load_image
+from dsbuilds.built_row import load_image
 from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap

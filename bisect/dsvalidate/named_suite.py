@@ -18,8 +18,7 @@ from dsharness.model import Image, Settings, SystemName, ZoneContent
 from dsharness.systems import Endpoint, Seed
 from dsharness.systems.bind import PID_FILE, USER, Bind
 from dsharness.systems.readiness import start_aside
-from dsimages.buildah import labels_of
-from dsimages.keyed_image import keyed_image
+from dsimages.buildah import keyed_image, labels_of
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.installs_gate import (
     DOWNGRADE_ADVICE,

@@ -13,8 +13,7 @@ from dsharness.content_key import content_key
 from dsharness.errors import PackageError
 from dsharness.model import Build, Family, Image, KojiPackages, Row
 from dsharness.products.catalog import koji_rpms
-from dsimages.build_failure import fault
-from dsimages.buildah import Workshop
+from dsimages.buildah import Workshop, fault
 from dsimages.containerfile import koji_urls
 from dsvalidate.package_files import add_index, kind_of
 from dsvalidate.step_tools import Sides, StepTools
