@@ -15,8 +15,8 @@ from dslab.candidates import RowSupply
 from dslab.watcher import Watcher
 from dsresults.compare.comparison_table import pairs
 from dsresults.store import Store
+from dssearch.planner import Rounds
 from dssearch.question import History, Question
-from dssearch.search_loop import Rounds
 
 AGAIN = "-again"
 

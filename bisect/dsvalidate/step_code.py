@@ -17,7 +17,7 @@ SERVED: Procedures = ("dsharness.systems",)
 INSTALLED: Procedures = (*SERVED, "dsbuilds.libexec")
 MEASURED: Procedures = (
     *SERVED, "dsharness.loads", "dsharness.machine", "dsharness.measure", "dslab",
-    "dsresults.compare", "dssearch.search_loop",
+    "dsresults.compare", "dssearch.planner",
 )  # fmt: skip
 OWN = "dsvalidate"
 # What only writes an answer down finds nothing.

@@ -51,7 +51,7 @@ def keys(root: Path) -> dict[str, str]:
         ("dsharness/measure/ways.py", {"measured"}),
         ("dsharness/loads/ldclt.py", {"measured"}),
         ("dsresults/compare/comparison_table.py", {"measured"}),
-        ("dssearch/search_loop.py", {"measured"}),
+        ("dssearch/planner.py", {"measured"}),
         ("dsharness/systems/readiness.py", {"served", "installed", "measured"}),
         ("dsbuilds/libexec/install-built-apt", {"installed"}),
         ("dsvalidate/performs_gate/margin.py", {"none", "served", "installed", "measured"}),
