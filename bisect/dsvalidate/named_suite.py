@@ -33,8 +33,7 @@ from dsvalidate.installs_gate import (
 )
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Step, judged, server_step
-from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
-from dsvalidate.stock_packages import stock_packages
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, stock_packages
 from dsvalidate.suite import Serve, Service, Volumes, service_box
 
 REVISION = 1  # raised when the same image would be filled in another way

@@ -14,7 +14,6 @@ from dsvalidate.dirsrv import (
     password_strength,
     recovery,
     replication,
-    traces_step,
 )
 from dsvalidate.dirsrv.latency_step import single_client_step
 from dsvalidate.dirsrv.populated_image import populated
@@ -94,6 +93,6 @@ class DirsrvSuite:
             step(
                 "traces", 90,
                 "searching what the servers wrote and told for secrets, stock and patched",
-                partial(traces_step.run, sides, tools, evidence),
+                partial(client_suites.run, sides, tools, evidence),
             ),
         )  # fmt: skip

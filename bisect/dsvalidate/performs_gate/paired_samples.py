@@ -18,7 +18,7 @@ from dsresults.compare.comparison_table import pairs
 from dsresults.store import Store
 from dssearch.planner import Rounds
 from dssearch.question import History, Question
-from dsvalidate.step_code import MEASURED, code_key
+from dsvalidate.step import MEASURED, code_key
 from dsvalidate.step_tools import Sides, StepTools
 
 MOST_REFUSED = 6  # runs of a side in a row that may not be used

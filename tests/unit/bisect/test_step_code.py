@@ -14,8 +14,7 @@ from validations import ENGINE, ROW, question_of, sides_of, tools_of
 from dsharness.products.product import Product
 from dsvalidate import validation
 from dsvalidate.performs_gate.paired_samples import TwoSides
-from dsvalidate.step import KeptSteps, Step
-from dsvalidate.step_code import INSTALLED, MEASURED, SERVED, code_key
+from dsvalidate.step import INSTALLED, MEASURED, SERVED, KeptSteps, Step, code_key
 from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.validation import kept_steps, steps_of
 
