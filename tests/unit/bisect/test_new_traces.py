@@ -9,7 +9,7 @@ import pytest
 
 from dsharness.errors import InstanceError
 from dsvalidate.check import Status
-from dsvalidate.dirsrv.client_suites import OWN_FOLDERS, answers_check, traces_checks
+from dsvalidate.dirsrv.dirsrv_suite import OWN_FOLDERS, answers_check, traces_checks
 from dsvalidate.dirsrv.server_traces import belongs, files_in, replied
 from dsvalidate.dirsrv.validated_server import ClientAnswer
 from dsvalidate.safe_gate import (

@@ -14,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbisect.cli.clean import document, spell_bytes
-from dsharness.containers.cleanup import (
+from dsharness.containers.engine import Engine
+from dsharness.containers.lab_folders import folder_bytes, refuse_precious, remove_path
+from dsharness.containers.ownership import (
+    OWNER,
     CleanupScope,
     Kind,
     Layers,
@@ -22,11 +25,9 @@ from dsharness.containers.cleanup import (
     clean_up,
     lab_image,
     own_bytes,
+    owner_tag,
     removable,
 )
-from dsharness.containers.engine import Engine
-from dsharness.containers.lab_folders import folder_bytes, refuse_precious, remove_path
-from dsharness.containers.ownership import OWNER, owner_tag
 from dsharness.errors import UsageError
 from dsharness.paths import PARTS, TAG, _in_use, cache_alone, use_cache
 
