@@ -32,6 +32,7 @@ from dsresults.store.records import (
     find_images,
     find_samples,
     find_turns,
+    ids_from,
     put_campaign,
     put_finding,
     put_image,
@@ -307,9 +308,8 @@ class Store:
 
     def whole_id(self, start: str) -> str:
         """The id of the one campaign or finding that begins so; the text itself if none does."""
-        known = {each.id for each in self.campaigns()} | {each.id for each in self.findings()}
-        found = sorted(each for each in known if each.startswith(start))
-        if start in known or not found:
+        found = [each for each in ids_from(self._database, start) if each.startswith(start)]
+        if start in found or not found:
             return start
         if len(found) > 1:
             raise StoreError(

@@ -18,8 +18,8 @@ from dssearch.bayes.answer import second_step
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty, Tracks, believe
 from dssearch.bayes.next_run import session_unknown
+from dssearch.bayes.noise_shapes import REPEATED
 from dssearch.bayes.prior import Budget, Costs
-from dssearch.bayes.two_modes import REPEATED
 from dssearch.question import Answer, History, Question
 from dssearch.search_record import choice_of, record_of, search_of
 

@@ -28,13 +28,13 @@ from slow_sums import (
 from dsbisect.search_options import SearchOptions
 from dsharness.measure.metrics import COST
 from dsharness.model import LdcltWorkload
+from dssearch.bayes.answer_figures import NOISE as RATE_NOISE
+from dssearch.bayes.answer_figures import NOISE_RUNS, RateDifference, difference, word
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty, Tracks
 from dssearch.bayes.evidence import evidence
-from dssearch.bayes.gap_split import Split
-from dssearch.bayes.information_gain import BATCHES, bits
-from dssearch.bayes.rate_witness import NOISE as RATE_NOISE
-from dssearch.bayes.rate_witness import NOISE_RUNS, RateDifference, difference, word
+from dssearch.bayes.line_places import Split
+from dssearch.bayes.next_run import BATCHES, bits
 
 
 @pytest.mark.few(1)

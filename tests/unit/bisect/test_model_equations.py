@@ -34,12 +34,10 @@ from dssearch.bayes.belief import Certainty, Tracks
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.evidence import Evidence, evidence
 from dssearch.bayes.lattice import noise_estimate
+from dssearch.bayes.likelihood import LARGEST, SHORTEST, SIZES, ramp_masses
 from dssearch.bayes.machine_speed import GROWTHS, NOISES, PRIOR, TAIL, widened
-from dssearch.bayes.noise_shapes import Ways
+from dssearch.bayes.noise_shapes import Ways, slow_mode
 from dssearch.bayes.prior import Belief
-from dssearch.bayes.ramps import LARGEST, SHORTEST, SIZES
-from dssearch.bayes.ramps import masses as ramp_masses
-from dssearch.bayes.two_modes import slow_mode
 from dssearch.question import History
 
 RISING = {"a": 0.0, "d": 0.05, "g": 0.1, "i": 0.1}

@@ -14,8 +14,8 @@ from worlds import World, with_metric
 from dsharness.matrix import find_workload
 from dsharness.measure.metrics import RATE
 from dsharness.model import Sample
+from dssearch.bayes.answer_figures import RateDifference, contradicts, word
 from dssearch.bayes.bayes_search import Bayes
-from dssearch.bayes.rate_witness import RateDifference, contradicts, word
 
 STEP = 8
 NAMES = tuple(f"c{number}" for number in range(16))

@@ -17,8 +17,8 @@ from dssearch.bayes.belief import Beliefs, Certainty, believe
 from dssearch.bayes.evidence import evidence
 from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import track
+from dssearch.planner import TurnEnd
 from dssearch.question import History, Measure, Question
-from dssearch.search_loop import TurnEnd
 
 NAMES = tuple(f"c{number}" for number in range(16))
 FLAT = dict.fromkeys(NAMES, 1.0)
