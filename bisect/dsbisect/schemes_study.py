@@ -1,4 +1,4 @@
-"""Every password scheme that the servers of some rows offer, each measured as settings of its row."""
+"""Every password scheme that rows offer, each measured as settings of its row."""
 
 from __future__ import annotations
 
@@ -77,35 +77,17 @@ class RowSchemes:
             users=users, distinct_users=users, duration_s=1.5,
         )  # fmt: skip
 
-    def chosen(self, names: Sequence[str]) -> tuple[OfferedScheme, ...]:
-        """Those that were asked for; UsageError for one that the server does not offer."""
-        known = {each.name: each for each in self.offered}
-        for name in names:
-            if name not in known:
-                raise UsageError(
-                    f"{self.row.id} offers no scheme {name!r}.{suggestion(name, known)}",
-                    hint=f"it offers {', '.join(known)}",
-                )
-        return tuple(known[name] for name in names) if names else self.offered
-
 
 def measure_schemes(
     request: SchemesRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> list[SchemeCost]:
     """All tables, one after the other; what was measured before is taken from the store."""
     looked = [_look(request, row, engine, watcher) for row in request.rows]
-    plan = [
-        (each, scheme)
-        for each in looked
-        if isinstance(each, RowSchemes)
-        for scheme in each.chosen(request.schemes)
-    ]
+    served = [each for each in looked if isinstance(each, RowSchemes)]
+    plan = _plan(request.schemes, served)
     watcher.begin([f"{each.row.id} {s.name}" for each, s in plan if not s.refused], len(plan))
-    lines: list[SchemeCost] = []
-    for each in looked:
-        if isinstance(each, SchemeCost):
-            lines.append(each)
-            continue
+    lines = [each for each in looked if isinstance(each, SchemeCost)]
+    for each in served:
         measured = [
             _measured(request, each, scheme, engine, store, watcher)
             for one, scheme in plan
@@ -113,6 +95,26 @@ def measure_schemes(
         ]
         lines += scheme_costs(each.row.id, each.product, measured, each.default)
     return lines
+
+
+def _plan(
+    names: Sequence[str], served: Sequence[RowSchemes]
+) -> list[tuple[RowSchemes, OfferedScheme]]:
+    """Those that were asked for; UsageError for one that none of the servers offers."""
+    known = {scheme.name for each in served for scheme in each.offered}
+    for name in names if served else ():
+        if name not in known:
+            rows = ", ".join(each.row.id for each in served)
+            raise UsageError(
+                f"{rows}: no scheme {name!r} is offered.{suggestion(name, known)}",
+                hint=f"these are: {', '.join(sorted(known))}",
+            )
+    return [
+        (each, scheme)
+        for each in served
+        for scheme in each.offered
+        if not names or scheme.name in names
+    ]
 
 
 def _look(

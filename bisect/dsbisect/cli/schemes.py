@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 170  # a pipe has no width; rich would fold at 80
 
 
-def schemes(
+def schemes(  # noqa: PLR0913 - each is an option
     rows: Annotated[
         list[str] | None,
         typer.Argument(

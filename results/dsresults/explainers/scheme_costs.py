@@ -1,7 +1,7 @@
 """What each password scheme of a row stores and costs, and how that stands to a recommendation.
 
-Every figure is measured, with one exception that is marked: what a bind would cost with as much work
-as is recommended.
+Every figure is measured, with one exception that is marked: what a bind would cost with as much
+work as is recommended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dsharness.systems.system import OfferedScheme
 from dsresults.explainers.password_explainer import Least, Recommended, hashing_of, spelled
 from dsresults.number_text import milliseconds, significant
 
-ROOM = 20  # times as many users as results are kept: 5 % of the binds at random find theirs
+ROOM = 10  # times as many users as results are kept: so a tenth of the binds finds one
 CANNOT, UNREAD = "cannot store", "not measured"
 
 
@@ -112,7 +112,9 @@ def _line(
     if one.offered.refused:
         return known.model_copy(update={"verdict": one.offered.refused})
     if not costs or stored is None:
-        return known.model_copy(update={"stored_as": UNREAD, "failed": one.failed or "no valid run"})
+        return known.model_copy(
+            update={"stored_as": UNREAD, "failed": one.failed or "no valid run"}
+        )
     cpu_us, cost = statistics.median(costs), _median(one.values(COST.name))
     judged = _judged(one.offered, stored, recommended)
     needed = _needed_us(judged, stored, cpu_us, bare_us)
@@ -181,7 +183,9 @@ def _computed(needed_us: float | None, least: Least | None) -> str:
 def _bare_us(measured: Iterable[MeasuredScheme]) -> float:
     """What a bind costs without a hash of many rounds: the cheapest of those that have none."""
     found = (
-        _median(each.values(CPU.name)) for each in measured if each.stored and not each.stored.rounds
+        _median(each.values(CPU.name))
+        for each in measured
+        if each.stored and not each.stored.rounds
     )
     return min((each for each in found if each is not None), default=0.0)
 

@@ -106,9 +106,7 @@ class NsSlapd(DirectorySystem):
     def offered(self, box: Container, directory: Directory) -> Iterator[OfferedScheme]:
         """The plugins that are switched on; each is tried with a user of its own."""
         del box
-        entries = directory.children(
-            SCHEMES, "cn", "nsslapd-pluginEnabled", "nsslapd-pluginType"
-        )
+        entries = directory.children(SCHEMES, "cn", "nsslapd-pluginEnabled", "nsslapd-pluginType")
         enabled = [each for each in entries if each.get("nsslapd-pluginenabled") == "on"]
         for number, entry in enumerate(enabled, start=TRIED):
             name, kind = entry["cn"], entry.get("nsslapd-plugintype")
