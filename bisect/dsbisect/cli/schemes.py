@@ -56,7 +56,7 @@ def schemes(  # noqa: PLR0913 - each is an option
     from rich.console import Console
 
     from dsbisect.cli.search_progress import Watch
-    from dsbisect.schemes_study import SchemesRequest, measure_schemes
+    from dsbisect.schemes_study import SchemesRequest, SchemesStudy
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_series, load_matrix
@@ -80,7 +80,8 @@ def schemes(  # noqa: PLR0913 - each is an option
     )  # fmt: skip
     check_rows(checked, known)
     with Store.open(store) as opened, SchemesWatch() as watch:
-        lines = measure_schemes(request, detect(), opened, watch)
+        study = SchemesStudy(request=request, engine=detect(), store=opened, watcher=watch)
+        lines = study.lines()
     if as_json:
         typer.echo(json.dumps([line.model_dump(mode="json") for line in lines], indent=2))
     else:

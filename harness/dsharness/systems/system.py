@@ -181,8 +181,3 @@ class PasswordKeeper(Protocol):
     def schemes(self, box: Container, endpoint: Endpoint) -> tuple[OfferedScheme, ...]:
         """All that the running server offers. Each may be tried, so it is not measured after."""
         ...
-
-
-def password_keeper(system: System) -> PasswordKeeper | None:
-    """The same system, if it stores passwords."""
-    return system if isinstance(system, PasswordKeeper) else None

@@ -7,7 +7,7 @@ work as is recommended.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsharness.measure.metrics import COST, CPU
@@ -18,7 +18,7 @@ from dsresults.explainers.password_explainer import Least, Recommended, hashing_
 from dsresults.number_text import milliseconds, significant
 
 ROOM = 10  # times as many users as results are kept: so a tenth of the binds finds one
-CANNOT, UNREAD = "cannot store", "not measured"
+CANNOT, UNREAD = "cannot store", "not measured"  # instead of how it stores
 
 
 def default_scheme(facts: Facts) -> str:
@@ -27,7 +27,7 @@ def default_scheme(facts: Facts) -> str:
     return stored.scheme if stored else ""
 
 
-def users_for(product: str, scheme: str, versions: dict[str, str], fewest: int) -> int:
+def users_for(product: str, scheme: str, versions: Mapping[str, str], fewest: int) -> int:
     """So many users that hardly any bind finds a result that a library has kept."""
     return max(fewest, ROOM * hashing_of(product).kept(scheme, versions))
 
@@ -81,6 +81,11 @@ class SchemeCost(Value):
             return "-"
         low, high = map(significant, self.cpu_ms_range)
         return f"{significant(self.cpu_ms)} ms ({low} to {high})"
+
+
+def unserved(row: str, why: str) -> SchemeCost:
+    """The only line of a row whose server could not be asked."""
+    return SchemeCost(row=row, scheme="", stored_as=UNREAD, failed=why)
 
 
 def scheme_costs(

@@ -5,15 +5,20 @@ from __future__ import annotations
 import pytest
 from shipped import MATRIX
 from typer.testing import CliRunner
+from watchers import RecordingWatcher
 
-from dsbisect import schemes_study
 from dsbisect.cli.root import app
-from dsbisect.schemes_study import RowSchemes, SchemesRequest, measure_schemes
-from dsharness.errors import DsbisectError, InstanceError, MatrixError, UsageError
-from dsharness.model import Image
+from dsbisect.schemes_study import RowSchemes, SchemesRequest, SchemesStudy
+from dsharness.containers.engine import Engine
+from dsharness.errors import DsbisectError, ImageError, MatrixError, UsageError
 from dsharness.systems.system import OfferedScheme
+from dslab.candidates import RowSupply
 
 RUNNER = CliRunner()
+ENGINE = Engine(
+    podman_version="5", rootless=False, cgroups="v2", runtime="crun", pins_cpus=True,
+    limits_memory=True,
+)  # fmt: skip
 
 
 def request(*rows: str, **more) -> SchemesRequest:
@@ -36,36 +41,28 @@ def test_a_row_without_passwords_is_refused(
         RUNNER.invoke(app, ["schemes", row], catch_exceptions=False)
 
 
-class Watcher:
-    """Keeps what fails; nothing else may be told."""
-
-    def __init__(self) -> None:
-        self.failures: list[str] = []
-
-    def begin(self, rows, questions) -> None:
-        assert (rows, questions) == ([], 0)
-
-    def failed(self, row, why) -> None:
-        self.failures.append(f"{row}: {why}")
+def study(asked: SchemesRequest) -> SchemesStudy:
+    return SchemesStudy(request=asked, engine=ENGINE, store=None, watcher=RecordingWatcher())
 
 
 def test_a_scheme_that_no_row_offers_names_those_that_are(monkeypatch) -> None:
-    def look(asked, row, engine, watcher):
-        offered = (OfferedScheme(name="SSHA512", options={}),)
-        image = Image.model_construct(candidate_id=row.id)
-        return RowSchemes(row=row, image=image, offered=offered, default="SSHA512")
+    offered = (OfferedScheme(name="SSHA512", options={}),)
 
-    monkeypatch.setattr(schemes_study, "_look", look)
+    def asked(self, row):
+        return RowSchemes(row=row, golden=object(), offered=offered)
+
+    monkeypatch.setattr(SchemesStudy, "_asked", asked)
     with pytest.raises(UsageError, match=r"debian-12: no scheme 'SSHA521' is offered.*SSHA512"):
-        measure_schemes(request("debian-12", schemes=("SSHA521",)), None, None, Watcher())
+        study(request("debian-12", schemes=("SSHA521",))).lines()
 
 
 def test_a_row_that_cannot_be_served_is_a_line_and_no_verdict(monkeypatch) -> None:
-    def served(asked, row, engine, watcher):
-        raise InstanceError("the server did not start")
+    def image(self, candidate, progress):
+        raise ImageError("its packages cannot be installed")
 
-    monkeypatch.setattr(schemes_study, "_served", served)
-    watcher = Watcher()
-    (line,) = measure_schemes(request("debian-12"), None, None, watcher)
-    assert (line.row, line.failed, line.verdict) == ("debian-12", "the server did not start", "")
-    assert watcher.failures == ["debian-12: the server did not start"]
+    monkeypatch.setattr(RowSupply, "image", image)
+    one = study(request("debian-12"))
+    (line,) = one.lines()
+    assert (line.row, line.verdict) == ("debian-12", "")
+    assert line.failed == "its packages cannot be installed"
+    assert "failed" in one.watcher.names

@@ -124,7 +124,8 @@ class NsSlapd(DirectorySystem):
             directory.check_user(number)
         except InstanceError as error:
             directory.read("cn=config", "cn")  # a server that ended has refused nothing
-            return error.message.removeprefix(
+            first, *_ = error.message.splitlines()  # then follow all valid names
+            return first.removeprefix(
                 f"the server refused {DEFAULT_SCHEME}: {scheme} on cn=config: "
             )
         return ""
