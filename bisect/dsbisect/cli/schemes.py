@@ -118,6 +118,6 @@ def shown(lines: Sequence[SchemeCost]) -> Iterator[RenderableType]:
             )
         yield table
     yield "CPU of a bind: median and range of the runs. binds/s: on one CPU. ÷ default: calibrated."
-    said = {hashing_of(name).recommended for name in product_ids()}
-    for each in sorted(filter(None, said), key=lambda one: one.date)[-1:]:
-        yield f"{escape(each.title)}, as of {each.date}: {escape(each.address)}"
+    known = (hashing_of(name).recommended for name in product_ids())
+    told = (f"{each.title}, as of {each.date}: {each.address}" for each in known if each)
+    yield from dict.fromkeys(map(escape, told))  # products share it
