@@ -150,6 +150,11 @@ COMMANDS = {
         place="measure:measure",
         summary="Build, serve and measure one row, or measure a directory by its address.",
     ),
+    "schemes": Lazy(
+        place="schemes:schemes",
+        summary="Measure every password scheme that rows offer: what is stored, a bind's cost, "
+        "OWASP's word.",
+    ),
     "plan": Lazy(
         place="plan:plan",
         summary="Measure the noise, simulate the search, and print what it would take.",
