@@ -150,6 +150,10 @@ COMMANDS = {
         place="measure:measure",
         summary="Build, serve and measure one row, or measure a directory by its address.",
     ),
+    "levels": Lazy(
+        place="levels:levels",
+        summary="Measure rows under rising load: latency and rate of each level, and the knee.",
+    ),
     "plan": Lazy(
         place="plan:plan",
         summary="Measure the noise, simulate the search, and print what it would take.",
