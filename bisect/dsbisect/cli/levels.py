@@ -127,7 +127,7 @@ def levels(  # noqa: PLR0913 - each is an option
         for part in shown(found):
             console.print(part)
         typer.echo(page)
-    if found.failed:
+    if found.inconclusive:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 

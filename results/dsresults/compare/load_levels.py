@@ -209,6 +209,10 @@ class LoadLevels(Value):
     rows: tuple[RowLevels, ...]
 
     @property
-    def failed(self) -> bool:
-        """Whether a level has no figures for a reason that is not the load's own."""
-        return any(each.failed for row in self.rows for each in row.levels)
+    def inconclusive(self) -> bool:
+        """Whether a level failed for a reason that is not the load's own, or a row has none."""
+        levels = [row.levels for row in self.rows]
+        return any(
+            any(each.failed for each in group) or not any(each.known for each in group)
+            for group in levels
+        )

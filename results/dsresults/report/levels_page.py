@@ -32,7 +32,6 @@ from dsresults.report.percentile_chart import (
 from dsresults.report.report_source import write_files
 
 DRAWN = (50.0, 99.0)
-SHORT = 9  # letters of a row's name, next to its percentile
 MOST_MARKS = 6
 
 
@@ -107,7 +106,7 @@ def _lines(rows: Sequence[RowLevels], highest: float, scale: TimeScale) -> tuple
             points=points_text(list(places.values())),
             dots=tuple(places.values()),
             knee=_knee(row, places) if percent == DRAWN[-1] else "",
-            name=f"{short_name(row.row, SHORT)} p{percent:g}",
+            name=short_name(row.row) if percent == DRAWN[-1] else f"p{percent:g}",
             end_x=list(places.values())[-1][0],
             end_y=list(places.values())[-1][1],
             name_y=name_y,

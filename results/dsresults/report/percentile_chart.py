@@ -173,9 +173,9 @@ def points_text(places: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:g},{y:g}" for x, y in places)
 
 
-def short_name(name: str, letters: int = NAME_LETTERS) -> str:
+def short_name(name: str) -> str:
     """A name that has room next to its line."""
-    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+    return name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 1]}…"
 
 
 def spread(places: Sequence[float]) -> list[float]:

@@ -256,8 +256,26 @@ def test_the_page_has_a_table_for_each_row_and_escapes_all(tmp_path) -> None:
     assert LoadLevels.model_validate_json(stored) == measured("debian-11", "debian-12")
 
 
+def with_levels(*levels: LoadLevel) -> LoadLevels:
+    return measured().model_copy(update={"rows": (RowLevels.of("r", 10.0, "", levels),)})
+
+
+@pytest.mark.parametrize(
+    ("levels", "inconclusive"),
+    [
+        ([level(600), level(1200)], False),
+        ([level(600), level(1200, note="the load was the limit")], False),
+        ([level(1200, note="the load was the limit")], True),
+        ([level(600), LoadLevel(asked_per_s=700, failed=True, note="the server died")], True),
+    ],
+)
+def test_what_failed_and_what_says_nothing_is_no_answer(
+    levels: list[LoadLevel], inconclusive: bool
+) -> None:
+    assert with_levels(*levels).inconclusive is inconclusive
+
+
 def test_a_page_without_any_figure_is_a_page() -> None:
-    nothing = RowLevels.of("r", 10.0, "", [LoadLevel(asked_per_s=600, note="not measured")])
-    html = render_levels(measured().model_copy(update={"rows": (nothing,)}))
+    html = render_levels(with_levels(LoadLevel(asked_per_s=600, note="not measured")))
     assert "<svg" not in html.replace('<svg class="key', "")
     assert "knee not clear" in html
