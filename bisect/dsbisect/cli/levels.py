@@ -152,7 +152,7 @@ def shown(found: LoadLevels) -> Iterator[RenderableType]:
 
     yield (
         f"[bold]{escape(found.workload_id)}[/]: {escape(found.title)}; {found.connections} "
-        f"connections, latency from when an operation was due, in ms"
+        f"connections; operations a second, CPUs busy, ms from when an operation was due"
     )
     for row in found.rows:
         yield ""
@@ -185,11 +185,11 @@ def _table(row: RowLevels) -> RenderableType:
     from dsresults.compare.latency_curves import IN_TABLE
     from dsresults.number_text import significant
 
-    capacity = f"{significant(row.capacity_per_s)}/s as answers come"
-    title = f"{row.row}: {capacity}{f' ({row.note})' if row.note else ''}"
-    names = [*(f"p{percent:g}" for percent in IN_TABLE), "max", "p99 of a run"]
+    note = f" ({row.note})" if row.note else ""
+    title = f"{row.row}: {significant(row.capacity_per_s)}/s as answers come{note}"
+    names = [*(f"p{percent:g}" for percent in IN_TABLE), "max", "run's p99"]
     table = Table(
-        "asked/s", "reached/s", "runs", "CPUs", *names, title=escape(title), title_justify="left"
+        "asked", "reached", "runs", "CPUs", *names, title=escape(title), title_justify="left"
     )
     for level in row.levels:
         rate, low, high = (

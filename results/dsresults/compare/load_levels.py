@@ -160,7 +160,8 @@ def _past(level: LoadLevel, lowest: LoadLevel) -> str:
     """Why a level is past the knee; empty where it is kept."""
     reached = level.reached_per_s or 0.0
     if reached < KEPT_PCT / 100 * level.asked_per_s:
-        return f"only {significant(reached)}/s are reached"
+        busy = "" if level.cpus is None else f", with {level.cpus:.2f} CPUs busy"
+        return f"only {significant(reached)}/s are reached{busy}"
     if level.p99_us and lowest.p99_us and level.p99_us > SLOWER * lowest.p99_us:
         return f"p99 is {milliseconds(level.p99_us)}, at the lowest {milliseconds(lowest.p99_us)}"
     return ""
