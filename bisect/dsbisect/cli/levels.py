@@ -19,9 +19,7 @@ from dsbisect.cli.common_options import (
 from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from dsresults.compare.load_levels import LoadLevel, LoadLevels, RowLevels
+    from dsresults.compare.load_levels import LoadLevel, LoadLevels
 
 MOST_LEVELS = 20
 LEAST_RATE, MOST_RATE = 0.1, 100_000.0
@@ -82,8 +80,6 @@ def levels(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect levels debian-12 --workload search-as-user --rates 600,1200,1800 --json
     """  # fmt: skip
-    from rich.console import Console
-
     from dsbisect.cli.search_progress import Watch
     from dsbisect.levels_study import SHARES_PCT, LevelsRequest, closed_loop, measure_levels
     from dsbuilds.build_request import check_rows
@@ -120,13 +116,7 @@ def levels(  # noqa: PLR0913 - each is an option
     with Store.open(store) as opened, Watch() as watch:
         found = measure_levels(request, engine, opened, watch)
     page = write_levels(output or default_folder(f"{found.workload_id}-levels"), found)
-    if as_json:
-        typer.echo(found.model_dump_json(indent=2))
-    else:
-        console = Console(highlight=False)
-        for part in shown(found):
-            console.print(part)
-        typer.echo(page)
+    typer.echo(found.model_dump_json(indent=2) if as_json else "\n".join((*told(found), str(page))))
     if found.inconclusive:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
@@ -146,70 +136,49 @@ def _numbers(option: str, text: str, least: float, most: float) -> tuple[float, 
     return tuple(found)
 
 
-def shown(found: LoadLevels) -> Iterator[RenderableType]:
-    """A table for each row, and what it says in one line."""
-    from rich.markup import escape
-
-    yield (
-        f"[bold]{escape(found.workload_id)}[/]: {escape(found.title)}; {found.connections} "
-        f"connections; operations a second, CPUs busy, ms from when an operation was due"
-    )
-    for row in found.rows:
-        yield ""
-        yield _table(row)
-        for line in told(row):
-            yield escape(line)
-    yield f"\n{found.rule}"
+COLUMNS = "{:>8}{:>9}{:>19}{:>6}{:>6}" + 6 * "{:>8}"
 
 
-def told(row: RowLevels) -> Iterator[str]:
-    """The knee, half of it, and what a level could not say."""
+def told(found: LoadLevels) -> Iterator[str]:
+    """A table for each row, its knee, half of it, and the rule."""
     from dsresults.number_text import significant
 
-    yield f"{row.row}: {row.knee}"
-    if row.half:
-        p50, p99 = (_ms(row.half, percent) for percent in (50.0, 99.0))
-        yield (
-            f"half of it, measured at {significant(row.half.asked_per_s)}/s: "
-            f"p50 {p50} ms, p99 {p99} ms"
-        )
-    for level in row.levels:
-        if level.note:
-            yield f"{significant(level.asked_per_s)}/s: {level.note}"
+    yield f"{found.workload_id}: {found.title}; {found.connections} connections"
+    yield "operations a second, CPUs busy, ms from when an operation was due"
+    for row in found.rows:
+        note = f" ({row.note})" if row.note else ""
+        yield f"\n{row.row}: {significant(row.capacity_per_s)}/s as answers come{note}"
+        yield COLUMNS.format(
+            "asked", "reached", "lowest to highest", "runs", "CPUs", "p50", "p90", "p99", "p99.9",
+            "max", "run's",
+        )  # fmt: skip
+        yield from map(_line, row.levels)
+        yield f"{row.row}: {row.knee}"
+        if row.half:
+            p50, p99 = (_ms(each and each.us) for each in map(row.half.at, (50.0, 99.0)))
+            where = significant(row.half.asked_per_s)
+            yield f"half of it, measured at {where}/s: p50 {p50} ms, p99 {p99} ms"
+    yield f"\n{found.rule} The last column is that median of p99."
 
 
-def _table(row: RowLevels) -> RenderableType:
-    from rich.markup import escape
-    from rich.table import Table
-
+def _line(level: LoadLevel) -> str:
     from dsresults.compare.latency_curves import IN_TABLE
     from dsresults.number_text import significant
 
-    note = f" ({row.note})" if row.note else ""
-    title = f"{row.row}: {significant(row.capacity_per_s)}/s as answers come{note}"
-    names = [*(f"p{percent:g}" for percent in IN_TABLE), "max", "run's p99"]
-    table = Table(
-        "asked", "reached", "runs", "CPUs", *names, title=escape(title), title_justify="left"
-    )
-    for level in row.levels:
-        rate, low, high = (
-            "-" if each is None else significant(each)
-            for each in (level.reached_per_s, level.reached_low, level.reached_high)
-        )
-        table.add_row(
-            significant(level.asked_per_s),
-            rate if low == high else f"{rate} ({low} to {high})",
-            str(level.runs),
-            "-" if level.cpus is None else f"{level.cpus:.2f}",
-            *(_ms(level, percent) for percent in IN_TABLE),
-            "-" if level.max_us is None else significant(level.max_us / 1000),
-            "-" if level.p99_us is None else significant(level.p99_us / 1000),
-        )
-    return table
+    asked = significant(level.asked_per_s)
+    if level.reached_per_s is None:
+        return f"{asked:>8}  {level.note}"
+    low, high = level.reached_low or 0.0, level.reached_high or 0.0
+    cpus = "-" if level.cpus is None else f"{level.cpus:.2f}"
+    times = [each and each.us for each in map(level.at, IN_TABLE)]
+    line = COLUMNS.format(
+        asked, significant(level.reached_per_s), f"{significant(low)} to {significant(high)}",
+        level.runs, cpus, *map(_ms, (*times, level.max_us, level.p99_us)),
+    )  # fmt: skip
+    return f"{line}  {level.note}" if level.note else line
 
 
-def _ms(level: LoadLevel, percent: float) -> str:
+def _ms(us: float | None) -> str:
     from dsresults.number_text import significant
 
-    found = level.at(percent)
-    return significant(found.us / 1000) if found else "-"
+    return "-" if us is None else significant(us / 1000)

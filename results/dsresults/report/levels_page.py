@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment
-
 from dsharness.model import Value
-from dsresults import number_text
 from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.load_levels import LoadLevels, RowLevels
-from dsresults.number_text import milliseconds, significant
+from dsresults.number_text import significant
 from dsresults.report.html_page import page_environment, utc
 from dsresults.report.percentile_chart import (
     MOST_LINES,
@@ -110,7 +106,7 @@ def _lines(rows: Sequence[RowLevels], highest: float, scale: TimeScale) -> tuple
             end_x=list(places.values())[-1][0],
             end_y=list(places.values())[-1][1],
             name_y=name_y,
-            title=f"{row.row}, p{percent:g}: {_told(row, percent)}; {row.knee}",
+            title=f"{row.row}, p{percent:g}; {row.knee}",
         )
         for (pattern, row, percent, places), name_y in zip(known, ends, strict=True)
     )
@@ -135,27 +131,14 @@ def _knee(row: RowLevels, places: dict[float, tuple[float, float]]) -> str:
     return points_text([place for rate, place in places.items() if low <= rate <= high])
 
 
-def _told(row: RowLevels, percent: float) -> str:
-    known = ((level.asked_per_s, level.at(percent)) for level in row.levels)
-    return ", ".join(
-        f"{milliseconds(each.us)} at {significant(rate)}/s" for rate, each in known if each
-    )
-
-
 def render_levels(found: LoadLevels) -> str:
     """The whole page as one HTML document."""
-    template = _environment().get_template("levels.html.jinja")
-    return template.render(found=found, chart=levels_chart(found))
-
-
-@cache
-def _environment() -> Environment:
     environment = page_environment()
-    environment.filters.update(significant=significant, whole=number_text.whole, utc=utc)
-    environment.globals.update(
-        plot=PLOT, percentiles_shown=IN_TABLE, fewest_slower=FEWEST_SLOWER, most_lines=MOST_LINES
-    )
-    return environment
+    environment.filters.update(significant=significant, utc=utc)
+    return environment.get_template("levels.html.jinja").render(
+        found=found, chart=levels_chart(found), plot=PLOT, percentiles_shown=IN_TABLE,
+        fewest_slower=FEWEST_SLOWER, most_lines=MOST_LINES,
+    )  # fmt: skip
 
 
 def write_levels(folder: Path, found: LoadLevels) -> Path:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
+from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 from seen_page import seen_page
 from worlds import sample_of
 
+from dsbisect.cli.levels import told
 from dsharness.measure.metrics import LATENCY_P99, RATE
 from dsharness.model import Latencies, Sample
 from dsresults.compare.load_levels import (
@@ -234,6 +236,18 @@ def test_the_chart_has_two_lines_for_each_row_and_its_knee() -> None:
     assert [mark.label for mark in chart.rates] == ["0", "500", "1\u202f000", "1\u202f500"]
     many = levels_chart(measured(*(f"row-{number}" for number in range(8))))
     assert (len(many.lines), many.left_out) == (12, 2)
+
+
+def test_the_answer_as_text() -> None:
+    """Also of a level that says nothing, and one whose load had no CPU left."""
+    runs = [run(turn, 1600, 90_000, load_bound=True) for turn in range(3)]
+    late = run(0, 700, invalid=(LATE,), disturbed=(LATE,), log="/logs/load.log")
+    rows = measured("debian-11").rows[0].levels
+    levels = [*rows, level_of("r", 2000, runs), level_of("r", 2500, [late])]
+    found = measured().model_copy(
+        update={"rows": (RowLevels.of("debian-11", 1000.0, "it may answer more", levels),)}
+    )
+    assert_golden("report/levels.txt", "\n".join(told(found)) + "\n")
 
 
 def test_the_page_has_a_table_for_each_row_and_escapes_all(tmp_path) -> None:
