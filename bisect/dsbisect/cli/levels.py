@@ -155,7 +155,7 @@ def told(found: LoadLevels) -> Iterator[str]:
         yield from map(_line, row.levels)
         yield f"{row.row}: {row.knee}"
         if row.half:
-            p50, p99 = (_ms(each and each.us) for each in map(row.half.at, (50.0, 99.0)))
+            p50, p99 = _times(row.half, (50.0, 99.0))
             where = significant(row.half.asked_per_s)
             yield f"half of it, measured at {where}/s: p50 {p50} ms, p99 {p99} ms"
     yield f"\n{found.rule} The last column is that median of p99."
@@ -170,12 +170,15 @@ def _line(level: LoadLevel) -> str:
         return f"{asked:>8}  {level.note}"
     low, high = level.reached_low or 0.0, level.reached_high or 0.0
     cpus = "-" if level.cpus is None else f"{level.cpus:.2f}"
-    times = [each and each.us for each in map(level.at, IN_TABLE)]
     line = COLUMNS.format(
         asked, significant(level.reached_per_s), f"{significant(low)} to {significant(high)}",
-        level.runs, cpus, *map(_ms, (*times, level.max_us, level.p99_us)),
+        level.runs, cpus, *_times(level, IN_TABLE), _ms(level.max_us), _ms(level.p99_us),
     )  # fmt: skip
     return f"{line}  {level.note}" if level.note else line
+
+
+def _times(level: LoadLevel, percents: tuple[float, ...]) -> list[str]:
+    return [_ms(each.us if each else None) for each in map(level.at, percents)]
 
 
 def _ms(us: float | None) -> str:
