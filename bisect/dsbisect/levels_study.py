@@ -24,8 +24,8 @@ from dslab.watcher import Watcher
 from dsresults.compare.load_levels import LoadLevel, LoadLevels, RowLevels, level_of
 from dsresults.number_text import significant
 from dsresults.store import Store
+from dssearch.planner import Rounds
 from dssearch.question import History, Question
-from dssearch.search_loop import Rounds
 
 SHARES_PCT = (25.0, 50.0, 75.0, 90.0, 100.0, 110.0)  # of the capacity
 CAPACITY_RUNS = 5  # always, so that more runs of the levels keep their rates
