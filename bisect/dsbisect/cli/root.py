@@ -155,6 +155,10 @@ COMMANDS = {
         summary="Measure every password scheme that rows offer: what is stored, a bind's cost, "
         "OWASP's word.",
     ),
+    "levels": Lazy(
+        place="levels:levels",
+        summary="Measure rows under rising load: latency and rate of each level, and the knee.",
+    ),
     "plan": Lazy(
         place="plan:plan",
         summary="Measure the noise, simulate the search, and print what it would take.",
