@@ -299,10 +299,9 @@ class Laboratory:
             image = self._supply.image(candidate, show)
         system, keep = self._supply.system(candidate), self._conditions.keep
         with self.spent.on("fills"):
+            seed = self._supply.seed(candidate, self._conditions.seed, show)
             golden = retry_if_killed(
-                lambda: golden_state(
-                    self._engine, image, system, self._conditions.seed, progress=show, keep=keep
-                )
+                lambda: golden_state(self._engine, image, system, seed, progress=show, keep=keep)
             )
         self._supply.check(candidate, golden)
         return golden
@@ -371,8 +370,8 @@ def open_lab(
         watcher.preparing(candidates[0], note)
     with Laboratory(engine, conditions, supply, watcher.preparing) as laboratory:
         laboratory.prepare(candidates, watcher)
-        if again := supply.uneven():
-            laboratory.prepare(again, watcher)
+        if more := supply.left():
+            laboratory.prepare(more, watcher)
         laboratory.store_images(store)
         yield laboratory
         laboratory.store_images(store)

@@ -150,6 +150,10 @@ COMMANDS = {
         place="measure:measure",
         summary="Build, serve and measure one row, or measure a directory by its address.",
     ),
+    "explain": Lazy(
+        place="explain:explain",
+        summary="Attribute a difference between two rows to what can be changed alone.",
+    ),
     "plan": Lazy(
         place="plan:plan",
         summary="Measure the noise, simulate the search, and print what it would take.",
