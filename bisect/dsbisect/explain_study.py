@@ -25,7 +25,7 @@ from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.system import Part, parts_of
 from dslab.campaign_loop import CampaignOrder
-from dslab.candidates import RowSupply
+from dslab.candidates import RowSupply, system_of
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsresults.compare.comparison_table import ComparisonTable, ratios
@@ -154,18 +154,18 @@ class DifferenceShares(Value):
     command: str = Field(default="", description="continues, or adds runs with a larger --runs")
 
 
-def check_rows_differ(request: ExplainRequest, supply: RowSupply) -> tuple[Part, ...]:
+def common_parts(request: ExplainRequest) -> tuple[Part, ...]:
     """The parts that each of the two could take; UsageError where they cannot be compared."""
     if request.fast == request.slow:
         raise UsageError(
             f"FAST and SLOW are both {request.fast}: a difference lies between two rows",
             hint=f"`dsbisect doctor --noise --row {request.fast}` measures one row against itself",
         )
-    one, other = supply.system(request.fast), supply.system(request.slow)
+    one, other = (system_of(request.matrix.row(name)) for name in (request.fast, request.slow))
     if one is not other:
         raise UsageError(
-            f"{request.fast} is a {one} and {request.slow} a {other}: two kinds of system hold "
-            "nothing that the other could take",
+            f"two kinds of system: {request.fast} is {one}, {request.slow} is {other}, and neither "
+            "could take a part of the other",
             hint="choose two rows of one kind: `dsbisect matrix show` lists them",
         )
     return parts_of(SYSTEMS[one])
@@ -181,8 +181,7 @@ def explain_difference(
     request: ExplainRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> DifferenceShares:
     """Measure every arm that can be made, and attribute; what was interrupted continues."""
-    plain = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
-    known = check_rows_differ(request, plain)
+    known = common_parts(request)
     arms = {
         workload.id: arms_of(request.fast, request.slow, parts_for(workload, known))
         for workload in request.workloads
@@ -296,7 +295,8 @@ def _attributed(
 ) -> WorkloadShares:
     ours = [sample for sample in samples if sample.campaign_id == campaign.id]
     turns = whole_turns([arm.name for arm in arms.values()], ours)
-    factors = sorted(max(arms, key=len), key=list(titles).index, reverse=True)
+    slow_side = max(arms, key=len)
+    factors = sorted(slow_side, key=list(titles).index, reverse=True)
     shares = factor_shares(
         factors,
         [{state: _log(turn[arm.name]) for state, arm in arms.items()} for turn in turns],
@@ -347,7 +347,7 @@ def _meaning(
 
     The rest is as on the slow side, if such an arm was made.
     """
-    before = max((s for s in arms if factor not in s and s | {factor} in arms), key=len)
+    before = max((s for s in arms if s | {factor} in arms.keys() - {s}), key=len)
     names = arms[before].name, arms[before | {factor}].name
     column = next(each for each in table.columns if each.campaign_id == campaign.id)
     one, other = ([s for s in samples if s.candidate_id == name] for name in names)

@@ -9,7 +9,7 @@ from typing import Protocol
 from dsbuilds.built_row import check_promise, row_image
 from dsharness.containers.engine import Engine
 from dsharness.measure.golden_state import Golden
-from dsharness.model import DriverName, Image, Matrix, SystemName
+from dsharness.model import DriverName, Image, Matrix, Row, SystemName
 from dsharness.products import product_of, source_system
 from dsharness.progress import Progress
 from dsharness.systems import Seed
@@ -87,6 +87,10 @@ class RowSupply(PackagedSupply):
         return row_image(self.engine, self.matrix, row, relock=self.relock, on_progress=progress)
 
     def system(self, candidate: str) -> SystemName:
-        row = self.matrix.row(candidate)
-        built = row.build is not None and row.build.driver is DriverName.TREE
-        return source_system(product_of(row)) if built else row.system
+        return system_of(self.matrix.row(candidate))
+
+
+def system_of(row: Row) -> SystemName:
+    """What serves a row: a source tree that was built for it has a system of its own."""
+    built = row.build is not None and row.build.driver is DriverName.TREE
+    return source_system(product_of(row)) if built else row.system

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,13 +17,8 @@ from dsbisect.cli.common_options import (
     given_command,
 )
 
-if TYPE_CHECKING:
-    from dsbisect.explain_study import ArmFigures, DifferenceShares, WorkloadShares
-    from dsresults.compare.comparison_table import Estimate
-    from dsresults.compare.factor_shares import FactorShares
 
-
-def explain(
+def explain(  # noqa: PLR0913 - each is an option
     fast: Annotated[str, typer.Argument(help="The row to start from.", show_default=False)],
     slow: Annotated[str, typer.Argument(help="The row that differs.", show_default=False)],
     *,
@@ -47,7 +41,8 @@ def explain(
     Example: dsbisect explain debian-12 debian-13 --workload bind-one --runs 8
     """
     from dsbisect.cli.search_progress import Watch
-    from dsbisect.explain_study import ExplainRequest, check_rows_differ, explain_difference
+    from dsbisect.explain_study import ExplainRequest, common_parts, explain_difference
+    from dsbisect.explain_text import told
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
@@ -68,51 +63,9 @@ def explain(
         keep=keep,
         command=given_command(),
     )
-    check_rows_differ(request)
+    common_parts(request)
     check_rows(checked, rows)
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         found = explain_difference(request, engine, opened, watch)
     typer.echo(found.model_dump_json(indent=2) if as_json else "\n".join(told(found)))
-
-
-def told(found: DifferenceShares) -> Iterator[str]:
-    """The answer first, then what it rests on."""
-    for each in found.workloads:
-        yield _answer(found, each)
-    for each in found.workloads:
-        yield ""
-        yield from _details(each)
-    if found.impossible:
-        yield ""
-        yield "cannot be made:"
-        yield from (f"  {name}: {why}" for name, why in found.impossible.items())
-    if found.notes:
-        yield ""
-        yield "what the workloads show together:"
-        yield from (f"  {note}" for note in found.notes)
-    yield ""
-    yield f"again, or with more runs: {found.command}"
-
-
-def _answer(found: DifferenceShares, each: WorkloadShares) -> str:
-    """One sentence."""
-    shares = each.shares
-    begin = f"{each.workload}: {found.slow} costs {_times(shares.total)} that of {found.fast}"
-    if not shares.differs:
-        return f"{begin}, which may be none at all: no difference to explain"
-    if len(each.factors) == 1:
-        return f"{begin}; under this load nothing can be separated from {only(each)}"
-    if not shares.shares:
-        return f"{begin}; no mixed arm can be made, so nothing can be separated"
-    named = (f"{each.factors[s.factor]} ×{_number(s.ratio.value)}" for s in shares.shares)
-    return f"{begin}: {' and '.join(named)}{_order_words(shares)}"
-
-
-def only(each: WorkloadShares) -> str:
-    """The title of its only factor."""
-    return next(iter(each.factors.values()))
-
-
-def _order_words(shares: FactorShares) -> str:
-    return "" if shares.whole else f" (in {shares.orders} of {shares.all_orders} orders)"

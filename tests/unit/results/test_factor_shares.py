@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsresults.compare.factor_shares import State, FactorShares, factor_shares
+from dsresults.compare.factor_shares import FactorShares, State, factor_shares
 
 TWO = ("stored", "server")
 THREE = ("stored", "server", "database")
