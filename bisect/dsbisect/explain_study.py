@@ -360,7 +360,8 @@ def _meaning(
     )
     place = StepPlace(comparison=table, before=names[0], after=names[1], changes=(change,))
     for explainer in explainers_of({table.candidate(name).product for name in names}):
-        yield from (reason.text for reason in explainer.of_step(place))
+        known = explainer.of_server if factor == SERVER else explainer.of_step
+        yield from (reason.text for reason in known(place))
     if factor == SERVER:
         yield from (reason.text for reason in library_changes(place))
 
