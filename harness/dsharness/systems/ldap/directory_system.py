@@ -174,11 +174,17 @@ class DirectorySystem:
         add_entries(socket, self.site, range(number), workers=WORKERS, add=self.add_user)
 
     def add_users_of(self, taken: TakenPart, socket: Path, number: int, progress: Progress) -> None:
-        """Add so many users with the passwords that another directory stores for them."""
+        """Add so many users with the passwords that another directory stores for them.
+
+        The first one must bind before the others are added.
+        """
         values = taken.values
+        with connect(socket, self.site) as directory:
+            directory.add_hashed_user(0, values[0])
+            _check_user(directory, 0, taken)
         progress(f"adding {number} users with {taken.part.title} of {taken.giver}")
         add_entries(
-            socket, self.site, range(number), workers=WORKERS,
+            socket, self.site, range(1, number), workers=WORKERS,
             add=lambda directory, each: directory.add_hashed_user(each, values[each]),
         )  # fmt: skip
 
