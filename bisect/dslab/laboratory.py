@@ -152,7 +152,8 @@ class Laboratory:
 
     @property
     def images(self) -> dict[str, Image]:
-        return {golden.image.key: golden.image for golden in self.goldens.values()}
+        """The first candidate's name stays with an image that several share."""
+        return {golden.image.key: golden.image for golden in reversed(self.goldens.values())}
 
     @property
     def paired(self) -> bool:
