@@ -12,15 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from pydantic import Field
-
+from dsbisect.difference_shares import (
+    SERVER,
+    SERVER_TITLE,
+    ArmFigures,
+    DifferenceShares,
+    WorkloadShares,
+)
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError, PartRefusedError, UsageError
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.instance import part_of
 from dsharness.measure.metrics import COST, CPU
-from dsharness.model import Campaign, Finding, Image, Sample, SystemName, Value, Workload
+from dsharness.model import Campaign, Finding, Image, Sample, SystemName, Workload
 from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.system import Part, parts_of
@@ -29,7 +34,7 @@ from dslab.candidates import RowSupply, system_of
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsresults.compare.comparison_table import ComparisonTable, ratios
-from dsresults.compare.factor_shares import FactorShares, State, factor_shares
+from dsresults.compare.factor_shares import State, factor_shares
 from dsresults.explainers import explainers_of
 from dsresults.reasons.explanation import library_changes
 from dsresults.reasons.reason import CostChange, StepPlace
@@ -37,9 +42,6 @@ from dsresults.report import report_data
 from dsresults.store import Store
 from dssearch.question import History, Question
 from dssearch.search_loop import Rounds
-
-SERVER = "server"
-SERVER_TITLE = "the server build and its libraries, together"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +52,6 @@ class ExplainRequest(RowsAsked):
     slow: str
     runs: int
     command: str = ""  # that asked
-
-    @property
-    def series_id(self) -> str:
-        return f"{self.fast}..{self.slow}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,46 +112,6 @@ class ArmSupply(RowSupply):
             self.goldens[candidate] = golden
 
 
-class ArmFigures(Value):
-    """What one arm cost."""
-
-    name: str
-    server: str = Field(description="the row whose server it is")
-    parts: dict[str, str] = Field(description="part -> the row that it is of")
-    runs: int
-    cpu_us_per_op: float | None = Field(description="median")
-    cost: float = Field(description="median, in units of the calibrator")
-    varies_pct: float = Field(description="standard deviation of the cost's logarithm, as per cent")
-
-
-class WorkloadShares(Value):
-    """One workload's difference, attributed."""
-
-    workload: str
-    title: str
-    campaign: str
-    factors: dict[str, str] = Field(description="factor -> what it is")
-    arms: tuple[ArmFigures, ...]
-    shares: FactorShares
-    meanings: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict, description="factor -> what is known of its step"
-    )
-
-
-class DifferenceShares(Value):
-    """The whole answer."""
-
-    fast: str
-    slow: str
-    settings: str
-    workloads: tuple[WorkloadShares, ...]
-    impossible: dict[str, str] = Field(
-        default_factory=dict, description="arm that cannot be made -> why"
-    )
-    notes: tuple[str, ...] = Field(default=(), description="what the loads show of both sides")
-    command: str = Field(default="", description="continues, or adds runs with a larger --runs")
-
-
 def common_parts(request: ExplainRequest) -> tuple[Part, ...]:
     """The parts that each of the two could take; UsageError where they cannot be compared."""
     if request.fast == request.slow:
@@ -177,46 +135,39 @@ def parts_for(workload: Workload, parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(part for part in parts if part.operations & operations)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasuredArms:
+    """The arms of one workload that could be made, and the campaign that measured them."""
+
+    workload: Workload
+    arms: Mapping[State, MixedArm]
+    campaign: Campaign
+
+
 def explain_difference(
     request: ExplainRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> DifferenceShares:
     """Measure every arm that can be made, and attribute; what was interrupted continues."""
-    known = common_parts(request)
-    arms = {
-        workload.id: arms_of(request.fast, request.slow, parts_for(workload, known))
+    parts = common_parts(request)
+    asked = [
+        (workload, arms_of(request.fast, request.slow, parts_for(workload, parts)))
         for workload in request.workloads
-    }
-    named = {arm.name: arm for each in arms.values() for arm in each.values()}
+    ]
+    named = {arm.name: arm for _, arms in asked for arm in arms.values()}
     supply = ArmSupply(engine=engine, matrix=request.matrix, relock=request.relock, arms=named)
     rows = (request.fast, request.slow)
     with row_lab(
-        request, rows, len(request.workloads), engine=engine, store=store, watcher=watcher,
+        request, rows, len(asked), engine=engine, store=store, watcher=watcher,
         duet=len(named) == len(rows), supply=supply,
     ) as lab:  # fmt: skip
         impossible = _impossible(lab)
-        measured = [
-            (workload, made, _campaign(request, workload, made, lab, store, watcher))
-            for workload in request.workloads
-            if (made := _made(arms[workload.id], impossible))
-        ]
+        measured = []
+        for workload, arms in asked:
+            made = {state: arm for state, arm in arms.items() if arm.name not in impossible}
+            campaign = _campaign(request, workload, made, lab, store, watcher)
+            measured.append(MeasuredArms(workload=workload, arms=made, campaign=campaign))
         images = {name: golden.image for name, golden in lab.goldens.items()}
-    campaigns = [campaign for _, _, campaign in measured]
-    samples, _ = store.measured_in(campaigns)
-    data = report_data(request.matrix, campaigns, samples, images)
-    tables = [section.comparison for section in data.sections]
-    titles = {SERVER: SERVER_TITLE} | {part.name: part.title for part in known}
-    found = DifferenceShares(
-        fast=request.fast,
-        slow=request.slow,
-        settings=request.settings.id,
-        command=request.command,
-        workloads=tuple(
-            _attributed(workload, made, campaign, titles, samples, tables)
-            for workload, made, campaign in measured
-        ),
-        impossible=impossible,
-        notes=tuple(dict.fromkeys(note for table in tables for note in _notes(table))),
-    )
+    found = _answer(request, parts, measured, impossible, images, store)
     _keep(found, store)
     return found
 
@@ -229,8 +180,29 @@ def _impossible(lab: Laboratory) -> dict[str, str]:
     return {name: error.message for name, error in lab.failures.items()}
 
 
-def _made(arms: Mapping[State, MixedArm], impossible: Mapping[str, str]) -> dict[State, MixedArm]:
-    return {state: arm for state, arm in arms.items() if arm.name not in impossible}
+def _answer(
+    request: ExplainRequest,
+    parts: Iterable[Part],
+    measured: Sequence[MeasuredArms],
+    impossible: Mapping[str, str],
+    images: Mapping[str, Image],
+    store: Store,
+) -> DifferenceShares:
+    """From what is stored, whoever measured it."""
+    campaigns = [each.campaign for each in measured]
+    samples, _ = store.measured_in(campaigns)
+    data = report_data(request.matrix, campaigns, samples, images)
+    tables = [section.comparison for section in data.sections]
+    titles = {part.name: part.title for part in parts} | {SERVER: SERVER_TITLE}
+    return DifferenceShares(
+        fast=request.fast,
+        slow=request.slow,
+        settings=request.settings.id,
+        command=request.command,
+        workloads=tuple(_attributed(each, titles, samples, tables) for each in measured),
+        impossible=dict(impossible),
+        notes=tuple(dict.fromkeys(note for table in tables for note in _notes(table))),
+    )
 
 
 def _campaign(
@@ -245,7 +217,7 @@ def _campaign(
     line = tuple(arm.name for arm in arms.values())
     order = CampaignOrder(
         question=Question(
-            series_id=request.series_id,
+            series_id=f"{request.fast}..{request.slow}",
             line=line,
             workload_id=workload.id,
             settings_id=request.settings.id,
@@ -286,31 +258,29 @@ def whole_turns(line: Sequence[str], samples: Iterable[Sample]) -> list[dict[str
 
 
 def _attributed(
-    workload: Workload,
-    arms: Mapping[State, MixedArm],
-    campaign: Campaign,
+    measured: MeasuredArms,
     titles: Mapping[str, str],
-    samples: Sequence[Sample],
-    tables: Sequence[ComparisonTable],
+    samples: Iterable[Sample],
+    tables: Iterable[ComparisonTable],
 ) -> WorkloadShares:
-    ours = [sample for sample in samples if sample.campaign_id == campaign.id]
+    arms, campaign = measured.arms, measured.campaign.id
+    ours = [sample for sample in samples if sample.campaign_id == campaign]
     turns = whole_turns([arm.name for arm in arms.values()], ours)
-    slow_side = max(arms, key=len)
-    factors = sorted(slow_side, key=list(titles).index, reverse=True)
+    factors = [name for name in titles if name in max(arms, key=len)]
     shares = factor_shares(
         factors,
         [{state: _log(turn[arm.name]) for state, arm in arms.items()} for turn in turns],
     )
-    place = next(t for t in tables if campaign.id in {c.campaign_id for c in t.columns})
+    table = next(t for t in tables if campaign in {column.campaign_id for column in t.columns})
     return WorkloadShares(
-        workload=workload.named,
-        title=workload.title,
-        campaign=campaign.id,
+        workload=measured.workload.named,
+        title=measured.workload.title,
+        campaign=campaign,
         factors={factor: titles[factor] for factor in factors},
         arms=tuple(_figures(arm, factors, [t[arm.name] for t in turns]) for arm in arms.values()),
         shares=shares,
         meanings={
-            share.factor: tuple(_meaning(share.factor, arms, place, campaign, ours))
+            share.factor: tuple(_meaning(share.factor, arms, table, campaign, ours))
             for share in shares.shares
         },
     )
@@ -340,7 +310,7 @@ def _meaning(
     factor: str,
     arms: Mapping[State, MixedArm],
     table: ComparisonTable,
-    campaign: Campaign,
+    campaign: str,
     samples: Sequence[Sample],
 ) -> Iterable[str]:
     """What the product's explainers say of the step that changes this factor alone.
@@ -349,7 +319,7 @@ def _meaning(
     """
     before = max((s for s in arms if s | {factor} in arms.keys() - {s}), key=len)
     names = arms[before].name, arms[before | {factor}].name
-    column = next(each for each in table.columns if each.campaign_id == campaign.id)
+    column = next(each for each in table.columns if each.campaign_id == campaign)
     one, other = ([s for s in samples if s.candidate_id == name] for name in names)
     change = CostChange(
         column=column,

@@ -41,8 +41,8 @@ def explain(  # noqa: PLR0913 - each is an option
     Example: dsbisect explain debian-12 debian-13 --workload bind-one --runs 8
     """
     from dsbisect.cli.search_progress import Watch
+    from dsbisect.difference_shares import told
     from dsbisect.explain_study import ExplainRequest, common_parts, explain_difference
-    from dsbisect.explain_text import told
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
@@ -51,7 +51,7 @@ def explain(  # noqa: PLR0913 - each is an option
 
     checked = load_matrix(matrix)
     rows = find_row(checked, fast), find_row(checked, slow)
-    workloads = tuple(find_workload(checked, name) for name in workload or ())
+    workloads = tuple(find_workload(checked, name) for name in dict.fromkeys(workload or ()))
     request = ExplainRequest(
         matrix=checked,
         workloads=workloads or default_workloads(checked, [row.system for row in rows]),

@@ -11,20 +11,22 @@ from shipped import MATRIX
 from worlds import sample_of
 
 from dsbisect.cli import root
-from dsbisect.explain_study import (
+from dsbisect.difference_shares import (
     SERVER,
     ArmFigures,
     DifferenceShares,
+    WorkloadShares,
+    told,
+)
+from dsbisect.explain_study import (
     ExplainRequest,
     MixedArm,
-    WorkloadShares,
     arms_of,
     common_parts,
     parts_for,
     rounds_of,
     whole_turns,
 )
-from dsbisect.explain_text import told
 from dsharness.errors import InconclusiveError, UsageError
 from dsharness.matrix import find_settings, find_workload
 from dsharness.systems.ldap.directory_system import STORED

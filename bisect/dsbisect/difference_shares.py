@@ -1,14 +1,59 @@
-"""An attributed difference as text: the answer first, then what it rests on. Pure."""
+"""An attributed difference, and its text: the answer first, then what it rests on. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsbisect.explain_study import SERVER, ArmFigures, DifferenceShares, WorkloadShares
+from pydantic import Field
+
+from dsharness.model import Value
 from dsresults.compare.comparison_table import Estimate
+from dsresults.compare.factor_shares import FactorShares
 from dsresults.number_text import milliseconds, percent, significant, times
 
+SERVER = "server"
+SERVER_TITLE = "the server build and its libraries, together"
 TOGETHER = "both, beyond what each does alone"
+
+
+class ArmFigures(Value):
+    """What one arm cost."""
+
+    name: str
+    server: str = Field(description="the row whose server it is")
+    parts: dict[str, str] = Field(description="part -> the row that it is of")
+    runs: int
+    cpu_us_per_op: float | None = Field(description="median")
+    cost: float = Field(description="median, in units of the calibrator")
+    varies_pct: float = Field(description="standard deviation of the cost's logarithm, as per cent")
+
+
+class WorkloadShares(Value):
+    """One workload's difference, attributed."""
+
+    workload: str
+    title: str
+    campaign: str
+    factors: dict[str, str] = Field(description="factor -> what it is")
+    arms: tuple[ArmFigures, ...]
+    shares: FactorShares
+    meanings: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="factor -> what is known of its step"
+    )
+
+
+class DifferenceShares(Value):
+    """The whole answer."""
+
+    fast: str
+    slow: str
+    settings: str
+    workloads: tuple[WorkloadShares, ...]
+    impossible: dict[str, str] = Field(
+        default_factory=dict, description="arm that cannot be made -> why"
+    )
+    notes: tuple[str, ...] = Field(default=(), description="what the loads show of both sides")
+    command: str = Field(default="", description="continues, or adds runs with a larger --runs")
 
 
 def told(found: DifferenceShares) -> Iterator[str]:
