@@ -103,10 +103,8 @@ def _shares(each: WorkloadShares) -> Iterator[str]:
     if shares.differs:
         yield f"  {'unexplained':{width}}{_factor(shares.unexplained)}"
     if shares.shares and not shares.whole:
-        yield (
-            f"  In {shares.orders} of {shares.all_orders} orders: a share may hold what the "
-            "factors do only together."
-        )
+        orders = " or ".join(", then ".join(order) for order in shares.orders)
+        yield f"  Only in the order {orders}: the later share has what both do only together."
     for factor, texts in each.meanings.items():
         yield from (f"  {factor}: {text}" for text in texts)
 

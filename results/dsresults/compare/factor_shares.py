@@ -54,13 +54,15 @@ class FactorShares(Value):
     shares: tuple[Share, ...] = Field(description="none without a difference that can be parted")
     unexplained: float = Field(description="a factor: 1 where the shares explain everything")
     interactions: tuple[Interaction, ...] = ()
-    orders: int = Field(description="in which the factors could be changed one after the other")
+    orders: tuple[tuple[str, ...], ...] = Field(
+        description="in which the factors could be changed, one after the other"
+    )
     all_orders: int
 
     @property
     def whole(self) -> bool:
         """Whether every order was measured."""
-        return self.orders == self.all_orders
+        return len(self.orders) == self.all_orders
 
 
 def factor_shares(factors: Sequence[str], turns: Sequence[Logs]) -> FactorShares:
@@ -93,7 +95,7 @@ def factor_shares(factors: Sequence[str], turns: Sequence[Logs]) -> FactorShares
         ),
         unexplained=1.0 if logs else total.value,
         interactions=tuple(_interactions(factors, turns, picks)) if logs else (),
-        orders=len(orders),
+        orders=tuple(orders),
         all_orders=math.factorial(len(factors)),
     )
 
