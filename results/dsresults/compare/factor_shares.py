@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, permutations
 
 from pydantic import Field
-from scipy.special import ndtr, stdtrit
+from scipy.special import ndtri, stdtrit
 
 from dsharness.model import Value
 from dsresults.compare.comparison_table import Estimate
@@ -148,18 +148,15 @@ def _resampled(turns: int) -> list[list[int]]:
 
 
 def _estimate(logs: Sequence[float], picks: Sequence[Sequence[int]]) -> Estimate:
-    """The mean with its bootstrap interval, as factors."""
-    means = sorted(statistics.fmean([logs[at] for at in pick]) for pick in picks)
-    cut = _cut(len(logs))
-    interval = (math.exp(means[cut]), math.exp(means[-1 - cut]))
-    return Estimate(value=math.exp(statistics.fmean(logs)), interval=interval)
+    """The mean with its bootstrap interval, as factors.
 
-
-def _cut(turns: int) -> int:
-    """So many resamples are left out at either end.
-
-    Few turns make percentiles too narrow. They are taken as far out as Student's distribution says
-    (Hesterberg 2014, "What teachers should know about the bootstrap", expanded percentiles).
+    The percentiles of few turns are too near, and resampling cannot go beyond the extremes: their
+    distance is stretched by as much as Student's distribution is wider than the normal one.
     """
-    reach = float(stdtrit(turns - 1, (1 + CONFIDENCE) / 2)) * math.sqrt(turns / (turns - 1))
-    return int(RESAMPLES * float(ndtr(-reach)))
+    mean, turns = statistics.fmean(logs), len(logs)
+    means = sorted(statistics.fmean([logs[at] for at in pick]) for pick in picks)
+    cut = int(RESAMPLES * (1 - CONFIDENCE) / 2)
+    level = (1 + CONFIDENCE) / 2
+    stretch = float(stdtrit(turns - 1, level) / ndtri(level)) * math.sqrt(turns / (turns - 1))
+    low, high = (mean + stretch * (end - mean) for end in (means[cut], means[-1 - cut]))
+    return Estimate(value=math.exp(mean), interval=(math.exp(low), math.exp(high)))
