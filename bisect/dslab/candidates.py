@@ -9,9 +9,10 @@ from typing import Protocol
 from dsbuilds.built_row import check_promise, row_image
 from dsharness.containers.engine import Engine
 from dsharness.measure.golden_state import Golden
-from dsharness.model import DriverName, Image, Matrix, SystemName
+from dsharness.model import DriverName, Image, Matrix, Row, SystemName
 from dsharness.products import product_of, source_system
 from dsharness.progress import Progress
+from dsharness.systems import Seed
 
 
 class Supply(Protocol):
@@ -27,8 +28,8 @@ class Supply(Protocol):
         """Images that candidates are placed over, by toolchain; their keys cover every package."""
         ...
 
-    def uneven(self) -> tuple[str, ...]:
-        """Candidates to prepare again, on other libraries, after all were prepared once."""
+    def left(self) -> tuple[str, ...]:
+        """What is to be prepared once all others are: again, or of what those hold."""
         ...
 
     def image(self, candidate: str, progress: Progress) -> Image:
@@ -36,6 +37,10 @@ class Supply(Protocol):
         ...
 
     def system(self, candidate: str) -> SystemName: ...
+
+    def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
+        """What the candidate's server is made with, where that of the others is ``common``."""
+        ...
 
     def check(self, candidate: str, golden: Golden) -> None:
         """Raise a CandidateError if the server does not store what was promised."""
@@ -54,9 +59,14 @@ class PackagedSupply:
         """None: a golden state is named by its image."""
         return {}
 
-    def uneven(self) -> tuple[str, ...]:
+    def left(self) -> tuple[str, ...]:
         """None: each candidate has its own libraries, and that is what is compared."""
         return ()
+
+    def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
+        """The same for all."""
+        del candidate, progress
+        return common
 
     def check(self, candidate: str, golden: Golden) -> None:
         """Packages were checked with the image; edits say what the server must store."""
@@ -77,6 +87,10 @@ class RowSupply(PackagedSupply):
         return row_image(self.engine, self.matrix, row, relock=self.relock, on_progress=progress)
 
     def system(self, candidate: str) -> SystemName:
-        row = self.matrix.row(candidate)
-        built = row.build is not None and row.build.driver is DriverName.TREE
-        return source_system(product_of(row)) if built else row.system
+        return system_of(self.matrix.row(candidate))
+
+
+def system_of(row: Row) -> SystemName:
+    """What serves a row: a source tree that was built for it has a system of its own."""
+    built = row.build is not None and row.build.driver is DriverName.TREE
+    return source_system(product_of(row)) if built else row.system

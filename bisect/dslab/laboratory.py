@@ -152,7 +152,8 @@ class Laboratory:
 
     @property
     def images(self) -> dict[str, Image]:
-        return {golden.image.key: golden.image for golden in self.goldens.values()}
+        """The first candidate's name stays with an image that several share."""
+        return {golden.image.key: golden.image for golden in reversed(self.goldens.values())}
 
     @property
     def paired(self) -> bool:
@@ -299,10 +300,9 @@ class Laboratory:
             image = self._supply.image(candidate, show)
         system, keep = self._supply.system(candidate), self._conditions.keep
         with self.spent.on("fills"):
+            seed = self._supply.seed(candidate, self._conditions.seed, show)
             golden = retry_if_killed(
-                lambda: golden_state(
-                    self._engine, image, system, self._conditions.seed, progress=show, keep=keep
-                )
+                lambda: golden_state(self._engine, image, system, seed, progress=show, keep=keep)
             )
         self._supply.check(candidate, golden)
         return golden
@@ -371,8 +371,8 @@ def open_lab(
         watcher.preparing(candidates[0], note)
     with Laboratory(engine, conditions, supply, watcher.preparing) as laboratory:
         laboratory.prepare(candidates, watcher)
-        if again := supply.uneven():
-            laboratory.prepare(again, watcher)
+        if more := supply.left():
+            laboratory.prepare(more, watcher)
         laboratory.store_images(store)
         yield laboratory
         laboratory.store_images(store)

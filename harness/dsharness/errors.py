@@ -112,6 +112,10 @@ class InstanceError(CandidateError):
     exit_code = ExitCode.INSTANCE
 
 
+class PartRefusedError(InstanceError):
+    """It answers, and cannot use what another server holds."""
+
+
 class WorkloadError(CandidateError):
     exit_code = ExitCode.WORKLOAD
 

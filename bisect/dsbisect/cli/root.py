@@ -159,6 +159,10 @@ COMMANDS = {
         place="levels:levels",
         summary="Measure rows under rising load: latency and rate of each level, and the knee.",
     ),
+    "explain": Lazy(
+        place="explain:explain",
+        summary="Attribute a difference between two rows to what can be changed alone.",
+    ),
     "plan": Lazy(
         place="plan:plan",
         summary="Measure the noise, simulate the search, and print what it would take.",

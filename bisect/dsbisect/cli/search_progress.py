@@ -90,6 +90,7 @@ class Watch:
     def _ended(self, row: str, how: str, why: str) -> None:
         self._stages.pop(row, None)
         self._prepared += 1
+        self._rows = max(self._rows, self._prepared)  # some are prepared only after all others
         each = self._elapsed / self._prepared
         left = spell_left((self._rows - self._prepared) * each)
         self._advance("prepare", self._prepared, self._rows, left)

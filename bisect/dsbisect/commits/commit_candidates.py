@@ -23,6 +23,7 @@ from dsharness.measure.golden_state import Golden
 from dsharness.model import AppliedPatch, Build, Image, Matrix, Promise, SystemName, Toolchain
 from dsharness.products import source_system
 from dsharness.progress import Progress
+from dsharness.systems import Seed
 
 Repair = Callable[[Tree], "tuple[Tree, AppliedPatch] | None"]
 Patches = Callable[[Tree], "tuple[Patch, ...]"]
@@ -110,7 +111,12 @@ class SourceSupply:
     def system(self, candidate: str) -> SystemName:
         return source_system(product_of_tree(self.specimens[candidate].tree.read))
 
-    def uneven(self) -> tuple[str, ...]:
+    def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
+        """The same for all."""
+        del candidate, progress
+        return common
+
+    def left(self) -> tuple[str, ...]:
         """Candidates to prepare again: another needs a later toolchain, and that builds them too.
 
         The later one then comes first for all, so that libraries are the same on both sides.

@@ -41,7 +41,8 @@ def golden_key(image: Image, system: SystemName, seed: Seed) -> str:
     """The name of the state; a setting's title changes nothing, its settings do."""
     settings = seed.settings.model_dump(mode="json", exclude={"id", "title"})
     content = seed.content.model_dump(mode="json")
-    return content_key([image.key, system, SYSTEMS[system].revision, content, settings])
+    taken = [[[each.part.name, each.key] for each in seed.taken]] if seed.taken else []
+    return content_key([image.key, system, SYSTEMS[system].revision, content, settings, *taken])
 
 
 def golden_state(

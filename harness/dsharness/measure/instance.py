@@ -16,12 +16,20 @@ from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import DiskFullError, DsbisectError, InstanceError, PortTakenError
 from dsharness.machine.cgroups import CpuMeter, ProcessTree, meter_for, process_tree
-from dsharness.machine.host import Calibrator, Clocks, CpuShares, read_ticks
+from dsharness.machine.host import (
+    Calibrator,
+    Clocks,
+    CpuShares,
+    available_cpus,
+    read_ticks,
+    share_cpus,
+)
 from dsharness.measure.gate import Conditions
 from dsharness.measure.golden_state import Golden
 from dsharness.model import BenchFacts, Procedure
 from dsharness.paths import logs_home
 from dsharness.products import notable_versions
+from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Endpoint, Look, System
 from dsharness.systems.readiness import (
     answering,
@@ -30,6 +38,7 @@ from dsharness.systems.readiness import (
     start_error,
     wait_until_ready,
 )
+from dsharness.systems.system import Giver, Part, TakenPart
 
 Known = TypeVar("Known")
 
@@ -231,3 +240,18 @@ def watched(
             stepped_s=clocks.stepped_s_until(later),
         ),
     )
+
+
+def part_of(engine: Engine, golden: Golden, part: Part, *, progress: Progress) -> TakenPart:
+    """A part of a golden state, for another one: its server is asked when that is made."""
+
+    def read() -> tuple[str, ...]:
+        system, name = SYSTEMS[golden.system], golden.image.candidate_id
+        if not isinstance(system, Giver):
+            raise InstanceError(f"{name} has no {part.name} that others could take")
+        progress(f"reading {part.title} of {name}")
+        cpus = share_cpus(available_cpus(), can_pin=False)
+        with serve(engine, golden, cpus) as instance, instance.needed():
+            return system.give(instance.endpoint, golden.seed, part)
+
+    return TakenPart(part=part, giver=golden.image.candidate_id, key=golden.key, read=read)

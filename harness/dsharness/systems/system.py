@@ -5,8 +5,9 @@ A driver is a class that satisfies ``System``, listed in ``dsharness.systems.SYS
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
@@ -23,11 +24,36 @@ C = TypeVar("C", bound=Content)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Part:
+    """What a system holds in its own form, and another of its kind may hold in its place."""
+
+    name: str
+    title: str  # in a sentence: "the ..."
+    operations: frozenset[str]  # whose cost it can change
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakenPart:
+    """A part as another system holds it."""
+
+    part: Part
+    giver: str  # whose it is
+    key: str  # of the state that it is read from
+    read: Callable[[], tuple[str, ...]] = field(repr=False)
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """Read once, when a state is really made with it."""
+        return self.read()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Seed:
     """What a system is made with; part of its golden state's name."""
 
     content: Content
     settings: Settings
+    taken: tuple[TakenPart, ...] = ()
 
     def holds(self, kind: type[C]) -> C:
         """Its content, which must be of the kind that this system can be filled with."""
@@ -157,6 +183,22 @@ class Importer(Protocol):
     def count_users(self, endpoint: Endpoint) -> int:
         """How many the running server finds."""
         ...
+
+
+@runtime_checkable
+class Giver(Protocol):
+    """What a system also has if another of its kind can hold a part of it in its place."""
+
+    parts: ClassVar[tuple[Part, ...]]
+
+    def give(self, endpoint: Endpoint, seed: Seed, part: Part) -> tuple[str, ...]:
+        """The part as the running server holds it."""
+        ...
+
+
+def parts_of(system: System) -> tuple[Part, ...]:
+    """What others of its kind can take over; none where it is no ``Giver``."""
+    return system.parts if isinstance(system, Giver) else ()
 
 
 def importer(system: System) -> Importer | None:

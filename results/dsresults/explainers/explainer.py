@@ -56,3 +56,5 @@ class Explainer:
     reuses: Callable[[ComparisonTable, Column, str], bool] = _never
     of_loads: Callable[[ComparisonTable], Iterable[Reason]] = _nothing
     of_step: Callable[[StepPlace], Iterable[Reason]] = _nothing
+    # Of a step where only the server changed, and not what it holds.
+    of_server: Callable[[StepPlace], Iterable[Reason]] = _nothing

@@ -332,6 +332,23 @@ def _same_scheme(cost: float, work: _Work) -> str:
     return f"{times(max(left, 1 / left))} {more} than the {work.noun} explain"
 
 
+def same_stored(place: StepPlace) -> Iterator[Reason]:
+    """Say what becomes of a round's cost, where both sides hash the same stored password."""
+    before, after = map(stored_in, place.facts)
+    if before is None or before != after or not before.rounds:
+        return
+    for change in place.changes:
+        if change.column.measured(BIND) and not _free(place, change):
+            cost = change.ratio.value
+            yield Reason(
+                topic=place.name,
+                text=f"Both verify {spelled(before)}: with {change.column.workload_id} each round "
+                f"is {times(max(cost, 1 / cost))} {'cheaper' if cost < 1 else 'dearer'}.",
+                confidence=Confidence.MEASURED,
+                evidence=(_evidence(place, change),),
+            )
+
+
 def _free(place: StepPlace, change: CostChange) -> list[str]:
     """Those of the two that were seen to check passwords without hashing."""
     return [
@@ -376,4 +393,5 @@ STORED_PASSWORD = Explainer(
     reuses=avoids_hashing,
     of_loads=reuse,
     of_step=stored_change,
+    of_server=same_stored,
 )

@@ -92,9 +92,9 @@ def test_where_one_end_needs_another_toolchain_all_are_built_by_it(
     toy.unfit[supply.specimens["2.3.2"].tree.id] = "debian-13"
     assert [built(supply, name)[0] for name in ("2.2.3", "2.3.2")] == ["debian-13", "debian-12"]
     before = dict(supply.identities)
-    assert supply.uneven() == ("2.2.3",)
+    assert supply.left() == ("2.2.3",)
     assert built(supply, "2.2.3")[0] == "debian-12"
-    assert supply.uneven() == ()
+    assert supply.left() == ()
     assert supply.remarks == ()
     assert supply.identities.keys() == before.keys()
     assert all(supply.identities[name] != before[name] for name in before)
@@ -108,14 +108,14 @@ def test_what_the_other_toolchain_cannot_build_stays_where_it_is(toy: Toy, tmp_p
         for each in supply.toolchains
     )  # fmt: skip
     assert [built(supply, name)[0] for name in ("2.0.5", "3.2")] == ["debian-11", "debian-13"]
-    assert supply.uneven() == ()
+    assert supply.left() == ()
     assert next(each.id for each in supply.toolchains) == "debian-13"
 
 
 def test_once_the_ends_stand_a_broken_commit_is_tried_once(toy: Toy, tmp_path: Path) -> None:
     supply = supply_of(tmp_path, "2.2.3", first="debian-13")
     toy.unfit[supply.specimens["2.2.3"].tree.id] = "debian-13"
-    supply.uneven()
+    supply.left()
     with pytest.raises(UnbuildableError, match="does not compile"):
         built(supply, "2.2.3")
 

@@ -13,6 +13,7 @@ from dsresults.explainers import EXPLAINERS, columns_of, explainers_of, shown_co
 from dsresults.explainers.password_explainer import hashing_of, spelled
 from dsresults.number_text import NARROW
 from dsresults.reasons.explanation import explain
+from dsresults.reasons.reason import places
 
 
 @pytest.mark.parametrize("name", product_ids())
@@ -106,3 +107,14 @@ def test_a_stored_password_in_words() -> None:
 )
 def test_results_kept_by_nss(version, entries):
     assert hashing_of("389-ds").libraries["nss"].kept(version) == entries
+
+
+def test_a_server_that_verifies_the_same_password_is_judged_by_the_round() -> None:
+    stored: Facts = {"password-scheme": "PBKDF2-SHA512", "password-rounds": 10_000}
+    (place, *_) = places(comparison("389-ds", stored, stored))
+    (reason,) = EXPLAINERS["stored-password"].of_server(place)
+    assert f"Both verify PBKDF2-SHA512, 10{NARROW}000 rounds: with bind-random" in reason.text
+    assert reason.text.endswith("dearer.")
+    for other in ({**stored, "password-rounds": 2048}, {"password-scheme": "PBKDF2-SHA512"}):
+        (place, *_) = places(comparison("389-ds", stored, other))
+        assert list(EXPLAINERS["stored-password"].of_server(place)) == []

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container
-from dsharness.errors import InstanceError
-from dsharness.model import Content, DirectoryContent, Facts, Settings
+from dsharness.errors import InstanceError, PartRefusedError
+from dsharness.model import Content, DirectoryContent, DirectoryOperation, Facts, Settings
 from dsharness.progress import Progress
 from dsharness.systems.ldap.directory import (
     Directory,
@@ -26,12 +26,17 @@ from dsharness.systems.ldap.directory import (
     connect,
     photo,
 )
-from dsharness.systems.ldap.stored_password import stored_in
-from dsharness.systems.system import Endpoint, Look, OfferedScheme, Seed
+from dsharness.systems.ldap.stored_password import parse_stored, stored_in
+from dsharness.systems.system import Endpoint, Look, OfferedScheme, Part, Seed, TakenPart
 
 SOCKET_NAME = "ldapi"
 PASSWORD_SCHEME = "password-scheme"  # noqa: S105 - an option's name
 VERSION = "version"
+STORED = Part(
+    name="stored",
+    title="the stored user passwords",
+    operations=frozenset({DirectoryOperation.BIND}),
+)
 WORKERS = 4
 IMPORT_S, IMPORT_BYTES_PER_S = 120.0, 50_000.0  # a tenth of what it reads on a busy machine
 MANY = 10_000  # users: from so many on an import takes less time than adding them
@@ -58,6 +63,7 @@ class DirectorySystem:
     protocol: ClassVar[str] = "ldap"
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
     content: ClassVar[type[Content]] = DirectoryContent
+    parts: ClassVar[tuple[Part, ...]] = (STORED,)
     site: ClassVar[Site]
     imports_from: ClassVar[float] = math.inf  # so many users: it is stopped to import them
 
@@ -130,7 +136,7 @@ class DirectorySystem:
         content = seed.holds(DirectoryContent)
         if self._imports(content):
             content = content.model_copy(update={"number": _hashed(content), "groups": 0})
-        self.add_content(socket, content, progress)
+        self.add_content(socket, content, progress, _taken(seed))
 
     def fill_stopped(self, box: Container, seed: Seed, progress: Progress) -> None:
         """Import all that needs no hashing, where it is much."""
@@ -143,10 +149,19 @@ class DirectorySystem:
     def _imports(self, content: DirectoryContent) -> bool:
         return content.number >= self.imports_from
 
-    def add_content(self, socket: Path, content: DirectoryContent, progress: Progress) -> None:
+    def add_content(
+        self,
+        socket: Path,
+        content: DirectoryContent,
+        progress: Progress,
+        taken: TakenPart | None = None,
+    ) -> None:
         """Add users with and without passwords, then their photos and groups."""
         hashed = _hashed(content)
-        self.add_users(socket, hashed, progress)
+        if taken is None:
+            self.add_users(socket, hashed, progress)
+        else:
+            self.add_users_of(taken, socket, hashed, progress)
         add = partial(add_entries, socket, self.site, workers=WORKERS)
         if hashed < content.number:
             progress(f"adding {content.number - hashed} users without a password")
@@ -170,6 +185,29 @@ class DirectorySystem:
         progress(f"adding {number} users; this version hashes their passwords")
         add_entries(socket, self.site, range(number), workers=WORKERS, add=self.add_user)
 
+    def add_users_of(self, taken: TakenPart, socket: Path, number: int, progress: Progress) -> None:
+        """Add so many users with the passwords that another directory stores for them.
+
+        The first one must bind before the others are added.
+        """
+        values = taken.values
+        with connect(socket, self.site) as directory:
+            directory.add_hashed_user(0, values[0])
+            _check_user(directory, 0, taken)
+        progress(f"adding {number} users with {taken.part.title} of {taken.giver}")
+        add_entries(
+            socket, self.site, range(1, number), workers=WORKERS,
+            add=lambda directory, each: directory.add_hashed_user(each, values[each]),
+        )  # fmt: skip
+
+    def give(self, endpoint: Endpoint, seed: Seed, part: Part) -> tuple[str, ...]:
+        """The stored value of each user with a password."""
+        if part != STORED:
+            raise InstanceError(f"a directory has no {part.name!r} that others could take")
+        with connect(_socket(endpoint), self.site) as directory:
+            users = range(_hashed(seed.holds(DirectoryContent)))
+            return tuple(directory.stored_value(number) for number in users)
+
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """The first and last user with a password must bind, and be stored in the same way.
 
@@ -182,7 +220,7 @@ class DirectorySystem:
             if content.groups:
                 directory.read(self.site.group_dn(content.groups - 1), "cn")
             for number in ends:
-                directory.check_user(number)
+                _check_user(directory, number, _taken(seed))
             first, last = (directory.stored_password(number) for number in ends)
             facts = {**self.facts(directory), **first.facts}
         if first != last:
@@ -204,6 +242,28 @@ class DirectorySystem:
 
 def _import_limit_s(text: str) -> float:
     return IMPORT_S + len(text) / IMPORT_BYTES_PER_S
+
+
+def _taken(seed: Seed) -> TakenPart | None:
+    return next((each for each in seed.taken if each.part == STORED), None)
+
+
+def _check_user(directory: Directory, number: int, taken: TakenPart | None) -> None:
+    """Bind once; PartRefusedError where what another directory stores is of no use to this one."""
+    if taken is None:
+        directory.check_user(number)
+        return
+    given, now = taken.values[number], directory.stored_value(number)
+    what = f"{taken.part.title} of {taken.giver} ({parse_stored(given)})"
+    if now != given:
+        raise PartRefusedError(
+            f"this server does not keep {what}: it stores them as {parse_stored(now)}"
+        )
+    try:
+        directory.check_user(number)
+    except InstanceError as error:
+        directory.stored_value(number)  # a server that ended would refuse every bind
+        raise PartRefusedError(f"this server does not know {what}: {error.message}") from error
 
 
 def _hashed(content: DirectoryContent) -> int:

@@ -1,0 +1,354 @@
+"""A difference between two rows, attributed to what can be taken from one and given to the other.
+
+An arm is one row's server with some parts as the other row's server holds them. Nothing here knows
+what a part is: the kind of server says which it has, and its explainers what they mean.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from dsbisect.difference_shares import (
+    SERVER,
+    SERVER_TITLE,
+    ArmFigures,
+    DifferenceShares,
+    WorkloadShares,
+)
+from dsbisect.rows_study import RowsAsked, row_lab
+from dsharness.containers.engine import Engine
+from dsharness.errors import InconclusiveError, PartRefusedError, UsageError
+from dsharness.measure.golden_state import Golden
+from dsharness.measure.instance import part_of
+from dsharness.measure.metrics import COST, CPU
+from dsharness.model import Campaign, Finding, Image, Sample, SystemName, Workload
+from dsharness.progress import Progress
+from dsharness.systems import SYSTEMS, Seed
+from dsharness.systems.system import Part, parts_of
+from dslab.campaign_loop import CampaignOrder
+from dslab.candidates import RowSupply, system_of
+from dslab.laboratory import Laboratory
+from dslab.watcher import Watcher
+from dsresults.compare.comparison_table import ComparisonTable, ratios
+from dsresults.compare.factor_shares import State, factor_shares
+from dsresults.explainers import explainers_of
+from dsresults.reasons.explanation import library_changes
+from dsresults.reasons.reason import CostChange, StepPlace
+from dsresults.report import report_data
+from dsresults.store import Store
+from dssearch.question import History, Question
+from dssearch.search_loop import Rounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest(RowsAsked):
+    """Which two rows differ, and how many runs of each arm shall count."""
+
+    fast: str
+    slow: str
+    runs: int
+    command: str = ""  # that asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedArm:
+    """One row's server, with these parts as the other row's server holds them."""
+
+    row: str
+    other: str
+    taken: tuple[Part, ...] = ()
+
+    @property
+    def name(self) -> str:
+        given = "-".join(part.name for part in self.taken)
+        return f"{self.row}-with-{given}-of-{self.other}" if given else self.row
+
+
+def arms_of(fast: str, slow: str, parts: Sequence[Part]) -> dict[State, MixedArm]:
+    """Every arm, by what in it is as on the slow side; the fast side first, the slow one last."""
+    found: dict[State, MixedArm] = {}
+    subsets = [some for size in range(len(parts) + 1) for some in combinations(parts, size)]
+    for row, other in ((fast, slow), (slow, fast)):
+        for taken in subsets if row == fast else subsets[::-1]:
+            as_slow = taken if row == fast else [part for part in parts if part not in taken]
+            state = {part.name for part in as_slow} | ({SERVER} if row == slow else set())
+            found[frozenset(state)] = MixedArm(row=row, other=other, taken=taken)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSupply(RowSupply):
+    """Two rows, then arms that are made of both."""
+
+    arms: Mapping[str, MixedArm]
+    goldens: dict[str, Golden] = field(default_factory=dict)  # of the rows themselves
+
+    def left(self) -> tuple[str, ...]:
+        mixed = (name for name, arm in self.arms.items() if arm.taken)
+        return tuple(mixed) if len(self.goldens) == 2 else ()
+
+    def image(self, candidate: str, progress: Progress) -> Image:
+        image = super().image(self.arms[candidate].row, progress)
+        return image.model_copy(update={"candidate_id": candidate})
+
+    def system(self, candidate: str) -> SystemName:
+        return super().system(self.arms[candidate].row)
+
+    def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
+        arm = self.arms[candidate]
+        taken = (
+            part_of(self.engine, self.goldens[arm.other], part, progress=progress)
+            for part in arm.taken
+        )
+        return Seed(content=common.content, settings=common.settings, taken=tuple(taken))
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        if not self.arms[candidate].taken:  # edits promise nothing of what another one stores
+            super().check(candidate, golden)
+            self.goldens[candidate] = golden
+
+
+def common_parts(request: ExplainRequest) -> tuple[Part, ...]:
+    """The parts that each of the two could take; UsageError where they cannot be compared."""
+    if request.fast == request.slow:
+        raise UsageError(
+            f"FAST and SLOW are both {request.fast}: a difference lies between two rows",
+            hint=f"`dsbisect doctor --noise --row {request.fast}` measures one row against itself",
+        )
+    one, other = (system_of(request.matrix.row(name)) for name in (request.fast, request.slow))
+    if one is not other:
+        raise UsageError(
+            f"two kinds of system: {request.fast} is {one}, {request.slow} is {other}, and neither "
+            "could take a part of the other",
+            hint="choose two rows of one kind: `dsbisect matrix show` lists them",
+        )
+    return parts_of(SYSTEMS[one])
+
+
+def parts_for(workload: Workload, parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Those that can change what this load costs."""
+    operations = set(workload.operation.split("+"))
+    return tuple(part for part in parts if part.operations & operations)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredArms:
+    """The arms of one workload that could be made, and the campaign that measured them."""
+
+    workload: Workload
+    arms: Mapping[State, MixedArm]
+    campaign: Campaign
+
+
+def explain_difference(
+    request: ExplainRequest, engine: Engine, store: Store, watcher: Watcher
+) -> DifferenceShares:
+    """Measure every arm that can be made, and attribute; what was interrupted continues."""
+    parts = common_parts(request)
+    asked = [
+        (workload, arms_of(request.fast, request.slow, parts_for(workload, parts)))
+        for workload in request.workloads
+    ]
+    named = {arm.name: arm for _, arms in asked for arm in arms.values()}
+    supply = ArmSupply(engine=engine, matrix=request.matrix, relock=request.relock, arms=named)
+    rows = (request.fast, request.slow)
+    with row_lab(
+        request, rows, len(asked), engine=engine, store=store, watcher=watcher,
+        duet=len(named) == len(rows), supply=supply,
+    ) as lab:  # fmt: skip
+        impossible = _impossible(lab)
+        measured = []
+        for workload, arms in asked:
+            made = {state: arm for state, arm in arms.items() if arm.name not in impossible}
+            campaign = _campaign(request, workload, made, lab, store, watcher)
+            measured.append(MeasuredArms(workload=workload, arms=made, campaign=campaign))
+        images = {name: golden.image for name, golden in lab.goldens.items()}
+    found = _answer(request, parts, measured, impossible, images, store)
+    _keep(found, store)
+    return found
+
+
+def _impossible(lab: Laboratory) -> dict[str, str]:
+    """Arms whose server cannot use what it was given; any other failure is raised."""
+    for error in lab.failures.values():
+        if not isinstance(error, PartRefusedError):
+            raise error
+    return {name: error.message for name, error in lab.failures.items()}
+
+
+def _answer(
+    request: ExplainRequest,
+    parts: Iterable[Part],
+    measured: Sequence[MeasuredArms],
+    impossible: Mapping[str, str],
+    images: Mapping[str, Image],
+    store: Store,
+) -> DifferenceShares:
+    """From what is stored, whoever measured it."""
+    campaigns = [each.campaign for each in measured]
+    samples, _ = store.measured_in(campaigns)
+    data = report_data(request.matrix, campaigns, samples, images)
+    tables = [section.comparison for section in data.sections]
+    titles = {part.name: part.title for part in parts} | {SERVER: SERVER_TITLE}
+    return DifferenceShares(
+        fast=request.fast,
+        slow=request.slow,
+        settings=request.settings.id,
+        command=request.command,
+        workloads=tuple(_attributed(each, titles, samples, tables) for each in measured),
+        impossible=dict(impossible),
+        notes=tuple(dict.fromkeys(note for table in tables for note in _notes(table))),
+    )
+
+
+def _campaign(
+    request: ExplainRequest,
+    workload: Workload,
+    arms: Mapping[State, MixedArm],
+    lab: Laboratory,
+    store: Store,
+    watcher: Watcher,
+) -> Campaign:
+    """All arms in each turn, until so many turns are whole."""
+    line = tuple(arm.name for arm in arms.values())
+    order = CampaignOrder(
+        question=Question(
+            series_id=f"{request.fast}..{request.slow}",
+            line=line,
+            workload_id=workload.id,
+            settings_id=request.settings.id,
+            metric=request.metric,
+        ),
+        workload=workload,
+        search=rounds_of(line, request.runs),
+        lab=lab,
+        store=store,
+        kind="measure",
+    )
+    return order.run(watcher)
+
+
+def rounds_of(line: Sequence[str], number: int) -> Rounds:
+    """Turns until so many have a valid run of each arm; its campaign stays open for more."""
+
+    def missing(history: History) -> int:
+        for name, why in history.failed.items():
+            if name in line:
+                raise InconclusiveError(
+                    f"{name} cannot be measured: {why}",
+                    hint="remove the cause; the same command continues from the stored runs",
+                )
+        runs = [sample for name in line for sample in history.of(name)]
+        return number - len(whole_turns(line, runs))
+
+    return Rounds(missing=missing, open_end=True)
+
+
+def whole_turns(line: Sequence[str], samples: Iterable[Sample]) -> list[dict[str, Sample]]:
+    """The turns in which each arm has a run that counts, on one machine."""
+    turns: dict[tuple[int, str], dict[str, Sample]] = {}
+    for each in samples:
+        if each.valid and COST.slowness(each) and each.candidate_id in line:
+            turns.setdefault((each.turn, each.machine.id), {})[each.candidate_id] = each
+    return [turn for turn in turns.values() if len(turn) == len(line)]
+
+
+def _attributed(
+    measured: MeasuredArms,
+    titles: Mapping[str, str],
+    samples: Iterable[Sample],
+    tables: Iterable[ComparisonTable],
+) -> WorkloadShares:
+    arms, campaign = measured.arms, measured.campaign.id
+    ours = [sample for sample in samples if sample.campaign_id == campaign]
+    turns = whole_turns([arm.name for arm in arms.values()], ours)
+    factors = [name for name in titles if name in max(arms, key=len)]
+    shares = factor_shares(
+        factors,
+        [{state: _log(turn[arm.name]) for state, arm in arms.items()} for turn in turns],
+    )
+    table = next(t for t in tables if campaign in {column.campaign_id for column in t.columns})
+    return WorkloadShares(
+        workload=measured.workload.named,
+        title=measured.workload.title,
+        campaign=campaign,
+        factors={factor: titles[factor] for factor in factors},
+        arms=tuple(_figures(arm, factors, [t[arm.name] for t in turns]) for arm in arms.values()),
+        shares=shares,
+        meanings={
+            share.factor: tuple(_meaning(share.factor, arms, table, campaign, ours))
+            for share in shares.shares
+        },
+    )
+
+
+def _log(sample: Sample) -> float:
+    return math.log(COST.slowness(sample) or math.nan)
+
+
+def _figures(arm: MixedArm, factors: Iterable[str], runs: Sequence[Sample]) -> ArmFigures:
+    taken = {part.name for part in arm.taken}
+    parts = (factor for factor in factors if factor != SERVER)
+    cpu = [value for run in runs if (value := run.value(CPU.name)) is not None]
+    logs = [_log(run) for run in runs]
+    return ArmFigures(
+        name=arm.name,
+        server=arm.row,
+        parts={part: arm.other if part in taken else arm.row for part in parts},
+        runs=len(runs),
+        cpu_us_per_op=statistics.median(cpu) if cpu else None,
+        cost=math.exp(statistics.median(logs)),
+        varies_pct=100 * statistics.stdev(logs),
+    )
+
+
+def _meaning(
+    factor: str,
+    arms: Mapping[State, MixedArm],
+    table: ComparisonTable,
+    campaign: str,
+    samples: Sequence[Sample],
+) -> Iterable[str]:
+    """What the product's explainers say of the step that changes this factor alone.
+
+    The rest is as on the slow side, if such an arm was made.
+    """
+    before = max((s for s in arms if s | {factor} in arms.keys() - {s}), key=len)
+    names = arms[before].name, arms[before | {factor}].name
+    column = next(each for each in table.columns if each.campaign_id == campaign)
+    one, other = ([s for s in samples if s.candidate_id == name] for name in names)
+    change = CostChange(
+        column=column,
+        before=column.observed_of(names[0]),
+        after=column.observed_of(names[1]),
+        ratio=ratios(COST, {names[1]: other}, one)[names[1]],
+        boundary=True,
+    )
+    place = StepPlace(comparison=table, before=names[0], after=names[1], changes=(change,))
+    for explainer in explainers_of({table.candidate(name).product for name in names}):
+        known = explainer.of_server if factor == SERVER else explainer.of_step
+        yield from (reason.text for reason in known(place))
+    if factor == SERVER:
+        yield from (reason.text for reason in library_changes(place))
+
+
+def _notes(table: ComparisonTable) -> Iterable[str]:
+    """What the loads together show of each arm."""
+    for explainer in explainers_of({each.product for each in table.candidates}):
+        yield from (reason.text for reason in explainer.of_loads(table))
+
+
+def _keep(found: DifferenceShares, store: Store) -> None:
+    """As a finding, unless the same stored runs gave the same answer before."""
+    answer = "; ".join(
+        f"{each.workload}: {each.shares.total.value:.3g} times the cost" for each in found.workloads
+    )
+    finding = Finding.now(
+        "explanation", found, title=f"{found.fast} to {found.slow}, explained", answer=answer
+    )
+    if all(known.value != finding.value for known in store.findings()):
+        store.add_finding(finding)

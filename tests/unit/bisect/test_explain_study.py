@@ -1,0 +1,181 @@
+"""Arms of two rows: which there are, what counts, and what is said of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from goldens import assert_golden
+from shipped import MATRIX
+from worlds import sample_of
+
+from dsbisect.cli import root
+from dsbisect.difference_shares import (
+    SERVER,
+    ArmFigures,
+    DifferenceShares,
+    WorkloadShares,
+    told,
+)
+from dsbisect.explain_study import (
+    ExplainRequest,
+    MixedArm,
+    arms_of,
+    common_parts,
+    parts_for,
+    rounds_of,
+    whole_turns,
+)
+from dsharness.errors import InconclusiveError, UsageError
+from dsharness.matrix import find_settings, find_workload
+from dsharness.systems.ldap.directory_system import STORED
+from dsresults.compare.factor_shares import factor_shares
+from dssearch.planner import advance
+from dssearch.question import Enough, History, Measure, Question
+
+FAST, SLOW = "debian-12", "debian-13"
+LINE = ("a", "b", "c", "d")
+ASKED = ExplainRequest(
+    matrix=MATRIX,
+    workloads=(find_workload(MATRIX, "bind-one"),),
+    settings=find_settings(MATRIX, "default"),
+    fast=FAST,
+    slow=SLOW,
+    runs=4,
+)
+
+
+def test_every_arm_of_two_factors_is_there_once() -> None:
+    arms = arms_of(FAST, SLOW, (STORED,))
+    assert {frozenset(state): arm.name for state, arm in arms.items()} == {
+        frozenset(): FAST,
+        frozenset({"stored"}): f"{FAST}-with-stored-of-{SLOW}",
+        frozenset({SERVER}): f"{SLOW}-with-stored-of-{FAST}",
+        frozenset({"stored", SERVER}): SLOW,
+    }
+    assert next(iter(arms.values())).name == FAST
+    assert list(arms.values())[-1].name == SLOW
+
+
+def test_both_sides_swapped_make_the_same_arms() -> None:
+    arms, swapped = arms_of(FAST, SLOW, (STORED,)), arms_of(SLOW, FAST, (STORED,))
+    whole = frozenset({"stored", SERVER})
+    assert {whole - state: arm for state, arm in swapped.items()} == arms
+
+
+def test_a_load_that_hashes_nothing_leaves_one_factor() -> None:
+    parts = common_parts(ASKED)
+    search, bind = (find_workload(MATRIX, name) for name in ("search-equality", "bind-one"))
+    assert parts_for(bind, parts) == (STORED,)
+    assert parts_for(find_workload(MATRIX, "session"), parts) == (STORED,)  # one step of four
+    assert parts_for(search, parts) == ()
+    assert list(arms_of(FAST, SLOW, ())) == [frozenset(), frozenset({SERVER})]
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "words"),
+    [
+        (FAST, FAST, "FAST and SLOW are both debian-12"),
+        (
+            FAST,
+            "debian-12-openldap",
+            "debian-12 is dirsrv, debian-12-openldap is openldap",
+        ),
+        (FAST, "debian-12-bind", "two kinds of system"),
+    ],
+)
+def test_rows_that_cannot_be_explained(fast: str, slow: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        common_parts(dataclasses.replace(ASKED, fast=fast, slow=slow))
+    assert caught.value.hint
+
+
+def turn(number: int, *invalid: str):
+    """A run of each arm in one turn."""
+    for name in LINE:
+        why = ("the server died",) if name in invalid else ()
+        yield sample_of(name, 1.0, number).model_copy(update={"invalid": why})
+
+
+def test_only_whole_turns_count_and_more_may_be_asked_later() -> None:
+    question = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
+    history = History.of_samples([*turn(0), *turn(1, "c")])
+    assert len(whole_turns(LINE, [*turn(0), *turn(1, "c")])) == 1
+    step = advance(question, rounds_of(LINE, 2), history, ())
+    assert isinstance(step, Measure)
+    assert sorted(step.candidates) == sorted(LINE)
+    enough = history.after(list(turn(2)), {})
+    assert isinstance(advance(question, rounds_of(LINE, 2), enough, ()), Enough)
+    assert isinstance(advance(question, rounds_of(LINE, 3), enough, ()), Measure)
+
+
+def test_an_arm_that_fails_again_and_again_is_no_answer() -> None:
+    history = History.of_samples([run for number in range(3) for run in turn(number, "b")])
+    with pytest.raises(InconclusiveError, match=r"b cannot be measured.*died"):
+        rounds_of(LINE, 2).missing(history)
+    unasked = History(unmeasurable={"other": "it takes no part"})
+    assert rounds_of(LINE, 2).missing(unasked) == 2
+
+
+def figures(arm: MixedArm, cost: float) -> ArmFigures:
+    stored = arm.other if arm.taken else arm.row
+    return ArmFigures(
+        name=arm.name, server=arm.row, parts={"stored": stored}, runs=4, cpu_us_per_op=cost * 1000,
+        cost=cost, varies_pct=2.0,
+    )  # fmt: skip
+
+
+def explained(logs: dict[frozenset[str], float], workload: str = "bind-one") -> WorkloadShares:
+    """Four turns that differ by a little."""
+    arms = arms_of(FAST, SLOW, (STORED,))
+    turns = [{s: log + 0.01 * at * len(s) for s, log in logs.items()} for at in range(-2, 2)]
+    return WorkloadShares(
+        workload=workload,
+        title="binds of one user",
+        campaign="c",
+        factors={"stored": STORED.title, SERVER: "the server build and its libraries, together"},
+        arms=tuple(figures(arms[state], 5.0) for state in logs),
+        shares=factor_shares(("stored", SERVER), turns),
+        meanings={"stored": ("The stored password changes.",)},
+    )
+
+
+FF, SF, FS, SS = (frozenset(s) for s in ((), ("stored",), (SERVER,), ("stored", SERVER)))
+
+
+def test_what_is_printed() -> None:
+    found = DifferenceShares(
+        fast=FAST,
+        slow=SLOW,
+        settings="default",
+        workloads=(
+            explained({FF: 0.0, SF: 2.3, FS: -0.3, SS: 2.0}),
+            explained({FF: 0.0, FS: -0.3, SS: 2.0}, "one-order"),
+            explained({FF: 0.0, SS: 2.0}, "no-order"),
+            explained({FF: 0.0, SF: 2.3, FS: -2.3, SS: 0.0}, "equal"),
+        ),
+        impossible={f"{FAST}-with-stored-of-{SLOW}": "this server does not know them"},
+        notes=("debian-12 serves one user cheaper.",),
+        command="dsbisect explain debian-12 debian-13",
+    )
+    assert_golden("explain.txt", "\n".join(told(found)) + "\n")
+
+
+@pytest.mark.parametrize("name", ["unknown", "same", "kinds", "few"])
+def test_refusals_of_the_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = {
+        "unknown": (FAST, "debian-14"), "same": (FAST, FAST), "kinds": (FAST, "debian-12-bind"),
+        "few": (FAST, SLOW, "--runs", "2"),
+    }[name]  # fmt: skip
+    monkeypatch.setattr("sys.argv", ["dsbisect", "explain", *words, "--store", str(tmp_path / "x")])
+    with pytest.raises(SystemExit) as left:
+        root.run(root.app)
+    out, err = capfd.readouterr()
+    assert left.value.code in {2, 78}
+    assert out == ""
+    assert "Traceback" not in err
+    assert len(err.splitlines()) >= 2
+    assert not (tmp_path / "x").exists()
