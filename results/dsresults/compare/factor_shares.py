@@ -51,7 +51,9 @@ class FactorShares(Value):
     confidence: float = CONFIDENCE
     total: Estimate = Field(description="cost of the slow side over that of the fast one")
     differs: bool = Field(description="whether the total's interval leaves out 1")
-    shares: tuple[FactorShare, ...] = Field(description="none without a difference that can be parted")
+    shares: tuple[FactorShare, ...] = Field(
+        description="none without a difference that can be parted"
+    )
     unexplained: float = Field(description="a factor: 1 where the shares explain everything")
     interactions: tuple[Interaction, ...] = ()
     orders: tuple[tuple[str, ...], ...] = Field(
