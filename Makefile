@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
+UNIT := $(BIN)/pytest tests/unit
 INTEGRATION := $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder tests/integration
 
 .PHONY: help
@@ -27,7 +28,7 @@ test: develop ## set up, then the checks and the tests that each change needs, a
 
 .PHONY: test-all
 test-all: develop ## the same with every test there is: before a change of many parts lands
-	@$(MAKE) --jobs=2 --output-sync=target check
+	@$(MAKE) --jobs=2 --output-sync=target lint types unit-all
 	@$(INTEGRATION) --durations=15
 
 .PHONY: check
@@ -38,7 +39,7 @@ quick: develop ## after a change: rules, types by a daemon, the unit tests of wh
 	@$(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
 	@$(BIN)/dmypy run -- --use-fine-grained-cache & types=$$!; failed=0; \
 	tests=$$($(BIN)/python tests/support/touched.py) || failed=1; \
-	if [ -n "$$tests" ]; then $(BIN)/pytest --quiet $$tests || failed=1; fi; \
+	if [ -n "$$tests" ]; then $(BIN)/pytest --quiet -m "not whole" $$tests || failed=1; fi; \
 	wait $$types && exit $$failed
 
 .PHONY: lint
@@ -54,12 +55,16 @@ types: develop ## mypy and pyright
 	@$(BIN)/pyright
 
 .PHONY: unit
-unit: develop ## the tests that need no container
-	@$(BIN)/pytest tests/unit
+unit: develop ## the tests that need no container, as each change needs them
+	@$(UNIT) -m "not whole"
+
+.PHONY: unit-all
+unit-all: develop ## the same with every case, and more examples of each law
+	@$(UNIT)
 
 .PHONY: unit-times
 unit-times: develop ## the same, and write how long each file takes, for `make quick`
-	@$(BIN)/pytest --quiet --record tests/unit
+	@$(UNIT) --quiet --record -m "not whole"
 
 .PHONY: integration
 integration: develop ## the tests that run the real thing
@@ -67,7 +72,7 @@ integration: develop ## the tests that run the real thing
 
 .PHONY: golden
 golden: develop ## write the golden files again; look at the difference before a commit
-	@DSBISECT_REGEN=1 $(BIN)/pytest tests/unit
+	@DSBISECT_REGEN=1 $(UNIT)
 
 .PHONY: report-picture
 report-picture: develop ## take the picture in README.md again; look at it before a commit

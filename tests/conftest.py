@@ -36,11 +36,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
-    """A busy machine makes no law untrue. Every run draws other examples: fewer in each."""
+def pytest_configure(config: pytest.Config) -> None:
+    """A busy machine makes no law untrue. Every run draws other examples: fewer in each.
+
+    A run for each change draws the fewest; `make test-all` draws more.
+    """
     from hypothesis import settings  # noqa: PLC0415 - not before its compiled form may be kept
 
-    settings.register_profile("lab", deadline=None, max_examples=25)
+    examples = 10 if config.getoption("markexpr") == "not whole" else 25
+    settings.register_profile("lab", deadline=None, max_examples=examples)
     settings.load_profile("lab")
 
 

@@ -40,8 +40,8 @@ from dsresults.reasons.explanation import library_changes
 from dsresults.reasons.reason import CostChange, StepPlace
 from dsresults.report import report_data
 from dsresults.store import Store
+from dssearch.planner import Rounds
 from dssearch.question import History, Question
-from dssearch.search_loop import Rounds
 
 
 @dataclass(frozen=True, kw_only=True)

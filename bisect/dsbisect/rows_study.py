@@ -25,8 +25,8 @@ from dslab.watcher import Watcher
 from dsresults.profile_pair import ProfilePair, profiles_of
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief
+from dssearch.planner import Rounds
 from dssearch.question import Question, Search
-from dssearch.search_loop import Rounds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Literal, Self, TypeVar
 
-from dsbuilds.toolchains.load_image import load_image
+from dsbuilds.built_row import load_image
 from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
@@ -22,10 +22,10 @@ from dsharness.errors import CandidateError, InstanceError, WorkloadError
 from dsharness.loads import LOADS
 from dsharness.machine.host import machine_id, machine_now
 from dsharness.machine.machine_lock import measuring_alone
+from dsharness.measure.exact_counters import Valgrind
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.import_run import Stoppable
 from dsharness.measure.instance import Wrapper, serve
-from dsharness.measure.instruction_count import Valgrind
 from dsharness.measure.profiler import take_profile
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.measure.ways import Importing

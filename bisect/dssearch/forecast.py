@@ -25,8 +25,8 @@ from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs
 from dssearch.bayes.track import Floats
 from dssearch.build_scatter import BuildScatter, pct_of
+from dssearch.planner import TurnEnd, run_search
 from dssearch.question import History, Measure, Question, Search
-from dssearch.search_loop import TurnEnd, run_search
 
 WORKLOAD = "rehearsed"
 MACHINE = Machine(id="made up")

@@ -16,8 +16,8 @@ from dsharness.model import Boundary, Campaign, Sample, SearchChoice, Value
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Budget, Costs
+from dssearch.planner import TurnEnd, run_search
 from dssearch.question import History, Measure, Question, Search
-from dssearch.search_loop import TurnEnd, run_search
 
 STATISTICAL = "statistical"
 

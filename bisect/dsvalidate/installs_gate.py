@@ -27,8 +27,7 @@ from dsharness.products.catalog import packages_of
 from dsimages.base_image import CAPABILITIES
 from dsimages.buildah import REPOSITORY, exists, labels_of
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.step import Step
-from dsvalidate.step_code import INSTALLED
+from dsvalidate.step import INSTALLED, Step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 from dsvalidate.suite import Serve, Service, Suite
 

@@ -18,8 +18,7 @@ from dsharness.model import Image, Settings, SystemName, ZoneContent
 from dsharness.systems import Endpoint, Seed
 from dsharness.systems.bind import PID_FILE, USER, Bind
 from dsharness.systems.readiness import start_aside
-from dsimages.buildah import labels_of
-from dsimages.keyed_image import keyed_image
+from dsimages.buildah import keyed_image, labels_of
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.installs_gate import (
     DOWNGRADE_ADVICE,
@@ -34,8 +33,7 @@ from dsvalidate.installs_gate import (
 )
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Step, judged, server_step
-from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
-from dsvalidate.stock_packages import stock_packages
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, stock_packages
 from dsvalidate.suite import Serve, Service, Volumes, service_box
 
 REVISION = 1  # raised when the same image would be filled in another way

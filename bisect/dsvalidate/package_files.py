@@ -16,9 +16,8 @@ from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home
 from dsbuilds.drivers.package_build import PACKAGES, index_of, package_or_index
 from dsbuilds.failure_reason import cause_of
-from dsbuilds.sandbox.build_output import PLAIN, Keep, content_of, copy_output, plain_file
-from dsbuilds.sandbox.sandbox import Limits
-from dsbuilds.sandbox.script import confined_run, work_folder
+from dsbuilds.sandbox.sandbox import Limits, confined_run, work_folder
+from dsbuilds.sandbox.untrusted_files import PLAIN, Keep, content_of, copy_output, plain_file
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.content_key import content_key, file_sha256
 from dsharness.errors import PackageError, UsageError

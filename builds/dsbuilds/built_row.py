@@ -1,11 +1,16 @@
 """Rows that are built from source: the row's image, with the built server in place of its own.
 
 source -> tree -> edits and patches -> driver -> Build -> Image
+
+A load's image is a row's, with the lab's own program over it where the load is one.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dsbuilds.build_request import patch_folder
 from dsbuilds.drivers.deb import DebDriver
@@ -23,9 +28,12 @@ from dsbuilds.sources.source_package import SourcePackage, distribution_source, 
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
 from dsbuilds.toolchains.toolchain_choice import BuildChoice, choices_of, first_that_works
-from dsbuilds.toolchains.toolchain_image import ToolchainImage, toolset_of
+from dsbuilds.toolchains.toolchain_image import ToolchainImage, own_tools, toolset_of
 from dsharness.containers.engine import Engine
+from dsharness.containers.lab_folders import scratch_folder
+from dsharness.content_key import content_key
 from dsharness.errors import BuildError
+from dsharness.loads import LOADS
 from dsharness.measure.golden_state import Golden
 from dsharness.model import (
     Build,
@@ -44,7 +52,7 @@ from dsharness.process.deadline import Deadline
 from dsharness.products import product_of
 from dsharness.products.catalog import packages_of
 from dsharness.progress import Progress
-from dsimages.buildah import Workshop
+from dsimages.buildah import Recipe, Workshop, build, keyed_image, labels_of
 from dsimages.image_set import build_image
 
 LIMIT_S = 7200.0
@@ -198,3 +206,51 @@ def check_promise(golden: Golden) -> None:
         raise BuildError(
             f"{golden.image.candidate_id}: {problem}", hint="the edit has no effect in this source"
         )
+
+
+COMPILE_S = 600.0
+COMPILE = ("rustc", "--edition=2021", "-O", "-C", "debuginfo=0", "-C", "strip=symbols")
+PLACE = "/usr/local/bin"
+
+
+def load_image(engine: Engine, matrix: Matrix, tool: str, *, progress: Progress) -> Image:
+    """Found, or made now; one row's image drives every server."""
+    row = matrix.row(matrix.tools.loads[tool])
+    image = row_image(engine, matrix, row, relock=False, on_progress=progress)
+    source = LOADS[tool].source
+    return image if source is None else _with_program(engine, matrix, image, source, progress)
+
+
+def _with_program(
+    engine: Engine, matrix: Matrix, image: Image, source: Path, progress: Progress
+) -> Image:
+    """The image and the program, compiled on the libraries of the compiler's row."""
+    what = "with rustc that compiles the lab's own programs"
+    compiler = own_tools(engine, matrix, matrix.tools.programs, "programs", what, progress=progress)
+    text = _containerfile(compiler.reference, source.name)
+    files = {each.name: each.read_text(encoding="utf-8") for each in sorted(source.glob("*.rs"))}
+    key = content_key([image.key, compiler.key, text, files])
+    log = logs_home() / "toolchains" / f"{source.name}-{key}.log"
+    at = Workshop(engine=engine, deadline=Deadline.after(COMPILE_S), log=log)
+
+    def make(reference: str) -> None:
+        progress(f"compiling {source.name}")
+        with scratch_folder("load") as folder:
+            shutil.copytree(source, Path(folder) / source.name)
+            recipe = Recipe(
+                text=text, base=image.reference, reference=reference, context=Path(folder),
+                labels=labels_of("toolchain", row=image.candidate_id, key=key), what=source.name,
+            )  # fmt: skip
+            build(at, recipe)
+
+    return image.model_copy(update={"reference": keyed_image(at, "load", key, make), "key": key})
+
+
+def _containerfile(compiler: str, program: str) -> str:
+    """Two stages: the compiler is not in the image that drives servers."""
+    made = f"{PLACE}/{program}"
+    command = json.dumps([*COMPILE, "-o", made, f"/{program}/main.rs"])
+    return (
+        f"ARG BASE\nFROM {compiler} AS compiled\nCOPY {program} /{program}\nRUN {command}\n"
+        f"FROM ${{BASE}}\nCOPY --from=compiled {made} {made}\n"
+    )

@@ -1,11 +1,22 @@
-"""Where the lab keeps what it makes: nothing of the user's is ever written to."""
+"""Where the lab keeps what it makes: nothing of the user's is ever written to.
+
+The cache folder is marked as the lab's own, and in use while a process of the lab runs. The mark is
+the tag that backup programs know (CACHEDIR.TAG), with our own line. Only a folder that was empty,
+or is at the usual place, is marked: any other folder may have another owner.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
+
+from dsharness.errors import UsageError
 
 
 def cache_home() -> Path:
@@ -36,3 +47,73 @@ def data_home() -> Path:
 
 def logs_home() -> Path:
     return cache_home() / "logs"
+
+
+TAG = "CACHEDIR.TAG"
+LINE = "# dsbisect made this folder; `dsbisect clean --cache` empties it."
+TEXT = f"Signature: 8a477f597d28d172789f06886806bc55\n{LINE}\n"
+PARTS = ("builds", "images", "locks", "logs", "repositories", "sources", "tests", "validate")
+
+_in_use: dict[Path, int] = {}  # open and locked until this process ends
+
+
+def use_cache() -> None:
+    """Mark the cache if it is new, and keep `clean` from it for as long as this process runs.
+
+    If that fails, the next write into the folder gives a better error.
+    """
+    folder = cache_home()
+    if folder in _in_use:
+        return
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder == usual_cache() or not any(folder.iterdir()):
+            with contextlib.suppress(FileExistsError), (folder / TAG).open("x") as tag:
+                tag.write(TEXT)
+        if is_ours(folder):
+            descriptor = os.open(folder / TAG, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            _in_use[folder] = descriptor
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether the lab made this folder."""
+    try:
+        return LINE in (folder / TAG).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def refuse_foreign(folder: Path) -> None:
+    """UsageError for a folder that the lab did not make."""
+    if folder.is_dir() and not is_ours(folder) and folder != usual_cache():
+        raise UsageError(
+            f"{folder} was not made by dsbisect: it has no {TAG} of dsbisect",
+            hint="point DSBISECT_CACHE to the right folder; if this is it, made by an older "
+            "version, remove it by hand",
+        )
+
+
+@contextmanager
+def cache_alone() -> Iterator[bool]:
+    """Whether no other process uses the cache; none begins to inside the block."""
+    folder = cache_home()
+    tag = folder / TAG
+    held = _in_use.get(folder)
+    if held is None and not tag.is_file():
+        yield True  # no process has used it yet
+        return
+    descriptor = os.open(tag, os.O_RDONLY | os.O_CLOEXEC) if held is None else held
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            alone = False
+        else:
+            alone = True
+        yield alone
+    finally:
+        if held is None:
+            os.close(descriptor)
+        else:
+            fcntl.flock(held, fcntl.LOCK_SH)

@@ -24,9 +24,7 @@ from dsharness.errors import ImageError, MatrixError, PackageError
 from dsharness.model import Base, Bootstrap, Registry
 from dsharness.model.value import Url, checked
 from dsharness.process.command import Completed, run
-from dsimages.build_failure import fault
-from dsimages.buildah import Recipe, Workshop, build, exists, labels_of
-from dsimages.keyed_image import keyed_image
+from dsimages.buildah import Recipe, Workshop, build, exists, fault, keyed_image, labels_of
 
 FORMAT = 1  # raise when the way of making a base changes what is in it
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dsharness.cache_folder import use_cache
+from dsharness.paths import use_cache
 from dsharness.process.command import disk_error
 from dsharness.process.deadline import Deadline, wait_until
 

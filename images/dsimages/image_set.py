@@ -27,6 +27,7 @@ from dsimages.buildah import (
     Recipe,
     Workshop,
     build,
+    ensured,
     exists,
     labels_of,
     own_name,
@@ -35,7 +36,6 @@ from dsimages.buildah import (
     untag,
 )
 from dsimages.containerfile import render
-from dsimages.keyed_image import ensured
 from dsimages.matrix_lock import Locked, MatrixLock, check_manifest, definition_key, lockable
 
 FORMAT = 1  # raise when the way of building changes what is in an image

@@ -1,4 +1,4 @@
-"""Profiles of both sides of a step, and what differs between them."""
+"""Profiles of both sides of a step, what differs between them, and their flame graphs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pydantic import Field, computed_field
 
 from dsharness.model import CpuProfile, Finding, Value
+from dsharness.model.measured import Frames, path_totals
+from dsresults.number_text import significant
 
 MOST_CHANGES = 10
 
@@ -76,3 +78,110 @@ def profiles_of(findings: Iterable[Finding], campaigns: Iterable[str]) -> tuple[
         for each in findings
         if each.kind == "profile" and wanted.issuperset(each.campaigns)
     )
+
+
+FLAME_WIDTH, LEVEL = 1000.0, 18.0
+NARROWEST = 1.0  # what is narrower nobody could point at
+LETTER = 6.6  # wide
+SHORTEST = 4  # letters of a name that are worth showing
+SHADES = (0.005, 0.05, 0.2)  # a change of this share of the whole operation, or more
+
+
+class Flame(Value):
+    """One frame: a function in a path of calls."""
+
+    x: float
+    y: float
+    width: float
+    label: str
+    title: str
+    shade: str = ""
+
+
+class FlameGraph(Value):
+    """All frames of one profile."""
+
+    title: str
+    description: str
+    height: float
+    flames: tuple[Flame, ...]
+
+
+def flame_graphs(pair: ProfilePair) -> tuple[FlameGraph, ...]:
+    """Each side's, then that of the slower side with its changes."""
+    before, after = pair.before, pair.after
+    graphs = [flame_graph(each, f"{each.candidate_id}, {pair.workload_id}") for each in
+              (before, after) if each is not None]  # fmt: skip
+    if before is not None and after is not None:
+        wide = after if after.cpu_us_per_op >= before.cpu_us_per_op else before
+        title = f"What changed from {before.candidate_id} to {after.candidate_id}"
+        changed = changes_of(before, after)
+        graphs.append(flame_graph(wide, f"{title}, drawn on {wide.candidate_id}", changed))
+    return tuple(graphs)
+
+
+def changes_of(before: CpuProfile, after: CpuProfile) -> Mapping[Frames, float]:
+    """By how much the CPU time of each path changed."""
+    first, second = (path_totals(each.us_per_op()) for each in (before, after))
+    return {
+        path: second.get(path, 0.0) - first.get(path, 0.0) for path in first.keys() | second.keys()
+    }
+
+
+def flame_graph(
+    profile: CpuProfile, title: str, changed: Mapping[Frames, float] | None = None
+) -> FlameGraph:
+    """Frames in the order of their names, so that two graphs have them in the same order."""
+    within = path_totals(profile.us_per_op())
+    total = within[()]
+    scale = FLAME_WIDTH / total if total else 0.0
+    next_x: dict[Frames, float] = {}
+    flames: list[Flame] = []
+    for path in sorted(within):  # a caller comes before what it calls
+        x = next_x.get(path[:-1], 0.0)
+        width = within[path] * scale
+        if path:
+            next_x[path[:-1]] = x + width
+        next_x[path] = x
+        if width >= NARROWEST:
+            change = None if changed is None else changed.get(path, 0.0)
+            flames.append(_flame(path, within[path], total, x, width, change))
+    most = sorted((path for path in within if path), key=lambda path: -within[path])
+    largest = ", ".join(dict.fromkeys(path[-1] for path in most[:40]))
+    cpu = significant(total)
+    return FlameGraph(
+        title=f"{title}: {cpu} µs of CPU time per operation",
+        description=f"{profile.seen} stacks; most time is in {largest}",
+        height=max((flame.y for flame in flames), default=0.0) + LEVEL,
+        flames=tuple(flames),
+    )
+
+
+def _flame(
+    path: Frames, us: float, total: float, x: float, width: float, change: float | None
+) -> Flame:
+    name = path[-1] if path else "all"
+    said = ""
+    if change is not None:
+        said = f"; {significant(abs(change))} µs {'more' if change >= 0 else 'less'} than before"
+    letters = int((width - 4) / LETTER)
+    return Flame(
+        x=round(x, 2),
+        y=len(path) * LEVEL,
+        width=round(width, 2),
+        label=_label(name, letters),
+        title=f"{name}: {significant(us)} µs per operation, {100 * us / total:.1f} %{said}",
+        shade="" if change is None else shade(change / total),
+    )
+
+
+def _label(name: str, letters: int) -> str:
+    if letters < SHORTEST:
+        return ""
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+
+
+def shade(change: float) -> str:
+    """The class of a change that is such a share of the whole: ``more-1`` to ``less-3``."""
+    level = sum(abs(change) >= least for least in SHADES)
+    return f"{'more' if change > 0 else 'less'}-{level}" if level else "same"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from lab import USERS
 from shipped import MATRIX
 
-from dsbuilds.toolchains.load_image import load_image
+from dsbuilds.built_row import load_image
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import CpuShares, available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import Golden, golden_state

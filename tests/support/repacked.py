@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dsbuilds.drivers.package_build import INDEX, PACKAGES
-from dsbuilds.sandbox.build_output import copy_output
-from dsbuilds.sandbox.sandbox import Limits
-from dsbuilds.sandbox.script import confined_run, work_folder
+from dsbuilds.sandbox.sandbox import Limits, confined_run, work_folder
+from dsbuilds.sandbox.untrusted_files import copy_output
 from dsharness.model import Build, DriverName, Image, Provenance
 from dsimages.buildah import Workshop
 

@@ -20,10 +20,9 @@ from dssearch.bayes.belief import Beliefs, Tracks, believe
 from dssearch.bayes.evidence import Evidence
 from dssearch.bayes.lattice import noise_estimate, noises_around
 from dssearch.bayes.likelihood import LONG as LONG_LINE
-from dssearch.bayes.noise_shapes import REACH
+from dssearch.bayes.noise_shapes import REACH, slow_mode
 from dssearch.bayes.posterior import Posterior
 from dssearch.bayes.prior import Belief
-from dssearch.bayes.two_modes import slow_mode
 from dssearch.question import History, Question
 
 NAMES = tuple("abcd")

@@ -210,11 +210,20 @@ def _texts(path: Path) -> Iterator[str]:
 
 @functools.cache
 def _nodes(path: Path) -> tuple[ast.AST, ...]:
-    return tuple(
-        node
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.Constant)
-    )
+    """Not by `ast.walk`, which takes twice as long."""
+    found: list[ast.AST] = []
+    rest: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Constant):
+            found.append(node)
+            continue
+        for value in vars(node).values():
+            if isinstance(value, list):
+                rest += [each for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST):
+                rest.append(value)
+    return tuple(found)
 
 
 def _git(*arguments: str) -> list[str]:

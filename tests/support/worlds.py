@@ -12,8 +12,8 @@ from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE
 from dsharness.model import DECIDER, Boundary, Sample, Turn, TurnState
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty
+from dssearch.planner import TurnEnd, run_search
 from dssearch.question import History, Measure, Question, Search
-from dssearch.search_loop import TurnEnd, run_search
 
 TEN_RUNS = Bayes(certainty=Certainty(least_runs=5))  # of both neighbours: there is time to stop it
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +17,7 @@ import pytest
 HERE = Path(__file__).parent
 RECORD = HERE / "durations.json"  # seconds of CPU time, that of child processes too
 MEMORY = Path("/dev/shm")
+TEMPLATE = "migrated.db"
 ROOM = 2 << 30  # bytes; one run leaves 150 MB, and pytest keeps three; a container has 64 MB
 _took: Counter[str] = Counter()
 
@@ -34,6 +38,58 @@ def _holds_programs(folder: Path) -> bool:
         return False
     free = found.f_bavail * found.f_frsize
     return free > ROOM and os.access(folder, os.W_OK) and not found.f_flag & os.ST_NOEXEC
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked `few(N)`, all but N of its cases, spread over its table, are `whole`."""
+    tables: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few"):
+            tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tables.values():
+        mark = cases[0].get_closest_marker("few")
+        assert mark is not None
+        apart = (len(cases) - 1) / max(1, mark.args[0] - 1)
+        kept = {round(number * apart) for number in range(mark.args[0])}
+        for at, item in enumerate(cases):
+            if at not in kept:
+                item.add_marker(pytest.mark.whole)
+
+
+def pytest_collection_finish() -> None:
+    """A new store is a copy of one that was migrated; the tests of stores migrate each."""
+    store = sys.modules.get("dsresults.store.store")
+    if store is None:
+        return
+    ready_file = store.ready_file
+
+    @functools.cache
+    def migrated() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            store.Store.open(Path(folder) / TEMPLATE).close()
+            return (Path(folder) / TEMPLATE).read_bytes()
+
+    def copied(file: Path, *, create: bool, make_folder: bool) -> None:
+        own = "results/test_store" in os.environ.get("PYTEST_CURRENT_TEST", "")
+        if create and not own and file.name != TEMPLATE and file.parent.is_dir():
+            with contextlib.suppress(OSError):  # as in the product, whose error is better
+                _put(file, migrated())
+        ready_file(file, create=create, make_folder=make_folder)
+
+    store.ready_file = copied
+
+
+def _put(file: Path, content: bytes) -> None:
+    """Whole or not at all, and never over another."""
+    if not file.exists():
+        new = file.with_name(f"{file.name}.{os.getpid()}")
+        new.touch(0o600)
+        new.write_bytes(content)
+        try:
+            os.link(new, file)
+        finally:
+            new.unlink()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from dsbisect.search_options import SearchOptions
-from dssearch.bayes import posterior, ramps
+from dssearch.bayes import likelihood, posterior
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs
@@ -26,7 +26,7 @@ from searchbench.worlds import World
 # Where the posterior asks for the part, and what it gets instead.
 PARTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "two modes": ("slow_mode", lambda *_: None),
-    "ramps": ("ramp_masses", lambda positions: 0.0 * ramps.masses(positions)),
+    "ramps": ("ramp_masses", lambda positions: 0.0 * likelihood.ramp_masses(positions)),
     "machine speed": ("without_speed", lambda seen: seen),
     "disturbance": ("widened", lambda seen: seen),
 }

@@ -20,6 +20,7 @@ from dsbisect.cli.common_options import (
     SourcePatches,
     StorePlace,
     WorkloadId,
+    build_spec,
     given_command,
 )
 from dsbisect.cli.survey import survey
@@ -27,7 +28,7 @@ from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
     from dsbisect.rows_study import RowsRequest
-    from dsharness.model import Build, BuildSpec, Matrix, Row, Settings, Workload
+    from dsharness.model import Build, Matrix, Row, Settings, Workload
 
 # A test compares these with the real drivers; importing those would take half a second.
 Driver = Literal["tree", "deb", "rpm"]
@@ -138,25 +139,6 @@ def show_list(*, as_json: AsJson = False) -> None:
         typer.echo(
             "no build yet: `dsbisect build make ROW` and `dsbisect bisect commits` make some"
         )
-
-
-def build_spec(
-    row: Row,
-    source: str | None,
-    driver: Driver | None,
-    edits: tuple[str, ...],
-    patches: tuple[Path, ...],
-) -> BuildSpec:
-    """What the options ask to be built for a row."""
-    from dsbuilds.build_request import source_named
-    from dsharness.model import BuildSpec, DriverName, Family
-
-    named = source_named(source)
-    usual = DriverName.DEB if row.family is Family.APT else DriverName.RPM
-    fitting = DriverName.TREE if named.kind in {"git", "tarball"} else usual
-    chosen = DriverName(driver) if driver else fitting
-    files = tuple(str(path.absolute()) for path in patches)
-    return BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
 
 
 def _comparison(

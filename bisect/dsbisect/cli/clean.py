@@ -11,8 +11,8 @@ from dsbisect.cli.common_options import AsJson, StorePlace
 from dsharness.errors import EngineError, ExitCode, ToolMissingError
 
 if TYPE_CHECKING:
-    from dsharness.containers.cleanup import Leftover
     from dsharness.containers.engine import Engine
+    from dsharness.containers.ownership import Leftover
 
 Images = Annotated[bool, typer.Option("--images", help="Also golden states, row images and bases.")]
 Golden = Annotated[bool, typer.Option("--golden", help="Also golden states, not the images.")]
@@ -44,8 +44,8 @@ def clean(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect clean --images --dry-run
     """
-    from dsharness.cache_folder import cache_alone
-    from dsharness.containers.cleanup import CleanupScope, clean_up, removable
+    from dsharness.containers.ownership import CleanupScope, clean_up, removable
+    from dsharness.paths import cache_alone
     from dsresults.store.location import locate
 
     choice = CleanupScope(

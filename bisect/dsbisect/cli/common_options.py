@@ -1,15 +1,18 @@
-"""Options that several commands share, spelled once, and the command as the user gave it."""
+"""Options that several commands share, what they ask for, and the command as the user gave it."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dsharness.plain_text import without_credentials
+
+if TYPE_CHECKING:
+    from dsharness.model import BuildSpec, Row
 
 
 def given_command() -> str:
@@ -167,3 +170,22 @@ def outside(repo: str) -> bool:
     """True outside the repository: inside it, files belong to the commit that is checked out."""
     path = Path(repo).expanduser()
     return not path.is_dir() or not Path.cwd().is_relative_to(path.resolve())
+
+
+def build_spec(
+    row: Row,
+    source: str | None,
+    driver: str | None,
+    edits: tuple[str, ...],
+    patches: tuple[Path, ...],
+) -> BuildSpec:
+    """What the options of a build ask for, for a row."""
+    from dsbuilds.build_request import source_named
+    from dsharness.model import BuildSpec, DriverName, Family
+
+    named = source_named(source)
+    usual = DriverName.DEB if row.family is Family.APT else DriverName.RPM
+    fitting = DriverName.TREE if named.kind in {"git", "tarball"} else usual
+    chosen = DriverName(driver) if driver else fitting
+    files = tuple(str(path.absolute()) for path in patches)
+    return BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)

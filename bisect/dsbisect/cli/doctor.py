@@ -1,4 +1,4 @@
-"""`doctor`: what this machine lacks, and how to fix it."""
+"""`doctor`: what this machine lacks, and how to fix it; with --noise, how steady it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from dsbisect.cli.common_options import AsJson, MatrixFile, StorePlace, Workload
 from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from dsbisect.noise_study import MetricNoise, NoiseRequest
     from dsharness.doctor.checkup import Diagnosis
+    from dsharness.model import Sample
 
 PIPED_WIDTH = 160  # a pipe has no width; rich would fold at 80
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -66,8 +71,6 @@ def doctor(
     if noise:
         if fresh:
             raise UsageError("--fresh is of no use with --noise", hint="`dsbisect doctor --fresh`")
-        from dsbisect.cli.noise import show_noise
-
         show_noise(row, workload, runs, matrix, store, as_json=as_json)
         return
     needs_noise = {
@@ -134,3 +137,101 @@ def summary(diagnosis: Diagnosis) -> str:
     if warned:
         return f"nothing failed, {warned} warnings: the lab works"
     return "everything is fine"
+
+
+DIFFERS = 1.5  # times: then odd runs make most of the CV
+
+
+def show_noise(
+    row: str | None,
+    workload: str | None,
+    runs: int,
+    matrix: Path | None,
+    store: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure it, and print one line for each metric."""
+    from dsbisect.cli.search_progress import Watch
+    from dsbisect.noise_study import NoiseRequest, measure_noise, noise_of
+    from dsbuilds.build_request import check_rows
+    from dsharness.containers.engine_probe import detect
+    from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dslab.lab_conditions import default_workloads
+    from dsresults.store import Store
+
+    checked = load_matrix(matrix)
+    known = find_row(checked, row or checked.rows[0].id)
+    load = (
+        find_workload(checked, workload)
+        if workload
+        else default_workloads(checked, [known.system])[0]
+    )
+    check_rows(checked, (known,))
+    request = NoiseRequest(
+        matrix=checked,
+        workloads=(load,),
+        settings=find_settings(checked, "default"),
+        row=known.id,
+        runs=runs,
+    )
+    with Store.open(store) as opened, Watch() as watch:
+        taken = measure_noise(request, detect(), opened, watch)
+    first, second = (
+        [sample for sample in taken if sample.candidate_id == name] for name in request.line
+    )
+    lines = noise_of(first, second)
+    refused = [sample for sample in taken if not sample.valid]
+    if as_json:
+        typer.echo(json.dumps(noise_document(request, lines, refused), indent=2))
+        return
+    for line in noise_lines(request, lines, refused):
+        typer.echo(line)
+
+
+def noise_document(
+    request: NoiseRequest, lines: Sequence[MetricNoise], refused: Sequence[Sample]
+) -> dict[str, object]:
+    """The findings, for programs."""
+    return {
+        "row": request.row,
+        "workload": request.workloads[0].named,
+        "runs": request.runs,
+        "metrics": [line.model_dump(mode="json") for line in lines],
+        "invalid": [
+            {"sample": each.id, "turn": each.turn, "why": list(each.invalid)} for each in refused
+        ],
+    }
+
+
+def noise_lines(
+    request: NoiseRequest, lines: Sequence[MetricNoise], refused: Sequence[Sample]
+) -> Iterator[str]:
+    """The findings, for people."""
+    yield f"{request.row} against itself, {request.workloads[0].named}, {request.runs} runs a side"
+    yield f"{'metric':17}{'mean':>12} {'unit':18}{'CV':>8}  20 runs would show"
+    for line in lines:
+        yield (
+            f"{line.metric:17}{line.mean:12.4g} {line.unit:18}{_percent(line.cv_pct):>8}  "
+            f"{_shown(line)}{_robust(line)}"
+        )
+    for each in refused:
+        yield f"not counted: turn {each.turn}, {each.candidate_id}: {'; '.join(each.invalid)}"
+
+
+def _shown(line: MetricNoise) -> str:
+    if line.smallest is None:
+        return "not known: fewer than two pairs"
+    if line.smallest_pct is None:
+        return f"{line.smallest:.3g} {line.unit} more"
+    return f"{_percent(line.smallest_pct)}"
+
+
+def _robust(line: MetricNoise) -> str:
+    if not line.cv_pct or line.robust_cv_pct is None or line.cv_pct < DIFFERS * line.robust_cv_pct:
+        return ""
+    return f" (CV by medians {_percent(line.robust_cv_pct)}: odd runs)"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} %"

@@ -89,8 +89,7 @@ def graph(
     Example: dsbisect matrix graph releases
     """
     from dsharness.matrix import load_matrix
-    from dsharness.matrix.releases import SERIES_ID
-    from dsharness.matrix.series_graph import as_data, as_dot, as_text
+    from dsharness.matrix.series_graph import SERIES_ID, as_data, as_dot, as_text
 
     drawing = _releases() if series == SERIES_ID else _rows(load_matrix(matrix), series)
     if as_json or form is GraphFormat.JSON:
@@ -125,8 +124,7 @@ def schema(
 
 
 def _releases() -> Drawing:
-    from dsharness.matrix.releases import known_releases
-    from dsharness.matrix.series_graph import Drawing, graph_of
+    from dsharness.matrix.series_graph import Drawing, graph_of, known_releases
 
     series, releases = known_releases()
     shown = {release.version: release.shown for release in releases}

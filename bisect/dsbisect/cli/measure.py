@@ -160,7 +160,7 @@ def request_of(options: AddressOptions) -> AddressRequest:
 def _run(matrix: Matrix, request: AddressRequest, *, keep: bool) -> AddressResult:
     from rich.console import Console
 
-    from dsbuilds.toolchains.load_image import load_image
+    from dsbuilds.built_row import load_image
     from dsharness.containers.engine_probe import detect
     from dsharness.measure.by_address import measure_address
 

@@ -10,6 +10,7 @@ from dsbisect.cli.common_options import AsJson, MatrixFile, ReportFolder, StoreP
 from dsharness.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from dsharness.model import Campaign, Finding, Matrix, Value
@@ -43,32 +44,37 @@ def report(
     checked = load_matrix(matrix)
     with Store.open(store, create=False) as opened:
         ids = [one for each in ids or [] for one in _asked(opened, opened.whole_id(each))]
-        finding = _finding(opened, ids)
+        known = opened.findings()
+        finding = _finding(opened, known, ids)
         if finding is not None:
-            value, text, path = AGAIN[finding.kind](finding, opened, checked, output)
+            value, text, path = AGAIN[finding.kind](finding, opened, known, checked, output)
             typer.echo(value.model_dump_json(indent=2) if as_json else f"{text}\n{path}")
             return
         chosen = _chosen(opened, ids)
         samples, images = opened.measured_in(chosen)
-        profiles = profiles_of(opened.findings(), (campaign.id for campaign in chosen))
+        profiles = profiles_of(known, (campaign.id for campaign in chosen))
     data = report_data(checked, chosen, samples, images, profiles)
     path = write_report(output or default_folder(chosen[0].series_id), data)
     typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
 
 
 def _commits(
-    finding: Finding, store: Store, matrix: Matrix, output: Path | None
+    finding: Finding, store: Store, known: Sequence[Finding], matrix: Matrix, output: Path | None
 ) -> tuple[Value, str, Path]:
     from dsbisect.commits.commits_study import CommitsResult
     from dsbisect.commits.commits_text import answer_text, write_findings
 
-    outcome = CommitsResult.kept(finding, store)
+    outcome = CommitsResult.kept(finding, store, known)
     path = write_findings(matrix, outcome, output)
     return outcome.findings, answer_text(outcome.findings), path
 
 
 def _validation(
-    finding: Finding, _store: Store, _matrix: Matrix, output: Path | None
+    finding: Finding,
+    _store: Store,
+    _known: Sequence[Finding],
+    _matrix: Matrix,
+    output: Path | None,
 ) -> tuple[Value, str, Path]:
     from dsresults.report import default_folder
     from dsvalidate.answer_files import answer_text, write_texts
@@ -88,9 +94,9 @@ def _asked(store: Store, name: str) -> tuple[str, ...]:
     return finding.campaigns if finding and finding.kind == "profile" else (name,)
 
 
-def _finding(store: Store, ids: list[str]) -> Finding | None:
+def _finding(store: Store, known: Sequence[Finding], ids: list[str]) -> Finding | None:
     """What the ids belong to; without any, the newest one if no search of rows ended later."""
-    found = [each for each in store.findings() if each.kind in AGAIN]
+    found = [each for each in known if each.kind in AGAIN]
     if ids:
         wanted = set(ids)
         return next(

@@ -1,4 +1,7 @@
-"""Progress on standard error: a live bar or plain lines, both with an ETA; or JSON for programs."""
+"""Progress on standard error: a live bar or plain lines, both with an ETA; or JSON for programs.
+
+A validation has lines of its own: each step with an ETA, each check as it is found.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS, METRICS, RATE
 from dsharness.model import DECIDER, Boundary, Campaign, Sample
 from dssearch.question import Measure, Outlook, Question, Share
+from dsvalidate.check import Check, Gate, Status, answer_of
 
 TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing is cached; used until one is ready
 
@@ -274,3 +278,45 @@ class Events:
     def _tell(self, event: str, **facts: object) -> None:
         at = round(time.monotonic() - self._begin, 2)
         print(json.dumps({"at": at, "event": event, **facts}), file=self._stream, flush=True)
+
+
+COLOURS = {
+    Status.PASSED: "green",
+    Status.WARNED: "yellow",
+    Status.FAILED: "bold red",
+    Status.INCONCLUSIVE: "yellow",
+    Status.NOT_RUN: "dim",
+}
+
+
+class ValidationWatch(Watch):
+    """A ``ValidationListener`` for people; labs inside a step say less than in a search."""
+
+    def began(self, title: str, left_s: float) -> None:
+        self._say(f"[bold]{escape(title)}[/] ({spell_left(left_s)})")
+
+    def recalled(self, title: str) -> None:
+        self._say(f"{escape(title)}: known from before")
+
+    def found(self, check: Check) -> None:
+        status = f"[{COLOURS[check.status]}]{check.status}[/]"
+        self._say(f"  {check.gate} {escape(check.name)}: {status}: {escape(check.found)}")
+
+    def skipped(self, gates: Sequence[Gate], why: str) -> None:
+        status = f"[{COLOURS[Status.NOT_RUN]}]{Status.NOT_RUN}[/]"
+        self._say(f"  {', '.join(gates)}: {status}: {escape(why)}")
+
+    def known(self, checks: Sequence[Check], title: str) -> None:
+        from dsvalidate.answer_files import HEADLINES  # signs: searches need not wait for it
+
+        headline = HEADLINES[answer_of(checks)]
+        self._say(f"[bold]{headline}[/], as far as is known; still open: {escape(title)}")
+
+    def begin(self, rows: Sequence[str], questions: int) -> None:
+        del rows, questions
+
+    def prepared(self, row: str) -> None:
+        del row
+
+    def sampled(self, sample: Sample) -> None:
+        self._say(f"  {sample_line(sample)}")

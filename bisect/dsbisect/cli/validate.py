@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dsbisect.cli.build import build_spec
 from dsbisect.cli.common_options import (
     AsJson,
     MatrixFile,
@@ -15,6 +14,7 @@ from dsbisect.cli.common_options import (
     SourceEdits,
     SourcePatches,
     StorePlace,
+    build_spec,
     given_command,
 )
 from dsbisect.program import NOT_TO_BE_SHIPPED
@@ -103,7 +103,7 @@ def validate(  # noqa: PLR0913 - each is an option
     )
     check_request(request)
 
-    from dsbisect.cli.validate_progress import ValidationWatch
+    from dsbisect.cli.search_progress import ValidationWatch
     from dsharness.containers.engine_probe import detect
     from dsresults.report import default_folder
     from dsresults.store import Store

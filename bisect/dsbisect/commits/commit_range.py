@@ -23,8 +23,16 @@ from dsbisect.commits.commits_request import (
     tree_of,
 )
 from dsbisect.search_options import run_s
-from dsbuilds.history.equal_commits import CommitGroup, collapse, server_keys, steps_along
-from dsbuilds.history.lines import Line, count, lines_between, side_lines
+from dsbuilds.history.lines import (
+    CommitGroup,
+    Line,
+    collapse,
+    count,
+    lines_between,
+    server_keys,
+    side_lines,
+    steps_along,
+)
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import UsageError

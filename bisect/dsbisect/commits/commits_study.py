@@ -64,17 +64,17 @@ class CommitsResult:
     profiles: tuple[ProfilePair, ...] = ()
 
     @classmethod
-    def kept(cls, finding: Finding, store: Store) -> CommitsResult:
-        """The answer as it was found, from the store."""
-        known = (store.campaign(each) for each in finding.campaigns)
-        campaigns = tuple(each for each in known if each is not None)
+    def kept(cls, finding: Finding, store: Store, known: Sequence[Finding]) -> CommitsResult:
+        """The answer as it was found, from the store; its profiles are among the ``known``."""
+        asked = (store.campaign(each) for each in finding.campaigns)
+        campaigns = tuple(each for each in asked if each is not None)
         samples, images = store.measured_in(campaigns)
         return cls(
             findings=CommitFindings.model_validate(finding.value),
             campaigns=campaigns,
             samples=tuple(samples),
             images=images,
-            profiles=profiles_of(store.findings(), finding.campaigns),
+            profiles=profiles_of(known, finding.campaigns),
         )
 
 

@@ -28,8 +28,8 @@ from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dssearch.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
+from dssearch.planner import Rounds
 from dssearch.question import History
-from dssearch.search_loop import Rounds
 
 
 def source_supply(

@@ -28,9 +28,8 @@ from dsbisect.survey.probe import (
 from dsbuilds.drivers.tree import SLOTS
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
-from dsbuilds.toolchains.needs import eras_of
+from dsbuilds.toolchains.needs import Files, eras_of
 from dsbuilds.toolchains.toolchain_choice import choices_of, named
-from dsbuilds.toolchains.traits import Files
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
 from dsharness.errors import BuildError

@@ -9,7 +9,11 @@ from typing import Literal
 from dsharness.measure.metric import Metric
 from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, CostStep
 from dssearch.bayes.answer_figures import (
+    CLEAR,
+    RateDifference,
+    Word,
     builds_differ,
+    difference,
     ends_apart,
     odd_ones,
     ramp_range,
@@ -21,7 +25,6 @@ from dssearch.bayes.answer_figures import (
 )
 from dssearch.bayes.belief import LEAST_IN_SCATTER, Beliefs, Certainty, fewest
 from dssearch.bayes.effect_size import effects
-from dssearch.bayes.rate_witness import CLEAR, RateDifference, Word, difference
 from dssearch.question import Question
 
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none

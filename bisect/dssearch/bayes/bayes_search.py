@@ -1,13 +1,15 @@
 """The default search: weighs every run, and may answer "none". Core pure logic, no I/O.
 
 It weighs everything that was measured (``posterior``), stops when the answer is certain enough or
-the budget is spent, and otherwise measures what tells most per second (``next_run``).
+the budget is spent, and otherwise measures what tells most per second (``next_run``). Some things
+are still measured when the answer is already likely enough.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar
@@ -15,18 +17,213 @@ from typing import ClassVar
 import numpy as np
 
 from dssearch.bayes.answer import conclude, unanswerable
+from dssearch.bayes.answer_figures import (
+    builds_differ,
+    odd_ones,
+    ramp_range,
+    strays,
+    witnessed,
+)
 from dssearch.bayes.belief import Beliefs, Certainty, Tracks, believe, outlook
-from dssearch.bayes.final_checks import left_to_check
-from dssearch.bayes.line_ends import ends, moved
+from dssearch.bayes.effect_size import effects
+from dssearch.bayes.line_places import ends, moved
 from dssearch.bayes.next_run import (
     NextRun,
     canary_due,
     choose,
     lost_in_builds,
+    most_builds,
     session_unknown,
+    shared,
 )
+from dssearch.bayes.noise_shapes import MODES, REPEATED
 from dssearch.bayes.prior import Belief, Budget, Costs
 from dssearch.question import Answer, Enough, History, Pending, Question, Wanted
+
+SMALL = math.log(1.25)  # steps that several builds may differ by
+CLEAR = 8.0  # times noise and scatter: then they may not
+RAMP_SURE = 0.97  # that the range of a ramp is about right
+MOST_RUNS = 8  # of one build, to tell it better
+ODD = 2.5  # times the noise: so far off, a single run is taken again
+REACH = 8  # candidates next to a step that count as its plateau
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalCheck:
+    """One more turn before the answer is given."""
+
+    names: tuple[str, ...]
+    why: str
+
+
+def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> FinalCheck | None:
+    """The first that is missing; None when the answer can be given."""
+    checks: list[Iterator[FinalCheck]] = []
+    if beliefs.settled(certainty):
+        checks += [
+            _plateaus(beliefs, certainty),
+            _neighbours(beliefs, certainty),
+            _modes(beliefs),
+            _witness(beliefs, certainty),
+        ]
+    elif beliefs.ramped(certainty):
+        checks.append(_ramp(beliefs))
+    elif beliefs.refuted(certainty):
+        checks += [_odd_builds(beliefs), _inside(beliefs, certainty)]
+    checks.append(_alone(beliefs))
+    if len(beliefs.line.names) <= survey_up_to:
+        checks.append(_every_candidate(beliefs, certainty))
+    return next(itertools.chain.from_iterable(checks), None)
+
+
+def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
+    """Unmeasured candidates next to a small step, where few builds make a plateau.
+
+    One build may lie off its plateau by itself, and a ramp has no plateaus.
+    """
+    found = beliefs.posterior
+    low, high = found.ends(beliefs.top)
+    doubt = CLEAR * math.hypot(found.noise, found.scatter)
+    if abs(math.log(effects(found, beliefs.top).middle)) > min(SMALL, doubt):
+        return
+    for side in (range(low, beliefs.low - 1, -1), range(high, beliefs.high + 1)):
+        near = (beliefs.line.names[at] for at in itertools.islice(side, REACH))
+        free = [name for name in near if name not in beliefs.failed]
+        if sum(bool(_runs(beliefs, name)) for name in free) >= certainty.plateau:
+            continue
+        for name in free:
+            if not _runs(beliefs, name):
+                why = f"does {name} lie on the plateau next to the step?"
+                yield FinalCheck(names=_in_company(beliefs, name), why=why)
+
+
+def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
+    before, after = _pair(beliefs)
+    if _fewest(beliefs, before, after) < certainty.least_runs:
+        yield FinalCheck(names=(before, after), why=f"confirm {before} against {after}")
+
+
+def _modes(beliefs: Beliefs) -> Iterator[FinalCheck]:
+    """Until runs of one candidate were repeated often enough to show that some are slow ones.
+
+    Bisecting fits a step to any row of single runs: only repeated ones can contradict it.
+    """
+    found = beliefs.posterior
+    before, after = _pair(beliefs)
+    repeated = int((found.seen.counts - 1).sum())
+    if repeated < REPEATED and abs(math.log(effects(found, beliefs.top).middle)) < MODES:
+        name = min(before, after, key=lambda each: _runs(beliefs, each))
+        yield FinalCheck(
+            names=_in_company(beliefs, name), why=f"do all runs of {name} cost the same?"
+        )
+
+
+def _witness(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
+    """A few more runs while it cannot tell."""
+    before, after = _pair(beliefs)
+    if _fewest(beliefs, before, after) < certainty.least_runs + certainty.witness_runs:
+        opinion, apart = witnessed(beliefs)
+        if opinion == "cannot tell" and apart is not None:
+            yield FinalCheck(names=(before, after), why="does the witness agree?")
+
+
+def _ramp(beliefs: Beliefs) -> Iterator[FinalCheck]:
+    """While its range is vague: the widest gap where it begins or ends, or a build there again."""
+    seen = beliefs.posterior.seen
+    where = ramp_range(beliefs.posterior)
+    if where.chance >= RAMP_SURE or len(seen.positions) >= most_builds(beliefs):
+        return
+    low, high = where.vague
+    gaps = [at for at, (one, other) in enumerate(itertools.pairwise(seen.positions))
+            if other >= low and one <= high]  # fmt: skip
+    middles = {at: beliefs.split(at) for at in gaps}
+    wide = [at for at in gaps if middles[at] is not None]
+    if wide:
+        middle = middles[max(wide, key=lambda at: seen.positions[at + 1] - seen.positions[at])]
+        assert middle is not None  # noqa: S101 - chosen so
+        name = beliefs.line.names[middle.position]
+        yield FinalCheck(
+            names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
+        )
+        return
+    near = {at for gap in gaps for at in (gap, gap + 1) if seen.counts[at] < MOST_RUNS}
+    if near:
+        name = beliefs.line.names[seen.positions[min(near, key=lambda at: seen.counts[at])]]
+        yield FinalCheck(
+            names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
+        )
+
+
+def _odd_builds(beliefs: Beliefs) -> Iterator[FinalCheck]:
+    """Before "no difference": what would make builds seem to differ, or hide that the ends do."""
+    found, names, first = beliefs.posterior, beliefs.line.names, beliefs.line.names[beliefs.low]
+    odd = (found.seen.counts == 1) & (np.abs(strays(found)) > ODD)
+    for at in found.seen.positions[odd]:
+        yield FinalCheck(
+            names=(names[at], first), why=f"was the only run of {names[at]} an odd one?"
+        )
+    if not builds_differ(found):
+        return
+    half = (beliefs.high - beliefs.low) // 2
+    for end, way in ((beliefs.low, 1), (beliefs.high, -1)):
+        near = (names[end + way * far] for far in range(1, min(REACH, half) + 1))
+        name = next((each for each in near if each not in beliefs.failed), None)
+        if name is not None and not _runs(beliefs, name):
+            why = f"a second build next to {names[end]}: does {name} cost the same?"
+            yield FinalCheck(names=(name, names[end]), why=why)
+
+
+def _alone(beliefs: Beliefs) -> Iterator[FinalCheck]:
+    """The neighbours of what differs alone: where they differ too, it was a change and its end."""
+    line = beliefs.line.names
+    for odd in odd_ones(beliefs):
+        at = beliefs.line.index[odd.after]
+        for near in (line[at - 1], line[at + 1]):
+            if near not in beliefs.failed and not _runs(beliefs, near):
+                why = f"is {odd.after} alone, or does {near} cost the same?"
+                yield FinalCheck(names=_in_company(beliefs, near), why=why)
+
+
+def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
+    """Evenly spaced candidates that were not measured."""
+    names = beliefs.line.names
+    asked = np.linspace(beliefs.low, beliefs.high, certainty.inside + 2)[1:-1]
+    for at in np.unique(np.rint(asked).astype(np.int64)):
+        name = names[int(at)]
+        if name not in beliefs.failed and not _runs(beliefs, name):
+            why = f"inside: does {name} cost the same as the ends?"
+            yield FinalCheck(names=(name, names[beliefs.low]), why=why)
+
+
+def _every_candidate(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
+    """Every candidate of a short line."""
+    line = beliefs.line
+    first = line.names[beliefs.low]
+    for name in line.names:
+        if name not in beliefs.failed and _runs(beliefs, name) < certainty.least_runs:
+            names = (name, first) if name != first else (name, line.names[beliefs.high])
+            yield FinalCheck(names=names, why=f"survey {name}: what does it cost?")
+
+
+def _in_company(beliefs: Beliefs, name: str) -> tuple[str, ...]:
+    """With an end where a run alone says little: the machine's speed changes."""
+    other = next(end for end in beliefs.ends if end != name)
+    return (name, other) if shared(beliefs) else (name,)
+
+
+def _pair(beliefs: Beliefs) -> tuple[str, str]:
+    """The neighbours of the named step."""
+    low, high = beliefs.posterior.ends(beliefs.top)
+    return beliefs.line.names[low], beliefs.line.names[high]
+
+
+def _fewest(beliefs: Beliefs, *names: str) -> int:
+    return min(_runs(beliefs, name) for name in names)
+
+
+def _runs(beliefs: Beliefs, name: str) -> int:
+    return sum(sample.valid for sample in beliefs.history.of(name))
+
 
 SHARED_OUT = 4  # in simulated histories without a step, a run tells so much more than this says
 OTHERS = (

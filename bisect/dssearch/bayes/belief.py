@@ -12,8 +12,7 @@ from dsharness.measure.metric import Metric
 from dsharness.model import Boundary
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.evidence import Evidence, evidence, witness
-from dssearch.bayes.gap_split import Split, split
-from dssearch.bayes.line_ends import ends
+from dssearch.bayes.line_places import Split, ends, split
 from dssearch.bayes.posterior import Posterior, weigh
 from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import TINY, Floats, Track, track

@@ -24,15 +24,19 @@ from dssearch.bayes.lattice import (
     noises_around,
     step_priors,
 )
-from dssearch.bayes.likelihood import UNLIKELY, Likelihood, log_likelihood
+from dssearch.bayes.likelihood import (
+    UNLIKELY,
+    Likelihood,
+    fit_ramps,
+    log_likelihood,
+    ramp_masses,
+    summary,
+)
 from dssearch.bayes.machine_offsets import shifts
 from dssearch.bayes.machine_speed import widened, without_speed
-from dssearch.bayes.noise_shapes import Ways, unimodal
+from dssearch.bayes.noise_shapes import Ways, slow_mode, unimodal
 from dssearch.bayes.prior import Belief
-from dssearch.bayes.ramps import fit, summary
-from dssearch.bayes.ramps import masses as ramp_masses
 from dssearch.bayes.track import TINY, Floats, Ints, Track, log_sum
-from dssearch.bayes.two_modes import slow_mode
 
 WORTH_PARTING = 0.005  # a chance of two steps
 SLOPE = 6  # candidates: two equal steps look like a slope to three of them
@@ -182,7 +186,7 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     likely, ways, log_none, log_one, chain = _single(likely, ways, grid, steps)
     masses, pairs = _prior_masses(seen, line)
     prior = ways.log_prior - log_sum(ways.log_prior)
-    ramps = fit(summary(likely.ordinary, grid), seen.positions, grid, noise, belief)
+    ramps = fit_ramps(summary(likely.ordinary, grid), seen.positions, grid, noise, belief)
     # between a few candidates a ramp is as many steps, and one of them is asked for
     ramp = belief.ramp if seen.positions[-1] - seen.positions[0] >= SLOPE else 0.0
     inside = ramps.log_likelihood

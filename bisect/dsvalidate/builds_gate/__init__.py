@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dsvalidate.builds_gate import abi, lint, made_packages, second_build
+from dsvalidate.builds_gate import abi, lint, made_packages
 from dsvalidate.check import Gate
 from dsvalidate.step import Step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
@@ -15,7 +15,7 @@ def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Ste
     return (
         Step(
             gate=Gate.BUILDS, name="package", seconds=10, title="looking at the packages",
-            run=partial(made_packages.checks, sides, tools),
+            run=partial(made_packages.package_checks, sides, tools),
         ),
         Step(
             gate=Gate.BUILDS, name="lint", seconds=60,
@@ -29,7 +29,7 @@ def steps(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Ste
         Step(
             gate=Gate.BUILDS, name="reproducible", seconds=420,
             title="building the packages a second time",
-            run=partial(second_build.checks, sides, tools, evidence),
-            background=partial(second_build.built_again, sides, tools),
+            run=partial(made_packages.reproducible_checks, sides, tools, evidence),
+            background=partial(made_packages.built_again, sides, tools),
         ),
     )  # fmt: skip

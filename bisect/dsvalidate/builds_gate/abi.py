@@ -11,8 +11,7 @@ from dsharness.errors import PackageError, RefusedError
 from dsvalidate.builds_gate.lint import no_stock_check
 from dsvalidate.builds_gate.made_packages import also_in_stock
 from dsvalidate.check import Check, Gate, Status, listed
-from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
-from dsvalidate.stock_packages import stock_packages
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, stock_packages
 
 CHANGE = re.compile(r"^\s+\[(?P<kind>[DAC])\] (?P<what>.+?)\s*$", re.MULTILINE)
 SONAME = re.compile(r"SONAME changed from '(?P<old>[^']*)' to '(?P<new>[^']*)'")

@@ -19,8 +19,7 @@ from dsvalidate.builds_gate.made_packages import (
 )
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.package_files import LIBEXEC, kind_of
-from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
-from dsvalidate.stock_packages import stock_packages
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, stock_packages
 
 TOOLS = {"deb": "lintian", "rpm": "rpmlint"}
 NAME = "lint"

@@ -27,8 +27,7 @@ from dsvalidate.dirsrv.server_traces import observe
 from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
 from dsvalidate.performs_gate.paired_samples import GIVE_MORE, SpeedQuestion
-from dsvalidate.step import Step, judged
-from dsvalidate.step_code import SERVED
+from dsvalidate.step import SERVED, Step, judged
 from dsvalidate.step_tools import EvidenceFolder, StepTools
 
 CHEAP = ("SSHA512", "SSHA384", "SSHA256", "SSHA", "SMD5")  # one round

@@ -10,8 +10,7 @@ from dsharness.content_key import content_key
 from dsharness.errors import EngineError
 from dsharness.model import DirectoryContent, Image, Settings
 from dsharness.systems import Seed
-from dsimages.buildah import labels_of
-from dsimages.keyed_image import keyed_image
+from dsimages.buildah import keyed_image, labels_of
 from dsvalidate.dirsrv.population import (
     Population,
     add_default_user,

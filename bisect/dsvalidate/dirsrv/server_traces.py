@@ -23,7 +23,7 @@ from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, INSTANCE
 from dsvalidate.dirsrv.ldap_client import WORDS
 from dsvalidate.dirsrv.population import SchemeUser, dump_of, password_of, passwords_in
 from dsvalidate.dirsrv.validated_server import ClientAnswer, ValidatedServer
-from dsvalidate.safe_gate.new_traces import VARIES, Traces, keep_traces
+from dsvalidate.safe_gate import VARIES, Traces, keep_traces
 from dsvalidate.secret_search import (
     Find,
     Secret,

@@ -44,8 +44,7 @@ from dsvalidate.installs_gate import (
     upgraded_reference,
 )
 from dsvalidate.step import judged
-from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
-from dsvalidate.stock_packages import stock_packages
+from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, stock_packages
 
 REVISION = 3
 SHOWN = 40  # lines of what changed

@@ -16,9 +16,9 @@ from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
 from dsresults.compare.comparison_table import pairs
 from dsresults.store import Store
+from dssearch.planner import Rounds
 from dssearch.question import History, Question
-from dssearch.search_loop import Rounds
-from dsvalidate.step_code import MEASURED, code_key
+from dsvalidate.step import MEASURED, code_key
 from dsvalidate.step_tools import Sides, StepTools
 
 MOST_REFUSED = 6  # runs of a side in a row that may not be used

@@ -42,8 +42,7 @@ from dsvalidate.performs_gate.paired_samples import (
     opened_lab,
     sampled_pairs,
 )
-from dsvalidate.step import Step
-from dsvalidate.step_code import MEASURED
+from dsvalidate.step import MEASURED, Step
 
 # How far a ratio of two counts strays, with a margin: 0.3 % for PBKDF2, where almost all
 # instructions are the hash's; more where an operation is short (docs/validate.md).

@@ -22,7 +22,7 @@ from dsbuilds.drivers.package_build import (
     one_line,
 )
 from dsbuilds.drivers.package_image import dependencies_shop
-from dsbuilds.sandbox.script import confined_run
+from dsbuilds.sandbox.sandbox import confined_run
 from dsbuilds.sources.source_archive import archived
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage

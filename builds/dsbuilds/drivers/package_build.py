@@ -17,10 +17,8 @@ from dsbuilds import build_cache
 from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.edits.edit import Patch, promise_of
 from dsbuilds.failure_reason import UnbuildableError, cause_of
-from dsbuilds.sandbox.build_output import PLAIN, content_of, copy_output, plain_file
-from dsbuilds.sandbox.sandbox import Limits
-from dsbuilds.sandbox.script import confined_run, unbuildable, work_folder
-from dsbuilds.sandbox.untrusted_files import Entry
+from dsbuilds.sandbox.sandbox import Limits, confined_run, unbuildable, work_folder
+from dsbuilds.sandbox.untrusted_files import PLAIN, Entry, content_of, copy_output, plain_file
 from dsbuilds.sources.download import recorded
 from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.sources.source_tree import Tree, imported

@@ -22,18 +22,18 @@ from dsharness.products.catalog import packages_of
 from dsharness.progress import Progress
 from dsimages import manifest
 from dsimages.base_image import CAPABILITIES
-from dsimages.build_failure import fault
 from dsimages.buildah import (
     DRAFT,
     REPOSITORY,
     Recipe,
     Workshop,
     build,
+    fault,
+    keyed_image,
     labels_of,
     own_name,
     untag,
 )
-from dsimages.keyed_image import keyed_image
 
 NEEDS_REVISION = 2
 NEEDS_AT = "/run/dsbisect-needs"

@@ -19,7 +19,7 @@ from dsbuilds.sources.source_package import SourcePackage
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
 from dsbuilds.toolchains.crates import crates_for
-from dsbuilds.toolchains.traits import CARGO_LOCK
+from dsbuilds.toolchains.needs import CARGO_LOCK
 from dsharness.content_key import content_key
 from dsharness.errors import SourceError
 from dsharness.model import Image, Row

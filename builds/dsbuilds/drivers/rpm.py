@@ -18,9 +18,8 @@ from dsbuilds.drivers.package_build import (
 )
 from dsbuilds.drivers.package_image import dependencies_shop
 from dsbuilds.failure_reason import UnbuildableError, cause_of
-from dsbuilds.sandbox.build_output import copy_output, plain_file
-from dsbuilds.sandbox.script import confined_run, work_folder
-from dsbuilds.sandbox.untrusted_files import entries
+from dsbuilds.sandbox.sandbox import confined_run, work_folder
+from dsbuilds.sandbox.untrusted_files import copy_output, entries, plain_file
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.errors import EditError, SourceError

@@ -15,17 +15,20 @@ from dsbuilds.build_cache import builds_home, compiler_cache
 from dsbuilds.drivers.build_stage import BuildStage, StageLines, Totals, totals_of
 from dsbuilds.failure_reason import Source, UnbuildableError, may_be_stale
 from dsbuilds.history.relevant_files import facts_of, is_any, readable, server_key
-from dsbuilds.sandbox.build_output import content_of, copy_output
-from dsbuilds.sandbox.sandbox import Limits
-from dsbuilds.sandbox.script import confined_run, unbuildable
-from dsbuilds.sandbox.untrusted_files import removed, temporary_folder, temporary_name
+from dsbuilds.sandbox.sandbox import Limits, confined_run, unbuildable
+from dsbuilds.sandbox.untrusted_files import (
+    content_of,
+    copy_output,
+    removed,
+    temporary_folder,
+    temporary_name,
+)
 from dsbuilds.sources.source_archive import Times, archived
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import SOURCES
 from dsbuilds.toolchains.crates import crates_for
-from dsbuilds.toolchains.needs import Needs
+from dsbuilds.toolchains.needs import CARGO_LOCK, Crates, Needs
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
-from dsbuilds.toolchains.traits import CARGO_LOCK, Crates
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.machine.host import available_cpus

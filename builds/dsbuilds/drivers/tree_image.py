@@ -25,9 +25,8 @@ from dsharness.process.deadline import Deadline
 from dsharness.products import product
 from dsharness.progress import Progress
 from dsimages import manifest
-from dsimages.buildah import Recipe, Workshop, build, labels_of
+from dsimages.buildah import Recipe, Workshop, build, keyed_image, labels_of
 from dsimages.containerfile import LIBEXEC
-from dsimages.keyed_image import keyed_image
 
 SCRIPTS = Path(__file__).parents[1] / "libexec"
 INSIDE = "/usr/libexec/dsbisect-build"

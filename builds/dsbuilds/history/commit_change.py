@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dsbuilds.git import Git
-from dsbuilds.history.equal_commits import differences
+from dsbuilds.history.lines import differences
 from dsbuilds.history.relevant_files import facts_of, readable
 from dsbuilds.history.repository import UNSHALLOW, Repository
 from dsbuilds.history.source_items import can_split, merged, title

@@ -15,9 +15,8 @@ from debian.deb822 import Deb822
 from debian.debian_support import Version
 
 from dsbuilds.failure_reason import cause_of
-from dsbuilds.sandbox.build_output import content_of, copy_output, plain_file
-from dsbuilds.sandbox.sandbox import Limits
-from dsbuilds.sandbox.script import confined_run, work_folder
+from dsbuilds.sandbox.sandbox import Limits, confined_run, work_folder
+from dsbuilds.sandbox.untrusted_files import content_of, copy_output, plain_file
 from dsbuilds.sources.download import file_of, shelved
 from dsharness.containers.container import Container, Options, running
 from dsharness.content_key import content_key, file_sha256
@@ -26,8 +25,7 @@ from dsharness.model import Image, SrpmSource
 from dsharness.package_version import answers
 from dsharness.process.command import Completed
 from dsharness.progress import Progress
-from dsimages.build_failure import UNREACHABLE, no_answer_or_a_refusal
-from dsimages.buildah import Workshop
+from dsimages.buildah import UNREACHABLE, Workshop, no_answer_or_a_refusal
 
 
 @dataclass(frozen=True, kw_only=True)

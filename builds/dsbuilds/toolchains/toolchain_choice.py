@@ -8,8 +8,7 @@ from functools import cache
 from typing import TypeVar
 
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.toolchains.needs import Needs, needs_of
-from dsbuilds.toolchains.traits import Files
+from dsbuilds.toolchains.needs import Files, Needs, needs_of
 from dsharness.errors import BuildError, MatrixError
 from dsharness.model import OWN, Toolchain
 from dsharness.products import seen_of_source

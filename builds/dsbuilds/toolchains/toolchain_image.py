@@ -17,10 +17,9 @@ from dsharness.process.deadline import Deadline
 from dsharness.products import notable_versions
 from dsharness.progress import Progress
 from dsimages import manifest
-from dsimages.buildah import Recipe, Workshop, build, labels_of
+from dsimages.buildah import Recipe, Workshop, build, keyed_image, labels_of
 from dsimages.containerfile import LIBEXEC
 from dsimages.image_set import build_image
-from dsimages.keyed_image import keyed_image
 
 LIMIT_S = 1800.0
 TOOLS = (

@@ -14,9 +14,8 @@ from dsharness.containers.container import Container, Options
 from dsharness.errors import CandidateError, WorkloadError
 from dsharness.loads import LoadReport
 from dsharness.measure.gate import Gate, RunEvidence, objections
-from dsharness.measure.instance import Instance
+from dsharness.measure.instance import Instance, Watched, watched
 from dsharness.measure.sample import Bench, Run, sample_of, time_now
-from dsharness.measure.watched import Watched, watched
 from dsharness.model import ImportWorkload, Sample, Turn
 from dsharness.process.command import Completed
 from dsharness.systems import System

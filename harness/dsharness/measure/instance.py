@@ -1,19 +1,30 @@
-"""A server that answers: one of the lab's own as a context manager, or one that others run."""
+"""A server that answers: one of the lab's own as a context manager, or one that others run.
+
+Its CPU time while something is done is read here, with what the machine did meanwhile.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import DiskFullError, DsbisectError, InstanceError, PortTakenError
 from dsharness.machine.cgroups import CpuMeter, ProcessTree, meter_for, process_tree
-from dsharness.machine.host import CpuShares, available_cpus, share_cpus
+from dsharness.machine.host import (
+    Calibrator,
+    Clocks,
+    CpuShares,
+    available_cpus,
+    read_ticks,
+    share_cpus,
+)
+from dsharness.measure.gate import Conditions
 from dsharness.measure.golden_state import Golden
 from dsharness.model import BenchFacts, Procedure
 from dsharness.paths import logs_home
@@ -205,3 +216,42 @@ def part_of(engine: Engine, golden: Golden, part: Part, *, progress: Progress) -
             return system.give(instance.endpoint, golden.seed, part)
 
     return TakenPart(part=part, giver=golden.image.candidate_id, key=golden.key, read=read)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched(Generic[T]):
+    """What some work gave, and what was seen of server and machine meanwhile."""
+
+    given: T
+    server_cpu_us: float | None = None
+    calibrator_us: float | None = None
+    steal_pct: float = 0.0
+    conditions: Conditions = field(default_factory=Conditions)
+
+
+def watched(
+    instance: Instance, cpus: CpuShares, paused: Callable[[], bool], work: Callable[[], T]
+) -> Watched[T]:
+    """Do it. CPU time is read next to it on either side, so that no look of the lab is in it."""
+    ticks, clocks = read_ticks(cpus.server), Clocks.read()
+    cpu_before_us = instance.cpu_us()
+    with Calibrator(cpus.server, paused=paused) as calibrator:
+        given = work()
+        cpu_after_us = instance.cpu_us()
+    later = Clocks.read()
+    known = None if cpu_before_us is None or cpu_after_us is None else cpu_after_us - cpu_before_us
+    return Watched(
+        given=given,
+        server_cpu_us=known,
+        calibrator_us=calibrator.cpu_us,
+        steal_pct=ticks.steal_pct_until(read_ticks(cpus.server)),
+        conditions=Conditions(
+            gap_s=calibrator.gap_s,
+            paused_s=calibrator.paused_s,
+            suspended_s=clocks.suspended_s_until(later),
+            stepped_s=clocks.stepped_s_until(later),
+        ),
+    )

@@ -23,7 +23,7 @@ from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.measure.sample import Bench, execute_load, warm_up, write_files
 from dsharness.model import CpuProfile, Workload
-from dsharness.model.cpu_profile import FRAMES_APART, Frames, path_totals
+from dsharness.model.measured import FRAMES_APART, Frames, path_totals
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 

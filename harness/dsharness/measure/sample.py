@@ -23,10 +23,9 @@ from dsharness.measure.gate import (
     load_bound,
     objections,
 )
-from dsharness.measure.instance import Instance
+from dsharness.measure.instance import Instance, watched
 from dsharness.measure.metric import Probed, Readings
 from dsharness.measure.metrics import measured, probed
-from dsharness.measure.watched import watched
 from dsharness.model import (
     BenchFacts,
     Image,

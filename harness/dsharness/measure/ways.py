@@ -19,9 +19,9 @@ from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.machine.host import CpuShares, share_cpus
 from dsharness.measure.exact_count import Counter, take_count
+from dsharness.measure.exact_counters import Callgrind, Strace
 from dsharness.measure.gate import Gate, RunEvidence, count_objections, objections
 from dsharness.measure.import_run import take_import
-from dsharness.measure.instruction_count import Callgrind
 from dsharness.measure.metrics import INSTRUCTIONS
 from dsharness.measure.sample import (
     Bench,
@@ -32,7 +32,6 @@ from dsharness.measure.sample import (
     warm_up,
     write_files,
 )
-from dsharness.measure.system_call_count import Strace
 from dsharness.model import Sample, Turn, WayName
 from dsharness.process.command import find_tool
 

@@ -34,8 +34,6 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
-from dsharness.model.cpu_profile import CpuProfile
-from dsharness.model.latencies import Latencies
 from dsharness.model.ldap_requests import SHARERS, Disturber, LdapRequest, LdapStep, RequestKind
 from dsharness.model.matrix import (
     DATABASE,
@@ -49,9 +47,11 @@ from dsharness.model.matrix import (
 )
 from dsharness.model.measured import (
     BenchFacts,
+    CpuProfile,
     Fact,
     Facts,
     Image,
+    Latencies,
     Machine,
     Measurement,
     Procedure,

@@ -1,15 +1,92 @@
-"""What building and measuring leave behind: images and samples."""
+"""What building and measuring leave behind: images, samples, latencies and CPU profiles.
+
+Latencies are a histogram of high dynamic range, in microseconds. It is kept in the encoding that
+HdrHistogram's ports share, so that histograms of any tool merge without loss, and other programs
+read what the store keeps.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import compress
+from typing import Literal, Self
 
+from hdrh.histogram import HdrHistogram
 from pydantic import Field
 
+from dsharness.errors import InconclusiveError
 from dsharness.model.built import Promise, Provenance
-from dsharness.model.latencies import Latencies
 from dsharness.model.value import Value
 from dsharness.model.workload import Workload
+
+LONGEST_US = 3_600_000_000  # an hour
+DIGITS = 3  # that count
+MOST_TEXT = 1 << 17  # the fullest histogram takes half of it; one from an import may unpack to more
+
+
+class Latencies(Value):
+    """The times of many operations of one kind."""
+
+    encoded: str = Field(max_length=MOST_TEXT, description="HdrHistogram V2, base64 of its zlib")
+
+    @classmethod
+    def of(cls, counts: Mapping[float, int]) -> Self:
+        """How many operations took so long."""
+        histogram = _empty()
+        for time_us, count in counts.items():
+            histogram.record_value(min(max(1, round(time_us)), LONGEST_US), count)
+        return cls._kept(histogram)
+
+    @classmethod
+    def merged(cls, parts: Iterable[Latencies]) -> Self:
+        """As if all their operations had been in one."""
+        histogram = _empty()
+        for part in parts:
+            histogram.add(_unpacked(part.encoded))
+        return cls._kept(histogram)
+
+    @property
+    def count(self) -> int:
+        return int(_unpacked(self.encoded).get_total_count())
+
+    @property
+    def counts(self) -> Mapping[int, int]:
+        """How many operations took so long, from the shortest time to the longest."""
+        histogram = _unpacked(self.encoded)
+        longest = histogram.get_highest_equivalent_value  # of one step
+        counts = histogram.counts[:]  # as a list: most of its 10,000s are 0
+        return {
+            int(longest(histogram.get_value_from_index(index))): counts[index]
+            for index in compress(range(len(counts)), counts)
+        }
+
+    @property
+    def mean_us(self) -> float:
+        return float(_unpacked(self.encoded).get_mean_value())
+
+    def at_us(self, percent: float) -> float:
+        """The time that so many of a hundred operations do not exceed."""
+        return float(_unpacked(self.encoded).get_value_at_percentile(percent))
+
+    @classmethod
+    def _kept(cls, histogram: HdrHistogram) -> Self:
+        return cls(encoded=histogram.encode().decode("ascii"))
+
+
+def _unpacked(encoded: str) -> HdrHistogram:
+    """At each question, since it is 500 times larger than its text."""
+    try:
+        return HdrHistogram.decode(encoded)
+    except Exception as error:  # the library raises whatever it stumbles over
+        raise InconclusiveError(
+            f"a histogram of latencies cannot be read: {type(error).__name__}",
+            hint="it was damaged or made by another program; measure its sample again",
+        ) from error
+
+
+def _empty() -> HdrHistogram:
+    return HdrHistogram(1, LONGEST_US, DIGITS)
 
 
 class Image(Value):
@@ -132,3 +209,41 @@ class Sample(Value):
         """None where it was not measured."""
         found = self.metrics.get(metric)
         return found.value if found else None
+
+
+FRAMES_APART = ";"
+Frames = tuple[str, ...]  # from the root to the leaf
+
+
+class CpuProfile(Value):
+    """The stacks that were seen in a run of its own, which is never a sample."""
+
+    candidate_id: str
+    workload_id: str
+    event: str = Field(description="what perf went by: cycles, or the clock of a CPU")
+    operations: int
+    cpu_us_per_op: float = Field(description="of that run, in which perf itself costs a little")
+    stacks: dict[str, int] = Field(
+        description="frames from the root to the leaf, with ';' between -> how often it was seen"
+    )
+
+    @property
+    def seen(self) -> int:
+        """How many stacks were seen."""
+        return sum(self.stacks.values())
+
+    def us_per_op(self) -> Mapping[Frames, float]:
+        """The CPU time of an operation that each stack has: counts of two runs don't compare."""
+        each = self.cpu_us_per_op / max(1, self.seen)
+        return {
+            tuple(stack.split(FRAMES_APART)): count * each for stack, count in self.stacks.items()
+        }
+
+
+def path_totals(amounts: Mapping[Frames, float]) -> Mapping[Frames, float]:
+    """What each path from the root has with all that it calls; the empty one has everything."""
+    within: dict[Frames, float] = defaultdict(float)
+    for frames, amount in amounts.items():
+        for depth in range(len(frames) + 1):
+            within[frames[:depth]] += amount
+    return within

@@ -23,7 +23,7 @@ from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.self_checks import told
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import capital, figure, significant
-from dsresults.report.flame_graph import FLAME_WIDTH, flame_graphs
+from dsresults.profile_pair import FLAME_WIDTH, flame_graphs
 from dsresults.report.percentile_chart import (
     PLOT,
     percentile_charts,

@@ -224,7 +224,7 @@ def round_values(low: float, high: float) -> tuple[float, ...]:
 
 
 ROUND_STEPS: tuple[tuple[float, tuple[float, ...]], ...] = (  # of an axis with less than this span
-    (6, (1, 1.5, 2, 3, 4, 5, 7)),
+    (6, (1, 1.5, 2, 3, 4, 5, 7.5)),  # two of them in any span of 2
     (60, (1, 2, 5)),
     (200, (1, 3)),
     (math.inf, (1,)),

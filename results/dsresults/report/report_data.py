@@ -1,16 +1,26 @@
-"""Everything a report shows, as values; report.json is this, as JSON."""
+"""Everything a report shows, as values and as text.
+
+report.json is the values, as JSON. The text is for a terminal: the answer first, then the figures,
+then the reasons.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import COST, CPU, RATE
 from dsharness.model import DECIDER, Fact, Machine, Sample, Value
 from dsresults.commits_result import CommitFindings
-from dsresults.compare.comparison_table import ComparisonTable
+from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.compare.latency_curves import OperationLatencies
+from dsresults.compare.self_checks import told
+from dsresults.explainers import shown_columns
+from dsresults.number_text import NARROW, figure, significant
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.reason import Reason
 
@@ -88,3 +98,118 @@ def same_loads(metric: str, workloads: Iterable[str], settings: str) -> list[str
     decides = [] if metric == DECIDER else ["--metric", metric]
     loads = [word for name in workloads for word in ("--workload", name)]
     return [*decides, *loads, "--settings", settings]
+
+
+WIDTH = 100
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # a matrix must not control the terminal
+
+
+def render_text(data: ReportData) -> str:
+    """Plain text, at most 100 columns where names allow it."""
+    lines = [data.title, "=" * min(len(data.title), WIDTH)]
+    for section in data.sections:
+        lines += ["", *_section(section)]
+    # Not every terminal's font has a narrow space, and a figure with one cannot be pasted.
+    return _CONTROLS.sub("?", "\n".join(lines).replace(NARROW, "")) + "\n"
+
+
+def _section(section: Section) -> Iterator[str]:
+    comparison = section.comparison
+    settings = f" ({comparison.settings_title})" if comparison.settings_title else ""
+    by = "" if comparison.decider is COST else f", compared by {comparison.decider.label}"
+    yield f"Series {comparison.series_id}, settings {comparison.settings_id}{settings}{by}"
+    for column in comparison.columns:
+        yield ""
+        yield from _column(comparison, column)
+    if section.findings:
+        yield ""
+        yield "Why"
+        for finding in section.findings:
+            yield from _finding(finding)
+    yield ""
+    yield "Repeat it with"
+    yield f"  {repeat_command(comparison)}"
+    if comparison.superseded:
+        yield f"Earlier campaigns left out: {', '.join(comparison.superseded)}"
+
+
+def _column(comparison: ComparisonTable, column: Column) -> Iterator[str]:
+    title = f"{column.workload_id}: {column.title}" if column.title else column.workload_id
+    summary = column.boundary.summary if column.boundary else "the search has not ended"
+    yield title
+    yield from _wrapped(summary, "  => ")
+    if column.boundary and len(column.boundary.suspects) > 1:
+        yield f"  suspects: {', '.join(column.boundary.suspects)}"
+    rows = (_cells(comparison, one, column) for one in column.observed)
+    yield from _table([_headings(comparison), *rows])
+    for one in column.observed:
+        if one.unmeasured:
+            yield from _wrapped(f"{one.candidate}: {one.unmeasured}", "  not measured: ")
+    if column.checks:
+        yield from _wrapped(told(column.checks), "  ")
+
+
+def _values(comparison: ComparisonTable) -> tuple[Metric, ...]:
+    return (*filter(None, [comparison.value_shown]), RATE, CPU)
+
+
+def _headings(comparison: ComparisonTable) -> tuple[str, ...]:
+    ratio = COST.heading if comparison.decider is COST else comparison.decider.words.ratio
+    values = (metric.heading for metric in _values(comparison))
+    facts = (each.heading for each in shown_columns(comparison))
+    return ("candidate", "verdict", ratio, "99 % interval", *values, *facts)
+
+
+def _cells(comparison: ComparisonTable, observed: Observed, column: Column) -> tuple[str, ...]:
+    candidate = comparison.candidate(observed.candidate)
+    published = f" (published {candidate.published.verdict})" if candidate.published else ""
+    return (
+        f"{candidate.id} {candidate.product_version}".rstrip(),
+        column.verdict_word(observed) + published,
+        *_ratio(observed, comparison.metric, reference=column.reference),
+        *(_value(observed, metric) for metric in _values(comparison)),
+        *(str(each.read(observed.facts) or "-") for each in shown_columns(comparison)),
+    )
+
+
+def _value(observed: Observed, metric: Metric) -> str:
+    value = observed.metrics.get(metric.name)
+    return "-" if value is None else figure(metric, value)
+
+
+def _ratio(observed: Observed, metric: str, *, reference: str | None) -> tuple[str, str]:
+    """How many times slower than the first end, and the interval."""
+    found = observed.ratios.get(metric)
+    if found is None:
+        return "-", "-"
+    if observed.candidate == reference:
+        return "1x", "reference"
+    if found.interval is None:
+        return f"{significant(found.value)}x", "-"
+    low, high = found.interval
+    return f"{significant(found.value)}x", f"{significant(low)} to {significant(high)}"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield ("  " + "  ".join(cells)).rstrip()
+
+
+def _finding(finding: Reason) -> Iterator[str]:
+    yield from _wrapped(f"[{finding.confidence.value}] {finding.topic}. {finding.text}", "  - ")
+    for line in (*finding.evidence, *finding.links):
+        yield from _wrapped(line, "      ")
+
+
+def _wrapped(text: str, first: str) -> list[str]:
+    # Ids contain hyphens, and links must not be broken.
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

@@ -187,6 +187,16 @@ def find_campaigns(
     return _find(database, Campaign, CAMPAIGNS, given, *state, order="started_us")
 
 
+def ids_from(database: Database, start: str) -> list[str]:
+    """The ids of campaigns and findings that begin so, without what is kept under them."""
+    queries = (
+        select(table.c.id).where(table.c.id.startswith(start, autoescape=True))
+        for table in (CAMPAIGNS, FINDINGS)
+    )
+    with database.reading() as connection:
+        return sorted({name for query in queries for name in connection.scalars(query)})
+
+
 def count_samples(database: Database) -> dict[str, int]:
     query = (
         select(SAMPLES.c.campaign_id, func.count())

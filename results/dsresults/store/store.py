@@ -12,13 +12,9 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, column, inspect, select, table, text
 from sqlalchemy.exc import OperationalError
 
 from dsharness.errors import StoreError
@@ -36,6 +32,7 @@ from dsresults.store.records import (
     find_images,
     find_samples,
     find_turns,
+    ids_from,
     put_campaign,
     put_finding,
     put_image,
@@ -45,6 +42,10 @@ from dsresults.store.records import (
 )
 from dsresults.store.tables import METADATA
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
 SCRIPTS = Path(__file__).with_name("migrations")
 VERSION_TABLE = "dsbisect_schema"
 ADVISORY_LOCK = 0x6473_6269_7365_6374  # "dsbisect" in ASCII: one key for every process
@@ -52,9 +53,19 @@ ADVISORY_LOCK = 0x6473_6269_7365_6374  # "dsbisect" in ASCII: one key for every 
 
 def prepare(database: Database, *, scripts: Path = SCRIPTS) -> None:
     """Create or upgrade the schema if need be; StoreError if it is newer or another program's."""
-    script = _directory(scripts)
     if database.embedded:
         _use_write_ahead_log(database)
+    with database.reading() as connection:
+        if _revision(connection) == _newest(scripts):
+            return
+    _upgrade(database, scripts)
+
+
+def _upgrade(database: Database, scripts: Path) -> None:
+    """Loads alembic, which takes longer than all that most commands ask of a store."""
+    from alembic import command  # noqa: PLC0415
+
+    script = _directory(scripts)
     with database.reading() as connection:
         if _is_current(connection, database, script):
             return
@@ -68,9 +79,21 @@ def prepare(database: Database, *, scripts: Path = SCRIPTS) -> None:
             command.upgrade(config, "head")
 
 
+def _revision(connection: Connection) -> str | None:
+    """The schema's, None where there is none."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.scalar(select(column("version_num")).select_from(table(VERSION_TABLE)))
+
+
+@cache  # of a process: a folder of migrations is part of a release
+def _newest(scripts: Path) -> str:
+    """Each migration's file begins with its revision."""
+    return max(file.stem[1:5] for file in (scripts / "versions").glob("v*.py"))
+
+
 def _is_current(connection: Connection, database: Database, script: ScriptDirectory) -> bool:
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    revision = context.get_current_revision()
+    revision = _revision(connection)
     known = {known.revision for known in script.walk_revisions()}
     if revision is None:
         _refuse_foreign(connection, database)
@@ -111,12 +134,16 @@ def _use_write_ahead_log(database: Database) -> None:
                 return  # a file system without shared memory keeps its own journal mode
 
 
-@cache  # of a process: a folder of migrations is part of a release
+@cache
 def _directory(scripts: Path) -> ScriptDirectory:
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
     return ScriptDirectory.from_config(_config(scripts))
 
 
 def _config(scripts: Path) -> Config:
+    from alembic.config import Config  # noqa: PLC0415
+
     config = Config()
     config.set_main_option("script_location", str(scripts).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
@@ -281,9 +308,8 @@ class Store:
 
     def whole_id(self, start: str) -> str:
         """The id of the one campaign or finding that begins so; the text itself if none does."""
-        known = {each.id for each in self.campaigns()} | {each.id for each in self.findings()}
-        found = sorted(each for each in known if each.startswith(start))
-        if start in known or not found:
+        found = [each for each in ids_from(self._database, start) if each.startswith(start)]
+        if start in found or not found:
             return start
         if len(found) > 1:
             raise StoreError(

@@ -34,7 +34,7 @@ from dsharness.process.deadline import Deadline
 from dsimages.buildah import Workshop
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.package_files import given_build
-from dsvalidate.stock_packages import stock_packages
+from dsvalidate.step_tools import stock_packages
 
 OLD, NEW = "8", "9"
 DEB_ROW = MATRIX.row("debian-13").model_copy(update={"id": "tiny-deb"})

@@ -10,8 +10,7 @@ from repacked import build_named_as, repacked
 from validations import Tried, sides_of, step_names, tools_of, tried
 
 from dsvalidate.check import Gate, Status, worst
-from dsvalidate.step_tools import stock_image
-from dsvalidate.stock_packages import stock_packages
+from dsvalidate.step_tools import stock_image, stock_packages
 
 ROW = MATRIX.row("debian-13")
 GOOD = {Status.PASSED, Status.NOT_RUN}

@@ -14,8 +14,7 @@ from changes import broken, misfit, other_scheme
 from dsbuilds.drivers.deb import DebDriver
 from dsbuilds.drivers.package_build import PACKAGES, PackageOrder, build_packages
 from dsbuilds.drivers.package_image import installed
-from dsbuilds.sandbox.sandbox import Limits
-from dsbuilds.sandbox.script import confined_run, work_folder
+from dsbuilds.sandbox.sandbox import Limits, confined_run, work_folder
 from dsbuilds.sandbox.untrusted_files import temporary_name
 from dsbuilds.sources.source_package import SourcePackage, distribution_source
 from dsbuilds.sources.source_tree import Tree
@@ -136,7 +135,7 @@ def noted_folders(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         names.append(temporary_name(parent, kind))
         return names[-1]
 
-    monkeypatch.setattr("dsbuilds.sandbox.script.temporary_name", noted)
+    monkeypatch.setattr("dsbuilds.sandbox.sandbox.temporary_name", noted)
     return names
 
 

@@ -13,9 +13,8 @@ from seed_history import harmless_c
 
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.sources.source_tree import Tree, imported
-from dsbuilds.toolchains.needs import needs_of
+from dsbuilds.toolchains.needs import Crates, needs_of
 from dsbuilds.toolchains.toolchain_image import toolset_of
-from dsbuilds.toolchains.traits import Crates
 from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.model import Build

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from own_storage import host_root, own_storage
 
-from dsharness.cache_folder import TAG, _in_use, use_cache
 from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode
+from dsharness.paths import TAG, _in_use, use_cache
 
 MAIN = ("-c", "from dsbisect.program import main; main()")
 

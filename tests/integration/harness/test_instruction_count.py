@@ -13,8 +13,8 @@ from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import available_cpus, machine_now, share_cpus
 from dsharness.measure.exact_count import take_count
+from dsharness.measure.exact_counters import Callgrind, Valgrind
 from dsharness.measure.instance import serve
-from dsharness.measure.instruction_count import Callgrind, Valgrind
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.model import Procedure, Settings
 

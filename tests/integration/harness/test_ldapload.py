@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from benches import MATRIX
 
-from dsbuilds.toolchains.load_image import load_image
+from dsbuilds.built_row import load_image
 from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
 from dsharness.loads.ldapload import Ldapload

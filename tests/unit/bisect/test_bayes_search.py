@@ -18,8 +18,8 @@ from dssearch.bayes.answer import second_step
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty, Tracks, believe
 from dssearch.bayes.next_run import session_unknown
+from dssearch.bayes.noise_shapes import REPEATED
 from dssearch.bayes.prior import Budget, Costs
-from dssearch.bayes.two_modes import REPEATED
 from dssearch.question import Answer, History, Question
 from dssearch.search_record import choice_of, record_of, search_of
 
@@ -34,6 +34,7 @@ def world(step, noise=0.1, effect=3.0, seed=0, broken=(), names=NAMES):
     return World(costs, noise=noise, seed=seed, broken=frozenset(names[each] for each in broken))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("step", [1, 2, 11, 22, 23])
 @pytest.mark.parametrize("noise", [0.02, 0.15])
 def test_the_step_is_found(step, noise):
@@ -106,6 +107,7 @@ def test_nothing_that_can_be_measured_is_no_answer():
     assert "fewer than two" in boundary.summary
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "budget", [Budget(runs=7), Budget(builds=4, runs=30), Budget(seconds=200.0)]
 )
@@ -118,7 +120,7 @@ def test_a_spent_budget_gives_the_best_set_so_far(budget):
     assert len({sample.candidate_id for sample in spent.taken}) <= 8
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(count=st.integers(2, 200), data=st.data(), effect=st.sampled_from([0.2, 1.3, 20.0]))
 def test_without_noise_it_builds_no_more_than_halving(count, data, effect):
     names = [f"n{at:03}" for at in range(count)]
@@ -150,7 +152,7 @@ def test_a_factor_on_all_values_changes_no_step(step, seed, factor):
     assert (found.after, found.direction) == (scaled.after, scaled.direction)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=settings.default.max_examples // 8)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99))
 def test_what_candidates_are_called_changes_nothing(step, seed):
     """Equal candidates may change places: only places count."""
@@ -175,7 +177,7 @@ def test_what_candidates_are_called_changes_nothing(step, seed):
     assert question.line != renamed.line
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=settings.default.max_examples // 6)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99), stop=st.integers(2, 30))
 @example(step=4, seed=84, stop=14)  # a build between two levels, next to what is excluded
 @example(step=12, seed=48, stop=16)  # a step of which the runs say nothing
@@ -238,6 +240,7 @@ def test_every_step_says_what_is_believed():
     assert 0 <= shown[0].none <= 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", [None, 13])
 def test_what_is_left_is_told_in_the_right_size(step):
     """The ETA in the middle of a search; without a step it was once 40 times too long."""
@@ -291,7 +294,7 @@ def test_the_neighbours_get_as_many_runs_as_the_figures_need():
     assert one.asked[-1].why.startswith("confirm")
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99), noise=st.sampled_from([0.1, 0.3]))
 def test_each_pair_is_measured_as_often_in_both_orders(step, seed, noise):
     one = world(step, seed=seed, noise=noise, effect=1.5)

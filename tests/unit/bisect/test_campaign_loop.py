@@ -55,6 +55,7 @@ def test_every_sample_is_stored_before_the_next_is_taken(store):
     assert store.campaign(campaign.id).boundary == campaign.boundary
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stop_after", [0, 1, 6])
 def test_resumes_where_it_was_interrupted(store, stop_after):
     with pytest.raises(KeyboardInterrupt):
@@ -71,6 +72,7 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
     assert len(store.campaigns()) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("samples", [0, 1])
 def test_an_interrupted_turn_is_taken_again(store, samples):
     """Half a duet is none: what the two have in common would not cancel out."""

@@ -39,10 +39,9 @@ class Played(CommitsStudy):
         return world.search(Bayes())
 
 
-@pytest.fixture
-def past(tmp_path, monkeypatch):
-    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
-    past = Past.begin(tmp_path / "repo")
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    past = Past.begin(tmp_path_factory.mktemp("original") / "repo")
     past.commit("base")
     for name in BAD:
         past.commit(name)
@@ -50,6 +49,12 @@ def past(tmp_path, monkeypatch):
     for name in GOOD:
         past.commit(name)
     return past
+
+
+@pytest.fixture
+def past(original, tmp_path, monkeypatch):
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    return original.copy(tmp_path / "repo")
 
 
 @pytest.fixture
@@ -123,6 +128,7 @@ def test_a_side_that_likely_changed_is_not_called_unchanged(chance, sides):
     assert len(changed) == sides
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("base", "then", "whole", "its"),
     [(9.0, 1.0, "slower", "faster"), (1.0, 9.0, "faster", "slower")],

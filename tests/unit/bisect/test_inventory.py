@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsvalidate.check import Status
-from dsvalidate.safe_gate.new_inventory import (
+from dsvalidate.safe_gate import (
     LOOKS,
     Inventory,
     inventory_checks,

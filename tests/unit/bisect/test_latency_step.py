@@ -78,6 +78,7 @@ def test_a_lock_held_longer_is_seen_on_a_machine_that_stalls() -> None:
     assert found["latency-search"].status is Status.PASSED
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(5))
 def test_two_servers_that_are_the_same_differ_clearly_in_nothing(seed: int) -> None:
     found = checks_of(Server(seed=seed), Server(seed=seed + 100), pairs=24)

@@ -96,6 +96,7 @@ def question_of(line: tuple[str, ...]) -> Question:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("noise", "step", "wanted"),
     [(0.001, 0.05, PILOT_RUNS), (0.02, 0.03, 9), (0.5, 0.05, MOST_RUNS)],
@@ -310,6 +311,7 @@ def test_what_several_builds_of_both_ends_make_of_an_open_answer(
 SEEN = BuildScatter(scatter_pct=1.2, interval_pct=(0.4, 3.9), noise_pct=10.0, builds=3, runs=30)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("drop", "status"), [("2", ExitCode.INCONCLUSIVE), ("60", ExitCode.OK)])
 def test_a_plan_tells_by_how_much_builds_differ_even_if_it_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str, status: ExitCode

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dsvalidate.dirsrv.ldap_client.__main__ import SUITES
-from dsvalidate.dirsrv.ldap_client.binds import _encoded
+from dsvalidate.dirsrv.ldap_client.passwords import _encoded
 from dsvalidate.dirsrv.validated_server import CLIENT, answers_in
 
 JOB = {

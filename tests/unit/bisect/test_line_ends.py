@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssearch.bayes.line_ends import ends, moved
+from dssearch.bayes.line_places import ends, moved
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def blamed(found):
     return sorted(boundary.after for boundary in found.culprits)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("one", "two"), [(3, 20), (1, 31), (10, 11), (1, 2), (30, 31)])
 def test_two_culprits_are_both_found(one, two):
     costs = {
@@ -109,6 +110,7 @@ def test_what_cannot_be_told_apart_is_not_looked_into():
     assert boundary.suspects == ("a", "M")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("broken", [range(5, 25), range(1, 31), [15]])
 def test_a_broken_stretch_costs_its_logarithm(broken):
     """Neighbour after neighbour would be tried otherwise."""
@@ -133,6 +135,7 @@ def test_nothing_is_lost_on_the_way():
 TO_BAD, TO_GOOD = ("base", "b1", "bad"), ("base", "g1", "good")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("good", "base", "bad", "sides"),
     [
@@ -194,6 +197,7 @@ def test_a_step_is_named_on_the_side_where_it_was_made(costs, culprits, whole, s
     assert lab.lines[0] == ("good", "base", "bad")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("base", [1.0, 9.0])
 def test_ends_that_are_alike_have_no_culprit_whatever_lies_between(base):
     blamed, direction, said, lab, found = parted(1.0, base, 1.0)

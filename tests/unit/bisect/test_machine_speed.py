@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.measure.metrics import COST
@@ -168,7 +168,6 @@ def test_a_steady_drift_is_taken_out_although_one_candidate_came_late(seed: int)
     assert abs(float(np.diff(drifted.middles)[0]) - 0.1) > 0.15
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     pace=st.sampled_from([0.0, 0.1, 30.0]),
     jump=st.sampled_from([0.0, 10.0]),

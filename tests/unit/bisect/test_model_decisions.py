@@ -28,15 +28,16 @@ from slow_sums import (
 from dsbisect.search_options import SearchOptions
 from dsharness.measure.metrics import COST
 from dsharness.model import LdcltWorkload
+from dssearch.bayes.answer_figures import NOISE as RATE_NOISE
+from dssearch.bayes.answer_figures import NOISE_RUNS, RateDifference, difference, word
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty, Tracks
 from dssearch.bayes.evidence import evidence
-from dssearch.bayes.gap_split import Split
-from dssearch.bayes.information_gain import BATCHES, bits
-from dssearch.bayes.rate_witness import NOISE as RATE_NOISE
-from dssearch.bayes.rate_witness import NOISE_RUNS, RateDifference, difference, word
+from dssearch.bayes.line_places import Split
+from dssearch.bayes.next_run import BATCHES, bits
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_step_is_certain_at_the_chances_that_the_page_says(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -114,6 +115,7 @@ def named(
     return np.array(list(found.values())) / sum(each.sum() for each in found.values())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("middle", [0.0, 0.03, 0.1])
 def test_a_run_is_expected_to_tell_the_bits_that_the_page_says(middle: float, seed: int) -> None:

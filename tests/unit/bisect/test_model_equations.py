@@ -34,12 +34,10 @@ from dssearch.bayes.belief import Certainty, Tracks
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.evidence import Evidence, evidence
 from dssearch.bayes.lattice import noise_estimate
+from dssearch.bayes.likelihood import LARGEST, SHORTEST, SIZES, ramp_masses
 from dssearch.bayes.machine_speed import GROWTHS, NOISES, PRIOR, TAIL, widened
-from dssearch.bayes.noise_shapes import Ways
+from dssearch.bayes.noise_shapes import Ways, slow_mode
 from dssearch.bayes.prior import Belief
-from dssearch.bayes.ramps import LARGEST, SHORTEST, SIZES
-from dssearch.bayes.ramps import masses as ramp_masses
-from dssearch.bayes.two_modes import slow_mode
 from dssearch.question import History
 
 RISING = {"a": 0.0, "d": 0.05, "g": 0.1, "i": 0.1}
@@ -89,6 +87,7 @@ def up(slow: Sums, off: np.ndarray) -> np.ndarray:
     return likely.sum((0, 2))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "costs",
@@ -131,6 +130,7 @@ def test_steps_and_none_are_the_sums_that_the_page_says(
         found = believed(history(costs, 6, seed), STEPS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_one_that_is_odd_is_part_of_each_history(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -147,6 +147,7 @@ def test_one_that_is_odd_is_part_of_each_history(
         assert math.log(fast[steps] / fast[()]) == pytest.approx(math.log(odds), abs=0.02)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("slower", "runs", "seed"), [(0.3, 8, 1), (0.15, 5, 3), (0.15, 5, 6)])
 def test_a_slow_mode_is_fitted_and_weighed(
     slower: float, runs: int, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -206,6 +207,7 @@ def test_any_start_and_any_length_of_a_ramp_is_as_likely(positions: tuple[int, .
     assert found.sum() == pytest.approx(1)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("step", [0.0, 0.03, 0.1])
 def test_a_finer_lattice_moves_no_gap_far(
@@ -246,6 +248,7 @@ def test_sizes_of_a_step_are_as_likely_on_any_lattice(
         assert one.gain.max() == pytest.approx(other.gain.max(), rel=0.15)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("costs", [RISING, dict.fromkeys(RISING, 0.0)])
 def test_a_ramp_is_the_sum_that_the_page_says(

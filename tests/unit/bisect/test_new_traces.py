@@ -9,10 +9,10 @@ import pytest
 
 from dsharness.errors import InstanceError
 from dsvalidate.check import Status
+from dsvalidate.dirsrv.dirsrv_suite import OWN_FOLDERS, answers_check, traces_checks
 from dsvalidate.dirsrv.server_traces import belongs, files_in, replied
-from dsvalidate.dirsrv.traces_step import OWN_FOLDERS, answers_check, traces_checks
 from dsvalidate.dirsrv.validated_server import ClientAnswer
-from dsvalidate.safe_gate.new_traces import (
+from dsvalidate.safe_gate import (
     Traces,
     literal,
     messages_check,

@@ -7,9 +7,8 @@ from worlds import sample_of
 
 from dsbisect.noise_study import whole_pairs
 from dsharness.errors import InconclusiveError
-from dssearch.planner import advance
+from dssearch.planner import Rounds, advance
 from dssearch.question import Answer, History, Measure, Question
-from dssearch.search_loop import Rounds
 
 PAIR = Question(series_id="r", line=("r", "r-again"), workload_id="w", settings_id="default")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dsvalidate.builds_gate.second_build import (
+from dsvalidate.builds_gate.made_packages import (
     changed_lines,
     difference_of,
     differing,

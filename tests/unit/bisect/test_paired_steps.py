@@ -166,6 +166,7 @@ def test_without_a_count_noise_leaves_it_open_and_never_passes(asked, monkeypatc
     assert lab.taken == 2 * asked.max_pairs
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("patched", "stock", "status"),
     [
@@ -188,6 +189,7 @@ def test_few_operations_tell_of_no_leak(asked, monkeypatch):
     assert "--pairs" in check.advice
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("leak", "status", "said"),
     [(0.0, Status.PASSED, "leaves 600 bytes or more"), (1500.0, Status.FAILED, "more in memory")],
@@ -211,6 +213,7 @@ def test_a_patched_server_that_fails_under_load_is_at_fault(asked, monkeypatch):
     assert "it refused 3 binds" in check.found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "lab", [TwoServers(failing=STOCK), TwoServers(failing=PATCHED, disturbed=True)]
 )

@@ -23,9 +23,8 @@ from dslab.campaign_loop import CampaignOrder, CampaignState, TurnTaker, claimed
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Budget
-from dssearch.planner import advance, history_of, refuse_endless_disturbance
+from dssearch.planner import Rounds, advance, history_of, refuse_endless_disturbance
 from dssearch.question import Enough, History, Measure, Question, Search
-from dssearch.search_loop import Rounds
 
 LINE = tuple("abcdefgh")
 WORKLOAD = LdcltWorkload(id="w", title="binds")

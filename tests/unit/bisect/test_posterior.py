@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from worlds import sample_of, with_metric
 
@@ -150,7 +150,6 @@ def test_the_witness_is_the_rate_where_the_cost_decides():
     assert witness(decided, by_rate, line, 0, 63) is None
 
 
-@settings(max_examples=20, deadline=None)
 @given(
     costs=st.dictionaries(st.integers(1, 62), st.floats(0.5, 3.0), max_size=6),
     ends=st.tuples(st.floats(0.5, 3.0), st.floats(0.5, 3.0)),

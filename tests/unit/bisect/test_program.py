@@ -79,6 +79,7 @@ def test_no_error_of_the_lab_is_an_answer_of_validate(code, meant):
     assert validated(code) == meant
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "args",
     [
@@ -187,6 +188,7 @@ def forked(streams, *args, said=Path(os.devnull)):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("streams", STREAMS, ids=str)
 @pytest.mark.parametrize(("side", "status"), SIDES)
 def test_a_verdict_stands_when_it_cannot_be_told(monkeypatch, streams, side, status):
@@ -221,6 +223,7 @@ TROUBLES = (
 )  # fmt: skip
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("trouble", "streams"),
     [
@@ -257,6 +260,7 @@ def test_a_library_that_ends_the_process_is_no_verdict(monkeypatch):
     assert forked({}, "validate") == 70
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kibibytes", [100_000, 300_000])  # for its modules, for its tables
 def test_too_little_memory_is_no_verdict(kibibytes):
     limited = f'ulimit -v {kibibytes} && exec "$@"'
@@ -324,6 +328,7 @@ def command_of(alone):
 ANSWERS = ((0, 0), (NOT_TO_BE_SHIPPED, 1), (ExitCode.INCONCLUSIVE, 20))
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize(
     ("command", "answer", "status", "streams"),
     [

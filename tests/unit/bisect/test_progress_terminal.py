@@ -7,14 +7,12 @@ from types import SimpleNamespace
 import pytest
 from worlds import sample_of, turns_of, with_metric
 
-from dsbisect.cli.search_progress import Watch, as_table, in_words, spell_left
-from dsbisect.cli.validate_progress import ValidationWatch
+from dsbisect.cli.search_progress import ValidationWatch, Watch, as_table, in_words, spell_left
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS, MEMORY
 from dsharness.model import Boundary, Campaign
-from dssearch.planner import advance
+from dssearch.planner import Rounds, advance
 from dssearch.question import History, Measure, Outlook, Question, Share
-from dssearch.search_loop import Rounds
 from dsvalidate.check import Check, Gate, Status
 
 FEW = Question(series_id="s", line=("a", "b"), workload_id="few", settings_id="default")

@@ -14,8 +14,8 @@ from worlds import World, with_metric
 from dsharness.matrix import find_workload
 from dsharness.measure.metrics import RATE
 from dsharness.model import Sample
+from dssearch.bayes.answer_figures import RateDifference, contradicts, word
 from dssearch.bayes.bayes_search import Bayes
-from dssearch.bayes.rate_witness import RateDifference, contradicts, word
 
 STEP = 8
 NAMES = tuple(f"c{number}" for number in range(16))
@@ -42,6 +42,7 @@ def boundary_of(seed: int, *, step: float, rate_step: float, rate_noise: float):
     return world.search(Bayes(survey_up_to=0))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("seed", "rate_noise"), [(0, 0.13), (1, 0.26), (2, 0.26)])
 def test_a_rate_that_knows_nothing_does_not_veto(seed, rate_noise):
     found = boundary_of(seed, step=1.10, rate_step=1.10, rate_noise=rate_noise)
@@ -50,6 +51,7 @@ def test_a_rate_that_knows_nothing_does_not_veto(seed, rate_noise):
     assert found.witness in {"cannot tell", "agrees"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_rate_that_clearly_shows_no_step_contradicts(seed):
     found = boundary_of(seed, step=3.0, rate_step=1.0, rate_noise=0.05)

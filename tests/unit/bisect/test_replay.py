@@ -51,6 +51,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("search", "step", "refuses", "known"),
     [
@@ -86,6 +87,7 @@ def test_an_answer_that_was_edited_is_seen(store):
     assert again.same is False
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stop_after", [1, 2, 4])
 def test_an_interrupted_search_that_went_on_gives_its_answer_again(store, stop_after):
     """Also when other candidates were ready by then, and when a turn was cut in two."""

@@ -16,9 +16,8 @@ from dsharness.errors import InstanceError
 from dsharness.model import Campaign, LdcltWorkload, Sample
 from dslab.campaign_loop import CampaignOrder
 from dsresults.store import Store
-from dssearch.planner import advance
+from dssearch.planner import Rounds, advance
 from dssearch.question import Answer, History, Measure, Question
-from dssearch.search_loop import Rounds
 
 WORKLOAD = LdcltWorkload(id="w", title="binds")
 PAIR = Question(series_id="s", line=("a", "b"), workload_id="w", settings_id="default")

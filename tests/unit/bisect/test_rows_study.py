@@ -142,6 +142,7 @@ def test_nothing_can_be_prepared(laboratory, store):
     assert "debian-11: no such version" in findings.campaigns[0].boundary.summary
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("into_the_second", [0, 3])
 def test_interrupted_in_the_second_workload_the_first_answer_stands(
     laboratory, store, into_the_second

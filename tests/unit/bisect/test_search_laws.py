@@ -53,6 +53,7 @@ def stepped(*steps: tuple[int, float]) -> np.ndarray:
     return levels
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_what_builds_differ_by_is_no_culprit(seed: int) -> None:
     own = 0.03 * np.random.default_rng(seed).normal(size=len(LINE))
@@ -108,14 +109,15 @@ def test_a_change_that_was_taken_back_is_not_denied() -> None:
     assert answer(looked, there_and_back, 0.01)[0].found
 
 
-def test_what_is_called_alone_has_neighbours_that_were_measured() -> None:
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seed", range(2))
+def test_what_is_called_alone_has_neighbours_that_were_measured(seed: int) -> None:
     """With only c8 seen of what is slow from c5 to c8, one build seems to differ alone."""
     there_and_back = stepped((5, 0.3), (9, -0.3))
     looked = Bayes(certainty=replace(Certainty(), inside=7))
-    for seed in range(2):
-        boundary, _ = answer(looked, there_and_back, 0.01, seed=seed)
-        assert boundary.found, boundary.summary
-        assert not boundary.odd
+    boundary, _ = answer(looked, there_and_back, 0.01, seed=seed)
+    assert boundary.found, boundary.summary
+    assert not boundary.odd
 
 
 def test_a_difference_that_does_not_matter_is_not_looked_for() -> None:
@@ -138,6 +140,7 @@ def test_what_matters_to_you_cuts_nothing_off_the_prior(pct: float, noise: float
         assert told.least_step(noise) <= (options.smallest_log or 0.0) + 1e-12
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("told", [{"smallest_pct": 6.5}, {"expected_pct": 15.0}])
 def test_a_step_just_above_what_matters_is_not_said_to_be_larger(
@@ -184,6 +187,7 @@ def test_doubt_about_a_second_step_does_not_lose_the_first() -> None:
     assert "a second step is possible" in boundary.summary
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [0.13, 0.26])
 def test_a_witness_that_knows_nothing_gets_a_few_more_runs_and_no_veto(noise: float) -> None:
     levels = stepped((13, 0.1))
@@ -193,6 +197,7 @@ def test_a_witness_that_knows_nothing_gets_a_few_more_runs_and_no_veto(noise: fl
     assert runs <= answer(Bayes(), levels, 0.03, rate_noise=noise)[1] + 2 * 4
 
 
+@pytest.mark.whole
 @settings(max_examples=6, deadline=None)
 @given(
     length=st.integers(2, 20),
@@ -226,6 +231,7 @@ def test_what_is_not_certain_enough_says_what_it_would_take() -> None:
     assert OTHERS in boundary.summary
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_that_differ_by_themselves_end_the_search(seed: int) -> None:
     """One of four costs 30 % more: a change and its end, or a row of its own kind.
@@ -239,6 +245,7 @@ def test_rows_that_differ_by_themselves_end_the_search(seed: int) -> None:
     assert boundary.direction == "unknown" or boundary.after == "c1", boundary.summary
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [0, 3, 5])
 def test_a_step_that_is_missed_is_not_larger_than_what_could_have_been_seen(seed: int) -> None:
     """Behind the first build alone, as large as the noise: these seeds miss it."""
@@ -268,6 +275,7 @@ def test_a_single_run_that_strays_is_taken_again_before_no_difference_is_said() 
         assert len(samples[wild[0]]) > 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("odd", [0.18, -0.18])
 def test_an_odd_candidate_hides_no_culprit(seed: int, odd: float) -> None:
@@ -283,6 +291,7 @@ def test_an_odd_candidate_hides_no_culprit(seed: int, odd: float) -> None:
     assert re.search(rf"note: c15 alone is 1\.\d+ times {word}", boundary.summary)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("step", "odd"), [(2, 4), (6, 4), (9, 5)])
 def test_nor_does_one_in_a_short_line(step: int, odd: int) -> None:
     levels = stepped((step, 0.06))[: max(9, step + 3)]

@@ -11,7 +11,7 @@ from dsvalidate.dirsrv.server_traces import (
     messages,
     unindexed,
 )
-from dsvalidate.safe_gate.new_traces import new_kinds, severe
+from dsvalidate.safe_gate import new_kinds, severe
 
 ERRORS = """\
 \t389-Directory/3.1.2 B2026.001

@@ -17,8 +17,8 @@ from dssearch.bayes.belief import Beliefs, Certainty, believe
 from dssearch.bayes.evidence import evidence
 from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import track
+from dssearch.planner import TurnEnd
 from dssearch.question import History, Measure, Question
-from dssearch.search_loop import TurnEnd
 
 NAMES = tuple(f"c{number}" for number in range(16))
 FLAT = dict.fromkeys(NAMES, 1.0)
@@ -66,6 +66,7 @@ def stepped(at: int, size: float) -> Mapping[str, float]:
     return {name: size if place >= at else 1.0 for place, name in enumerate(NAMES)}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("rate", "one_side", "seed"), [(1.3, 0.9, 0), (4.0, 1.0, 3)])
 def test_machines_that_differ_are_not_a_step(rate: float, one_side: float, seed: int) -> None:
     """Also when one measured mostly one side."""
@@ -75,6 +76,7 @@ def test_machines_that_differ_are_not_a_step(rate: float, one_side: float, seed:
     assert found.direction == "none", found.summary
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("rate", "cost", "one_side", "place", "size"),
     [
@@ -129,6 +131,7 @@ def divided(seed: int, ties: int, costs: Mapping[str, float] = FLAT) -> Beliefs:
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ties", [1, 4])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_machine_that_measured_one_half_is_not_a_step(seed: int, ties: int) -> None:
@@ -137,6 +140,7 @@ def test_a_machine_that_measured_one_half_is_not_a_step(seed: int, ties: int) ->
     assert not found.settled(Certainty()), found.posterior.stepped.round(2)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_step_within_a_half_is_seen_although_the_offset_is_in_doubt(seed: int) -> None:
     found = divided(seed, 1, stepped(4, 1.3))

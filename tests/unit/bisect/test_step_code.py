@@ -14,8 +14,7 @@ from validations import ENGINE, ROW, question_of, sides_of, tools_of
 from dsharness.products.product import Product
 from dsvalidate import validation
 from dsvalidate.performs_gate.paired_samples import TwoSides
-from dsvalidate.step import KeptSteps, Step
-from dsvalidate.step_code import INSTALLED, MEASURED, SERVED, code_key
+from dsvalidate.step import INSTALLED, MEASURED, SERVED, KeptSteps, Step, code_key
 from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.validation import kept_steps, steps_of
 
@@ -42,6 +41,7 @@ def keys(root: Path) -> dict[str, str]:
     return {name: code_key(each, root) for name, each in sets.items()}
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("file", "changed"),
     [
@@ -51,7 +51,7 @@ def keys(root: Path) -> dict[str, str]:
         ("dsharness/measure/ways.py", {"measured"}),
         ("dsharness/loads/ldclt.py", {"measured"}),
         ("dsresults/compare/comparison_table.py", {"measured"}),
-        ("dssearch/search_loop.py", {"measured"}),
+        ("dssearch/planner.py", {"measured"}),
         ("dsharness/systems/readiness.py", {"served", "installed", "measured"}),
         ("dsbuilds/libexec/install-built-apt", {"installed"}),
         ("dsvalidate/performs_gate/margin.py", {"none", "served", "installed", "measured"}),

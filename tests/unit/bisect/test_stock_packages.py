@@ -8,7 +8,7 @@ from rows import APT, DNF, KOJI, row_of
 
 from dsbuilds.drivers.package_build import INDEX, PACKAGES
 from dsharness.model import Build, DriverName, Image, Provenance
-from dsvalidate.stock_packages import stock_versions, wishes
+from dsvalidate.step_tools import stock_versions, wishes
 
 VERSIONS = {"389-ds-base": "2.0.15-1.fc34", "nss": "3.63-1"}
 PROVENANCE = Provenance(

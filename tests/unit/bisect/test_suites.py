@@ -19,8 +19,14 @@ from dsvalidate.check import Check, Gate, ShipAnswer, Status, answer_of
 from dsvalidate.named_suite import SEED, NamedSuite, absent_check, as_warning, zone_check
 from dsvalidate.step import Background, KeptSteps, Step, run_steps
 from dsvalidate.step_tools import EvidenceFolder
-from dsvalidate.suites import SUITES, suite_of
-from dsvalidate.validation import ValidateRequest, check_request, steps_of, workloads_for
+from dsvalidate.validation import (
+    SUITES,
+    ValidateRequest,
+    check_request,
+    steps_of,
+    suite_of,
+    workloads_for,
+)
 
 BIND, OPENLDAP = MATRIX.row("debian-13-bind"), MATRIX.row("debian-13-openldap")
 

@@ -169,6 +169,7 @@ def run(
     return sorted(found, key=lambda each: each.place), watcher
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_each_source_is_tried_once_newest_first(world: World, past: Past, jobs: int) -> None:
     findings, watcher = run(past, "v*", jobs=jobs)
@@ -208,6 +209,7 @@ def killed() -> InstanceError:
     return error
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("why", [DeadlineError("too long"), BuildError("no scheme"), killed()])
 def test_what_may_go_another_time_is_tried_again(
     world: World, past: Past, why: CandidateError
@@ -258,6 +260,7 @@ def test_every_toolchain_has_its_line_and_one_is_tried_alone(world: World, past:
     assert sorted(world.tried) == ["v1", "v1 debian-13"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("whole", "said"),
     [

@@ -20,8 +20,8 @@ from dsbuilds.failure_reason import (
     unfetched,
 )
 from dsbuilds.history.relevant_files import server_key
-from dsbuilds.sandbox.build_output import content_of
 from dsbuilds.sandbox.sandbox import Limits, bounded, came_to_its_end, options
+from dsbuilds.sandbox.untrusted_files import content_of
 from dsbuilds.sources.source_tree import Tree, imported
 from dsharness.containers.engine import Engine
 from dsharness.errors import EditError, InstanceError, UnreachableError

@@ -32,16 +32,21 @@ def ways(past: Past, change: str, onto: str, *, reverse: bool) -> list[Counterfa
     return list(Change(repository=repository, commits=(past[change],)).ways(tree, reverse=reverse))
 
 
-@pytest.fixture
-def past(tmp_path: Path) -> Past:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Past:
     """Base - slow - other - late - last: late changes the line that slow brought."""
-    past = Past.begin(tmp_path / "user")
+    past = Past.begin(tmp_path_factory.mktemp("original") / "user")
     past.commit("base", {MAIN_C: function("a", "b")})
     past.commit("slow", {MAIN_C: function("a", "slow", "b")})
     past.commit("other", {MAIN_C: function("a", "slow", "b") + "int g;\n"})
     past.commit("late", {MAIN_C: function("a", "slow + 1", "b") + "int g;\n"})
     past.commit("last", {"ldap/new.c": "new\n"})
     return past
+
+
+@pytest.fixture
+def past(original: Past, tmp_path: Path) -> Past:
+    return original.copy(tmp_path / "user")
 
 
 def test_a_change_that_fits_says_nothing(past: Past) -> None:

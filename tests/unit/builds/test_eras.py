@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from shipped import MATRIX
 
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.toolchains.needs import eras, needs_of
+from dsbuilds.toolchains.needs import Crates, eras, needs_of, numbers, versions_of
 from dsbuilds.toolchains.toolchain_choice import (
     choices_of,
     first_that_works,
@@ -20,7 +20,6 @@ from dsbuilds.toolchains.toolchain_choice import (
     named,
 )
 from dsbuilds.toolchains.toolchain_image import render
-from dsbuilds.toolchains.traits import Crates, numbers, versions_of
 from dsharness.errors import BuildError, MatrixError
 from dsharness.model import Family, Toolchain
 from dsharness.products import build_needs_file

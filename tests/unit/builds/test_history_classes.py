@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbuilds.git import Git
-from dsbuilds.history.equal_commits import collapse, server_keys, steps_along
-from dsbuilds.history.lines import lines_between
+from dsbuilds.history.lines import collapse, lines_between, server_keys, steps_along
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree

@@ -232,6 +232,7 @@ def shallow(past: Past, tmp_path: Path) -> Past:
     return Past(folder=tmp_path / "shallow", named=past.named)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_shallow_clone_serves_as_far_as_it_reaches(shallow: Past, scheme: str) -> None:
     repository = Repository.open(f"{scheme}{shallow.folder}")
@@ -243,6 +244,7 @@ def test_a_shallow_clone_serves_as_far_as_it_reaches(shallow: Past, scheme: str)
     assert "git fetch --unshallow" in caught.value.hint
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_below_the_border_of_a_shallow_clone(shallow: Past, tmp_path: Path, scheme: str) -> None:
     # a second border: good is there, but not what lies between
@@ -256,6 +258,7 @@ def test_below_the_border_of_a_shallow_clone(shallow: Past, tmp_path: Path, sche
     assert "git fetch --unshallow" in caught.value.hint
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_completed_clone_is_no_longer_shallow(shallow: Past, tmp_path: Path, scheme: str) -> None:
     source = f"{scheme}{shallow.folder}"
@@ -291,7 +294,7 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
     ]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=2 * settings.default.max_examples // 5)
 @given(graphs(), st.data())
 def test_all_lines_together_hold_every_commit_once(graph: list[list[int]], data) -> None:
     with tempfile.TemporaryDirectory() as folder:

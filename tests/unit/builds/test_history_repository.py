@@ -50,6 +50,7 @@ def test_reads_commits_and_files(past: Past) -> None:
     assert set(repository.files(past["begin"])) == set(SEED)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("name", "is_"),
     [
@@ -69,6 +70,7 @@ def test_a_short_hash_is_enough(past: Past) -> None:
     assert repository.revision(past["two"][:10]) == past["two"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
@@ -129,6 +131,7 @@ def test_a_branch_of_the_origin_needs_no_prefix(past: Past, tmp_path: Path) -> N
     assert Repository.open(str(tmp_path / "clone")).revision("topic") == past["one"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("at", "where", "scheme"),
     [
@@ -212,6 +215,7 @@ def test_what_is_no_range_says_how_one_is_spelled(words: str, says: str) -> None
     assert says in caught.value.hint
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("how", ["checkout", "dot git", "folder inside", "bare", "worktree", "url"])
 def test_every_shape_of_a_repository(past: Past, tmp_path: Path, how: str) -> None:
     git(tmp_path, "clone", "--quiet", "--bare", str(past.folder), "bare.git")

@@ -29,7 +29,7 @@ from dsbuilds.drivers.package_image import (
 )
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.edits.edit import Patch
-from dsbuilds.sandbox.script import unbuildable
+from dsbuilds.sandbox.sandbox import unbuildable
 from dsbuilds.sources.source_package import SourcePackage, refusal
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.engine import Engine

@@ -151,7 +151,7 @@ def test_edits_that_undo_each_other_are_no_patch() -> None:
 TEXT = st.text(st.sampled_from("ab\n\f\x1c\u2028é -+@\\"), max_size=40)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(TEXT.filter(bool), TEXT.filter(bool))
 def test_the_diff_of_any_two_texts_is_theirs(
     tmp_path_factory: pytest.TempPathFactory, before: str, after: str

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dsbuilds.toolchains.crate_lock import CRATES_IO
-from dsbuilds.toolchains.registry_gate import SOCKET, RegistryGate, gate_for, listening
+from dsbuilds.toolchains.crates import SOCKET, RegistryGate, gate_for, listening
 
 
 def test_registries_and_mirrors_are_let_through_and_nothing_else() -> None:

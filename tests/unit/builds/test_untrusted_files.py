@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.sandbox.build_output import copy_output, plain_file, stays_inside
-from dsbuilds.sandbox.untrusted_files import DEEPEST, entries, removed, size_of
+from dsbuilds.sandbox.untrusted_files import (
+    DEEPEST,
+    copy_output,
+    entries,
+    plain_file,
+    removed,
+    size_of,
+    stays_inside,
+)
 from dsharness.process.command import run
 
 

@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbisect.cli.clean import document, spell_bytes
-from dsharness.cache_folder import PARTS, TAG, _in_use, cache_alone, use_cache
-from dsharness.containers.cleanup import (
+from dsharness.containers.engine import Engine
+from dsharness.containers.lab_folders import folder_bytes, refuse_precious, remove_path
+from dsharness.containers.ownership import (
+    OWNER,
     CleanupScope,
     Kind,
     Layers,
@@ -23,12 +25,11 @@ from dsharness.containers.cleanup import (
     clean_up,
     lab_image,
     own_bytes,
+    owner_tag,
     removable,
 )
-from dsharness.containers.engine import Engine
-from dsharness.containers.lab_folders import folder_bytes, refuse_precious, remove_path
-from dsharness.containers.ownership import OWNER, owner_tag
 from dsharness.errors import UsageError
+from dsharness.paths import PARTS, TAG, _in_use, cache_alone, use_cache
 
 ROOT = Path(__file__).parents[3]
 ENGINE = Engine(

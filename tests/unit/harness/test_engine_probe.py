@@ -104,6 +104,7 @@ def test_the_plan_that_works_is_kept_with_what_failed(
     assert tomllib.loads(engine.configuration.read_text())["engine"]["runtime"] == "runc"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("needed", ["default_ulimits", "cgroupfs", "runc", "disabled"])
 def test_whatever_podman_needs_is_tried(
     machine: Path, monkeypatch: pytest.MonkeyPatch, needed: str
@@ -147,6 +148,7 @@ def test_the_answer_is_remembered_until_something_changes(
     assert detect().podman_version == "5.0.0"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"key": 1}', "null", "\x00"])
 def test_a_damaged_memory_is_probed_anew(machine: Path, damage: str) -> None:
     first = detect()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.measure.exact_count import CountedRun, agreed, difference, operations_of
-from dsharness.measure.instruction_count import Callgrind
+from dsharness.measure.exact_counters import Callgrind
 
 COST = 140_000.0
 CLOSE = Callgrind.agree

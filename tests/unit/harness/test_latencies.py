@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dsharness.errors import InconclusiveError
 from dsharness.model import Latencies
-from dsharness.model.latencies import LONGEST_US, MOST_TEXT
+from dsharness.model.measured import LONGEST_US, MOST_TEXT
 
 COUNTS = st.dictionaries(st.integers(1, LONGEST_US), st.integers(1, 10**6), min_size=1, max_size=40)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dsharness.model import DirectoryContent
 from dsharness.systems.ldap.directory import Site, photo
-from dsharness.systems.ldap.ldif import content_ldif, ldif_entry, whole_ldif
+from dsharness.systems.ldap.directory_system import content_ldif, ldif_entry, whole_ldif
 
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
 

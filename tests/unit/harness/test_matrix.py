@@ -282,7 +282,8 @@ def test_more_lines_of_descent_than_can_be_searched_are_refused(tmp_path):
 
 @given(st.text(alphabet="ab:-[]{}&*!?|>'\"#%, \n\t0.~", max_size=80))
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=2 * settings.default.max_examples,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_no_text_at_all_gets_past_the_one_error(tmp_path, text):
     with pytest.raises(MatrixError):
@@ -301,7 +302,8 @@ def places_of(data, at=()):
 
 @given(st.data())
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings.default.max_examples // 2,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_no_value_in_any_place_gets_past_the_one_error(tmp_path, data):
     whole = YAML(typ="safe", pure=True).load(SOUND)

@@ -12,9 +12,8 @@ from shipped import MATRIX
 from dsharness.errors import MatrixError
 from dsharness.matrix import load_matrix
 from dsharness.matrix.loader import matrix_schema, schema_text
-from dsharness.matrix.releases import known_releases
 from dsharness.matrix.row_text import row_text, rows_text
-from dsharness.matrix.series_graph import chains
+from dsharness.matrix.series_graph import chains, known_releases
 from dsharness.model import Matrix, Outcome
 from dsharness.yaml_files.shape import allowed_keys
 

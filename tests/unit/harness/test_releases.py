@@ -3,8 +3,14 @@ from __future__ import annotations
 import pytest
 
 from dsharness.errors import MatrixError
-from dsharness.matrix.releases import known_releases, load_releases, parents_of
-from dsharness.matrix.series_graph import chains, find_cycle, graph_of
+from dsharness.matrix.series_graph import (
+    chains,
+    find_cycle,
+    graph_of,
+    known_releases,
+    load_releases,
+    parents_of,
+)
 from dsharness.products.product import ReleaseFacts
 
 HEADER = "version,date,commit,scheme,rounds\n"

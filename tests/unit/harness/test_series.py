@@ -7,7 +7,6 @@ from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.matrix.releases import known_releases
 from dsharness.matrix.series_graph import (
     Drawing,
     as_data,
@@ -18,6 +17,7 @@ from dsharness.matrix.series_graph import (
     count_chains,
     find_cycle,
     graph_of,
+    known_releases,
     topological,
 )
 from dsharness.model import Series

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dsharness.measure.exact_counters import TRACED, counts_of, not_traced
 from dsharness.measure.metrics import FSYNCS, SYSCALLS
-from dsharness.measure.system_call_count import TRACED, counts_of, not_traced
 
 LINES = """\
 11 restart_syscall(0x1, 0x2 <unfinished ...>

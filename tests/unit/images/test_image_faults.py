@@ -15,7 +15,7 @@ from dsharness.errors import (
     UnreachableError,
 )
 from dsharness.process.command import Completed
-from dsimages.build_failure import fault
+from dsimages.buildah import fault
 
 LOG = Path("/logs/x.log")
 REFUSED = "STEP 3\ndsbisect-package\t389-ds-base\t2.9.9\t2.3.1+dfsg1-1 2.0.15-1 \nError: building\n"

@@ -11,8 +11,7 @@ import pytest
 
 from dsharness.containers.engine import Engine
 from dsharness.process.deadline import Deadline
-from dsimages.buildah import Workshop
-from dsimages.keyed_image import ensured, keyed_image
+from dsimages.buildah import Workshop, ensured, keyed_image
 
 # Images are files whose content is their id.
 PODMAN = """#!/bin/sh

@@ -13,6 +13,7 @@ from searchbench.play import play
 QUIET = Kind(n=16, d=4.0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("part", PARTS)
 def test_a_plain_step_is_found_without_it(part: str) -> None:
     assert play(WITHOUT[part], QUIET, 1, 200).right

@@ -32,6 +32,7 @@ MEANT = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("meant", sorted({"", *MEANT.values()}))
 def test_the_scripts_are_clean_shell(meant: str) -> None:
     scripts = [script for script in SCRIPTS if MEANT.get(script, "") == meant]

@@ -112,6 +112,7 @@ def test_what_was_called_off_said_nothing() -> None:
     assert play(OURS, Kind(n=40), 0, most_runs=3).said is Said.STOPPED
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("method", WITHOUT_A_PACKAGE)
 @pytest.mark.parametrize("seed", range(3))
 def test_every_search_finds_a_step_without_noise(method: str, seed: int) -> None:
@@ -120,6 +121,7 @@ def test_every_search_finds_a_step_without_noise(method: str, seed: int) -> None
     assert made.said is Said.STEP
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", [PLAIN, FIXED, OURS])
 def test_what_cannot_be_built_is_stepped_over(method: str) -> None:
     for seed in range(4):

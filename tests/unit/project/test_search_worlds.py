@@ -134,6 +134,7 @@ def test_the_long_comparison_is_of_the_search_alone() -> None:
     assert {cell.methods for cell in long()} == {("dsbisect",)}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("d", "known"), [(1.0, 100.0), (2.0, 32.1), (4.0, 14.0)])
 def test_proving_a_culprit_takes_what_an_independent_check_found(d: float, known: float) -> None:
     made = [play(CLAIRVOYANT, Kind(d=d), LAST_SEED + seed) for seed in range(12)]

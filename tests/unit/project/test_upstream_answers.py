@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from benchmarks.upstream import (
 )
 from dsbuilds.history.culprit import Suspect
 from dsharness.matrix import find_workload, load_matrix
+from dsharness.model import Boundary
 from dsresults.commits_result import CommitFindings, Comparison, Culprit, TimeSpent
 from dssearch.bayes.bayes_search import Bayes
 
@@ -42,9 +44,14 @@ def suspect(name: str) -> Suspect:
     return Suspect(hash=name * 3 + name[:4], author="A", date="2026-01-01", subject="one")
 
 
+@functools.cache
+def searched(costs: tuple[float, ...]) -> Boundary:
+    return World(dict(zip(NAMES, costs, strict=True))).search(Bayes())
+
+
 def findings(*costs: float, proof: bool | None = True) -> CommitFindings:
     """Of a world with these costs."""
-    boundary = World(dict(zip(NAMES, costs, strict=True))).search(Bayes())
+    boundary = searched(costs)
     boundary = boundary.model_copy(update={"effect": boundary.effect and round(boundary.effect)})
     proofs = (
         Comparison(title="t", before="a", after="b", outcome="slower", confirms=proof),

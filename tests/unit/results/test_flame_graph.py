@@ -9,9 +9,16 @@ import pytest
 from shipped import MATRIX
 
 from dsharness.model import CpuProfile
-from dsresults.profile_pair import ProfilePair, profiles_of
+from dsresults.profile_pair import (
+    FLAME_WIDTH,
+    Flame,
+    ProfilePair,
+    flame_graph,
+    flame_graphs,
+    profiles_of,
+    shade,
+)
 from dsresults.report import ReportData, render_html, report_data
-from dsresults.report.flame_graph import FLAME_WIDTH, Flame, flame_graph, flame_graphs, shade
 
 
 def profile(name: str, us: float, **stacks: int) -> CpuProfile:

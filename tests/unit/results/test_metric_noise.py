@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import stdtrit
 from worlds import sample_of
 
-from dsresults.compare.metric_noise import CONFIDENCE, PAIRS, POWER, noise_of, smallest_change
+from dsbisect.noise_study import CONFIDENCE, PAIRS, POWER, noise_of, smallest_change
 
 TRIES = 1500
 
@@ -24,7 +24,7 @@ def found(true_log: float, sd: float, draw: random.Random) -> bool:
     return abs(mean) > float(stdtrit(PAIRS - 1, (1 + CONFIDENCE) / 2)) * stray / math.sqrt(PAIRS)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(sd=st.floats(0.005, 0.5), seed=st.integers(0, 10**6))
 def test_the_stated_change_is_found_in_four_of_five_tries(sd: float, seed: int) -> None:
     draw, change = random.Random(seed), math.log(smallest_change(sd))

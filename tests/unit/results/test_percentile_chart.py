@@ -7,7 +7,7 @@ from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reported import DEBIAN, reported
 from seen_page import seen_page
@@ -73,7 +73,6 @@ def places(points: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (each.split(",") for each in points.split())]
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(COUNTS, min_size=1, max_size=4))
 def test_percentiles_of_all_are_those_of_one_merged_histogram(parts: list[dict[int, int]]) -> None:
     merged = curve_of(*parts)
@@ -95,7 +94,6 @@ def _holding(latencies: Latencies) -> Sample:
     return BARE.samples[0].model_copy(update={"latencies": {"search": latencies}})
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(COUNTS, min_size=2, max_size=4))
 def test_times_rise_and_the_samples_enclose_them(parts: list[dict[int, int]]) -> None:
     known = curve_of(*parts).percentiles

@@ -17,7 +17,7 @@ from dsharness.model import Sample
 from dsresults.store import Store
 
 
-@settings(max_examples=5)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(some=st.lists(ANY_SAMPLE, min_size=1, max_size=6, unique_by=lambda sample: sample.id))
 def test_any_sample_survives_the_store_and_an_export(some: list[Sample]) -> None:
     kept = {sample.id: sample for sample in some}

@@ -68,6 +68,7 @@ def changed(number: int, **changes: object) -> list[str]:
     return [*LINES[: number - 1], json.dumps(record), *LINES[number:]]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("lines", "complaint"),
     [

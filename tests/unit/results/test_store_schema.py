@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -61,6 +62,18 @@ def test_the_migrations_end_at_the_tables(filled: Path) -> None:
         options = {"version_table": VERSION_TABLE}
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, METADATA) == []
+
+
+def test_a_store_of_this_version_is_opened_without_what_upgrades_one(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("alembic", "alembic.config", "alembic.script"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with Store.open(filled) as store:
+        assert store.samples() == [sample("a")]
+    filled.unlink()
+    with pytest.raises(ImportError):
+        Store.open(filled)
 
 
 def test_an_upgrade_keeps_the_data_and_the_old_program_then_declines(

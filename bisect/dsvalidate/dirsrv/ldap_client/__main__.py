@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from .binds import BINDS, TLS
 from .job import Attempt, read_job, report
 from .operations import OPERATIONS, REPLIES, WRITES
-from .passwords import PASSWORDS
+from .passwords import BINDS, PASSWORDS, TLS
 
 SUITES: dict[str, dict[str, Attempt]] = {
     "binds": BINDS, "tls": TLS, "operations": OPERATIONS, "passwords": PASSWORDS,
