@@ -178,7 +178,7 @@ class TurnTaker:
         row.failed(candidate, error)
 
 
-CampaignKind = Literal["rows", "commits", "measure", "validate"]
+CampaignKind = Literal["rows", "commits", "measure", "levels", "validate"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -157,6 +157,7 @@ class Rounds:
     looks: ClassVar[bool] = False
     missing: Callable[[History], int]  # so many further turns are wanted
     open_end: bool = False  # whether more may be asked of its campaign later
+    later: int = 0  # samples that its user wants of other questions afterwards, for the ETA
 
     @classmethod
     def of(cls, number: int) -> Rounds:
@@ -167,7 +168,8 @@ class Rounds:
     ) -> Wanted | Answer | Enough:
         missing, line = self.missing(history) - len(pending), question.line
         if missing > 0:
-            return Wanted(candidates=line, why="", remaining=(missing - 1) * len(line))
+            remaining = (missing - 1) * len(line) + self.later
+            return Wanted(candidates=line, why="", remaining=remaining)
         if self.open_end or pending:
             return Enough()
         each = " of each" if len(line) > 1 else ""

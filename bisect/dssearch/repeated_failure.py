@@ -5,7 +5,7 @@
 [a: no such header, b: built, c: no such header]    continue
 
 Once something between the ends was measured, equal failures are a stretch of the line, and the
-search goes around it (``gap_split``).
+search goes around it (``line_places``).
 """
 
 from __future__ import annotations

@@ -150,6 +150,15 @@ COMMANDS = {
         place="measure:measure",
         summary="Build, serve and measure one row, or measure a directory by its address.",
     ),
+    "schemes": Lazy(
+        place="schemes:schemes",
+        summary="Measure every password scheme that rows offer: what is stored, a bind's cost, "
+        "OWASP's word.",
+    ),
+    "levels": Lazy(
+        place="levels:levels",
+        summary="Measure rows under rising load: latency and rate of each level, and the knee.",
+    ),
     "explain": Lazy(
         place="explain:explain",
         summary="Attribute a difference between two rows to what can be changed alone.",

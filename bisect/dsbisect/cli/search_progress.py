@@ -57,6 +57,7 @@ class Watch:
         self._expected = 0
         self._measuring_since = 0.0
         self._question: Question | None = None
+        self._known: set[str] = set()  # campaigns that were measured or told of
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -97,6 +98,9 @@ class Watch:
         self._say(f"[bold]{escape(row)}[/]: {how} {counted}{why}")
 
     def resumed(self, campaign: Campaign, samples: int) -> None:
+        if campaign.id in self._known:  # of several that take turns
+            return
+        self._known.add(campaign.id)
         self._say(f"resuming {campaign.workload_id}: {samples} samples are already in the store")
 
     def note(self, text: str) -> None:
@@ -117,6 +121,7 @@ class Watch:
             self._say(f"  {escape(in_words(step.outlook))}")
 
     def sampled(self, sample: Sample) -> None:
+        self._known.add(sample.campaign_id)
         self._taken += 1
         each = (time.monotonic() - self._measuring_since) / self._taken
         later = max(0, self._questions - self._answered - 1) * self._expected / self._begun

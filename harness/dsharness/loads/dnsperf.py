@@ -76,7 +76,7 @@ class Dnsperf:
             queries, once = extent.per_thread * load.threads, ["-n", "1"]
         pace, limit_s = list[str](), float(math.ceil(extent.limit_s))
         if isinstance(extent, Schedule):
-            pace, limit_s = ["-Q", f"{extent.per_second:g}"], extent.limit_s
+            pace, limit_s = ["-Q", f"{extent.per_second:g}"], extent.seconds
         dnsperf = [
             "dnsperf", "-f", "inet", "-m", load.transport,
             "-s", endpoint.host, "-p", str(endpoint.port),

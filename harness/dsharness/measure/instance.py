@@ -203,21 +203,6 @@ def serve(
             )
 
 
-def part_of(engine: Engine, golden: Golden, part: Part, *, progress: Progress) -> TakenPart:
-    """A part of a golden state, for another one: its server is asked when that is made."""
-
-    def read() -> tuple[str, ...]:
-        system, name = SYSTEMS[golden.system], golden.image.candidate_id
-        if not isinstance(system, Giver):
-            raise InstanceError(f"{name} has no {part.name} that others could take")
-        progress(f"reading {part.title} of {name}")
-        cpus = share_cpus(available_cpus(), can_pin=False)
-        with serve(engine, golden, cpus) as instance, instance.needed():
-            return system.give(instance.endpoint, golden.seed, part)
-
-    return TakenPart(part=part, giver=golden.image.candidate_id, key=golden.key, read=read)
-
-
 T = TypeVar("T")
 
 
@@ -255,3 +240,18 @@ def watched(
             stepped_s=clocks.stepped_s_until(later),
         ),
     )
+
+
+def part_of(engine: Engine, golden: Golden, part: Part, *, progress: Progress) -> TakenPart:
+    """A part of a golden state, for another one: its server is asked when that is made."""
+
+    def read() -> tuple[str, ...]:
+        system, name = SYSTEMS[golden.system], golden.image.candidate_id
+        if not isinstance(system, Giver):
+            raise InstanceError(f"{name} has no {part.name} that others could take")
+        progress(f"reading {part.title} of {name}")
+        cpus = share_cpus(available_cpus(), can_pin=False)
+        with serve(engine, golden, cpus) as instance, instance.needed():
+            return system.give(instance.endpoint, golden.seed, part)
+
+    return TakenPart(part=part, giver=golden.image.candidate_id, key=golden.key, read=read)

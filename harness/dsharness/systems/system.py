@@ -204,3 +204,22 @@ def parts_of(system: System) -> tuple[Part, ...]:
 def importer(system: System) -> Importer | None:
     """The same system, if users can be imported while it is stopped."""
     return system if isinstance(system, Importer) and system.imports else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferedScheme:
+    """One way to store passwords that a running server has."""
+
+    name: str
+    options: Mapping[str, str]  # settings by which it becomes the default
+    readable: bool = False  # the password can be read from what is stored
+    refused: str = ""  # why no new password is stored by it, in the server's own words
+
+
+@runtime_checkable
+class PasswordKeeper(Protocol):
+    """What a system also has if it stores passwords."""
+
+    def schemes(self, box: Container, endpoint: Endpoint) -> tuple[OfferedScheme, ...]:
+        """All that the running server offers. Each may be tried, so it is not measured after."""
+        ...

@@ -29,7 +29,7 @@ LEAST_TURNS = 2
 NOTHING = 1e-9  # a smaller logarithm is rounding
 
 
-class Share(Value):
+class FactorShare(Value):
     """What a factor multiplies the cost by, and its part of the logarithm of the whole ratio."""
 
     factor: str
@@ -51,7 +51,9 @@ class FactorShares(Value):
     confidence: float = CONFIDENCE
     total: Estimate = Field(description="cost of the slow side over that of the fast one")
     differs: bool = Field(description="whether the total's interval leaves out 1")
-    shares: tuple[Share, ...] = Field(description="none without a difference that can be parted")
+    shares: tuple[FactorShare, ...] = Field(
+        description="none without a difference that can be parted"
+    )
     unexplained: float = Field(description="a factor: 1 where the shares explain everything")
     interactions: tuple[Interaction, ...] = ()
     orders: tuple[tuple[str, ...], ...] = Field(
@@ -86,7 +88,7 @@ def factor_shares(factors: Sequence[str], turns: Sequence[Logs]) -> FactorShares
         total=total,
         differs=differs,
         shares=tuple(
-            Share(
+            FactorShare(
                 factor=factor,
                 ratio=_estimate(each, picks),
                 percent=100 * means[factor] / whole,

@@ -8,7 +8,7 @@ measures a look-up; one whose users do not fit measures the hash.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
@@ -16,6 +16,7 @@ from itertools import permutations
 from pydantic import Field
 
 from dsharness.model import DirectoryOperation, Facts, Value
+from dsharness.model.value import Url
 from dsharness.products import product_file
 from dsharness.products.product import Release, numbers
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
@@ -49,12 +50,55 @@ class Hashing(Value):
         return next((each.results for each in self.keeps if found >= numbers(each.since)), None)
 
 
+class Least(Value):
+    """The least work that is recommended for a hash."""
+
+    hash: str
+    schemes: tuple[str, ...]
+    rounds: int
+    memory_kib: int | None = Field(default=None, description="that each round goes over")
+    only: str = Field(default="", description="what it is still recommended for")
+
+    def __str__(self) -> str:
+        memory = f" over {whole(self.memory_kib)} KiB" if self.memory_kib else ""
+        return f"{whole(self.rounds)} rounds{memory}"
+
+    def held_by(self, stored: StoredPassword) -> bool:
+        return (stored.rounds or 0) >= self.rounds and (stored.memory_kib or 0) >= (
+            self.memory_kib or 0
+        )
+
+
+class Recommended(Value):
+    """What a published recommendation says of a product's schemes."""
+
+    by: str
+    title: str
+    address: Url
+    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
+    least: tuple[Least, ...] = Field(description="for a scheme with several, each is enough")
+    fast: tuple[str, ...] = Field(description="schemes that hash fast, which is not accepted")
+
+    def of(self, scheme: str) -> tuple[Least, ...]:
+        return tuple(each for each in self.least if scheme in each.schemes)
+
+
 class HashingLibraries(Value):
     """The whole of hashing.yaml."""
 
     libraries: dict[str, Hashing] = Field(
         default_factory=dict, description="library, as product.yaml calls it -> what it hashes"
     )
+    recommended: Recommended | None = None
+
+    def kept(self, scheme: str, versions: Mapping[str, str]) -> int:
+        """How many results of a scheme libraries of these versions keep, as far as is known."""
+        found = (
+            each.kept(versions[name])
+            for name, each in self.libraries.items()
+            if scheme in each.schemes and name in versions
+        )
+        return next(found, None) or 0
 
 
 @cache

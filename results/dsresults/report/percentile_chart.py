@@ -149,9 +149,9 @@ def _lines(
         CurveLine(
             candidate=curve.candidate,
             pattern=number,
-            points=_points([(across.x(p.percent), scale.y(p.us)) for p in curve.percentiles]),
+            points=points_text([(across.x(p.percent), scale.y(p.us)) for p in curve.percentiles]),
             band=_band(curve.percentiles, across, scale),
-            name=_short(curve.candidate),
+            name=short_name(curve.candidate),
             end_x=across.x(curve.percentiles[-1].percent),
             end_y=ends[number],
             name_y=name_y,
@@ -165,14 +165,16 @@ def _band(percentiles: Sequence[Percentile], across: PercentScale, scale: TimeSc
     """Along the highest of the samples, and back along the lowest."""
     highest = [(across.x(p.percent), scale.y(p.high_us)) for p in percentiles if p.high_us]
     lowest = [(across.x(p.percent), scale.y(p.low_us)) for p in percentiles if p.low_us]
-    return _points([*highest, *reversed(lowest)])
+    return points_text([*highest, *reversed(lowest)])
 
 
-def _points(places: Sequence[tuple[float, float]]) -> str:
+def points_text(places: Sequence[tuple[float, float]]) -> str:
+    """Places as SVG takes them."""
     return " ".join(f"{x:g},{y:g}" for x, y in places)
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
+    """A name that has room next to its line."""
     return name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 1]}…"
 
 

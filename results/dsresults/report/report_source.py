@@ -169,16 +169,20 @@ def default_folder(series_id: str, *, now: datetime | None = None) -> Path:
 
 def write_report(folder: Path, data: ReportData) -> Path:
     """Write report.json and report.html, each completely or not at all; the page's path."""
-    page = folder / HTML
     html = render_html(data)  # before any file: a report that cannot be drawn leaves none
+    write_files(folder, {JSON: data.model_dump_json(indent=2) + "\n", HTML: html})
+    return folder / HTML
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts by their names; UsageError for a folder that cannot hold them."""
     try:
-        atomic_write(folder / JSON, data.model_dump_json(indent=2) + "\n")
-        atomic_write(page, html)
+        for name, text in files.items():
+            atomic_write(folder / name, text)
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise disk_error(error, folder) from error
         raise _unwritable(folder, error) from error
-    return page
 
 
 def _unwritable(folder: Path, error: OSError) -> DsbisectError:

@@ -21,6 +21,7 @@ COMMITS = ("bisect", "commits", "--repo", "https://host/389", "--good", "a", "--
 JUDGE = ("judge", "HEAD", "--repo", "https://host/389", "--good", "a", "--bad", "b")
 PLAN = ("plan", "--drop", "5")
 MEASURE = ("measure", "debian-13")
+LEVELS = ("levels", "debian-12", "--workload", "search-as-user")
 VALIDATE = ("validate", "--row", "debian-13")
 WRONG = (
     (("--edit", "default-sheme=SSHA512"), "no edit 'default-sheme'. Perhaps you meant"),
@@ -104,6 +105,23 @@ CASES = (
     (VALIDATE, ("--edit", "rust-rounds=1", "--key", "notes.txt"), "notes.txt: not a private key"),
     (("validate", "--row", "debian-13-c-default", "--edit", "x=1"), (), "no stock packages"),
     (("validate", "--row", "debian-13-patched", "--edit", "x=1"), (), "no row"),
+    (("levels", "debian-12", "--workload", "bind-one"), (), "'bind-one' cannot have levels: ldclt"),
+    (("levels", "debian-12", "--workload", "import"), (), "'import' cannot have levels: import"),
+    (("levels", "debian-12", "--workload", "idle"), (), "'idle' cannot have levels: without a"),
+    (("levels", "debain-12", "--workload", "session"), (), "no row 'debain-12'"),
+    (("levels", "debian-12", "--workload", "sesion"), (), "no workload 'sesion'"),
+    (("levels", "debian-12"), (), "--workload"),
+    (("levels", "--workload", "session"), (), "ROW"),
+    (LEVELS, ("--levels", "50,many"), "--levels 50,many: not numbers with commas between"),
+    (LEVELS, ("--levels", "50,"), "--levels 50,: not numbers"),
+    (LEVELS, ("--levels", "50,201"), "--levels 50,201: 201 is no level"),
+    (LEVELS, ("--levels", "nan"), "--levels nan: nan is no level"),
+    (LEVELS, ("--levels", "0"), "--levels 0: 0 is no level"),
+    (LEVELS, ("--rates", "1e9"), "--rates 1e9: 1e+09 is no level"),
+    (LEVELS, ("--rates", ",".join(map(str, range(1, 22)))), "21 levels are too many"),
+    (LEVELS, ("--rates", "600", "--levels", "50"), "one of them is too much"),
+    (LEVELS, ("--runs", "0"), "--runs"),
+    (LEVELS, ("--settings", "defualt"), "no settings 'defualt'"),
     (("verify", "none.json", "a.deb", "--key", "none.pub"), (), "none.pub: not a public key"),
 )
 

@@ -30,9 +30,8 @@ ROW = {
     "packages": {"kind": "apt", "install": ["389-ds-base"]},
 }
 COMMANDS = (
-    "doctor", "measure", "explain", "plan",
-    "build make", "build list", "build survey", "judge", "reproduce",
-    "report", "validate", "verify",
+    "doctor", "measure", "schemes", "levels", "explain", "plan", "build make", "build list",
+    "build survey", "judge", "reproduce", "report", "validate", "verify",
     "log", "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
     "bisect commits",

@@ -28,6 +28,7 @@ from dsharness.systems.ldap.directory import (
     reached,
 )
 from dsharness.systems.ldap.dirsrv import Dirsrv
+from dsharness.systems.ldap.ns_slapd import SCHEMES
 from dsharness.systems.ldap.stored_password import StoredPassword
 
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
@@ -81,6 +82,34 @@ def test_a_missing_entry_is_an_error(server: Directory) -> None:
 
 def test_the_server_s_counts_are_numbers(server: Directory) -> None:
     assert Dirsrv().counts(server) == {"bind": 41, "search": 7, "modify": 2}
+
+
+def test_a_server_s_schemes_are_those_that_are_switched_on_and_each_is_tried(
+    server: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins = {"SSHA512": ("on", "pwdstoragescheme"), "AES": ("on", "reverpwdstoragescheme"),
+               "MD5": ("off", "pwdstoragescheme"), "OLD": ("on", "pwdstoragescheme")}  # fmt: skip
+    for name, (enabled, kind) in plugins.items():
+        facts = {"cn": name, "nsslapd-pluginEnabled": enabled, "nsslapd-pluginType": kind}
+        entry = {**facts, "objectClass": "top"}
+        server.connection.strategy.add_entry(f"cn={name},{SCHEMES}", entry)
+    tried: list[int] = []
+    real = Directory.modify
+
+    def modify(self: Directory, dn: str, changes: dict[str, str]) -> None:
+        if changes == {"passwordStorageScheme": "OLD"}:
+            asked = f"the server refused passwordStorageScheme: OLD on {dn}: "
+            raise InstanceError(f"{asked}unwillingToPerform it only compares\nValid: SSHA512")
+        real(self, dn, changes)
+
+    monkeypatch.setattr(Directory, "modify", modify)
+    monkeypatch.setattr(Directory, "check_user", lambda _, number: tried.append(number))
+    found = {each.name: each for each in Dirsrv().offered(None, server)}
+    assert set(found) == {"SSHA512", "AES", "OLD"}
+    assert [found[name].readable for name in ("SSHA512", "AES")] == [False, True]
+    assert found["SSHA512"].options == {"password-scheme": "SSHA512"}
+    assert found["OLD"].refused == "unwillingToPerform it only compares"
+    assert len(set(tried)) == 2, "a user each, who can bind"
 
 
 def test_people_are_added_once_and_can_be_read(server: Directory) -> None:

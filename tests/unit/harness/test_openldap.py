@@ -32,6 +32,9 @@ class Box:
         del what
         if command[0] == "ls":
             return "\n".join(self.modules.split())
+        if command[0] == "sed":
+            lines = self.written.splitlines()
+            return "\n".join(line.split()[1] for line in lines if line.startswith("moduleload"))
         self.written = stdin or ""
         return ""
 
@@ -55,6 +58,17 @@ def test_the_modules_that_hash_are_loaded_under_the_names_that_they_have(
 def test_a_scheme_is_set_after_the_module_that_knows_it() -> None:
     lines = configured(DEBIAN_13, **{"password-scheme": "PBKDF2-SHA512"})
     assert lines.index("password-hash {PBKDF2-SHA512}") > lines.index("moduleload pw-pbkdf2")
+
+
+@pytest.mark.parametrize("modules", [DEBIAN_11, DEBIAN_13])
+def test_its_schemes_are_its_own_and_those_of_the_modules_that_it_loads(modules: str) -> None:
+    box: Any = Box(modules)
+    OpenLdap().create(box, Seed(content=DirectoryContent(), settings=Settings(id="x")))
+    directory: Any = None
+    found = {each.name: each for each in OpenLdap().offered(box, directory)}
+    assert {"SSHA", "SSHA512", "PBKDF2-SHA512", "ARGON2"} <= set(found)
+    assert [name for name, each in found.items() if each.readable] == ["CLEARTEXT"]
+    assert found["ARGON2"].options == {"password-scheme": "ARGON2"}
 
 
 def test_without_a_scheme_it_hashes_by_its_own_default() -> None:

@@ -150,6 +150,13 @@ class Directory:
         raw = self.connection.response[0]["raw_attributes"]
         return {name: _texts(raw[name]) for name in raw}
 
+    def children(self, dn: str, *names: str) -> Iterator[dict[str, str]]:
+        """The first values of each entry right below one, by lower-case names."""
+        self.connection.search(dn, "(objectClass=*)", ldap3.LEVEL, attributes=list(names))
+        for entry in self.connection.response or ():
+            raw = entry.get("raw_attributes", {})
+            yield {name.lower(): _texts(raw[name])[0] for name in raw if raw[name]}
+
     def count_users(self) -> int:
         """How many it finds, asked for in pages."""
         pages = self.connection.extend.standard.paged_search(

@@ -27,7 +27,7 @@ from dsharness.systems.ldap.directory import (
     photo,
 )
 from dsharness.systems.ldap.stored_password import parse_stored, stored_in
-from dsharness.systems.system import Endpoint, Look, Part, Seed, TakenPart
+from dsharness.systems.system import Endpoint, Look, OfferedScheme, Part, Seed, TakenPart
 
 SOCKET_NAME = "ldapi"
 PASSWORD_SCHEME = "password-scheme"  # noqa: S105 - an option's name
@@ -70,6 +70,14 @@ class DirectorySystem:
     def settle(self, directory: Directory, settings: Settings) -> None:
         """Apply the lab's settings and those asked for."""
         raise NotImplementedError
+
+    def offered(self, box: Container, directory: Directory) -> Iterator[OfferedScheme]:
+        """Each scheme of this server that ``PASSWORD_SCHEME`` may name, and those it refuses."""
+        raise NotImplementedError
+
+    def schemes(self, box: Container, endpoint: Endpoint) -> tuple[OfferedScheme, ...]:
+        with connect(_socket(endpoint), self.site) as directory:
+            return tuple(self.offered(box, directory))
 
     def version(self, directory: Directory) -> str:
         raise NotImplementedError

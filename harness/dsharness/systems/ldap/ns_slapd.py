@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from dsharness.containers.container import Container
@@ -11,7 +11,7 @@ from dsharness.errors import InstanceError
 from dsharness.model import DATABASE, OWN, Facts, Settings
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
-from dsharness.systems.system import SHARED_FOLDER, Endpoint, Seed
+from dsharness.systems.system import SHARED_FOLDER, Endpoint, OfferedScheme, Seed
 
 # Every severity and no tracing, on standard error: with -d 0 a server that cannot start ends
 # without a word.
@@ -25,6 +25,11 @@ LOGS_OFF = {
 LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
 IMPLEMENT = "nsslapd-backend-implement"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
+
+DEFAULT_SCHEME = "passwordStorageScheme"
+SCHEMES = "cn=Password Storage Schemes,cn=plugins,cn=config"
+READABLE_TYPE, READABLE = "reverpwdstoragescheme", ("CLEAR",)
+TRIED = 9_000_000  # the number of the first user who shows whether a scheme stores passwords
 
 # A search counts for each entry that it found.
 COUNTS = {"bind": "simpleauthbinds", "search": "entriesreturned", "modify": "modifyentryops"}
@@ -76,7 +81,7 @@ def settle(directory: Directory, settings: Settings) -> None:
     fix_caches(directory)
     scheme = settings.options.get(PASSWORD_SCHEME)
     if scheme is not None:
-        directory.modify("cn=config", {"passwordStorageScheme": scheme})
+        directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
 
 
 def fix_caches(directory: Directory) -> None:
@@ -97,6 +102,33 @@ class NsSlapd(DirectorySystem):
         """Tag 2.0.17 says 2.0.16, so this is a hint only."""
         values = directory.read("", "vendorVersion").get("vendorVersion", [])
         return values[0] if values else ""
+
+    def offered(self, box: Container, directory: Directory) -> Iterator[OfferedScheme]:
+        """The plugins that are switched on; each is tried with a user of its own."""
+        del box
+        entries = directory.children(SCHEMES, "cn", "nsslapd-pluginEnabled", "nsslapd-pluginType")
+        enabled = [each for each in entries if each.get("nsslapd-pluginenabled") == "on"]
+        for number, entry in enumerate(enabled, start=TRIED):
+            name, kind = entry["cn"], entry.get("nsslapd-plugintype")
+            yield OfferedScheme(
+                name=name,
+                options={PASSWORD_SCHEME: name},
+                readable=kind == READABLE_TYPE or name in READABLE,
+                refused=self._refusal(directory, name, number),
+            )
+
+    def _refusal(self, directory: Directory, scheme: str, number: int) -> str:
+        try:
+            directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
+            self.add_user(directory, number)
+            directory.check_user(number)
+        except InstanceError as error:
+            directory.read("cn=config", "cn")  # a server that ended has refused nothing
+            first, *_ = error.message.splitlines()  # then follow all valid names
+            return first.removeprefix(
+                f"the server refused {DEFAULT_SCHEME}: {scheme} on cn=config: "
+            )
+        return ""
 
     def facts(self, directory: Directory) -> Facts:
         library = directory.read(LDBM, IMPLEMENT).get(IMPLEMENT, [])

@@ -7,7 +7,7 @@ the lab writes, so that nothing depends on the package's own set-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
@@ -23,11 +23,18 @@ from dsharness.systems.ldap.directory_system import (
     DirectorySystem,
 )
 from dsharness.systems.readiness import start_aside, stop_aside
-from dsharness.systems.system import OUTPUT_NAME, SHARED_FOLDER, Seed
+from dsharness.systems.system import OUTPUT_NAME, SHARED_FOLDER, OfferedScheme, Seed
 
 MODULES = "/usr/lib/ldap"
 # What may hash passwords, by module; 2.5 renamed pw-argon2 to argon2.
-HASHING = ("pw-sha2", "pw-pbkdf2", "pw-argon2", "argon2")
+HASHING: Mapping[str, tuple[str, ...]] = {
+    "pw-sha2": ("SHA256", "SSHA256", "SHA384", "SSHA384", "SHA512", "SSHA512"),
+    "pw-pbkdf2": ("PBKDF2", "PBKDF2-SHA1", "PBKDF2-SHA256", "PBKDF2-SHA512"),
+    "pw-argon2": ("ARGON2",),
+    "argon2": ("ARGON2",),
+}
+READABLE = "CLEARTEXT"
+BUILT_IN = ("SSHA", "SHA", "SMD5", "MD5", "CRYPT", READABLE)
 SCHEME_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 VERSION = re.compile(r"slapd (\S+)")
 
@@ -119,6 +126,16 @@ class OpenLdap(DirectorySystem):
         """It stores an added password unchanged; it hashes one that it is asked to set."""
         directory.add(self.site.user_dn(number), self.site.user_attributes(number))
         directory.set_password(number)
+
+    def offered(self, box: Container, directory: Directory) -> Iterator[OfferedScheme]:
+        """What it has without modules, then what those add that it was started with."""
+        del directory
+        loaded = box.must("sed", "-n", "s/^moduleload //p", CONFIG, what="list slapd's modules")
+        added = (name for module in loaded.split() for name in HASHING.get(module, ()))
+        for name in (*BUILT_IN, *added):
+            yield OfferedScheme(
+                name=name, options={PASSWORD_SCHEME: name}, readable=name == READABLE
+            )
 
     def version(self, directory: Directory) -> str:
         text = directory.read("cn=Monitor", "monitoredInfo")["monitoredInfo"][0]

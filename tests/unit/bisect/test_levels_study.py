@@ -1,0 +1,100 @@
+"""What a level is made of: its rate, its length, its connections; and when it is given up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shipped import MATRIX
+from worlds import sample_of
+
+from dsbisect.levels_study import (
+    CAPACITY_RUNS,
+    TRIES,
+    Capacity,
+    LevelsRequest,
+    at_rate,
+    closed_loop,
+    gave_up,
+)
+from dsharness.errors import InconclusiveError
+from dsharness.loads.load import run_size
+from dsharness.machine.host import session_id
+from dsharness.matrix import find_settings, find_workload
+from dsharness.measure.metrics import LATENCY, RATE
+from dsharness.model import LdaploadWorkload, Sample
+
+LOAD = closed_loop(find_workload(MATRIX, "session"))
+
+
+def run(turn: int, rate: float, **changes: object) -> Sample:
+    metrics = {"rate": RATE.measured(rate), "latency": LATENCY.measured(4e6 / rate)}
+    return sample_of("r", 1.0, turn, **{"metrics": metrics, "session": session_id(), **changes})
+
+
+def asked(**changes: object) -> LevelsRequest:
+    return LevelsRequest(
+        matrix=MATRIX, rows=("debian-12",), workloads=(find_workload(MATRIX, "session"),),
+        settings=find_settings(MATRIX, "default"), **changes,
+    )  # fmt: skip
+
+
+def test_a_closed_loop_is_the_same_load_without_its_schedule() -> None:
+    scheduled = find_workload(MATRIX, "session")
+    assert scheduled.rate == 4
+    assert LOAD.model_copy(update={"id": "session", "scheduled": 4.0}) == scheduled
+    assert (LOAD.id, LOAD.rate) == ("session-closed", None)
+
+
+@given(st.floats(0.1, 100_000), st.integers(1, 500))
+def test_a_level_has_enough_operations_or_is_long(rate: float, connections: int) -> None:
+    level = at_rate(LOAD, float(f"{rate:.3g}"), connections)
+    assert LdaploadWorkload.model_validate(level.model_dump()) == level  # its id is one, too
+    assert (level.scheduled, level.threads) == (float(f"{rate:.3g}"), connections)
+    size = run_size(level, None)
+    assert size.total(connections) >= 299 or level.duration_s == 30
+    assert LOAD.duration_s <= level.duration_s <= 30
+    assert size.limit_s >= 2 * level.duration_s  # of a server that answers half as many
+    assert (
+        level.model_copy(
+            update={
+                each: getattr(LOAD, each) for each in ("id", "scheduled", "threads", "duration_s")
+            }
+        )
+        == LOAD
+    )
+
+
+def test_levels_of_a_long_name_still_have_names_of_their_own() -> None:
+    long = closed_loop(find_workload(MATRIX, "session").model_copy(update={"id": 64 * "a"}))
+    levels = [at_rate(long, rate, 4) for rate in (100_000, 99_900)]
+    for each in (long, *levels):
+        assert LdaploadWorkload.model_validate(each.model_dump()) == each
+    assert len({each.id for each in (long, *levels)}) == 3
+
+
+def test_levels_are_shares_of_the_capacity_or_rates() -> None:
+    assert asked().rates_for(1234.0) == (308, 617, 926, 1110, 1230, 1360)
+    assert asked(rates=(1800.0, 600.0)).rates_for(1234.0) == (600, 1800)
+    assert asked(shares_pct=(100.0, 100.01)).rates_for(1234.0) == (1230,)
+
+
+def test_a_capacity_is_that_of_the_first_valid_runs() -> None:
+    runs = [run(0, 9, invalid=("x",)), *(run(turn, 1000 + turn) for turn in range(1, 9))]
+    found = Capacity.of("r", runs)
+    assert found.per_s == 1003
+    assert Capacity.of("r", runs[: CAPACITY_RUNS + 1]) == found
+    assert found.answers(2006)
+    assert not found.answers(2007)
+    assert found.connections(1003) == pytest.approx(16, abs=1)  # four in the closed loop
+    assert found.connections(100_000) == found.connections(2006)  # no run is faster
+    with pytest.raises(InconclusiveError, match=r"r: its capacity is not known.*: x \(/logs/x\)"):
+        Capacity.of("r", [run(0, 9, invalid=("x",), log="/logs/x")])
+
+
+def test_a_level_is_given_up_for_one_start_of_the_lab() -> None:
+    bad = [run(turn, 1.0, invalid=("late",)) for turn in range(TRIES)]
+    assert gave_up(bad)
+    assert not gave_up(bad[1:])
+    assert not gave_up([*bad, run(TRIES, 1.0)])
+    assert not gave_up([each.model_copy(update={"session": "another"}) for each in bad])
