@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from goldens import assert_golden
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dsbuilds.drivers.deb import build_needs, suffixed, with_entry, with_patches
@@ -113,9 +113,10 @@ def test_a_patch_gets_a_header_unless_it_has_one():
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=60))
+@example("---")
 def test_no_title_breaks_a_header_or_an_entry(title):
-    head = headed(title, DIFF).partition("---\n")[0]
-    assert head.count("\n") == 4, "From, Subject, Forwarded, and the line between"
+    head = headed(title, DIFF).partition("\n---\n")[0]
+    assert head.count("\n") == 3, "From, Subject, Forwarded, and the line between"
     entry = with_entry(CHANGELOG, [title]).partition(" -- ")[0]
     assert len([line for line in entry.splitlines() if re.match(r" {2}\*", line)]) == 1
 
