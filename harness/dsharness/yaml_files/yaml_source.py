@@ -1,13 +1,13 @@
 """YAML text to plain data that remembers its lines, bounded before anything is built.
 
 The composer of the YAML library calls itself once per level, and aliases unfold to any size;
-so each event is checked before the composer has it, and the unfolding is counted.
+so the events are checked before it begins, and the unfolding is counted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -20,7 +20,6 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-from ruamel.yaml.parser import Parser
 from ruamel.yaml.reader import ReaderError
 
 from dsharness.errors import MatrixError
@@ -159,8 +158,22 @@ def read_document(path: Path) -> Document:
 
 @lru_cache(maxsize=16)  # of a command: the matrix and the product files are asked for several times
 def _composed(where: str, text: str) -> MappingNode | SequenceNode | ScalarNode | None:
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Parser = partial(Bounded, where)
+    try:
+        return _composed_by(YAML(typ="safe"), where, text)
+    except YAMLError:  # the parser in C, ten times as fast, refuses {key: https://...}
+        return _composed_by(YAML(typ="safe", pure=True), where, text)
+
+
+def _composed_by(
+    yaml: YAML, where: str, text: str
+) -> MappingNode | SequenceNode | ScalarNode | None:
+    """Follow the events first, which cost no stack and no tree, and stop at the first excess."""
+    depth = nodes = 0
+    for event in yaml.parse(text):
+        nodes += isinstance(event, NodeEvent)
+        depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
+        depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
+        check_bounds(f"{where}:{event.start_mark.line + 1}", depth, nodes)
     root: MappingNode | SequenceNode | ScalarNode | None = yaml.compose(text)
     return root
 
@@ -184,20 +197,3 @@ def _read_text(path: Path) -> str:
             f"{path}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8: only UTF-8 is allowed",
             hint="save the file as UTF-8",
         ) from error
-
-
-class Bounded(Parser):
-    """Follows the events, which cost no stack and no tree, and stops at the first excess."""
-
-    def __init__(self, where: str, loader: object) -> None:
-        self._where, self._depth, self._nodes = where, 0, 0
-        super().__init__(loader)
-
-    def get_event(self) -> object:
-        event = super().get_event()
-        self._nodes += isinstance(event, NodeEvent)
-        self._depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
-        self._depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
-        line = event.start_mark.line + 1
-        check_bounds(f"{self._where}:{line}", self._depth, self._nodes)
-        return event

@@ -8,11 +8,12 @@ what the cost changes by at its step, as a mean over all orders whose arms were 
 from __future__ import annotations
 
 import math
-import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, permutations
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import ndtri, stdtrit
 
@@ -21,6 +22,7 @@ from dsresults.compare.comparison_table import Estimate
 
 State = frozenset[str]  # the factors that are as on the slow side
 Logs = Mapping[State, float]  # of the costs of one turn
+Picks = NDArray[np.int64]  # turns drawn with replacement, a row for each time
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -122,7 +124,7 @@ def _share(factor: str, orders: Sequence[Sequence[str]], turn: Logs) -> float:
 
 
 def _interactions(
-    factors: Sequence[str], turns: Sequence[Logs], picks: Sequence[Sequence[int]]
+    factors: Sequence[str], turns: Sequence[Logs], picks: Picks
 ) -> Iterator[Interaction]:
     """Of each pair, as a mean over the states of the other factors; where all were measured."""
     for one, other in combinations(factors, 2):
@@ -143,22 +145,21 @@ def _both(turn: Logs, one: str, other: str, around: Sequence[State]) -> Iterator
         yield from (turn[arm], -turn[arm | {one}], -turn[arm | {other}], turn[arm | {one, other}])
 
 
-def _resampled(turns: int) -> list[list[int]]:
+def _resampled(turns: int) -> Picks:
     """Turns drawn with replacement: the same for all that is estimated."""
-    source = random.Random(SEED)  # noqa: S311 - no secret
-    return [[source.randrange(turns) for _ in range(turns)] for _ in range(RESAMPLES)]
+    return np.random.default_rng(SEED).integers(turns, size=(RESAMPLES, turns))
 
 
-def _estimate(logs: Sequence[float], picks: Sequence[Sequence[int]]) -> Estimate:
+def _estimate(logs: Sequence[float], picks: Picks) -> Estimate:
     """The mean with its bootstrap interval, as factors.
 
     The percentiles of few turns are too near, and resampling cannot go beyond the extremes: their
     distance is stretched by as much as Student's distribution is wider than the normal one.
     """
     mean, turns = statistics.fmean(logs), len(logs)
-    means = sorted(statistics.fmean([logs[at] for at in pick]) for pick in picks)
+    means = np.sort(np.asarray(logs)[picks].mean(axis=1))
     cut = int(RESAMPLES * (1 - CONFIDENCE) / 2)
     level = (1 + CONFIDENCE) / 2
     stretch = float(stdtrit(turns - 1, level) / ndtri(level)) * math.sqrt(turns / (turns - 1))
-    low, high = (mean + stretch * (end - mean) for end in (means[cut], means[-1 - cut]))
+    low, high = (mean + stretch * (end - mean) for end in means[[cut, -1 - cut]].tolist())
     return Estimate(value=math.exp(mean), interval=(math.exp(low), math.exp(high)))
