@@ -34,6 +34,7 @@ def world(step, noise=0.1, effect=3.0, seed=0, broken=(), names=NAMES):
     return World(costs, noise=noise, seed=seed, broken=frozenset(names[each] for each in broken))
 
 
+@pytest.mark.whole
 @pytest.mark.few(3)
 @pytest.mark.parametrize("step", [1, 2, 11, 22, 23])
 @pytest.mark.parametrize("noise", [0.02, 0.15])
@@ -142,6 +143,7 @@ def test_a_small_step_is_named_after_repeated_runs_alone(effect, asks):
     assert (repeated >= REPEATED) is asks
 
 
+@pytest.mark.whole
 @settings(max_examples=2, deadline=None)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99), factor=st.sampled_from([1e-3, 7.0, 1e4]))
 def test_a_factor_on_all_values_changes_no_step(step, seed, factor):
@@ -240,6 +242,7 @@ def test_every_step_says_what_is_believed():
     assert 0 <= shown[0].none <= 1
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("step", [None, 13])
 def test_what_is_left_is_told_in_the_right_size(step):
@@ -294,6 +297,7 @@ def test_the_neighbours_get_as_many_runs_as_the_figures_need():
     assert one.asked[-1].why.startswith("confirm")
 
 
+@pytest.mark.whole
 @settings(max_examples=settings.default.max_examples // 5)
 @given(step=st.integers(1, 23), seed=st.integers(0, 99), noise=st.sampled_from([0.1, 0.3]))
 def test_each_pair_is_measured_as_often_in_both_orders(step, seed, noise):

@@ -91,6 +91,7 @@ def test_an_interrupted_turn_is_taken_again(store, samples):
     assert sorted(of_it) == sorted(map(second.sample_id, second.candidates))
 
 
+@pytest.mark.whole
 def test_a_turn_whose_samples_are_all_there_is_done(store):
     """It was killed between its last sample and its end."""
     with pytest.raises(KeyboardInterrupt):
@@ -114,6 +115,7 @@ def test_a_turn_whose_samples_are_all_there_is_done(store):
     assert again[begun.model_copy(update={"attempt": 2}).id] is TurnState.DONE
 
 
+@pytest.mark.whole
 def test_what_could_not_be_served_is_known_after_an_interruption(store):
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD, refuses={"b"}, stop_after=6))
@@ -166,6 +168,7 @@ def test_a_turn_without_a_server_says_why(store):
     assert [turn.refused for turn in failed] == [{"b": "b did not become ready"}]
 
 
+@pytest.mark.whole
 def test_another_machine_does_not_resume(store):
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD, stop_after=4))
@@ -182,6 +185,7 @@ def test_a_server_that_does_not_start_is_unmeasurable_not_slow(store):
     assert ("unmeasurable", "b", "b did not become ready") in watcher.records
 
 
+@pytest.mark.whole
 def test_a_full_disk_ends_the_campaign_and_the_next_run_resumes(store):
     benches = Benches(WORLD)
     original = benches.take
@@ -226,6 +230,7 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
     assert len([row for row in asked if row in benches.refuses]) == taken
 
 
+@pytest.mark.whole
 def test_what_is_wrong_with_the_surroundings_is_held_against_nobody(store):
     benches, watcher = Benches(WORLD), RecordingWatcher()
 
@@ -240,6 +245,7 @@ def test_what_is_wrong_with_the_surroundings_is_held_against_nobody(store):
     assert run(store, Benches(WORLD)).boundary.after == "c"
 
 
+@pytest.mark.whole
 def test_a_finished_campaign_is_measured_anew(store):
     run(store, Benches(WORLD))
     watcher = RecordingWatcher()

@@ -327,6 +327,7 @@ def test_a_signal_that_is_ignored_stays_so(terminal: Terminal) -> None:
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "args",

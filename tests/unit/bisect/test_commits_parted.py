@@ -95,6 +95,7 @@ def blamed(past, findings):
     return [past.names([each.hash for each in culprit.suspects]) for culprit in findings.culprits]
 
 
+@pytest.mark.whole
 def test_a_step_on_bads_side(past, cases):
     findings, lines = studied(past, {"b2": 9.0})
     assert blamed(past, findings) == [["b2"]]
@@ -128,6 +129,7 @@ def test_a_side_that_likely_changed_is_not_called_unchanged(chance, sides):
     assert len(changed) == sides
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("base", "then", "whole", "its"),
@@ -147,6 +149,7 @@ def test_a_step_on_goods_side(past, cases, base, then, whole, its):
     assert f"bad is like {past['base'][:SHORT]}" in text
 
 
+@pytest.mark.whole
 def test_a_range_in_one_line_is_as_ever(past, cases):
     findings, lines = studied(past, {"b2": 9.0}, good="base")
     assert blamed(past, findings) == [["b2"]]
@@ -164,6 +167,7 @@ def test_a_step_on_each_side(past, cases):
     assert len(cases) == 2
 
 
+@pytest.mark.whole
 def test_the_same_step_on_both_sides_is_no_difference(past, cases):
     findings, _ = studied(past, {"b1": 9.0, "g1": 9.0})
     assert (findings.culprits, findings.whole.direction, cases) == ((), "none", [])

@@ -123,6 +123,7 @@ def forked(past, good=None, bad=None):
     return past
 
 
+@pytest.mark.whole
 def test_branches_that_have_parted_are_three_points_and_two_lines(past):
     scope = laid_range(ask(forked(past), good="fix"))
     assert [names(past, scope, line) for line in scope.lines] == [
@@ -141,6 +142,7 @@ def test_branches_that_have_parted_are_three_points_and_two_lines(past):
     assert forecast_of(ask(past, good="fix"), scope).builds == 3 + 1 + 2
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("good", "bad", "line"),
     [
@@ -174,6 +176,7 @@ def test_a_release_by_its_number_is_said(past):
     assert scope.notes == ("2.0.1 was taken for 389-ds-base-2.0.1",)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("checked_out", "bad"), [("begin", False), ("culprit", True)])
 @pytest.mark.parametrize("how", ["--detach", "-b"])
 def test_judge_head_is_what_git_bisect_has_checked_out(past, tmp_path, checked_out, bad, how):
@@ -190,6 +193,7 @@ def test_judge_head_is_what_git_bisect_has_checked_out(past, tmp_path, checked_o
     assert f"{past[checked_out][:12]} makes the same server" in why
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("clean", [True, False])
 def test_judge_builds_all_three_as_asked(past, monkeypatch, clean):
     """From nothing, no commit decides another's verdict."""
@@ -218,6 +222,7 @@ def test_what_is_no_389_ds_is_refused(tmp_path, monkeypatch):
         laid_range(ask(past))
 
 
+@pytest.mark.whole
 def test_the_forecast_tells_candidates_builds_and_hours(past):
     asked = ask(grown(past))
     forecast = forecast_of(asked, laid_range(asked))
@@ -242,6 +247,7 @@ def test_ends_that_no_toolchain_builds_both_are_told_before_anything_is_built(pa
     assert forecast_of(asked, laid_range(asked)).notes == ()
 
 
+@pytest.mark.whole
 def test_a_long_line_takes_its_logarithm(past):
     for number in range(40):
         past.commit(f"c{number}", {MAIN_C: f"int main() {{ return {number}; }}\n"})
@@ -275,6 +281,7 @@ def test_an_edit_that_does_not_fit_says_so(past):
 OLD_RUST = "debian-11-rust-1.63"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("eras", "tried", "left"),
     [

@@ -227,6 +227,7 @@ def test_what_a_commit_says_never_drives_the_terminal():
     assert "\r" not in text
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("asked", ["campaign", "latest"])
 def test_a_report_is_written_again_from_the_store(tmp_path, monkeypatch, asked):
     found = CASES["found"]

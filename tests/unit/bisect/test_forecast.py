@@ -57,6 +57,7 @@ def told():
         return forecast(Noise.given(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
 
 
+@pytest.mark.whole
 def test_a_plain_step_is_found_in_few_runs(told):
     assert told.right >= 0.9
     assert 5 <= told.builds <= 7
@@ -107,6 +108,7 @@ def test_a_manner_becomes_a_search():
     assert search.costs.first_s("a") > 60
 
 
+@pytest.mark.whole
 def test_a_rehearsal_is_the_same_each_time():
     one, other = (
         rehearse(Bayes(), 16, math.log(1.5), RunNoise(cost=0.05), seed=3) for _ in range(2)

@@ -234,6 +234,7 @@ def test_what_cannot_be_measured_is_no_verdict(
     assert (first.outcome, first.confirms, first.note) == ("unknown", None, str(error))
 
 
+@pytest.mark.whole
 def test_a_way_that_does_not_build_gives_room_to_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +280,7 @@ def left_open(step: float) -> Boundary:
     )  # fmt: skip
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("step", "chance", "outcome", "answer"),
     [

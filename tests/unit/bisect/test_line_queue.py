@@ -37,6 +37,7 @@ def blamed(found):
     return sorted(boundary.after for boundary in found.culprits)
 
 
+@pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("one", "two"), [(3, 20), (1, 31), (10, 11), (1, 2), (30, 31)])
 def test_two_culprits_are_both_found(one, two):
@@ -61,6 +62,7 @@ def test_one_culprit_is_searched_once():
     assert len(lab.lines) == 1
 
 
+@pytest.mark.whole
 def test_no_culprit_is_named_where_there_is_none():
     lab = Laboratory(dict.fromkeys(NAMES, 1.0))
     found = lab.hunt(NAMES)
@@ -71,6 +73,7 @@ def test_no_culprit_is_named_where_there_is_none():
 MERGED = {"g": 1.0, "a": 1.0, "M": 9.0, "b": 9.0}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("side", "culprit"),
     [
@@ -121,6 +124,7 @@ def test_a_broken_stretch_costs_its_logarithm(broken):
     assert not any(suspect for suspect in boundary.suspects[:-1] if suspect not in lab.broken)
 
 
+@pytest.mark.whole
 def test_nothing_is_lost_on_the_way():
     """Whatever two steps there are, every one of them is among the suspects."""
     for one, two in itertools.combinations(range(1, 6), 2):
@@ -197,6 +201,7 @@ def test_a_step_is_named_on_the_side_where_it_was_made(costs, culprits, whole, s
     assert lab.lines[0] == ("good", "base", "bad")
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("base", [1.0, 9.0])
 def test_ends_that_are_alike_have_no_culprit_whatever_lies_between(base):
@@ -206,6 +211,7 @@ def test_ends_that_are_alike_have_no_culprit_whatever_lies_between(base):
     assert len(found.notes) == (0 if base == 1.0 else 1)  # that both differ from it
 
 
+@pytest.mark.whole
 def test_without_the_point_between_both_sides_are_searched():
     blamed, _, said, lab, found = parted(1.0, 1.0, 9.0, broken={"base"})
     assert ("bad", "slower") in blamed
@@ -214,6 +220,7 @@ def test_without_the_point_between_both_sides_are_searched():
     assert "base" in found.whole.unmeasured
 
 
+@pytest.mark.whole
 def test_a_difference_that_no_side_shows_is_undecided():
     blamed, direction, _, _, found = parted(1.0, 1.0, 9.0, broken={"bad"})
     assert blamed == []

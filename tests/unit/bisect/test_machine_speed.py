@@ -119,6 +119,7 @@ def paired_with_the_first(seed: int, others: np.ndarray, pace: float) -> Evidenc
     return replace(one, owner=owner, turns=turns, values=values)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("pace", [0.5, 2.0])
 def test_levels_of_pairs_are_as_uncertain_as_the_model_says(pace: float) -> None:
     """By the noise that is told from the values, which once made up for their scales."""

@@ -101,6 +101,7 @@ def test_it_is_recorded_so_that_a_replay_decides_by_it(tmp_path) -> None:
         assert stored.metric == "latency"
 
 
+@pytest.mark.whole
 def test_another_metric_is_another_question_and_resumes_nothing(tmp_path) -> None:
     with Store.open(tmp_path / "results.db") as store:
         with pytest.raises(KeyboardInterrupt):
@@ -118,6 +119,7 @@ def test_the_command_line_and_the_model_agree() -> None:
     assert DEFAULT_METRIC == DECIDER
 
 
+@pytest.mark.whole
 def test_a_report_keeps_answers_by_several_metrics_apart(tmp_path) -> None:
     with Store.open(tmp_path / "results.db") as store:
         for metric in ("cost", "latency"):

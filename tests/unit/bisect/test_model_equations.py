@@ -87,6 +87,7 @@ def up(slow: Sums, off: np.ndarray) -> np.ndarray:
     return likely.sum((0, 2))
 
 
+@pytest.mark.whole
 @pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
@@ -147,6 +148,7 @@ def test_one_that_is_odd_is_part_of_each_history(
         assert math.log(fast[steps] / fast[()]) == pytest.approx(math.log(odds), abs=0.02)
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("slower", "runs", "seed"), [(0.3, 8, 1), (0.15, 5, 3), (0.15, 5, 6)])
 def test_a_slow_mode_is_fitted_and_weighed(
@@ -207,6 +209,7 @@ def test_any_start_and_any_length_of_a_ramp_is_as_likely(positions: tuple[int, .
     assert found.sum() == pytest.approx(1)
 
 
+@pytest.mark.whole
 @pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("step", [0.0, 0.03, 0.1])
@@ -248,6 +251,7 @@ def test_sizes_of_a_step_are_as_likely_on_any_lattice(
         assert one.gain.max() == pytest.approx(other.gain.max(), rel=0.15)
 
 
+@pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("costs", [RISING, dict.fromkeys(RISING, 0.0)])

@@ -158,6 +158,7 @@ def test_the_same_count_does_not_hide_what_the_times_show(asked, monkeypatch):
     assert check.status is Status.FAILED
 
 
+@pytest.mark.whole
 def test_without_a_count_noise_leaves_it_open_and_never_passes(asked, monkeypatch):
     lab = TwoServers(slower=1.015, noise=0.15)
     check = checks(asked, lab, monkeypatch)["speed"]
@@ -221,6 +222,7 @@ def test_what_stock_or_the_machine_does_is_no_fault_of_the_patch(asked, monkeypa
     assert checks(asked, lab, monkeypatch)["speed"].status is Status.INCONCLUSIVE
 
 
+@pytest.mark.whole
 def test_a_comparison_that_was_stopped_goes_on(asked, tmp_path_factory, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         checks(asked, TwoServers(noise=0.004, stop_after=7), monkeypatch)

@@ -150,6 +150,7 @@ def test_the_witness_is_the_rate_where_the_cost_decides():
     assert witness(decided, by_rate, line, 0, 63) is None
 
 
+@pytest.mark.whole
 @given(
     costs=st.dictionaries(st.integers(1, 62), st.floats(0.5, 3.0), max_size=6),
     ends=st.tuples(st.floats(0.5, 3.0), st.floats(0.5, 3.0)),

@@ -97,6 +97,7 @@ def test_a_wrong_command_line_is_a_skip_with_a_warning(tmp_path, monkeypatch, ar
     assert "warning: not judged" in said.read_text()
 
 
+@pytest.mark.whole
 def test_a_library_that_is_missing_is_a_skip():
     hidden = "import sys; sys.modules['pydantic'] = None\n" + RUN
     code, said = ends_with("judge", code=hidden)
@@ -115,6 +116,7 @@ def test_tables_are_counted_by_one_thread_unless_the_user_says_otherwise(given, 
     assert forked({}, "matrix") == int(used)
 
 
+@pytest.mark.whole
 def test_other_commands_keep_their_status():
     assert ends_with("matrix", "show", "--nonsense")[0] == ExitCode.USAGE
 
@@ -260,6 +262,7 @@ def test_a_library_that_ends_the_process_is_no_verdict(monkeypatch):
     assert forked({}, "validate") == 70
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kibibytes", [100_000, 300_000])  # for its modules, for its tables
 def test_too_little_memory_is_no_verdict(kibibytes):
@@ -278,6 +281,7 @@ def alive(pid):
         return False
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("sign", "status", "ended"),
     [(signal.SIGTERM, 130, True), (signal.SIGINT, 130, True), (signal.SIGKILL, -9, False)],
@@ -310,6 +314,7 @@ def test_what_is_sent_to_the_parent_ends_its_child_too(tmp_path, monkeypatch, si
     assert (tmp_path / "ended").exists() is ended
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("redirected", [">/dev/full 2>/dev/full", "<&- >&- 2>&-"])
 def test_a_harness_that_cannot_be_loaded_is_no_verdict_even_unheard(redirected):
     hidden = "import sys; sys.modules['pydantic'] = None\n" + RUN
@@ -328,6 +333,7 @@ def command_of(alone):
 ANSWERS = ((0, 0), (NOT_TO_BE_SHIPPED, 1), (ExitCode.INCONCLUSIVE, 20))
 
 
+@pytest.mark.whole
 @pytest.mark.few(11)
 @pytest.mark.parametrize(
     ("command", "answer", "status", "streams"),

@@ -65,6 +65,7 @@ def test_a_rate_that_shows_the_step_agrees():
     assert (found.found, found.witness) == (True, "agrees")
 
 
+@pytest.mark.whole
 def test_a_rate_alone_gets_a_word():
     found = boundary_of(1, step=1.0, rate_step=3.0, rate_noise=0.02)
     assert found.direction == "none"

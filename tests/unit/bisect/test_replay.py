@@ -51,6 +51,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("search", "step", "refuses", "known"),

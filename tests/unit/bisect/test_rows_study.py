@@ -112,6 +112,7 @@ def test_one_answer_for_each_workload(laboratory, store):
     assert watcher.names.count("prepared") == 4
 
 
+@pytest.mark.whole
 def test_every_row_gets_as_many_users_as_the_largest_workload(laboratory, store):
     study(store)
     assert [conditions.seed.content for conditions in laboratory.all_conditions] == [
@@ -142,6 +143,7 @@ def test_nothing_can_be_prepared(laboratory, store):
     assert "debian-11: no such version" in findings.campaigns[0].boundary.summary
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("into_the_second", [0, 3])
 def test_interrupted_in_the_second_workload_the_first_answer_stands(
@@ -162,6 +164,7 @@ def test_interrupted_in_the_second_workload_the_first_answer_stands(
         assert watcher.names[: watcher.names.index("answered")].count("resumed") == 1
 
 
+@pytest.mark.whole
 def test_a_whole_study_is_measured_anew(laboratory, store):
     study(store)
     findings, watcher = study(store)
@@ -204,6 +207,7 @@ def test_ends_that_leave_nothing_to_search(series, good, bad, said):
     assert f"`dsbisect matrix graph {series}`" in caught.value.hint
 
 
+@pytest.mark.whole
 def test_a_search_by_instructions_counts_them_where_the_host_does_not(
     laboratory, store, monkeypatch
 ):

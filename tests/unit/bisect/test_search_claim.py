@@ -37,6 +37,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "results.db"
 
 
+@pytest.mark.whole
 def test_two_processes_on_one_file(place: Path) -> None:
     prove_one_process_at_a_time(place)
 

@@ -53,6 +53,7 @@ def stepped(*steps: tuple[int, float]) -> np.ndarray:
     return levels
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_what_builds_differ_by_is_no_culprit(seed: int) -> None:
@@ -68,6 +69,7 @@ def test_what_builds_differ_by_is_no_culprit(seed: int) -> None:
         assert {"c0", "c1", "c30", "c31"} <= builds
 
 
+@pytest.mark.whole
 def test_none_says_what_less_would_take() -> None:
     rough, _ = answer(Bayes(), stepped(), 0.2)
     assert "one of 10 % needs `--smallest 10`" in rough.summary, rough.summary
@@ -100,6 +102,7 @@ def test_a_ramp_is_told_with_its_range() -> None:
     assert boundary.effect == pytest.approx(1.5, rel=0.1)
 
 
+@pytest.mark.whole
 def test_a_change_that_was_taken_back_is_not_denied() -> None:
     there_and_back = stepped((5, 0.3), (9, -0.3))
     boundary, _ = answer(Bayes(), there_and_back, 0.01)
@@ -109,6 +112,7 @@ def test_a_change_that_was_taken_back_is_not_denied() -> None:
     assert answer(looked, there_and_back, 0.01)[0].found
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_what_is_called_alone_has_neighbours_that_were_measured(seed: int) -> None:
@@ -140,6 +144,7 @@ def test_what_matters_to_you_cuts_nothing_off_the_prior(pct: float, noise: float
         assert told.least_step(noise) <= (options.smallest_log or 0.0) + 1e-12
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("told", [{"smallest_pct": 6.5}, {"expected_pct": 15.0}])
@@ -155,6 +160,7 @@ def test_a_step_just_above_what_matters_is_not_said_to_be_larger(
         assert boundary.effect_interval[0] <= 1.076 <= boundary.effect_interval[1]
 
 
+@pytest.mark.whole
 def test_what_was_expected_and_does_not_reproduce_ends_early() -> None:
     expected = SearchOptions(expected_pct=50)
     search = Bayes(
@@ -180,6 +186,7 @@ def test_every_step_is_named_if_asked_for() -> None:
     assert {step.before for step in boundary.steps} == {"c7", "c22"}
 
 
+@pytest.mark.whole
 def test_doubt_about_a_second_step_does_not_lose_the_first() -> None:
     search = Bayes(certainty=Certainty(every=True), budget=Budget(runs=20))
     boundary, _ = answer(search, stepped((4, 1.1), (7, 0.03)), 0.05)
@@ -187,6 +194,7 @@ def test_doubt_about_a_second_step_does_not_lose_the_first() -> None:
     assert "a second step is possible" in boundary.summary
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [0.13, 0.26])
 def test_a_witness_that_knows_nothing_gets_a_few_more_runs_and_no_veto(noise: float) -> None:
@@ -231,6 +239,7 @@ def test_what_is_not_certain_enough_says_what_it_would_take() -> None:
     assert OTHERS in boundary.summary
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_that_differ_by_themselves_end_the_search(seed: int) -> None:
@@ -245,6 +254,7 @@ def test_rows_that_differ_by_themselves_end_the_search(seed: int) -> None:
     assert boundary.direction == "unknown" or boundary.after == "c1", boundary.summary
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [0, 3, 5])
 def test_a_step_that_is_missed_is_not_larger_than_what_could_have_been_seen(seed: int) -> None:
@@ -255,6 +265,7 @@ def test_a_step_that_is_missed_is_not_larger_than_what_could_have_been_seen(seed
     assert boundary.smallest_visible_pct >= 100 * math.expm1(0.02)
 
 
+@pytest.mark.whole
 def test_a_single_run_that_strays_is_taken_again_before_no_difference_is_said() -> None:
     """It is the first run of any candidate but the ends."""
     looking = Bayes(certainty=replace(Certainty(), inside=1))
@@ -275,6 +286,7 @@ def test_a_single_run_that_strays_is_taken_again_before_no_difference_is_said() 
         assert len(samples[wild[0]]) > 1
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("odd", [0.18, -0.18])
@@ -291,6 +303,7 @@ def test_an_odd_candidate_hides_no_culprit(seed: int, odd: float) -> None:
     assert re.search(rf"note: c15 alone is 1\.\d+ times {word}", boundary.summary)
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("step", "odd"), [(2, 4), (6, 4), (9, 5)])
 def test_nor_does_one_in_a_short_line(step: int, odd: int) -> None:
@@ -311,6 +324,7 @@ def test_a_candidate_on_the_way_up_is_a_step_of_its_own() -> None:
     assert (boundary.after, boundary.also, boundary.odd) == ("c10", ("c11",), ())
 
 
+@pytest.mark.whole
 def test_what_stays_undecided_names_each_likely_step_with_its_size() -> None:
     """Rows have one build each: of two steps of like size one may never become sure."""
     answers = [

@@ -66,6 +66,7 @@ def stepped(at: int, size: float) -> Mapping[str, float]:
     return {name: size if place >= at else 1.0 for place, name in enumerate(NAMES)}
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("rate", "one_side", "seed"), [(1.3, 0.9, 0), (4.0, 1.0, 3)])
 def test_machines_that_differ_are_not_a_step(rate: float, one_side: float, seed: int) -> None:
@@ -131,6 +132,7 @@ def divided(seed: int, ties: int, costs: Mapping[str, float] = FLAT) -> Beliefs:
     return found
 
 
+@pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize("ties", [1, 4])
 @pytest.mark.parametrize("seed", range(2))
@@ -140,6 +142,7 @@ def test_a_machine_that_measured_one_half_is_not_a_step(seed: int, ties: int) ->
     assert not found.settled(Certainty()), found.posterior.stepped.round(2)
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_step_within_a_half_is_seen_although_the_offset_is_in_doubt(seed: int) -> None:
@@ -164,6 +167,7 @@ def test_a_machine_that_shares_no_candidate_says_nothing() -> None:
     assert list(seen.positions) == list(range(8))
 
 
+@pytest.mark.whole
 def test_a_slow_machine_is_no_disturbance() -> None:
     """Its calibrator takes longer, and always does."""
     world = TwoMachines(stepped(5, 1.5), noise=0.02, rate=4.0)
@@ -173,6 +177,7 @@ def test_a_slow_machine_is_no_disturbance() -> None:
     assert seen.burden.max() == 0
 
 
+@pytest.mark.whole
 def test_the_name_of_a_single_machine_changes_nothing() -> None:
     @dataclass
     class Renamed(World):
@@ -188,6 +193,7 @@ def _all(*histories: History) -> list[Sample]:
     return [s for history in histories for group in history.samples.values() for s in group]
 
 
+@pytest.mark.whole
 def test_the_rate_of_several_machines_is_a_witness_too() -> None:
     found = TwoMachines(stepped(5, 1.5), noise=0.03, rate=4.0, one_side=0.9).search(Bayes())
     assert found.witness in {"agrees", "cannot tell"}

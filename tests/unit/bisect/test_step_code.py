@@ -41,6 +41,7 @@ def keys(root: Path) -> dict[str, str]:
     return {name: code_key(each, root) for name, each in sets.items()}
 
 
+@pytest.mark.whole
 @pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("file", "changed"),

@@ -169,6 +169,7 @@ def run(
     return sorted(found, key=lambda each: each.place), watcher
 
 
+@pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_each_source_is_tried_once_newest_first(world: World, past: Past, jobs: int) -> None:
@@ -188,6 +189,7 @@ def test_each_source_is_tried_once_newest_first(world: World, past: Past, jobs: 
     assert all(each.known for each in again)
 
 
+@pytest.mark.whole
 def test_a_failure_is_a_line_and_the_next_goes_on(world: World, past: Past) -> None:
     world.builds = {"v3": UnbuildableError("unbuildable: x.c:1: error: no y")}
     died, refused = InstanceError("it ended"), InstanceError("users are stored in two ways")
@@ -260,6 +262,7 @@ def test_every_toolchain_has_its_line_and_one_is_tried_alone(world: World, past:
     assert sorted(world.tried) == ["v1", "v1 debian-13"]
 
 
+@pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("whole", "said"),

@@ -49,12 +49,14 @@ def past(original: Past, tmp_path: Path) -> Past:
     return original.copy(tmp_path / "user")
 
 
+@pytest.mark.whole
 def test_a_change_that_fits_says_nothing(past: Past) -> None:
     (way,) = ways(past, "slow", "other", reverse=True)
     assert way.how == ""
     assert way.tree.read(MAIN_C) == function("a", "b") + "int g;\n"
 
 
+@pytest.mark.whole
 def test_a_later_commit_that_changed_the_same_lines_goes_too(past: Past) -> None:
     (way,) = ways(past, "slow", "last", reverse=True)
     assert way.how == f"together with {past['late'][:12]}, which changed the same lines later"
@@ -69,6 +71,7 @@ def test_an_earlier_commit_that_it_builds_on_comes_along(past: Past) -> None:
     assert way.tree.read(MAIN_C) == function("a", "slow + 1", "b")
 
 
+@pytest.mark.whole
 def test_no_more_go_than_are_needed(past: Past) -> None:
     past.commit("more", {MAIN_C: function("a", "slow + 1", "b", "c") + "int g;\n"})
     (way,) = ways(past, "slow", "more", reverse=True)
@@ -76,6 +79,7 @@ def test_no_more_go_than_are_needed(past: Past) -> None:
     assert way.tree.read(MAIN_C) == function("a", "b", "c") + "int g;\n"
 
 
+@pytest.mark.whole
 def test_too_many_commits_in_the_way_are_named_no_more(past: Past) -> None:
     for number in range(MOST_OTHERS):
         past.commit(f"again {number}", {MAIN_C: function("a", f"slow + 2 + {number}", "b")})
@@ -83,6 +87,7 @@ def test_too_many_commits_in_the_way_are_named_no_more(past: Past) -> None:
         ways(past, "slow", f"again {MOST_OTHERS - 1}", reverse=True)
 
 
+@pytest.mark.whole
 def test_a_named_edit_is_another_way(tmp_path: Path) -> None:
     """The rounds were raised where another commit rewrote the line, without a history between."""
 

@@ -45,6 +45,7 @@ def opened(past: Past) -> Repository:
     return Repository(source="user", git=Git(folder=past.folder / ".git"))
 
 
+@pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize("asked", ALL)
 def test_every_copy_leads_to_all_others(past: Past, asked: str) -> None:
@@ -57,6 +58,7 @@ def test_other_commits_are_alone(past: Past, alone: str) -> None:
     assert equivalents(opened(past), past[alone]) == (past[alone],)
 
 
+@pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "said",

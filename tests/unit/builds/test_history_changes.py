@@ -61,12 +61,14 @@ def content(past: Past, tree: str, path: str) -> bytes | None:
     return None if done is None else done.encode()
 
 
+@pytest.mark.whole
 def test_a_change_goes_onto_another_branch(past: Past) -> None:
     tree = picked(opened(past), past["slow"], past["old"])
     assert content(past, tree, MAIN_C) == text(l3="slow\n", l15="old\n").encode()
     assert content(past, tree, "README.md") == b"old\n"
 
 
+@pytest.mark.whole
 def test_bytes_stay_what_they_are(past: Past) -> None:
     repository = opened(past)
     tree = picked(repository, past["slow"], past["old"])
@@ -75,6 +77,7 @@ def test_bytes_stay_what_they_are(past: Past) -> None:
     )
 
 
+@pytest.mark.whole
 def test_a_change_is_taken_away_below_later_ones(past: Past) -> None:
     tree = picked(opened(past), past["slow"], past["M"], reverse=True)
     assert content(past, tree, MAIN_C) == text(l15="late\n").encode()
@@ -90,6 +93,7 @@ def test_a_merge_is_all_that_it_brought(past: Past) -> None:
     assert back == opened(past).commit(past["late"]).tree
 
 
+@pytest.mark.whole
 def test_trees_serve_as_well_as_commits(past: Past) -> None:
     repository = opened(past)
     once = picked(repository, past["slow"], past["old"])
@@ -100,6 +104,7 @@ def test_trees_serve_as_well_as_commits(past: Past) -> None:
     )
 
 
+@pytest.mark.whole
 def test_what_is_not_there_cannot_be_taken_away(past: Past) -> None:
     repository = opened(past)
     old = repository.commit(past["old"]).tree
@@ -113,6 +118,7 @@ def test_the_first_commit_is_a_change_of_nothing(past: Past) -> None:
     )
 
 
+@pytest.mark.whole
 def test_a_change_follows_a_file_that_moved(past: Past) -> None:
     past.switch("moved", "base")
     past.commit("moved", {MAIN_C: None, "ldap/servers/slapd/core.c": text()})
@@ -120,6 +126,7 @@ def test_a_change_follows_a_file_that_moved(past: Past) -> None:
     assert content(past, tree, "ldap/servers/slapd/core.c") == text(l3="slow\n").encode()
 
 
+@pytest.mark.whole
 def test_a_conflict_names_the_file_and_the_lines(past: Past) -> None:
     with pytest.raises(SourceError) as caught:
         picked(opened(past), past["late"], past["old"])
@@ -130,6 +137,7 @@ def test_a_conflict_names_the_file_and_the_lines(past: Past) -> None:
     assert "old\n=======\nlate\n" in said
 
 
+@pytest.mark.whole
 def test_a_conflict_over_a_file_that_is_gone_names_it(past: Past) -> None:
     past.switch("gone", "base")
     past.commit("gone", {MAIN_C: None})
@@ -144,12 +152,14 @@ def test_the_border_of_a_shallow_clone_is_no_change(past: Past, tmp_path: Path) 
     assert "git fetch --unshallow" in caught.value.hint
 
 
+@pytest.mark.whole
 def test_nothing_is_written_to_the_user_s_repository(past: Past) -> None:
     before = fingerprint(past.folder)
     picked(opened(past), past["slow"], past["old"])
     assert fingerprint(past.folder) == before
 
 
+@pytest.mark.whole
 def test_the_same_pick_is_the_same_tree(past: Past) -> None:
     one, other = (picked(opened(past), past["slow"], past["old"]) for _ in range(2))
     assert one == other
@@ -171,6 +181,7 @@ def meeting(tmp_path: Path) -> Past:
     return past
 
 
+@pytest.mark.whole
 def test_only_what_a_build_reads_is_changed(meeting: Past) -> None:
     found = commit_change.picked(opened(meeting), meeting["slow"], meeting["late"], reverse=True)
     assert found.items == ("main.c",)
@@ -180,6 +191,7 @@ def test_only_what_a_build_reads_is_changed(meeting: Past) -> None:
     assert content(meeting, found.tree, "man/new.5") is None
 
 
+@pytest.mark.whole
 def test_what_overlaps_is_named_by_its_items(meeting: Past) -> None:
     meeting.commit("later", {MAIN_C: "#define A 7\n#define B 8\n"})
     with pytest.raises(commit_change.OverlapError, match=r"main\.c: #define A\n") as caught:

@@ -294,6 +294,7 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
     ]  # fmt: skip
 
 
+@pytest.mark.whole
 @settings(max_examples=2 * settings.default.max_examples // 5)
 @given(graphs(), st.data())
 def test_all_lines_together_hold_every_commit_once(graph: list[list[int]], data) -> None:

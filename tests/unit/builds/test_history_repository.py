@@ -70,6 +70,7 @@ def test_a_short_hash_is_enough(past: Past) -> None:
     assert repository.revision(past["two"][:10]) == past["two"]
 
 
+@pytest.mark.whole
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("name", "meant"),
@@ -109,6 +110,7 @@ def test_a_name_of_two_commits_is_ambiguous(past: Past, way: str) -> None:
     assert "heads/389-ds-base-2.0.1 or tags/389-ds-base-2.0.1" in caught.value.hint
 
 
+@pytest.mark.whole
 def test_a_hash_cut_too_short_is_ambiguous(tmp_path: Path) -> None:
     hashes = sorted(
         imported_graph(tmp_path / "long.git", [[n - 1] if n else [] for n in range(900)])
@@ -173,6 +175,7 @@ def test_a_branch_without_commits_does_not_mean_the_origins(past: Past, tmp_path
         Repository.open(str(tmp_path / "clone")).revision("HEAD")
 
 
+@pytest.mark.whole
 def test_what_only_the_checkout_remembers(past: Past, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(past.folder), "clone")
@@ -215,6 +218,7 @@ def test_what_is_no_range_says_how_one_is_spelled(words: str, says: str) -> None
     assert says in caught.value.hint
 
 
+@pytest.mark.whole
 @pytest.mark.few(3)
 @pytest.mark.parametrize("how", ["checkout", "dot git", "folder inside", "bare", "worktree", "url"])
 def test_every_shape_of_a_repository(past: Past, tmp_path: Path, how: str) -> None:

@@ -219,6 +219,7 @@ THEIRS = "--- a/file\n+++ b/file\n@@ -1,3 +1,3 @@\n-one\n+ONE\n two\n three\n"
 OURS = "--- a/file\n+++ b/file\n@@ -6,3 +6,3 @@\n six\n seven\n-eight\n+EIGHT\n"
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="needs rpmbuild")
 @pytest.mark.parametrize(
     "prep",

@@ -71,6 +71,7 @@ def failed(order: TreeOrder) -> list[str]:
     return told
 
 
+@pytest.mark.whole
 def test_only_what_was_built_upon_another_is_built_from_nothing_too(
     order: Callable[[str], TreeOrder], runs: Runs
 ) -> None:
@@ -90,6 +91,7 @@ def test_nothing_is_built_twice_for_what_no_earlier_build_left(
     assert len(runs) == 2
 
 
+@pytest.mark.whole
 def test_what_an_earlier_build_left_in_the_place_of_a_mount_is_removed(
     order: Callable[[str], TreeOrder], runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

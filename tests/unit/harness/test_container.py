@@ -210,6 +210,7 @@ def test_labels_of_other_processes_survive_a_new_interpreter() -> None:
         process.communicate("\n")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("copies", "told"),
     [

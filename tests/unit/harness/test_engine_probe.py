@@ -134,6 +134,7 @@ def test_a_podman_that_cannot_move_a_running_container(
     assert not engine.moves_cpus
 
 
+@pytest.mark.whole
 def test_the_answer_is_remembered_until_something_changes(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ def test_the_answer_is_remembered_until_something_changes(
     assert detect().podman_version == "5.0.0"
 
 
+@pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"key": 1}', "null", "\x00"])
 def test_a_damaged_memory_is_probed_anew(machine: Path, damage: str) -> None:
@@ -165,6 +167,7 @@ def test_a_memory_with_unknown_facts_is_probed_anew(machine: Path) -> None:
     assert detect() == first
 
 
+@pytest.mark.whole
 def test_a_configuration_that_was_removed_is_written_again(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

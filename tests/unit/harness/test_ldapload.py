@@ -89,6 +89,7 @@ def test_requests_are_what_the_workload_says() -> None:
     assert ldapload.VALUE_MASK.encode() not in values[0][1]
 
 
+@pytest.mark.whole
 def test_an_entry_is_added_renamed_and_deleted_in_one_operation() -> None:
     asked = lines(workload(requests=[NEW]))[1:]
     names = []
@@ -205,6 +206,7 @@ def test_every_user_is_asked_for_as_often() -> None:
     assert len(set(named)) == 20
 
 
+@pytest.mark.whole
 def test_long_requests_are_fewer_and_a_request_of_each_kind_is_there() -> None:
     long = SEARCH | {"filter": "(|" + "(cn=x)" * 10_000 + "(uid={user}))"}
     asked = lines(workload(requests=[long, MODIFY], users=1000, distinct_users=1000))[1:]

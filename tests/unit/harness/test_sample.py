@@ -185,12 +185,14 @@ def test_a_good_run_becomes_a_valid_sample(world: World) -> None:
     assert sample.log == "load.log"
 
 
+@pytest.mark.whole
 def test_our_own_looks_are_not_the_load_s_binds(world: World) -> None:
     for turn in range(3):
         sample = take_sample(world.bench, turn_of(WORKLOAD, turn, campaign_id="c"))
         assert sample.valid
 
 
+@pytest.mark.whole
 def test_each_turn_writes_its_own_users(world: World) -> None:
     seen = []
     for turn in (0, 1, 0):
@@ -200,6 +202,7 @@ def test_each_turn_writes_its_own_users(world: World) -> None:
     assert seen[0] != seen[1]
 
 
+@pytest.mark.whole
 def test_only_the_first_run_of_a_server_is_warmed_up(world: World) -> None:
     told: list[tuple[str, ...]] = []
     honest = world.execute
@@ -215,6 +218,7 @@ def test_only_the_first_run_of_a_server_is_warmed_up(world: World) -> None:
     assert ["-T" in argv for argv in told] == [False, True, True]
 
 
+@pytest.mark.whole
 def test_a_pause_is_no_fault_of_the_candidate(world: World) -> None:
     world.frozen_s = 0.3
     whole = take_sample(world.bench, turn_of(WORKLOAD, campaign_id="c"))
@@ -279,6 +283,7 @@ def test_a_cgroup_that_went_away_is_unknown(world: World) -> None:
     assert "the server's CPU time could not be read" in sample.invalid
 
 
+@pytest.mark.whole
 def test_a_meter_without_cgroups_sees_a_process_and_its_children() -> None:
     burn = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; echo done; read _"
     with subprocess.Popen(

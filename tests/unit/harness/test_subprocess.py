@@ -241,6 +241,7 @@ def loud(megabytes: int) -> list[str]:
     return ["sh", "-c", words]
 
 
+@pytest.mark.whole
 def test_what_says_too_much_takes_no_memory_and_little_log(tmp_path: Path) -> None:
     """150 MB are said by a command; the lab that runs it stays as small as it was."""
     code = (
@@ -260,6 +261,7 @@ def test_what_says_too_much_takes_no_memory_and_little_log(tmp_path: Path) -> No
     assert log.read_text().endswith("xxx\nlast\n[exit status 0]\n")
 
 
+@pytest.mark.whole
 def test_an_answer_that_is_not_whole_is_none() -> None:
     done = run(loud(70))
     assert (done.status, done.ok) == (0, False)

@@ -35,6 +35,7 @@ def commands(text: str) -> list[list[str]]:
     return [json.loads(line) for line in re.findall(r"^RUN (.*)$", text, re.MULTILINE)]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_every_row_of_the_matrix_has_its_containerfile(row):
     assert_golden(f"containerfiles/{row.id}.Containerfile", render(row, arch="x86_64"))
@@ -103,6 +104,7 @@ def hostile_row(place: int, word: str) -> Row:
 PLACES = range(11)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("word", HOSTILE)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_row_holds_no_hostile_word(word, place):

@@ -103,6 +103,7 @@ def test_an_open_question_warns_and_is_never_published() -> None:
     assert "verify validation/attestation.json" in publish["steps"][-1]["run"]
 
 
+@pytest.mark.whole
 def test_every_target_that_packit_builds_is_validated_by_a_plan() -> None:
     jobs = read(PACKIT)["jobs"]
     built = {each for job in jobs if job["job"] == "copr_build" for each in job["targets"]}

@@ -46,6 +46,7 @@ def test_imports_go_one_way() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.whole
 def test_an_import_the_wrong_way_is_seen(tmp_path: Path) -> None:
     for name in named_by("layers"):
         package = tmp_path / name.replace(".", "/")

@@ -86,6 +86,7 @@ def test_a_hint_is_right_or_wrong(hint: Hint) -> None:
         assert suspicious == (hint is Hint.RIGHT)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("noise", [Noise.GAUSSIAN, Noise.HEAVY, Noise.BIMODAL])
 def test_noise_has_mean_0_and_deviation_1(noise: Noise) -> None:
     rng = np.random.default_rng(5)

@@ -52,6 +52,7 @@ def test_what_is_explained_and_what_is_not_are_the_whole(given_) -> None:
         assert found.shares == ()
 
 
+@pytest.mark.whole
 @settings(max_examples=25, deadline=None)
 @given(measured())
 def test_both_sides_swapped_give_the_mirror_image(given_) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
 from reported import DEBIAN, RUST_10K, Truth, packages, reported, with_gaps
 
 from dsharness.systems.ldap.stored_password import StoredPassword
@@ -92,6 +93,7 @@ def test_a_scheme_that_was_set_is_not_the_new_default():
     assert [f.links[0][-4:] for f in explain(base) if f.links] == ["6269"]
 
 
+@pytest.mark.whole
 def test_a_password_explains_no_search():
     """Neither what is stored, nor a change that is known to move the cost of a bind."""
     rows = {
@@ -189,6 +191,7 @@ def test_a_rate_that_falls_further_than_the_cpu_time_rises_suggests_waiting():
     assert any("CPUs of 1" in line for line in doubts[0].evidence)
 
 
+@pytest.mark.whole
 def test_a_published_verdict_that_was_not_found_again():
     found = explain(with_gaps().sections[0].comparison)
     text = having([f.text for f in found], "is published as")

@@ -295,6 +295,7 @@ def another(machine: Machine, fact: str) -> Machine:
     return machine.model_copy(update={"facts": {**machine.facts, fact: "another"}})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("fact", MACHINE)
 def test_another_machine_is_told(fact):
     data = reported(DEBIAN)

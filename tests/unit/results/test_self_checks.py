@@ -18,6 +18,7 @@ def taken(costs: list[float], **changes: object):
     return [sample_of("a", cost, turn, **changes) for turn, cost in enumerate(costs)]
 
 
+@pytest.mark.whole
 def test_equal_runs_alarm_as_often_as_is_said() -> None:
     chance = random.Random(7)
     found = [

@@ -57,6 +57,7 @@ def test_samples_come_in_time_order_however_the_time_is_spelt(store: Store) -> N
     assert [one.id for one in store.samples()] == ["first", "second", "third"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("given", "found"),
     [
@@ -147,9 +148,11 @@ def test_the_newest_manifest_of_an_image_counts_and_the_old_one_stays(store: Sto
     assert str(store).endswith("s.db")
 
 
+@pytest.mark.whole
 def test_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
     prove_writers_lose_nothing(tmp_path / "new.db")
 
 
+@pytest.mark.whole
 def test_a_killed_writer_leaves_the_store_intact(tmp_path: Path) -> None:
     prove_kill_keeps_what_was_stored(tmp_path / "new.db")

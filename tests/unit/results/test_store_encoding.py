@@ -33,6 +33,7 @@ def test_any_sample_survives_the_store_and_an_export(some: list[Sample]) -> None
             assert not any(copy.add_sample(sample) for sample in some)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [

@@ -35,6 +35,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert place.read_text().startswith("This is not")
 
 
+@pytest.mark.whole
 def test_a_damaged_database(tmp_path: Path) -> None:
     place = tmp_path / "s.db"
     with Store.open(place) as store:
