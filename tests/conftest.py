@@ -48,6 +48,23 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("lab")
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked `few(N)`, all but N of its cases, spread over its table, are `whole`."""
+    tables: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few"):
+            tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tables.values():
+        mark = cases[0].get_closest_marker("few")
+        assert mark is not None
+        apart = (len(cases) - 1) / max(1, mark.args[0] - 1)
+        kept = {round(number * apart) for number in range(mark.args[0])}
+        for at, item in enumerate(cases):
+            if at not in kept:
+                item.add_marker(pytest.mark.whole)
+
+
 def pytest_collection_finish() -> None:
     """What was imported stays: not looking through it again saves a tenth of the CPU time."""
     gc.collect()

@@ -40,23 +40,6 @@ def _holds_programs(folder: Path) -> bool:
     return free > ROOM and os.access(folder, os.W_OK) and not found.f_flag & os.ST_NOEXEC
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test marked `few(N)`, all but N of its cases, spread over its table, are `whole`."""
-    tables: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("few"):
-            tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for cases in tables.values():
-        mark = cases[0].get_closest_marker("few")
-        assert mark is not None
-        apart = (len(cases) - 1) / max(1, mark.args[0] - 1)
-        kept = {round(number * apart) for number in range(mark.args[0])}
-        for at, item in enumerate(cases):
-            if at not in kept:
-                item.add_marker(pytest.mark.whole)
-
-
 def pytest_collection_finish() -> None:
     """A new store is a copy of one that was migrated; the tests of stores migrate each."""
     store = sys.modules.get("dsresults.store.store")

@@ -108,6 +108,7 @@ def test_good_after_bad_is_told_before_anything_is_built(folder: Path) -> None:
 ROWS = ("bisect", "rows", "--workload", "bind-one", "--good", "debian-11", "--bad", "debian-12")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.whole)]
 )

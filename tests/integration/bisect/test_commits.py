@@ -74,6 +74,7 @@ def test_git_bisect_run_with_judge(lab: Path) -> None:
     assert f"{history.commits['more rounds by default']} is the first bad commit" in said
 
 
+@pytest.mark.whole
 def test_judge_skips_what_does_not_build(lab: Path) -> None:
     history = made(lab, history_with_gap)
     commits = history.commits

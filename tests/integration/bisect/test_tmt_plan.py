@@ -41,6 +41,7 @@ def run_plan(tmp_path: Path, status: int) -> tuple[int, dict[str, Any], Path]:
     return done.returncode, results[0], run / "plans/local/execute"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("status", "ended", "result"), [(0, 0, "pass"), (1, 1, "fail"), (3, 2, "error")]
 )

@@ -133,6 +133,7 @@ def test_a_harmless_patch_passes(of_world, kind: str) -> None:
     assert checks["reproducible"].figures["packages_that_differ"] == 0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", ["deb", pytest.param("rpm", marks=pytest.mark.whole)])
 def test_a_harmful_patch_is_caught_three_times(of_world, kind: str) -> None:
     made = of_world(kind, tiny_server.HARMFUL)
@@ -155,6 +156,7 @@ def test_a_harmful_patch_is_caught_three_times(of_world, kind: str) -> None:
     assert checks["plugin-abi"].figures["added"] == 1
 
 
+@pytest.mark.whole
 def test_a_source_that_builds_only_at_its_place(of_world) -> None:
     here = "all: libslapd"
     patch = tiny_server.patch({"Makefile": (here, f"all: /build/source/slapi.c {here[5:]}")})
@@ -163,6 +165,7 @@ def test_a_source_that_builds_only_at_its_place(of_world) -> None:
     assert "No rule to make target '/build/source/slapi.c'" in checks["reproducible"].found
 
 
+@pytest.mark.whole
 def test_stock_packages_are_fetched_once_in_the_installed_version(of_world, deb: World) -> None:
     made = of_world("deb", tiny_server.HARMLESS)
     folder = stock_packages(made.sides, made.tools)
@@ -173,6 +176,7 @@ def test_stock_packages_are_fetched_once_in_the_installed_version(of_world, deb:
     assert stock_packages(made.sides, made.tools) == folder
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", ["deb", pytest.param("rpm", marks=pytest.mark.whole)])
 def test_packages_that_are_given(
     request: pytest.FixtureRequest, engine: Engine, tmp_path: Path, kind: str

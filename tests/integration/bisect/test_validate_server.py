@@ -44,6 +44,7 @@ def changed(engine, tmp_path_factory) -> TRIED:
     return known
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", step_names(*(gate for gate in Gate if gate is not Gate.BUILDS)))
 def test_a_rebuild_without_a_change_passes_everything(changed: TRIED, name: str) -> None:
     checks = changed("unchanged").found(name)
@@ -98,6 +99,7 @@ def test_keys_that_the_package_opens_to_everyone_are_seen(changed: TRIED) -> Non
     assert "/etc/dirsrv/slapd-lab/pin.txt" in readable.details
 
 
+@pytest.mark.whole
 def test_a_weaker_default_is_told_in_numbers_and_at_the_next_bind(changed: TRIED) -> None:
     system = changed("weaker-default")
     upgrade = system.found("upgrade")

@@ -107,6 +107,7 @@ def test_all_edits_at_once_are_one_patch_that_changes_little(row_id: str) -> Non
     assert len(changed) < 40
 
 
+@pytest.mark.whole
 def test_a_real_file_of_every_kind_is_its_own_difference() -> None:
     """Form feeds, lone carriage returns and missing last newlines in sources as they are."""
     tree = debian_source("debian-sid")

@@ -60,7 +60,7 @@ def started(engine: Engine, image: Image, tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("era", "toolchain", "rust"),
     [
-        ("1.4.3.24", "debian-12", False),
+        pytest.param("1.4.3.24", "debian-12", False, marks=pytest.mark.whole),
         pytest.param("2.0.5", "debian-11", True, marks=pytest.mark.whole),
         pytest.param("2.0.16", "debian-12", True, marks=pytest.mark.whole),
         pytest.param("2.2.1", "debian-12", True, marks=pytest.mark.whole),
@@ -130,6 +130,7 @@ def test_optional_rust_that_no_toolchain_can_build_is_left_out_and_said(
     assert any("trying the toolchain debian-11, without Rust" in line for line in TOLD), TOLD
 
 
+@pytest.mark.whole
 def test_a_library_that_no_package_has_is_told_at_once(engine: Engine, tmp_path: Path) -> None:
     """The tree's own, taken away after the link: nothing else can bring it."""
     made, at, _ = built(engine, era_tree("2.0.16", tmp_path / "source"))

@@ -82,6 +82,7 @@ def at(engine: Engine) -> Iterator[Bench]:
         yield found
 
 
+@pytest.mark.whole
 def test_a_zone_that_changed_makes_a_run_invalid(at: Bench) -> None:
     box = at.instance.container
     more = f"echo 'late A 10.9.9.9' >>{FOLDER}/{ZONE}.zone"
@@ -128,6 +129,7 @@ def test_the_series_is_searched_and_answered(folder: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.whole
 def test_a_workload_for_directories_is_refused_before_anything_is_built(folder: Path) -> None:
     done = dsbisect(folder, "measure", "debian-12-bind", "--workload", "bind-one")
     assert done.returncode == ExitCode.USAGE

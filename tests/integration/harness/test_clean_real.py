@@ -87,6 +87,7 @@ def test_a_dry_run_shows_all_and_removes_nothing(images: Engine, tmp_path: Path)
     assert (tmp_path / "cache" / "logs" / "file").exists()
 
 
+@pytest.mark.whole
 def test_golden_only_and_then_all_but_the_users_own_and_the_store(
     images: Engine, tmp_path: Path
 ) -> None:

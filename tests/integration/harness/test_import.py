@@ -53,6 +53,7 @@ def entries_of(directory: Directory) -> dict[str, dict[str, set[bytes]]]:
     }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "row",
     [

@@ -145,6 +145,7 @@ def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) ->
     assert many.operations == pytest.approx(many.value("rate") * many.duration_s)
 
 
+@pytest.mark.whole
 def test_an_arm_changes_what_is_stored_and_what_it_costs(engine: Engine) -> None:
     cheap = golden_of(engine, "debian-13", "SSHA512")
     assert cheap.facts["password-scheme"] == "SSHA512"
@@ -191,6 +192,7 @@ def test_a_server_that_dies_is_inconclusive_with_its_log(engine: Engine) -> None
     assert Path(sample.log).is_file()
 
 
+@pytest.mark.whole
 def test_a_server_that_stands_still_for_a_while_makes_all_operations_all_the_same(
     engine: Engine,
 ) -> None:
