@@ -10,11 +10,14 @@ from repacked import build_named_as, repacked
 from validations import Tried, sides_of, step_names, tools_of, tried
 
 from dsvalidate.check import Gate, Status, worst
+from dsvalidate.dirsrv.dirsrv_suite import OTHERS, PAIRED
 from dsvalidate.step_tools import stock_image, stock_packages
 
 ROW = MATRIX.row("debian-13")
 GOOD = {Status.PASSED, Status.NOT_RUN}
 TRIED = Callable[[str], Tried]
+STEPS = step_names(*(gate for gate in Gate if gate is not Gate.BUILDS))
+TRACES = "traces"
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +48,19 @@ def changed(engine, tmp_path_factory) -> TRIED:
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize("name", step_names(*(gate for gate in Gate if gate is not Gate.BUILDS)))
+@pytest.mark.parametrize("name", [name for name in STEPS if name != TRACES])
 def test_a_rebuild_without_a_change_passes_everything(changed: TRIED, name: str) -> None:
     checks = changed("unchanged").found(name)
     assert checks
     assert [check for check in checks.values() if check.status not in GOOD] == []
+
+
+@pytest.mark.whole
+def test_a_rebuild_without_a_change_leaves_no_secret(changed: TRIED) -> None:
+    """It is looked for in what steps before have left."""
+    checks = changed("unchanged").found(*OTHERS, *PAIRED, TRACES)
+    assert [check for check in checks.values() if check.status not in GOOD] == []
+    assert "secrets" in checks
 
 
 @pytest.mark.whole
