@@ -184,9 +184,9 @@ COMMANDS = {
         summary="Judge one commit against two references: 0 good, 1 bad, 125 skip.",
     ),
     "reproduce": Lazy(
-        place="bisect:reproduce",
-        summary="Build, measure and report the matrix's default series: the whole chain in one "
-        "command.",
+        place="reproduce:reproduce",
+        summary="Measure and report the matrix's default series, or published claims: the whole "
+        "chain in one command.",
     ),
     "report": Lazy(
         place="report:report",

@@ -1,0 +1,341 @@
+"""Claims that are tried out and not timed: stored passwords, ports, commits, load tools. Pure."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from dsharness.model import Value
+from dsharness.products.published_claims import (
+    EndsByReset,
+    KeepsOld,
+    MixesSchemes,
+    NamesCommit,
+    PortLimit,
+    SetsRounds,
+    ToolLimit,
+)
+from dsharness.systems.system import SchemeChange
+from dsresults.compare.claim_outcomes import (
+    ClaimOutcome,
+    ClaimVerdict,
+    inconclusive,
+    verdict_of,
+)
+from dsresults.number_text import capital, significant, whole
+
+ON = "on"
+NEAR = 0.02  # of the number of ports: some are taken by who asks
+WAIT_NEAR_S = 5.0
+
+
+class RoundsTried(Value):
+    """What came of asking for so many rounds."""
+
+    asked: int
+    stored: int | None = Field(default=None, description="rounds of a password that was set then")
+    refused: str = Field(default="", description="the server's words")
+
+
+class StoredTrial(Value):
+    """What one row's server did."""
+
+    row: str
+    change: SchemeChange | None = None
+    usual_rounds: int | None = None
+    rounds: tuple[RoundsTried, ...] = ()
+    failed: str = ""
+
+    @property
+    def settable(self) -> tuple[int, ...]:
+        return tuple(each.asked for each in self.rounds if each.stored == each.asked)
+
+
+class StoredFigures(Value):
+    """The trials of all rows."""
+
+    scheme: str
+    rounds_scheme: str
+    trials: tuple[StoredTrial, ...]
+
+    @property
+    def changed(self) -> list[tuple[str, SchemeChange]]:
+        return [(trial.row, trial.change) for trial in self.trials if trial.change]
+
+    @property
+    def why_not(self) -> str:
+        return "; ".join(f"{trial.row}: {trial.failed}" for trial in self.trials if trial.failed)
+
+
+def judge_keeps_old(judged: KeepsOld, figures: StoredFigures) -> ClaimOutcome:
+    """After a bind without upgrades, and with the server's own setting of them."""
+    del judged
+    if not figures.changed:
+        return inconclusive(figures.why_not)
+    setting = "whether the server upgrades hashes at a bind (nsslapd-enable-upgrade-hash)"
+    holds, details = [], []
+    for row, change in figures.changed:
+        without = change.after_bind == change.before
+        holds.append(without)
+        told = f"{row}: {change.before} stays {change.after_bind} after a bind without upgrades"
+        if change.upgraded is not None:
+            holds.append(change.upgraded == change.before)
+            told += f", and is {change.upgraded} after a bind with them"
+        usual = f"it upgrades unless told otherwise: {change.upgrades}" if change.upgrades else ""
+        details.append(f"{told} ({usual or 'it knows no upgrades'}).")
+    verdict = verdict_of(holds)
+    row, change = figures.changed[-1]
+    flips = f"{row}: off, {change.after_bind} stays; on, the next bind stores {change.upgraded}"
+    depends = verdict is ClaimVerdict.DEPENDS
+    answer = (
+        f"It depends on {setting}: where that is off, as FreeIPA sets it, a password keeps its old "
+        "scheme until it is set again; where it is on, 389-ds's own default, the next bind stores "
+        f"it anew ({row}: {change.before} becomes {change.upgraded})."
+        if depends
+        else details[-1]
+    )
+    return ClaimOutcome(
+        verdict=verdict,
+        answer=answer,
+        ours=f"off: stays; on: {change.upgraded}" if depends else change.after_bind,
+        axis=setting if depends else "",
+        flips=(flips,) if depends else (),
+        details=tuple(details),
+    )
+
+
+def judge_mixes_schemes(judged: MixesSchemes, figures: StoredFigures) -> ClaimOutcome:
+    """The trial itself bound both users."""
+    del judged
+    if not figures.changed:
+        return inconclusive(figures.why_not)
+    mixed = [change.after_bind != change.set_again for _, change in figures.changed]
+    told = [f"{row}: {change.after_bind} and {change.set_again}" for row, change in figures.changed]
+    return ClaimOutcome(
+        verdict=verdict_of(mixed),
+        answer=(
+            "Two users of one directory with different schemes could both bind "
+            f"({'; '.join(told)})."
+        ),
+        ours=told[-1].partition(": ")[2],
+        details=(figures.why_not,) if figures.why_not else (),
+    )
+
+
+def judge_sets_rounds(judged: SetsRounds, figures: StoredFigures) -> ClaimOutcome:
+    """What each row's server stores after each number was asked for."""
+    known = [trial for trial in figures.trials if trial.rounds]
+    if not known:
+        return inconclusive(figures.why_not or "no server has the scheme")
+    holds = []
+    details = []
+    for trial in known:
+        inside = {judged.least, judged.most} <= set(trial.settable)
+        outside = [n for n in trial.settable if not judged.least <= n <= judged.most]
+        holds.append(inside and not outside and trial.usual_rounds == judged.usual)
+        tried = ", ".join(
+            f"{whole(each.asked)}: {'set' if each.stored == each.asked else each.refused or f'{whole(each.stored or 0)} are stored'}"
+            for each in trial.rounds
+        )
+        details.append(f"{trial.row}: {whole(trial.usual_rounds or 0)} by default; {tried}.")
+    verdict = verdict_of(holds)
+    new = [trial.row for trial, held in zip(known, holds, strict=True) if held]
+    old = [trial.row for trial, held in zip(known, holds, strict=True) if not held]
+    range_text = f"{whole(judged.least)} to {whole(judged.most)}"
+    if verdict is ClaimVerdict.DEPENDS:
+        answer = (
+            f"It depends on the version: {', '.join(new)} can be set from {range_text} rounds with "
+            f"{whole(judged.usual)} by default; {', '.join(old)} cannot."
+        )
+    elif new:
+        answer = f"{', '.join(new)} can be set from {range_text} rounds."
+    else:
+        answer = f"No server could be set from {range_text} rounds: {details[0]}"
+    return ClaimOutcome(
+        # Later versions were spoken of: that earlier ones cannot is a part of the claim.
+        verdict=ClaimVerdict.REPRODUCED if new and known[-1].row in new else verdict,
+        answer=answer.removeprefix("It depends on the version: ") if new else answer,
+        ours=f"{new[-1]}: {range_text}, default {whole(judged.usual)}" if new else details[0],
+        details=tuple(details),
+    )
+
+
+class PortFigures(Value):
+    """Connections that a client could make before no port was left for seconds."""
+
+    row: str
+    ports: int
+    addresses: int
+    most: int = Field(description="where a phase was ended that found no limit")
+    one: int = Field(description="from one address")
+    one_waiting: int = Field(description="of these, in TIME_WAIT afterwards")
+    several: int = Field(description="from several addresses")
+    client_resets: int = Field(description="where the client ends by RST")
+    server_resets: int = Field(description="to a server of ours that answers unbind with RST")
+    reset_waiting: int = Field(description="of these, in TIME_WAIT afterwards")
+    waits_s: float | None = Field(description="until the first port could be used again")
+    reused: int = Field(description="from one address, with net.ipv4.tcp_tw_reuse=1")
+    ends: str = Field(description="how the server ends after an unbind: FIN or RST")
+
+
+def judge_port_limit(judged: PortLimit, figures: PortFigures) -> ClaimOutcome:
+    """The limit by ports, as many times for several addresses, and the time of a port."""
+    found = figures
+    limited = abs(found.one - found.ports) <= NEAR * found.ports
+    more = abs(found.several - found.addresses * found.ports) <= NEAR * found.several
+    waits = found.waits_s is not None and abs(found.waits_s - judged.waits_s) <= WAIT_NEAR_S
+    reused = found.reused >= found.most
+    per_s = judged.ports / (found.waits_s or judged.waits_s)
+    stalls = (
+        f"with {whole(found.ports)} ports one address stops after {whole(found.one)} connections and "
+        f"{found.addresses} after {whole(found.several)}, and the first port comes back after "
+        f"{significant(found.waits_s or 0)} s, so {whole(judged.ports)} ports are {whole(per_s)} "
+        "connections a second for each address"
+    )
+    held = limited and more and waits
+    axis = "the client's net.ipv4.tcp_tw_reuse"
+    if held and reused:
+        return ClaimOutcome(
+            verdict=ClaimVerdict.DEPENDS,
+            answer=(
+                f"It depends on {axis}: where ports are not reused {stalls}; with 1, one address "
+                f"made {whole(found.reused)} connections and did not stop."
+            ),
+            ours=f"{whole(per_s)} a second for each address; none with reuse",
+            axis=axis,
+            flips=("between 0 and 1 (2, Linux's default, reuses ports on the loopback alone)",),
+            details=_port_details(found),
+        )
+    return ClaimOutcome(
+        verdict=ClaimVerdict.REPRODUCED if held else ClaimVerdict.REFUTED,
+        answer=f"{capital(stalls)}.",
+        ours=f"{whole(per_s)} a second for each address",
+        details=_port_details(found),
+    )
+
+
+def _port_details(found: PortFigures) -> tuple[str, ...]:
+    return (
+        f"Against {found.row}'s 389-ds on the loopback of a container of its own, with "
+        f"net.ipv4.ip_local_port_range of {whole(found.ports)} ports and tcp_tw_reuse=0; anonymous "
+        f"binds. {whole(found.one_waiting)} of the {whole(found.one)} were in TIME_WAIT.",
+        f"A client that ends by RST made {whole(found.client_resets)} connections from one address "
+        "and was then stopped by the trial."
+        if found.client_resets >= found.most
+        else f"A client that ends by RST made {whole(found.client_resets)} connections.",
+    )
+
+
+def judge_ends_by_reset(judged: EndsByReset, figures: PortFigures) -> ClaimOutcome:
+    """389-ds is asked itself; in the place of MS AD a server that ends by RST."""
+    del judged
+    found = figures
+    fin = found.ends == "FIN" and found.one_waiting > 0
+    free = found.server_resets >= found.most and not found.reset_waiting
+    answer = (
+        f"389-ds ends with {found.ends} after an unbind and leaves {whole(found.one_waiting)} ports in "
+        f"TIME_WAIT; a server that answers with RST left {whole(found.reset_waiting)} after "
+        f"{whole(found.server_resets)} connections from one address"
+        f"{' and had no limit' if free else ''}. MS AD itself was not asked."
+    )
+    return ClaimOutcome(
+        verdict=ClaimVerdict.REPRODUCED if fin and free else ClaimVerdict.REFUTED,
+        answer=answer,
+        ours=f"{whole(found.one_waiting)} and {whole(found.reset_waiting)} ports waiting",
+        details=("The server that resets is the lab's own, of 20 lines: it shows what RST does.",),
+    )
+
+
+class NamedCommit(Value):
+    """A culprit that a search named."""
+
+    hash: str
+    subject: str
+    proved: bool | None
+
+
+class CulpritFigures(Value):
+    """What a search named, or what the stored passwords have of a difference."""
+
+    ends: str
+    named: tuple[NamedCommit, ...] = ()
+    summary: str = ""
+    total: float | None = Field(default=None, description="how many times the cost")
+    share_pct: float | None = Field(default=None, description="of it, of the stored passwords")
+    stored: tuple[str, ...] = Field(default=(), description="what is known of that step")
+
+
+def judge_names_commit(judged: NamesCommit, figures: CulpritFigures) -> ClaimOutcome:
+    """By the search where there was one, otherwise as far as packages tell."""
+    found = figures
+    if found.summary:
+        ours = ", ".join(each.hash[:12] for each in found.named) or "none"
+        right = [each for each in found.named if each.hash.startswith(judged.commits)]
+        proved = {True: "proved", False: "not proved", None: "its proof could not tell"}
+        told = "; ".join(
+            f"{each.hash[:12]}: {each.subject} ({proved[each.proved]})" for each in found.named
+        )
+        if not found.named:
+            return inconclusive(found.summary)
+        return ClaimOutcome(
+            verdict=ClaimVerdict.REPRODUCED if right else ClaimVerdict.REFUTED,
+            answer=f"The search of {found.ends} names {told}.",
+            ours=ours,
+            details=(found.summary,),
+        )
+    if found.share_pct is None or found.total is None:
+        return inconclusive(f"{found.ends}: no difference that could be attributed")
+    held = found.share_pct >= judged.at_least_pct
+    return ClaimOutcome(
+        verdict=ClaimVerdict.REPRODUCED if held else ClaimVerdict.REFUTED,
+        answer=(
+            f"As far as packages tell: of {found.ends}, {significant(found.total)} times the cost with "
+            f"one user, {round(found.share_pct)} % is the stored passwords, whose default scheme these "
+            "commits change. Which commit did it was not shown: that needs --repo."
+        ),
+        ours=f"{round(found.share_pct)} % of {significant(found.total)} times",
+        details=found.stored,
+    )
+
+
+class ToolRate(Value):
+    """What a tool reached with so many workers."""
+
+    tool: str
+    workers: int
+    rate_per_s: float
+    failures: int = 0
+
+
+class ToolFigures(Value):
+    """Two tools at one server; or why one of them could not be had."""
+
+    arm: str
+    reference: float = 0.0
+    rates: tuple[ToolRate, ...] = ()
+    cpus: int = 0
+    missing: str = ""
+
+
+def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
+    """With the fewest workers, and with the most."""
+    if figures.missing or not figures.rates or not figures.reference:
+        return ClaimOutcome(
+            verdict=ClaimVerdict.UNTESTABLE,
+            answer=f"Not testable here: {figures.missing or 'no rate was measured'}.",
+        )
+    ratios = [(rate, figures.reference / rate.rate_per_s) for rate in figures.rates]
+    verdict = verdict_of([ratios[0][1] >= judged.at_least])
+    told = "; ".join(
+        f"with {rate.workers} worker{'' if rate.workers == 1 else 's'} {whole(rate.rate_per_s)} a "
+        f"second, {significant(ratio)} times below"
+        for rate, ratio in ratios
+    )
+    return ClaimOutcome(
+        verdict=verdict,
+        answer=f"ldclt reaches {whole(figures.reference)} binds a second at {figures.arm}; Locust {told}.",
+        ours="; ".join(f"{rate.workers}: {significant(ratio)} times" for rate, ratio in ratios),
+        details=(
+            f"Server, load and workers shared {figures.cpus} CPUs, so more workers than CPUs take "
+            "them from the server: on machines of their own they would reach more.",
+        ),
+    )
