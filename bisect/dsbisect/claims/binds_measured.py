@@ -74,7 +74,9 @@ class ArmsSupply(RowSupply):
             part=part,
             giver=f"the lab: {scheme} with {rounds} rounds",
             key=content_key(["hashed before", scheme, rounds]),
-            read=partial(system.hashed, scheme, rounds, min(content.number, content.passwords)),
+            read=partial(
+                system.hashed_before, scheme, rounds, min(content.number, content.passwords)
+            ),
         )
 
     def check(self, candidate: str, golden: Golden) -> None:

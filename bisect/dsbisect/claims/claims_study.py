@@ -1,4 +1,4 @@
-"""Published claims, each measured once for all that rest on it, and judged as soon as that is done."""
+"""Published claims: each experiment takes place once, and judges all claims that rest on it."""
 
 from __future__ import annotations
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
+from dsbisect.commits.commit_range import laid_range
+from dsbisect.commits.commits_request import CommitsRequest
+from dsbisect.commits.commits_study import run_commits
+from dsbisect.explain_study import ExplainRequest, explain_difference
 from dsharness.matrix import find_workload
 from dsharness.products.published_claims import CulpritSearched
 from dsresults.compare.trial_claims import CulpritFigures, NamedCommit
@@ -16,10 +20,6 @@ def search_culprit(lab: ClaimsLab, searched: CulpritSearched) -> CulpritFigures:
 
 
 def _commits(lab: ClaimsLab, searched: CulpritSearched, repository: str) -> CulpritFigures:
-    from dsbisect.commits.commit_range import laid_range
-    from dsbisect.commits.commits_request import CommitsRequest
-    from dsbisect.commits.commits_study import run_commits
-
     ask = CommitsRequest(
         matrix=lab.matrix,
         workload=find_workload(lab.matrix, searched.workload),
@@ -45,8 +45,6 @@ def _commits(lab: ClaimsLab, searched: CulpritSearched, repository: str) -> Culp
 
 
 def _rows(lab: ClaimsLab, searched: CulpritSearched) -> CulpritFigures:
-    from dsbisect.explain_study import ExplainRequest, explain_difference
-
     request = ExplainRequest(
         matrix=lab.matrix,
         workloads=(find_workload(lab.matrix, searched.workload),),

@@ -1,8 +1,10 @@
-"""What runs in a container to see when its ports are used up; it prints JSON. No imports of the lab.
+"""A program that runs in a container, to see when its ports are used up; it prints JSON.
 
-It binds without a name (an anonymous simple bind), unbinds and closes, again and again, each time
-from the next of its addresses.
+It imports nothing of the lab. It binds without a name (an anonymous simple bind), unbinds and
+closes, again and again, each time from the next of its addresses.
 """
+
+from __future__ import annotations
 
 import errno
 import json
@@ -11,6 +13,7 @@ import struct
 import sys
 import threading
 import time
+from pathlib import Path
 
 BIND = bytes.fromhex("300c020101600702010304008000")
 BOUND = bytes.fromhex("300c02010161070a010004000400")
@@ -18,12 +21,13 @@ UNBIND = bytes.fromhex("30050201024200")
 RESET = struct.pack("ii", 1, 0)
 BIND_ADDRESS_NO_PORT = 24  # of Linux: the port is chosen when it connects
 HOME = "127.0.0.1"
+OWN_PORT = 5389  # of the server that resets; none of those that clients may use
 NO_PORT = (errno.EADDRNOTAVAIL, errno.EADDRINUSE)
 PATIENCE_S, ANSWER_S, LONGEST_S = 3.0, 10.0, 75.0
 TIME_WAIT = "06"
 
 
-def connection(port, source):
+def connection(port: int, source: str) -> socket.socket:
     one = socket.socket()
     one.settimeout(ANSWER_S)
     one.setsockopt(socket.SOL_IP, BIND_ADDRESS_NO_PORT, 1)
@@ -36,7 +40,7 @@ def connection(port, source):
     return one
 
 
-def operate(port, source, *, reset):
+def operate(port: int, source: str, *, reset: bool) -> None:
     one = connection(port, source)
     one.sendall(UNBIND)
     if reset:
@@ -44,7 +48,7 @@ def operate(port, source, *, reset):
     one.close()
 
 
-def until_stopped(port, sources, most, *, reset=False):
+def until_stopped(port: int, sources: list[str], most: int, *, reset: bool = False) -> int:
     """How many could be made before no address had a port for some seconds."""
     made, moment = 0, time.monotonic()
     while made < most:
@@ -63,7 +67,7 @@ def until_stopped(port, sources, most, *, reset=False):
     return made
 
 
-def until_free(port, source, since):
+def until_free(port: int, source: str, since: float) -> float | None:
     """Seconds since then until a port can be used again."""
     while time.monotonic() - since < LONGEST_S:
         try:
@@ -77,14 +81,14 @@ def until_free(port, source, since):
     return None
 
 
-def waiting(port):
+def waiting(port: int) -> int:
     """Client ports in TIME_WAIT towards this one."""
-    with open("/proc/net/tcp") as table:
-        rows = [line.split()[1:4] for line in table][1:]
+    lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+    rows = [line.split()[1:4] for line in lines]
     return sum(state == TIME_WAIT and int(far.split(":")[1], 16) == port for _, far, state in rows)
 
 
-def serve_resets(listener):
+def serve_resets(listener: socket.socket) -> None:
     """Answer binds, and end by RST after an unbind."""
     while True:
         one, _ = listener.accept()
@@ -95,15 +99,15 @@ def serve_resets(listener):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
 
-def resetting_server():
-    listener = socket.create_server((HOME, 0), backlog=64)
+def resetting_server() -> int:
+    listener = socket.create_server((HOME, OWN_PORT), backlog=64)
     threading.Thread(target=serve_resets, args=(listener,), daemon=True).start()
-    return listener.getsockname()[1]
+    return OWN_PORT
 
 
-def main(port, addresses, most, *, all_phases):
+def main(port: int, addresses: int, most: int, *, all_phases: bool) -> None:
     begun = time.monotonic()
-    found = {"one": until_stopped(port, [HOME], most)}
+    found: dict[str, int | float | str | None] = {"one": until_stopped(port, [HOME], most)}
     if all_phases:
         found["one_waiting"] = waiting(port)
         others = [f"127.0.1.{number}" for number in range(1, addresses + 1)]
@@ -115,10 +119,10 @@ def main(port, addresses, most, *, all_phases):
         time.sleep(0.2)
         found["reset_waiting"] = waiting(ours)
         found["waits_s"] = until_free(port, HOME, begun)
-    print(json.dumps(found))
+    sys.stdout.write(json.dumps(found))
 
 
-def ends_of(port):
+def ends_of(port: int) -> str:
     """From an address that has ports left."""
     one = connection(port, "127.0.4.1")
     one.sendall(UNBIND)

@@ -85,7 +85,7 @@ def _row_trial(lab: ClaimsLab, row: str, tried: StoredTried) -> StoredTrial:
 def _rounds(
     lab: ClaimsLab, golden: Golden, trier: PasswordTrier, tried: StoredTried
 ) -> tuple[int | None, tuple[RoundsTried, ...]]:
-    """By default, and as asked; each number in a container of its own, as a wrong one may end it."""
+    """By default, and as asked; each number in a container of its own: a wrong one may end it."""
     scheme, row = tried.rounds_scheme, golden.image.candidate_id
     with idle_server(lab, golden) as server:
         try:
@@ -155,9 +155,11 @@ def _client(lab: ClaimsLab, golden: Golden, tried: PortsTried, *, reuse: int) ->
     lab.watcher.preparing(tried.row, what)
     few = FewPorts(ports=tried.ports, reuse=reuse)
     phases = "all" if reuse == 0 else "one"
-    with serve(lab.engine, golden, lab.cpus, inside=few, keep=lab.keep) as instance:
-        with instance.needed():
-            said = instance.container.must(
+    with (
+        serve(lab.engine, golden, lab.cpus, inside=few, keep=lab.keep) as instance,
+        instance.needed(),
+    ):
+        said = instance.container.must(
                 "python3", "-", str(instance.endpoint.port), str(tried.addresses),
                 str(MOST * tried.ports), phases,
                 what="use up the ports", stdin=CLIENT.read_text(), limit_s=CLIENT_S,

@@ -9,4 +9,5 @@ from dsresults.compare.trial_claims import ToolFigures
 
 def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
     """ToolFigures without rates where Locust is not installed."""
+    lab.watcher.preparing(compared.arm.row, "looking for Locust")
     return ToolFigures(arm=str(compared.arm), missing="Locust is not driven by the lab yet")

@@ -105,7 +105,7 @@ def _series(
     study(request, store, output, as_json=as_json)
 
 
-def _claims(
+def _claims(  # noqa: PLR0913 - as given
     only: tuple[str, ...],
     *,
     repo: str | None,
@@ -117,8 +117,6 @@ def _claims(
     keep: bool,
     as_json: bool,
 ) -> None:
-    from dsresults.report.claims_page import told, write_claims
-
     from dsbisect.claims.claims_lab import ClaimsLab
     from dsbisect.claims.claims_study import ClaimsRequest, ClaimsStudy
     from dsbisect.cli.claims_progress import ClaimsWatch
@@ -126,6 +124,7 @@ def _claims(
     from dsharness.matrix import load_matrix
     from dsharness.products.published_claims import published_claims
     from dsresults.compare.claim_outcomes import ClaimVerdict
+    from dsresults.report.claims_page import told, write_claims
     from dsresults.report.report_source import default_folder
     from dsresults.store import Store
 

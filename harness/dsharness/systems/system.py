@@ -253,6 +253,6 @@ class PasswordTrier(Protocol):
         """How many rounds a password has that is set now."""
         ...
 
-    def hashed(self, scheme: str, rounds: int, users: int) -> tuple[str, ...]:
+    def hashed_before(self, scheme: str, rounds: int, users: int) -> tuple[str, ...]:
         """Passwords of so many users as this kind stores them, each with a salt of its own."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from dsharness.products.published_claims import (
     Busy,
@@ -26,6 +26,14 @@ from dsresults.compare.claim_outcomes import (
 from dsresults.number_text import capital, milliseconds, significant, whole
 
 USERS = "the number of distinct users"
+SHARED_CPUS = (
+    "The load, the calibrator and all else use the same CPUs where there are few: what a bind "
+    "costs decides how much is left for them."
+)
+WHOLE_SYSTEMS = (
+    "389-ds and the libraries change together with the release: what is shown is the system as a "
+    "whole. Astra Linux and Fedora are not among these."
+)
 Values = list[tuple[int, float]]
 
 
@@ -80,7 +88,7 @@ def judge_first_slower(judged: FirstSlower, figures: BindFigures) -> ClaimOutcom
     told = "; ".join(f"with {span.users} {name or 'none'}" for span, name in parts)
     versions = ", ".join(f"{line.row} has {line.version}" for line in lines)
     by_cost = [
-        f"{line.title}: {_ends([(p.users, p.cpu_us / 1000) for p in line.points], ' ms')} of CPU time"
+        f"{line.title}: {_ends([(p.users, p.cpu_us / 1000) for p in line.points], ' ms')} of CPU"
         for line in lines
     ]
     return ClaimOutcome(
@@ -98,7 +106,7 @@ def judge_first_slower(judged: FirstSlower, figures: BindFigures) -> ClaimOutcom
 
 def _first_slower(lines: Sequence[BindLine], users: int, at_least: float) -> str:
     """Empty where none is."""
-    for one, other in zip(lines, lines[1:], strict=False):
+    for one, other in pairwise(lines):
         before, after = one.at(users), other.at(users)
         if before and after and after.cost >= at_least * before.cost:
             return other.arm
@@ -130,8 +138,7 @@ def judge_busy(judged: Busy, figures: BindFigures) -> ClaimOutcome:
         flips=tuple(flips),
         details=(
             *(f"{capital(each)}." for each in more),
-            "The load, the calibrator and what else the machine does use the same CPUs where there "
-            "are few: what a bind costs decides how much is left for them.",
+            SHARED_CPUS,
         ),
     )
 
@@ -153,7 +160,8 @@ def judge_same_hash(judged: SameHash, figures: BindFigures) -> ClaimOutcome:
             costs = {row: point.cost for row, one in of_rows.items() if (point := one.at(users))}
             dearest, cheapest = max(costs, key=costs.__getitem__), min(costs, key=costs.__getitem__)
             ratio = costs[dearest] / costs[cheapest]
-            text = f"{stored} {significant(ratio)} times ({dearest} over {cheapest}, {whole(users)} users)"
+            where = f"{dearest} over {cheapest}, {whole(users)} users"
+            text = f"{stored} {significant(ratio)} times ({where})"
             found.append((ratio <= judged.at_most, ratio, text))
     if not found:
         return inconclusive("no two systems with the same stored passwords were measured")
@@ -175,10 +183,7 @@ def judge_same_hash(judged: SameHash, figures: BindFigures) -> ClaimOutcome:
         ours=f"{significant(min(ratios))} to {significant(max(ratios))} times",
         axis="the scheme, and so the library that hashes it" if outside and inside else "",
         flips=tuple(outside) if inside else (),
-        details=(
-            "389-ds and the libraries change together with Debian's release: what is shown is the "
-            "system as a whole. Astra Linux and Fedora could not be reached.",
-        ),
+        details=(WHOLE_SYSTEMS,),
     )
 
 
@@ -265,8 +270,10 @@ def judge_reaches(judged: Reaches, figures: BindFigures) -> ClaimOutcome:
         axis=axis,
         flips=(f"at {math.ceil(needed)} CPUs for the server alone (computed, not measured)",),
         details=(
-            "The load ran on the same machine. That a server of this version goes on to scale "
-            "with its CPUs was not shown.",
+            (
+                "The load ran on the same machine. That a server of this version goes on to scale "
+                "with its CPUs was not shown."
+            ),
         ),
     )
 

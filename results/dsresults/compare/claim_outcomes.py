@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Self
 
 from pydantic import Field
@@ -113,7 +113,7 @@ def flips_of(spans: Sequence[Span]) -> tuple[str, ...]:
     """`between 3 and 5 users`, for each change of the answer."""
     return tuple(
         f"between {whole(one.last)} and {whole(other.first)} users"
-        for one, other in zip(spans, spans[1:], strict=False)
+        for one, other in pairwise(spans)
     )
 
 

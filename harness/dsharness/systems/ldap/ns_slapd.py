@@ -159,7 +159,7 @@ class NsSlapd(DirectorySystem):
         with connect(socket_of(endpoint), self.site) as directory:
             return rounds_stored(directory, scheme)
 
-    def hashed(self, scheme: str, rounds: int, users: int) -> tuple[str, ...]:
+    def hashed_before(self, scheme: str, rounds: int, users: int) -> tuple[str, ...]:
         password = self.site.user_password
         return tuple(hashed_value(password, scheme, rounds) for _ in range(users))
 
