@@ -59,9 +59,9 @@ def reproduce(  # noqa: PLR0913 - each is an option
     keep: Keep = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build, measure and report the matrix's default series: the whole chain in one command.
+    """Build, measure and report the matrix's default series, or test published claims.
 
-    With --claims: test what was published, one claim after the other. Stored runs count.
+    With --claims each claim has an experiment and an answer; stored runs count.
 
     Example: dsbisect reproduce --output /tmp/report
 

@@ -185,8 +185,7 @@ COMMANDS = {
     ),
     "reproduce": Lazy(
         place="reproduce:reproduce",
-        summary="Measure and report the matrix's default series, or published claims: the whole "
-        "chain in one command.",
+        summary="Build, measure and report the matrix's default series, or test published claims.",
     ),
     "report": Lazy(
         place="report:report",

@@ -95,7 +95,7 @@ def judge_keeps_old(judged: KeepsOld, figures: StoredFigures) -> ClaimOutcome:
     answer = (
         f"It depends on {setting}: where that is off, as FreeIPA sets it, a password keeps its old "
         "scheme until it is set again; where it is on, 389-ds's own default, the next bind stores "
-        f"it anew ({row}: {change.before} becomes {change.upgraded})."
+        f"it by the new one ({row}: {change.before} becomes {change.upgraded})."
         if depends
         else details[-1]
     )
