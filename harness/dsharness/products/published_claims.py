@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from dsharness.errors import MatrixError
+from dsharness.errors import MatrixError, UsageError
 from dsharness.model import Value
 from dsharness.model.value import Identifier
 from dsharness.products.catalog import FOLDER, product_file, product_ids
@@ -238,11 +238,11 @@ class PublishedClaims(Value):
     claims: tuple[Claim, ...] = Field(min_length=1)
 
     def chosen(self, ids: tuple[str, ...]) -> tuple[Claim, ...]:
-        """These, in the file's order; all without ids; MatrixError for an unknown one."""
+        """These, in the file's order; all without ids; UsageError for an unknown one."""
         known = [claim.id for claim in self.claims]
         for name in ids:
             if name not in known:
-                raise MatrixError(
+                raise UsageError(
                     f"no claim {name!r}.{suggestion(name, known)}",
                     hint=f"there are: {', '.join(known)}",
                 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsharness.errors import MatrixError
+from dsharness.errors import MatrixError, UsageError
 from dsharness.matrix import load_matrix
 from dsharness.products.published_claims import (
     Arm,
@@ -70,7 +70,7 @@ def test_rows_of_the_measurements_are_rows_of_the_matrix() -> None:
 
 
 def test_an_unknown_claim_is_told_with_the_nearest() -> None:
-    with pytest.raises(MatrixError, match=r"no claim 'rate-3'.*Perhaps you meant 'rate-3x'"):
+    with pytest.raises(UsageError, match=r"no claim 'rate-3'.*Perhaps you meant 'rate-3x'"):
         KNOWN.chosen(("rate-3",))
     assert [claim.id for claim in KNOWN.chosen(("cpu", "boundary"))] == ["boundary", "cpu"]
 
