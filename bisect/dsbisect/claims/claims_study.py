@@ -10,6 +10,7 @@ from typing import assert_never
 from dsbisect.claims.binds_measured import measure_binds
 from dsbisect.claims.claims_lab import ClaimsLab
 from dsbisect.claims.culprit_search import search_culprit
+from dsbisect.claims.nearest_measured import measure_answers, measure_rising_load
 from dsbisect.claims.server_trials import try_ports, try_stored
 from dsbisect.claims.tools_compared import compare_tools
 from dsbuilds.built_row import row_image
@@ -18,10 +19,12 @@ from dsharness.errors import CandidateError as Candidate
 from dsharness.model import Finding, Row
 from dsharness.products import product
 from dsharness.products.published_claims import (
+    AnswersMeasured,
     Arm,
     BindsMeasured,
     Claim,
     CulpritSearched,
+    LevelsMeasured,
     Measurement,
     PortsTried,
     PublishedClaims,
@@ -33,11 +36,11 @@ from dsresults.compare.claim_outcomes import (
     ClaimAnswer,
     ClaimOutcome,
     ClaimsAnswer,
-    ClaimVerdict,
     UnreachedRow,
     inconclusive,
 )
 from dsresults.compare.claims_judged import Figures, judge
+from dsresults.compare.trial_claims import NearestFigures, untestable
 
 DRAWN = "users"  # the measurement whose lines are drawn
 TITLES = {
@@ -46,6 +49,8 @@ TITLES = {
     "ports": "connections until no port is left",
     "culprit": "the commit, or what two releases tell of it",
     "tools": "Locust next to ldclt",
+    "answers": "name servers over TCP",
+    "levels": "rising load",
 }
 PUBLISHED_USERS = (1, 1000)
 
@@ -109,19 +114,25 @@ class ClaimsStudy:
         return found
 
     def _measured(self, measurement: Measurement) -> Figures:
+        found: Figures
         match measurement:
             case BindsMeasured():
-                return measure_binds(self.lab, measurement)
+                found = measure_binds(self.lab, measurement)
             case StoredTried():
-                return try_stored(self.lab, measurement)
+                found = try_stored(self.lab, measurement)
             case PortsTried():
-                return try_ports(self.lab, measurement)
+                found = try_ports(self.lab, measurement)
             case CulpritSearched():
-                return search_culprit(self.lab, measurement)
+                found = search_culprit(self.lab, measurement)
             case ToolsCompared():
-                return compare_tools(self.lab, measurement)
+                found = compare_tools(self.lab, measurement)
+            case AnswersMeasured():
+                found = measure_answers(self.lab, measurement)
+            case LevelsMeasured():
+                found = measure_rising_load(self.lab, measurement)
             case _:
                 assert_never(measurement)
+        return found
 
     def _judge(
         self,
@@ -190,11 +201,12 @@ def outcome_of(
     claim: Claim, figures: Mapping[str, Figures], failures: Mapping[str, str]
 ) -> ClaimOutcome:
     """What the figures say; why there are none is no finding about the claim."""
-    if claim.judged is None:
-        return ClaimOutcome(
-            verdict=ClaimVerdict.UNTESTABLE, answer=f"Not testable here: {claim.why_not}."
-        )
     known = [figures[name] for name in claim.measured if name in figures]
+    if claim.judged is None:
+        nearest = next((each for each in known if isinstance(each, NearestFigures)), None)
+        return untestable(
+            claim.why_not, nearest, [failures.get(name, "") for name in claim.measured]
+        )
     if not known:
         return inconclusive("; ".join(failures[name] for name in claim.measured))
     return judge(claim.judged, known)

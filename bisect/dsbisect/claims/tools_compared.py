@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 from dsharness.products.published_claims import BindsMeasured, ToolsCompared
 from dsresults.compare.trial_claims import ToolFigures, ToolRate
+from dsresults.number_text import counted
 
 PROGRAM = "locust"
 USERS_OF_LOCUST = 16  # greenlets that bind, of all workers together
@@ -100,7 +104,7 @@ def _locust(
 ) -> ToolRate:
     """One run; InconclusiveError where a bind failed, as then the rate is not one of binds."""
     name, log = instance.candidate_id, instance.container.log
-    lab.watcher.preparing(name, f"{PROGRAM} with {workers} workers for {seconds} s")
+    lab.watcher.preparing(name, f"{PROGRAM}, {counted(workers, 'worker')}, for {seconds} s")
     several = ["--processes", str(workers)] if workers > 1 else []
     number = str(USERS_OF_LOCUST)
     argv = [
@@ -117,7 +121,7 @@ def _locust(
     found = locust_rate(done.stdout, workers)
     if found is None or found.failures:
         why = f"{found.failures} binds failed" if found else "it told no rate"
-        raise InconclusiveError(f"{PROGRAM} with {workers} workers: {why}", log=log)
+        raise InconclusiveError(f"{PROGRAM} with {counted(workers, 'worker')}: {why}", log=log)
     return found
 
 
@@ -130,15 +134,22 @@ def _socket(instance: Instance) -> Path:
 
 
 def locust_rate(said: str, workers: int) -> ToolRate | None:
-    """What its JSON says of all binds; None where there is none."""
-    begin = said.find("[")
-    try:
-        parts: list[dict[str, Any]] = json.loads(said[begin:]) if begin >= 0 else []
-        part = parts[0]
-        took_s = part["last_request_timestamp"] - part["start_time"]
-        number, failures = int(part["num_requests"]), int(part["num_failures"])
-    except (ValueError, LookupError, TypeError):
-        return None
-    if took_s <= 0 or not number:
-        return None
-    return ToolRate(tool="Locust", workers=workers, rate_per_s=number / took_s, failures=failures)
+    """What its JSON says of all binds; None where there is none. Workers print empty lists."""
+    for found in _lists(said):
+        try:
+            took_s = found[0]["last_request_timestamp"] - found[0]["start_time"]
+            number, failures = int(found[0]["num_requests"]), int(found[0]["num_failures"])
+        except (LookupError, TypeError, ValueError):
+            continue
+        if took_s > 0 and number:
+            rate = number / took_s
+            return ToolRate(tool="Locust", workers=workers, rate_per_s=rate, failures=failures)
+    return None
+
+
+def _lists(said: str) -> Iterator[list[Any]]:
+    """Every JSON list that begins a line."""
+    decoder = json.JSONDecoder()
+    for begin in (match.start() for match in re.finditer(r"^\[", said, re.MULTILINE)):
+        with suppress(ValueError):
+            yield decoder.raw_decode(said, begin)[0]

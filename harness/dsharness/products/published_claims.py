@@ -94,8 +94,36 @@ class ToolsCompared(Value):
     minutes: PositiveFloat
 
 
+class AnswersMeasured(Value):
+    """Name servers under queries by a schedule, over TCP."""
+
+    kind: Literal["answers"]
+    rows: tuple[Identifier, ...] = Field(min_length=1)
+    workload: Identifier
+    within_ms: PositiveFloat
+    runs: PositiveInt = 3
+    minutes: PositiveFloat
+
+
+class LevelsMeasured(Value):
+    """A row under rising load."""
+
+    kind: Literal["levels"]
+    row: Identifier
+    workload: Identifier
+    levels_pct: tuple[PositiveFloat, ...] = Field(min_length=1)
+    runs: PositiveInt = 2
+    minutes: PositiveFloat
+
+
 Measurement = Annotated[
-    BindsMeasured | StoredTried | PortsTried | CulpritSearched | ToolsCompared,
+    BindsMeasured
+    | StoredTried
+    | PortsTried
+    | CulpritSearched
+    | ToolsCompared
+    | AnswersMeasured
+    | LevelsMeasured,
     Field(discriminator="kind"),
 ]
 
@@ -227,7 +255,10 @@ class Claim(Value):
     theirs: str = Field(description="their figure, in a few words")
     measured: tuple[Identifier, ...] = Field(default=(), description="measurements it rests on")
     judged: Judged | None = None
-    why_not: str = Field(default="", description="nothing is measured here: why")
+    why_not: str = Field(
+        default="",
+        description="it cannot be tested here: why; what is measured then is only near to it",
+    )
     elsewhere: str = Field(default="", description="the command that tests it, or more of it")
 
 

@@ -18,6 +18,7 @@ from dsresults.compare.bind_lines import BindFigures
 from dsresults.compare.claim_outcomes import ClaimOutcome
 from dsresults.compare.trial_claims import (
     CulpritFigures,
+    NearestFigures,
     PortFigures,
     StoredFigures,
     ToolFigures,
@@ -30,7 +31,7 @@ from dsresults.compare.trial_claims import (
     judge_tool_limit,
 )
 
-Figures = BindFigures | StoredFigures | PortFigures | CulpritFigures | ToolFigures
+Figures = BindFigures | StoredFigures | PortFigures | CulpritFigures | ToolFigures | NearestFigures
 
 JUDGES: dict[type, Callable[[Any, Any], ClaimOutcome]] = {
     data.Slower: judge_slower,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from dsharness.model import Value
@@ -344,4 +346,31 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
         ),
         ours="; ".join(f"{rate.workers}: {significant(ratio)} times" for rate, ratio in ratios),
         details=(f"Server, ldclt and workers shared {figures.cpus} CPUs.", OTHER_MACHINES),
+    )
+
+
+class NearestFigures(Value):
+    """What was measured in the place of a claim that cannot be tested here."""
+
+    what: str
+    ours: str
+    lines: tuple[str, ...] = ()
+
+
+def untestable(why: str, nearest: NearestFigures | None, failed: Sequence[str]) -> ClaimOutcome:
+    """The figures near to it are no verdict about it."""
+    if nearest is None:
+        return ClaimOutcome(
+            verdict=ClaimVerdict.UNTESTABLE,
+            answer=f"Not testable here: {why}.",
+            details=tuple(each for each in failed if each),
+        )
+    return ClaimOutcome(
+        verdict=ClaimVerdict.UNTESTABLE,
+        answer=(
+            f"Not testable here: {why}. The nearest that was measured, {nearest.what}: "
+            f"{nearest.ours}."
+        ),
+        ours=f"{nearest.ours} (near to it, not the same)",
+        details=nearest.lines,
     )

@@ -144,7 +144,7 @@ def test_locust_tells_its_rate_or_nothing() -> None:
     told_by = [
         {"start_time": 10.0, "last_request_timestamp": 14.0, "num_requests": 800, "num_failures": 1}
     ]
-    found = locust_rate(f"a warning\n{json.dumps(told_by)}\n", 4)
+    found = locust_rate(f"[a warning]\n[]\n[]\n{json.dumps(told_by, indent=1)}\n", 4)
     assert found
     assert (found.rate_per_s, found.failures, found.workers) == (200.0, 1, 4)
     for said in ("", "[]", "[1]", "not JSON [", '[{"num_requests": 3}]'):
