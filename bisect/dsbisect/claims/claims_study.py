@@ -162,7 +162,8 @@ class ClaimsStudy:
             theirs=claim.theirs,
             command=repeat if claim.measured else "",
             elsewhere=claim.elsewhere,
-            **outcome.model_dump(),
+            **outcome.model_dump(exclude={"details"}),
+            details=(*outcome.details, *([claim.note] if claim.note else [])),
         )
 
     def _published(

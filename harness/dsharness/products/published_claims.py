@@ -259,6 +259,7 @@ class Claim(Value):
         default="",
         description="it cannot be tested here: why; what is measured then is only near to it",
     )
+    note: str = Field(default="", description="what is known beyond what is measured")
     elsewhere: str = Field(default="", description="the command that tests it, or more of it")
 
 

@@ -329,7 +329,7 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
     if figures.missing or not figures.rates or not figures.reference:
         return ClaimOutcome(
             verdict=ClaimVerdict.UNTESTABLE,
-            answer=f"Not testable here: {figures.missing or 'no rate was measured'}.",
+            answer=f"{capital(figures.missing or 'no rate was measured')}.",
         )
     ratios = [(rate, figures.reference / rate.rate_per_s) for rate in figures.rates]
     verdict = verdict_of([ratios[0][1] >= judged.at_least])
@@ -362,15 +362,12 @@ def untestable(why: str, nearest: NearestFigures | None, failed: Sequence[str]) 
     if nearest is None:
         return ClaimOutcome(
             verdict=ClaimVerdict.UNTESTABLE,
-            answer=f"Not testable here: {why}.",
+            answer=f"{capital(why)}.",
             details=tuple(each for each in failed if each),
         )
     return ClaimOutcome(
         verdict=ClaimVerdict.UNTESTABLE,
-        answer=(
-            f"Not testable here: {why}. The nearest that was measured, {nearest.what}: "
-            f"{nearest.ours}."
-        ),
+        answer=(f"{capital(why)}. The nearest that was measured, {nearest.what}: {nearest.ours}."),
         ours=f"{nearest.ours} (near to it, not the same)",
         details=nearest.lines,
     )

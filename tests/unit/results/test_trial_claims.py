@@ -163,4 +163,4 @@ def test_a_tool_is_compared_with_its_fewest_workers() -> None:
     assert (found.verdict, found.ours) == ("reproduced", "1: 6.00 times; 4: 2.14 times")
     missing = judge(asked, [ToolFigures(arm="r", missing="no module named locust")])
     assert missing.verdict == "not testable here"
-    assert "no module named locust" in missing.answer
+    assert missing.answer == "No module named locust."
