@@ -21,6 +21,7 @@ from dsharness.model import (
     SystemName,
     UserOrder,
 )
+from dsharness.package_version import upstream
 from dsharness.products import product_of
 from dsharness.products.published_claims import Arm, BindsMeasured
 from dsharness.progress import Progress
@@ -177,18 +178,26 @@ def _line(lab: ClaimsLab, arm: Arm, samples: Mapping[int, list[Sample]], failed:
     first = next((each for group in samples.values() for each in group if each.valid), None)
     versions = first.bench.notable if first and first.bench else {}
     stored = StoredHere.of(product, first.facts, versions) if first else None
-    known = stored.model_dump() if stored else {"text": ""}
-    text = known.pop("text")
-    return BindLine(
+    line = BindLine(
         arm=arm.name,
         title=str(arm),
         row=arm.row,
-        version=f"{product} {versions[product]}" if product in versions else "",
-        stored=text,
+        asked=arm.scheme or "",
+        version=f"{product} {upstream(versions[product])}" if product in versions else "",
+        stored=_stored_text(arm, stored),
         points=points_of(samples),
         failed=failed,
-        **known,
     )
+    if stored is None:
+        return line
+    return line.model_copy(update=stored.model_dump(exclude={"text"}))
+
+
+def _stored_text(arm: Arm, stored: StoredHere | None) -> str:
+    """As read back; a value that does not spell its scheme (`crypt`) as it was asked for."""
+    if stored is None:
+        return ""
+    return arm.scheme if arm.scheme and not stored.rounds else stored.text
 
 
 def _server_cpus(sample: Sample) -> int:

@@ -21,6 +21,7 @@ from dsresults.number_text import milliseconds, significant
 from dssearch.question import Question
 
 PERCENT = 99.0
+RUN_S = 3.0
 
 
 def measure_answers(lab: ClaimsLab, measured: AnswersMeasured) -> NearestFigures:
@@ -29,7 +30,12 @@ def measure_answers(lab: ClaimsLab, measured: AnswersMeasured) -> NearestFigures
     if not isinstance(load, DnsperfWorkload):
         raise UsageError(f"{load.id} asks no name server", hint="correct claims.yaml")
     load = load.model_copy(
-        update={"id": f"claims-{load.id}-tcp", "transport": Transport.TCP, "warmup_s": 3}
+        update={
+            "id": f"claims-{load.id}-tcp",
+            "transport": Transport.TCP,
+            "scheduled": measured.per_second,
+            "duration_s": RUN_S,
+        }
     )
     asked = RowsAsked(
         matrix=lab.matrix, workloads=(load,), settings=DEFAULT, relock=lab.relock, keep=lab.keep

@@ -100,6 +100,7 @@ class AnswersMeasured(Value):
     kind: Literal["answers"]
     rows: tuple[Identifier, ...] = Field(min_length=1)
     workload: Identifier
+    per_second: PositiveFloat = Field(description="queries that are begun")
     within_ms: PositiveFloat
     runs: PositiveInt = 3
     minutes: PositiveFloat

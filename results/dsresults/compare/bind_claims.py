@@ -21,9 +21,10 @@ from dsresults.compare.claim_outcomes import (
     Span,
     flips_of,
     inconclusive,
+    user_count,
     verdict_of,
 )
-from dsresults.number_text import capital, milliseconds, significant, whole
+from dsresults.number_text import capital, milliseconds, significant, times, whole
 
 USERS = "the number of distinct users"
 SHARED_CPUS = (
@@ -46,8 +47,8 @@ def judge_slower(judged: Slower, figures: BindFigures) -> ClaimOutcome:
         spans = Span.along(values, lambda ratio: ratio >= judged.at_least)
         holds += [span.holds for span in spans]
         flips += [f"{flip} ({other.title})" for flip in flips_of(spans)]
-        told = "; ".join(f"with {span.users} {_times(span)}" for span in spans)
-        said.append(f"{other.title} is slower than {one.title} {told}{_kept(one)}")
+        told = ", ".join(f"{_slower(span)} with {span.users}" for span in spans)
+        said.append(f"compared with {one.title}, {other.title} is {told}{_kept(one)}")
         ours.append(f"{other.row}: {_ends(values)}")
     if not holds:
         return inconclusive("; ".join(map(figures.why_not, missing)))
@@ -59,7 +60,7 @@ def judge_slower(judged: Slower, figures: BindFigures) -> ClaimOutcome:
     )
     return ClaimOutcome(
         verdict=verdict,
-        answer=_begin(verdict, USERS) + first + ".",
+        answer=_sentence(verdict, USERS, first),
         ours="; ".join(ours),
         axis=USERS if verdict is ClaimVerdict.DEPENDS else "",
         flips=tuple(flips),
@@ -86,6 +87,9 @@ def judge_first_slower(judged: FirstSlower, figures: BindFigures) -> ClaimOutcom
         parts.append((span, name))
     verdict = verdict_of([span.holds for span, _ in parts])
     told = "; ".join(f"with {span.users} {name or 'none'}" for span, name in parts)
+    first, *more = [(span.users, name or "none") for span, name in parts]
+    answer = f"with {first[0]} the first slower release is {first[1]}"
+    answer += "".join(f"; with {users} it is {name}" for users, name in more)
     versions = ", ".join(f"{line.row} has {line.version}" for line in lines)
     by_cost = [
         f"{line.title}: {_ends([(p.users, p.cpu_us / 1000) for p in line.points], ' ms')} of CPU"
@@ -93,7 +97,7 @@ def judge_first_slower(judged: FirstSlower, figures: BindFigures) -> ClaimOutcom
     ]
     return ClaimOutcome(
         verdict=verdict,
-        answer=_begin(verdict, USERS) + f"the first slower release is {told}{_kept(lines[0])}.",
+        answer=f"{_begin(verdict, USERS)}{answer}{_kept(lines[0])}.",
         ours=told,
         axis=USERS if verdict is ClaimVerdict.DEPENDS else "",
         flips=flips_of([span for span, _ in parts]),
@@ -160,7 +164,7 @@ def judge_same_hash(judged: SameHash, figures: BindFigures) -> ClaimOutcome:
             costs = {row: point.cost for row, one in of_rows.items() if (point := one.at(users))}
             dearest, cheapest = max(costs, key=costs.__getitem__), min(costs, key=costs.__getitem__)
             ratio = costs[dearest] / costs[cheapest]
-            where = f"{dearest} over {cheapest}, {whole(users)} users"
+            where = f"{dearest} over {cheapest}, {user_count(users)}"
             text = f"{stored} {significant(ratio)} times ({where})"
             found.append((ratio <= judged.at_most, ratio, text))
     if not found:
@@ -171,9 +175,7 @@ def judge_same_hash(judged: SameHash, figures: BindFigures) -> ClaimOutcome:
     begin = _begin(verdict, "the scheme")
     if outside:
         answer = f"{begin}between Debian's releases the same hash differs by {'; '.join(outside)}"
-        answer += (
-            f"; by at most {significant(judged.at_most)} times: {'; '.join(inside) or 'none'}."
-        )
+        answer += f"; by at most {times(judged.at_most)}: {'; '.join(inside) or 'none'}."
     else:
         answer = f"{begin}between Debian's releases the same hash differs by {'; '.join(inside)}."
     ratios = [ratio for _, ratio, _ in found]
@@ -192,7 +194,7 @@ def judge_cost_order(judged: CostOrder, figures: BindFigures) -> ClaimOutcome:
     holds, against = [], []
     places = set()
     for row in judged.rows:
-        lines = {line.scheme: line for line in figures.lines if line.row == row and line.points}
+        lines = {line.asked: line for line in figures.lines if line.row == row and line.points}
         for cheap, dear, at_least in judged.pairs:
             if cheap not in lines or dear not in lines:
                 continue
@@ -201,22 +203,18 @@ def judge_cost_order(judged: CostOrder, figures: BindFigures) -> ClaimOutcome:
                 places.add((row, users))
                 if not holds[-1]:
                     text = f"{dear} costs {significant(ratio)} times {cheap}"
-                    against.append(
-                        (f"{row} with {whole(users)} user{'s' if users > 1 else ''}", text)
-                    )
+                    against.append((f"{row} with {user_count(users)}", text))
     if not holds:
         return inconclusive(
             "; ".join(f"no two schemes of {row} were measured" for row in judged.rows)
         )
     wrong = [place for place, _ in against]
-    verdict = verdict_of(
-        [f"{r} with {whole(u)} user{'s' if u > 1 else ''}" not in wrong for r, u in places]
-    )
+    verdict = verdict_of([f"{r} with {user_count(u)}" not in wrong for r, u in places])
     said = [
         f"on {place} {', '.join(text for _, text in group)}"
         for place, group in groupby(against, key=lambda each: each[0])
     ]
-    axis = "the release, and so its default rounds"
+    axis = "the release, so its default rounds, and the number of distinct users"
     return ClaimOutcome(
         verdict=verdict,
         answer=_begin(verdict, axis)
@@ -234,7 +232,7 @@ def judge_cost_order(judged: CostOrder, figures: BindFigures) -> ClaimOutcome:
 
 def _order_of(rows: Sequence[str], figures: BindFigures) -> Iterator[str]:
     for row in rows:
-        lines = [line for line in figures.lines if line.row == row and line.points and line.scheme]
+        lines = [line for line in figures.lines if line.row == row and line.points and line.asked]
         known = sorted(
             ((line.most.cpu_us, line.stored) for line in lines if line.most),
             key=lambda each: each[0],
@@ -296,10 +294,17 @@ def _begin(verdict: ClaimVerdict, axis: str) -> str:
     return f"It depends on {axis}: " if verdict is ClaimVerdict.DEPENDS else ""
 
 
-def _times(span: Span) -> str:
-    if span.first == span.last:
-        return f"{significant(span.low)} times"
-    return f"{significant(span.low)} to {significant(span.high)} times"
+def _sentence(verdict: ClaimVerdict, axis: str, text: str) -> str:
+    return f"{_begin(verdict, axis)}{text}." if _begin(verdict, axis) else f"{capital(text)}."
+
+
+def _slower(span: Span) -> str:
+    """`20 times slower`, `2 to 3 times faster`; where the range has 1 in it, how many times."""
+    low, high, word = span.low, span.high, "slower"
+    if high < 1:
+        low, high, word = 1 / high, 1 / low, "faster"
+    told = significant(low) if low == high else f"{significant(low)} to {significant(high)}"
+    return f"{told} times as slow" if low < 1 else f"{told} times {word}"
 
 
 def _percents(span: Span) -> str:
@@ -314,9 +319,8 @@ def _whole(values: Values) -> Span:
 def _ends(values: Values, unit: str = " times") -> str:
     """The first and the last: `20 times with 1 user, 0.4 times with 1,000`."""
     (few, first), (many, last) = values[0], values[-1]
-    noun = "user" if few == 1 else "users"
     return (
-        f"{significant(first)}{unit} with {whole(few)} {noun}, "
+        f"{significant(first)}{unit} with {user_count(few)}, "
         f"{significant(last)}{unit} with {whole(many)}"
     )
 

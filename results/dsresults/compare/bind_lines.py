@@ -49,6 +49,7 @@ class BindLine(Value):
     arm: str
     title: str
     row: str
+    asked: str = Field(default="", description="the scheme that passwords were to be stored by")
     version: str = ""
     stored: str = Field(default="", description="how the server stores passwords, read back")
     scheme: str = ""

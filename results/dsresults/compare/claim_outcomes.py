@@ -106,7 +106,12 @@ class Span(Value):
         """`1 user`, `5 to 1,000 users`."""
         if self.first != self.last:
             return f"{whole(self.first)} to {whole(self.last)} users"
-        return f"{whole(self.first)} user{'' if self.first == 1 else 's'}"
+        return user_count(self.first)
+
+
+def user_count(number: int) -> str:
+    """`1 user`, `1,000 users`."""
+    return f"{whole(number)} user{'' if number == 1 else 's'}"
 
 
 def flips_of(spans: Sequence[Span]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from dsharness.measure.metrics import COST, CPU
 from dsharness.model import Facts, Sample, Value
+from dsharness.package_version import upstream
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 from dsharness.systems.system import OfferedScheme
 from dsresults.explainers.password_explainer import Least, Recommended, hashing_of, spelled
@@ -52,7 +53,7 @@ class StoredHere(Value):
             return None
         known = hashing_of(product)
         keepers = (
-            f"{each.title} {versions[name]}"
+            f"{each.title} {upstream(versions[name])}"
             for name, each in known.libraries.items()
             if stored.scheme in each.schemes and each.keeps and name in versions
         )

@@ -56,8 +56,8 @@ def test_the_first_sentence_says_which_side_holds() -> None:
     old, new = line("old", {1: 2000.0, 1000: 80.0}), line("new", {1: 100.0, 1000: 200.0})
     found = judge(RATE_3X, [figures(old, new)])
     assert found.answer == (
-        "It depends on the number of distinct users: new is slower than old with 1 user 20.0 "
-        "times; with 1\u202f000 users 0.400 times."
+        "It depends on the number of distinct users: compared with old, new is 20.0 times slower "
+        "with 1 user, 2.50 times faster with 1\u202f000 users."
     )
     assert found.ours == "new: 20.0 times with 1 user, 0.400 times with 1\u202f000"
 
@@ -113,8 +113,8 @@ def test_the_same_hash_is_compared_between_systems_at_their_most_users() -> None
 
 def test_an_order_that_one_release_breaks_depends_on_the_release() -> None:
     asked = CostOrder(how="cost order", rows=("r1", "r2"), pairs=(("P", "G", 1.0),))
-    held = (line("r1-as-p", {60: 100.0}, scheme="P"), line("r1-as-g", {60: 30.0}, scheme="G"))
-    broken = (line("r2-as-p", {60: 15.0}, scheme="P"), line("r2-as-g", {60: 30.0}, scheme="G"))
+    held = (line("r1-as-p", {60: 100.0}, asked="P"), line("r1-as-g", {60: 30.0}, asked="G"))
+    broken = (line("r2-as-p", {60: 15.0}, asked="P"), line("r2-as-g", {60: 30.0}, asked="G"))
     found = judge(asked, [figures(*held, *broken)])
     assert (found.verdict, found.ours) == ("depends on", "1 of 2 pairs in that order")
     assert "on r2 with 60 users G costs 0.500 times P" in found.answer
