@@ -22,11 +22,11 @@ from dsharness.products.published_claims import (
     AnswersMeasured,
     Arm,
     BindsMeasured,
-    Claim,
     CulpritSearched,
     LevelsMeasured,
     Measurement,
     PortsTried,
+    PublishedClaim,
     PublishedClaims,
     StoredTried,
     ToolsCompared,
@@ -65,7 +65,7 @@ class ClaimsRequest:
     published_rows: bool = False
 
     @property
-    def claims(self) -> tuple[Claim, ...]:
+    def claims(self) -> tuple[PublishedClaim, ...]:
         return self.known.chosen(self.only)
 
 
@@ -148,7 +148,7 @@ class ClaimsStudy:
                 self.lab.watcher.judged(answers[claim.id])
 
     def _answered(
-        self, claim: Claim, figures: Mapping[str, Figures], failures: Mapping[str, str]
+        self, claim: PublishedClaim, figures: Mapping[str, Figures], failures: Mapping[str, str]
     ) -> ClaimAnswer:
         sources = {source.id: source.title for source in self.lab.matrix.sources}
         outcome = outcome_of(claim, figures, failures)
@@ -199,7 +199,7 @@ class ClaimsStudy:
 
 
 def outcome_of(
-    claim: Claim, figures: Mapping[str, Figures], failures: Mapping[str, str]
+    claim: PublishedClaim, figures: Mapping[str, Figures], failures: Mapping[str, str]
 ) -> ClaimOutcome:
     """What the figures say; why there are none is no finding about the claim."""
     known = [figures[name] for name in claim.measured if name in figures]

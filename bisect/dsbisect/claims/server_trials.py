@@ -20,7 +20,8 @@ from dsharness.products.published_claims import PortsTried, StoredTried
 from dsharness.systems import SYSTEMS, Endpoint, System
 from dsharness.systems.readiness import shared_folder, wait_until_ready
 from dsharness.systems.system import PasswordTrier
-from dsresults.compare.trial_claims import PortFigures, RoundsTried, StoredFigures, StoredTrial
+from dsresults.compare.stored_claims import RoundsTried, StoredFigures, StoredTrial
+from dsresults.compare.trial_claims import PortFigures
 
 TWO_USERS = DirectoryContent(number=2)
 CLIENT = Path(__file__).with_name("port_client.py")

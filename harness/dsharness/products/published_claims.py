@@ -247,7 +247,7 @@ Judged = Annotated[
 ]
 
 
-class Claim(Value):
+class PublishedClaim(Value):
     """One published result."""
 
     id: Identifier
@@ -268,9 +268,9 @@ class PublishedClaims(Value):
     """All claims about a product, and what is measured for them."""
 
     measurements: dict[Identifier, Measurement]
-    claims: tuple[Claim, ...] = Field(min_length=1)
+    claims: tuple[PublishedClaim, ...] = Field(min_length=1)
 
-    def chosen(self, ids: tuple[str, ...]) -> tuple[Claim, ...]:
+    def chosen(self, ids: tuple[str, ...]) -> tuple[PublishedClaim, ...]:
         """These, in the file's order; all without ids; UsageError for an unknown one."""
         known = [claim.id for claim in self.claims]
         for name in ids:
@@ -281,7 +281,7 @@ class PublishedClaims(Value):
                 )
         return tuple(claim for claim in self.claims if not ids or claim.id in ids)
 
-    def needed(self, claims: tuple[Claim, ...]) -> dict[str, Measurement]:
+    def needed(self, claims: tuple[PublishedClaim, ...]) -> dict[str, Measurement]:
         """What has to be measured for these, in the file's order."""
         wanted = {name for claim in claims for name in claim.measured}
         return {name: each for name, each in self.measurements.items() if name in wanted}

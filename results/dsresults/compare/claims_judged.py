@@ -16,18 +16,20 @@ from dsresults.compare.bind_claims import (
 )
 from dsresults.compare.bind_lines import BindFigures
 from dsresults.compare.claim_outcomes import ClaimOutcome
+from dsresults.compare.stored_claims import (
+    StoredFigures,
+    judge_keeps_old,
+    judge_mixes_schemes,
+    judge_sets_rounds,
+)
 from dsresults.compare.trial_claims import (
     CulpritFigures,
     NearestFigures,
     PortFigures,
-    StoredFigures,
     ToolFigures,
     judge_ends_by_reset,
-    judge_keeps_old,
-    judge_mixes_schemes,
     judge_names_commit,
     judge_port_limit,
-    judge_sets_rounds,
     judge_tool_limit,
 )
 

@@ -15,13 +15,11 @@ from dsharness.products.published_claims import (
 )
 from dsharness.systems.system import SchemeChange
 from dsresults.compare.claims_judged import judge
+from dsresults.compare.stored_claims import RoundsTried, StoredFigures, StoredTrial
 from dsresults.compare.trial_claims import (
     CulpritFigures,
     NamedCommit,
     PortFigures,
-    RoundsTried,
-    StoredFigures,
-    StoredTrial,
     ToolFigures,
     ToolRate,
 )
