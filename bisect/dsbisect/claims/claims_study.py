@@ -157,7 +157,7 @@ class ClaimsStudy:
             repeat += f" --repo {self.lab.repository}"
         return ClaimAnswer(
             id=claim.id,
-            source=sources.get(claim.source, claim.source),
+            source=sources.get(claim.source) or claim.source,
             text=claim.text,
             theirs=claim.theirs,
             command=repeat if claim.measured else "",

@@ -40,6 +40,7 @@ def test_two_claims_are_tried_and_judged(tmp_path: Path) -> None:
 
 
 def test_an_unknown_claim_starts_nothing(tmp_path: Path) -> None:
+    small_matrix(tmp_path)
     done = dsbisect(tmp_path, "reproduce", "--claims", "--only", "port-limits")
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert "Perhaps you meant 'port-limit'" in done.stderr
