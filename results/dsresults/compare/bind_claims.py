@@ -31,6 +31,11 @@ SHARED_CPUS = (
     "The load, the calibrator and all else use the same CPUs where there are few: what a bind "
     "costs decides how much is left for them."
 )
+HARDLY_BUSY = 0.5
+SCALING_UNSEEN = (
+    "The load ran on the same machine. That a server of this version goes on to scale with its CPUs "
+    "was not shown."
+)
 WHOLE_SYSTEMS = (
     "389-ds and the libraries change together with the release: what is shown is the system as a "
     "whole. Astra Linux and Fedora are not among these."
@@ -258,6 +263,8 @@ def judge_reaches(judged: Reaches, figures: BindFigures) -> ClaimOutcome:
             verdict=ClaimVerdict.REPRODUCED, answer=f"{capital(measured)}.", ours=ours
         )
     axis = "the number of CPUs"
+    busy = point.busy_cpus / figures.server_cpus
+    idle = f"It was busy for {round(100 * busy)} % of the time only: other work held it up."
     return ClaimOutcome(
         verdict=ClaimVerdict.DEPENDS,
         answer=(
@@ -267,12 +274,7 @@ def judge_reaches(judged: Reaches, figures: BindFigures) -> ClaimOutcome:
         ours=ours,
         axis=axis,
         flips=(f"at {math.ceil(needed)} CPUs for the server alone (computed, not measured)",),
-        details=(
-            (
-                "The load ran on the same machine. That a server of this version goes on to scale "
-                "with its CPUs was not shown."
-            ),
-        ),
+        details=(SCALING_UNSEEN, *((idle,) if busy < HARDLY_BUSY else ())),
     )
 
 

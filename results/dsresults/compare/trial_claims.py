@@ -19,7 +19,7 @@ from dsresults.compare.claim_outcomes import (
     inconclusive,
     verdict_of,
 )
-from dsresults.number_text import capital, significant, whole
+from dsresults.number_text import capital, counted, significant, whole
 
 OTHER_MACHINES = "On machines of their own more workers would reach more."
 NEAR = 0.1  # of the number of ports: of some connections the server is the first to close
@@ -182,7 +182,8 @@ class ToolFigures(Value):
     arm: str
     reference: float = 0.0
     rates: tuple[ToolRate, ...] = ()
-    cpus: int = 0
+    cpus: int = Field(default=0, description="of the server")
+    bound: bool = Field(default=False, description="ldclt kept these busy: it could do more")
     missing: str = ""
 
 
@@ -200,14 +201,20 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
         f"second, {significant(ratio)} times below"
         for rate, ratio in ratios
     )
+    fewest, axis = figures.rates[0], "how many binds the server answers"
+    enough = whole(judged.at_least * fewest.rate_per_s)
+    depends = figures.bound and verdict is ClaimVerdict.REFUTED
     return ClaimOutcome(
-        verdict=verdict,
-        answer=(
+        verdict=ClaimVerdict.DEPENDS if depends else verdict,
+        axis=axis if depends else "",
+        flips=(f"at a server that answers {enough} a second (computed)",) if depends else (),
+        answer=(f"It depends on {axis}: here that is the limit, and " if depends else "")
+        + (
             f"ldclt reaches {whole(figures.reference)} binds a second at {figures.arm}; "
             f"Locust {told}."
         ),
         ours="; ".join(f"{rate.workers}: {significant(ratio)} times" for rate, ratio in ratios),
-        details=(f"Server, ldclt and workers shared {figures.cpus} CPUs.", OTHER_MACHINES),
+        details=(f"The server had {counted(figures.cpus, 'CPU')}.", OTHER_MACHINES),
     )
 
 
