@@ -33,8 +33,8 @@ SHARED_CPUS = (
 )
 HARDLY_BUSY = 0.5
 SCALING_UNSEEN = (
-    "The load ran on the same machine. That a server of this version goes on to scale with its CPUs "
-    "was not shown."
+    "The load ran on the same machine. That a server of this version goes on to scale with its "
+    "CPUs was not shown."
 )
 WHOLE_SYSTEMS = (
     "389-ds and the libraries change together with the release: what is shown is the system as a "
