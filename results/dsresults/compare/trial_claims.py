@@ -155,14 +155,20 @@ def judge_names_commit(judged: NamesCommit, figures: CulpritFigures) -> ClaimOut
     if found.share_pct is None or found.total is None:
         return inconclusive(f"{found.ends}: no difference that could be attributed")
     held = found.share_pct >= judged.at_least_pct
+    ours = f"{round(found.share_pct)} % of {significant(found.total)} times"
+    packages = (
+        f"of {found.ends}, {significant(found.total)} times the cost with one user, "
+        f"{round(found.share_pct)} % is the stored passwords, whose default scheme these commits "
+        "change"
+    )
     return ClaimOutcome(
-        verdict=ClaimVerdict.REPRODUCED if held else ClaimVerdict.REFUTED,
+        verdict=ClaimVerdict.UNTESTABLE if held else ClaimVerdict.REFUTED,
         answer=(
-            f"As far as packages tell: of {found.ends}, {significant(found.total)} times the cost "
-            f"with one user, {round(found.share_pct)} % is the stored passwords, whose default "
-            "scheme these commits change. Which commit did it was not shown: that needs --repo."
+            f"Which commit did it only a repository tells (--repo). Packages agree: {packages}."
+            if held
+            else f"Packages tell otherwise: {packages}."
         ),
-        ours=f"{round(found.share_pct)} % of {significant(found.total)} times",
+        ours=f"{ours} (by packages)",
         details=found.stored,
     )
 
