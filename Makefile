@@ -21,6 +21,12 @@ develop: ## the same, with what the tests and checks need
 reproduce: setup ## measure the default rows; the last line is the report's path
 	@$(BIN)/dsbisect reproduce
 
+.PHONY: reproduce-claims
+reproduce-claims: setup ## test published claims, each by its experiment; the last line is the page's path
+	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --extra load || \
+		echo "Locust could not be installed: tool-bottleneck will say so"
+	@$(BIN)/dsbisect reproduce --claims --rows published
+
 .PHONY: test
 test: develop ## set up, then the checks and the tests that each change needs, as CI does
 	@$(MAKE) --jobs=2 --output-sync=target check

@@ -1,4 +1,4 @@
-"""`bisect rows`, `bisect commits` and `reproduce`: find where fast turns slow."""
+"""`bisect rows` and `bisect commits`: find where fast turns slow."""
 
 from __future__ import annotations
 
@@ -114,33 +114,6 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         profile=profile,
     )
     study(request, store, output, as_json=as_json, options=options, events=events)
-
-
-def reproduce(
-    *,
-    matrix: MatrixFile = None,
-    store: StorePlace = None,
-    output: ReportFolder = None,
-    relock: Relock = False,
-    as_json: AsJson = False,
-) -> None:
-    """Build, measure and report the matrix's default series: the whole chain in one command.
-
-    Example: dsbisect reproduce --output /tmp/report
-    """
-    from dsbisect.rows_study import RowsRequest
-    from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
-
-    checked = load_matrix(matrix)
-    defaults = checked.defaults
-    request = RowsRequest(
-        matrix=checked,
-        series=find_series(checked, defaults.series),
-        workloads=tuple(find_workload(checked, name) for name in defaults.workloads),
-        settings=find_settings(checked, defaults.settings),
-        relock=relock,
-    )
-    study(request, store, output, as_json=as_json)
 
 
 def study(

@@ -85,7 +85,22 @@ def _validation(
     return found, answer_text(found), path
 
 
-AGAIN = {"commits": _commits, "validation": _validation}
+def _claims(
+    finding: Finding,
+    _store: Store,
+    _known: Sequence[Finding],
+    _matrix: Matrix,
+    output: Path | None,
+) -> tuple[Value, str, Path]:
+    from dsresults.compare.claim_outcomes import ClaimsAnswer
+    from dsresults.report import default_folder
+    from dsresults.report.claims_page import told, write_claims
+
+    found = ClaimsAnswer.model_validate(finding.value)
+    return found, "\n".join(told(found)), write_claims(output or default_folder("claims"), found)
+
+
+AGAIN = {"commits": _commits, "validation": _validation, "claims": _claims}
 
 
 def _asked(store: Store, name: str) -> tuple[str, ...]:

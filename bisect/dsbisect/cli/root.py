@@ -184,9 +184,8 @@ COMMANDS = {
         summary="Judge one commit against two references: 0 good, 1 bad, 125 skip.",
     ),
     "reproduce": Lazy(
-        place="bisect:reproduce",
-        summary="Build, measure and report the matrix's default series: the whole chain in one "
-        "command.",
+        place="reproduce:reproduce",
+        summary="Build, measure and report the matrix's default series, or test published claims.",
     ),
     "report": Lazy(
         place="report:report",

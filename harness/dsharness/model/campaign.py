@@ -161,7 +161,7 @@ class Turn(Value):
         return self.model_copy(update={"state": state, "refused": refused or {}})
 
 
-FindingKind = Literal["commits", "validation", "profile", "explanation"]
+FindingKind = Literal["commits", "validation", "profile", "explanation", "claims"]
 
 
 class Finding(Value):

@@ -11,9 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
+from pydantic import Field
+
 from dsharness.containers.container import Container, Options
 from dsharness.errors import WorkloadError
-from dsharness.model import Content, Facts, Settings
+from dsharness.model import Content, Facts, Settings, Value
 from dsharness.progress import Progress
 
 SHARED_FOLDER = "/run/dsbisect"  # inside the container: what the lab and the server share
@@ -222,4 +224,35 @@ class PasswordKeeper(Protocol):
 
     def schemes(self, box: Container, endpoint: Endpoint) -> tuple[OfferedScheme, ...]:
         """All that the running server offers. Each may be tried, so it is not measured after."""
+        ...
+
+
+class SchemeChange(Value):
+    """What a server stores for two users around a change of its default scheme."""
+
+    before: str
+    after_bind: str = Field(description="of a user who only bound after the change")
+    set_again: str = Field(description="of one whose password was set after it; both can bind")
+    upgrades: str = Field(description="its own setting of upgrades at a bind; empty: none")
+    upgraded: str | None = Field(description="of the first user, bound with upgrades on")
+
+
+@runtime_checkable
+class PasswordTrier(Protocol):
+    """What a system also has if its stored passwords can be tried out; it is not measured after."""
+
+    def change_scheme(self, endpoint: Endpoint, scheme: str) -> SchemeChange:
+        """Change the running server's default, and look what becomes of two users."""
+        ...
+
+    def set_rounds(self, endpoint: Endpoint, scheme: str, rounds: int) -> None:
+        """Ask for so many rounds of a scheme, which count from the next start on."""
+        ...
+
+    def rounds_stored(self, endpoint: Endpoint, scheme: str) -> int | None:
+        """How many rounds a password has that is set now."""
+        ...
+
+    def hashed_before(self, scheme: str, rounds: int, users: int) -> tuple[str, ...]:
+        """Passwords of so many users as this kind stores them, each with a salt of its own."""
         ...

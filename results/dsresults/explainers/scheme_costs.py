@@ -9,9 +9,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
+
+from pydantic import Field
 
 from dsharness.measure.metrics import COST, CPU
 from dsharness.model import Facts, Sample, Value
+from dsharness.package_version import upstream
 from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 from dsharness.systems.system import OfferedScheme
 from dsresults.explainers.password_explainer import Least, Recommended, hashing_of, spelled
@@ -30,6 +34,36 @@ def default_scheme(facts: Facts) -> str:
 def users_for(product: str, scheme: str, versions: Mapping[str, str], fewest: int) -> int:
     """So many users that hardly any bind finds a result that a library has kept."""
     return max(fewest, ROOM * hashing_of(product).kept(scheme, versions))
+
+
+class StoredHere(Value):
+    """How a server stores passwords, and what its library keeps of their hashes."""
+
+    text: str
+    scheme: str
+    rounds: int | None = None
+    keeps: int = 0
+    library: str = Field(default="", description="that keeps them, with its version")
+
+    @classmethod
+    def of(cls, product: str, facts: Facts, versions: Mapping[str, str]) -> Self | None:
+        """None where the server does not say it."""
+        stored = stored_in(facts)
+        if stored is None:
+            return None
+        known = hashing_of(product)
+        keepers = (
+            f"{each.title} {upstream(versions[name])}"
+            for name, each in known.libraries.items()
+            if stored.scheme in each.schemes and each.keeps and name in versions
+        )
+        return cls(
+            text=str(spelled(stored)),
+            scheme=stored.scheme,
+            rounds=stored.rounds,
+            keeps=known.kept(stored.scheme, versions),
+            library=next(keepers, ""),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,7 +76,7 @@ class DirectorySystem:
         raise NotImplementedError
 
     def schemes(self, box: Container, endpoint: Endpoint) -> tuple[OfferedScheme, ...]:
-        with connect(_socket(endpoint), self.site) as directory:
+        with connect(socket_of(endpoint), self.site) as directory:
             return tuple(self.offered(box, directory))
 
     def version(self, directory: Directory) -> str:
@@ -114,7 +114,7 @@ class DirectorySystem:
         return _import_limit_s(text)
 
     def count_users(self, endpoint: Endpoint) -> int:
-        with connect(_socket(endpoint), self.site) as directory:
+        with connect(socket_of(endpoint), self.site) as directory:
             return directory.count_users()
 
     def endpoint(self, box: Container, shared: Path) -> OwnDirectory:
@@ -124,13 +124,13 @@ class DirectorySystem:
     def ready(self, endpoint: Endpoint) -> bool:
         """Whether its manager can bind."""
         try:
-            with connect(_socket(endpoint), self.site):
+            with connect(socket_of(endpoint), self.site):
                 return True
         except InstanceError:
             return False
 
     def fill(self, endpoint: Endpoint, seed: Seed, progress: Progress) -> None:
-        socket = _socket(endpoint)
+        socket = socket_of(endpoint)
         with connect(socket, self.site) as directory:
             self.settle(directory, seed.settings)
         content = seed.holds(DirectoryContent)
@@ -204,7 +204,7 @@ class DirectorySystem:
         """The stored value of each user with a password."""
         if part != STORED:
             raise InstanceError(f"a directory has no {part.name!r} that others could take")
-        with connect(_socket(endpoint), self.site) as directory:
+        with connect(socket_of(endpoint), self.site) as directory:
             users = range(_hashed(seed.holds(DirectoryContent)))
             return tuple(directory.stored_value(number) for number in users)
 
@@ -215,7 +215,7 @@ class DirectorySystem:
         """
         content = seed.holds(DirectoryContent)
         ends = (0, _hashed(content) - 1)
-        with connect(_socket(endpoint), self.site) as directory:
+        with connect(socket_of(endpoint), self.site) as directory:
             directory.read(self.site.user_dn(content.number - 1), "uid")
             if content.groups:
                 directory.read(self.site.group_dn(content.groups - 1), "cn")
@@ -228,7 +228,7 @@ class DirectorySystem:
         return facts
 
     def look(self, endpoint: Endpoint) -> Look:
-        with connect(_socket(endpoint), self.site) as directory:
+        with connect(socket_of(endpoint), self.site) as directory:
             facts = {**self.facts(directory), **directory.stored_password(0).facts}
             return Look(facts=facts, operations=self.counts(directory))
 
@@ -270,7 +270,8 @@ def _hashed(content: DirectoryContent) -> int:
     return min(content.number, content.passwords)
 
 
-def _socket(endpoint: Endpoint) -> Path:
+def socket_of(endpoint: Endpoint) -> Path:
+    """The socket that the lab asks its own directory over."""
     if not isinstance(endpoint, OwnDirectory):
         raise InstanceError(f"what answers on port {endpoint.port} is not a directory of the lab")
     return endpoint.socket

@@ -9,9 +9,28 @@ from typing import ClassVar
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
 from dsharness.model import DATABASE, OWN, Facts, Settings
-from dsharness.systems.ldap.directory import Directory
-from dsharness.systems.ldap.directory_system import PASSWORD_SCHEME, SOCKET_NAME, DirectorySystem
-from dsharness.systems.system import SHARED_FOLDER, Endpoint, OfferedScheme, Seed
+from dsharness.systems.ldap.directory import Directory, connect
+from dsharness.systems.ldap.directory_system import (
+    PASSWORD_SCHEME,
+    SOCKET_NAME,
+    DirectorySystem,
+    socket_of,
+)
+from dsharness.systems.ldap.password_trials import (
+    DEFAULT_SCHEME,
+    SCHEMES,
+    changed_scheme,
+    hashed_value,
+    rounds_stored,
+    set_rounds,
+)
+from dsharness.systems.system import (
+    SHARED_FOLDER,
+    Endpoint,
+    OfferedScheme,
+    SchemeChange,
+    Seed,
+)
 
 # Every severity and no tracing, on standard error: with -d 0 a server that cannot start ends
 # without a word.
@@ -26,8 +45,6 @@ LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
 IMPLEMENT = "nsslapd-backend-implement"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
 
-DEFAULT_SCHEME = "passwordStorageScheme"
-SCHEMES = "cn=Password Storage Schemes,cn=plugins,cn=config"
 READABLE_TYPE, READABLE = "reverpwdstoragescheme", ("CLEAR",)
 TRIED = 9_000_000  # the number of the first user who shows whether a scheme stores passwords
 
@@ -129,6 +146,22 @@ class NsSlapd(DirectorySystem):
                 f"the server refused {DEFAULT_SCHEME}: {scheme} on cn=config: "
             )
         return ""
+
+    def change_scheme(self, endpoint: Endpoint, scheme: str) -> SchemeChange:
+        with connect(socket_of(endpoint), self.site) as directory:
+            return changed_scheme(directory, scheme)
+
+    def set_rounds(self, endpoint: Endpoint, scheme: str, rounds: int) -> None:
+        with connect(socket_of(endpoint), self.site) as directory:
+            set_rounds(directory, scheme, rounds)
+
+    def rounds_stored(self, endpoint: Endpoint, scheme: str) -> int | None:
+        with connect(socket_of(endpoint), self.site) as directory:
+            return rounds_stored(directory, scheme)
+
+    def hashed_before(self, scheme: str, rounds: int, users: int) -> tuple[str, ...]:
+        password = self.site.user_password
+        return tuple(hashed_value(password, scheme, rounds) for _ in range(users))
 
     def facts(self, directory: Directory) -> Facts:
         library = directory.read(LDBM, IMPLEMENT).get(IMPLEMENT, [])

@@ -1,0 +1,1 @@
+"""What was published, measured here and judged."""

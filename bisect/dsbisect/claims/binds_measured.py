@@ -1,0 +1,205 @@
+"""Arms under binds of few and many users: rows whose passwords are stored in several ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
+from dsbisect.explain_study import rounds_of
+from dsbisect.rows_study import RowsAsked, row_lab
+from dsharness.content_key import content_key
+from dsharness.errors import InstanceError
+from dsharness.measure.golden_state import Golden
+from dsharness.model import (
+    DirectoryContent,
+    Image,
+    LdcltWorkload,
+    Sample,
+    Settings,
+    SystemName,
+    UserOrder,
+)
+from dsharness.package_version import upstream
+from dsharness.products import product_of
+from dsharness.products.published_claims import Arm, BindsMeasured
+from dsharness.progress import Progress
+from dsharness.systems import SYSTEMS, Seed
+from dsharness.systems.system import PasswordTrier, TakenPart, parts_of
+from dslab.campaign_loop import CampaignOrder
+from dslab.candidates import RowSupply
+from dslab.laboratory import Laboratory
+from dsresults.compare.bind_lines import BindFigures, BindLine, points_of
+from dsresults.explainers.scheme_costs import StoredHere
+from dssearch.question import Question
+
+MOST_AT_ONCE = 6  # servers; of more arms, those of one row are measured together
+SCHEME, STORED = "password-scheme", "stored"  # a setting, and a part of a directory
+ONLY_NEEDED = 1.5  # seconds of a run
+
+ArmSamples = dict[str, dict[int, list[Sample]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmsSupply(RowSupply):
+    """Rows, with passwords stored as each arm says."""
+
+    arms: Mapping[str, Arm]
+
+    def image(self, candidate: str, progress: Progress) -> Image:
+        image = super().image(self.arms[candidate].row, progress)
+        return image.model_copy(update={"candidate_id": candidate})
+
+    def system(self, candidate: str) -> SystemName:
+        return super().system(self.arms[candidate].row)
+
+    def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
+        del progress
+        arm = self.arms[candidate]
+        if arm.scheme is None:
+            return common
+        if arm.rounds is None:
+            return Seed(content=common.content, settings=scheme_settings(arm.scheme))
+        taken = self._hashed_before(arm, arm.scheme, arm.rounds, common.holds(DirectoryContent))
+        return Seed(content=common.content, settings=common.settings, taken=(taken,))
+
+    def _hashed_before(
+        self, arm: Arm, scheme: str, rounds: int, content: DirectoryContent
+    ) -> TakenPart:
+        system = SYSTEMS[self.system(arm.name)]
+        part = next((each for each in parts_of(system) if each.name == STORED), None)
+        if part is None or not isinstance(system, PasswordTrier):
+            raise InstanceError(f"{arm.row} stores no passwords that were hashed before")
+        return TakenPart(
+            part=part,
+            giver=f"the lab: {scheme} with {rounds} rounds",
+            key=content_key(["hashed before", scheme, rounds]),
+            read=partial(
+                system.hashed_before, scheme, rounds, min(content.number, content.passwords)
+            ),
+        )
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        if self.arms[candidate].scheme is None:  # edits promise nothing of another scheme
+            super().check(candidate, golden)
+
+
+def scheme_settings(scheme: str) -> Settings:
+    """New passwords are stored by it; the same settings as those of `dsbisect schemes`."""
+    return Settings(
+        id=f"scheme-{scheme.lower()}",
+        title=f"passwords are stored as {scheme}",
+        options={SCHEME: scheme},
+    )
+
+
+def bind_workload(users: int, of: int) -> LdcltWorkload:
+    """Binds of so many distinct users, in a directory of ``of``."""
+    return LdcltWorkload(
+        id=f"claims-{users}-of-{of}",
+        title=f"binds of {users:,} user{'' if users == 1 else 's'} at random",
+        users=of,
+        distinct_users=users,
+        order=UserOrder.REPEAT if users == 1 else UserOrder.RANDOM,
+        duration_s=ONLY_NEEDED,
+        operations=100,
+    )
+
+
+def measure_binds(lab: ClaimsLab, measured: BindsMeasured) -> BindFigures:
+    """The figures of all arms; one that cannot be served says why, and the others count."""
+    return BindFigures.merged(
+        [_together(lab, arms, measured.users, measured.runs) for arms in groups_of(measured.arms)]
+    )
+
+
+def groups_of(arms: Sequence[Arm]) -> Iterator[tuple[Arm, ...]]:
+    """Those that are measured in the same turns."""
+    if len(arms) <= MOST_AT_ONCE:
+        yield tuple(arms)
+        return
+    for row in dict.fromkeys(arm.row for arm in arms):
+        yield tuple(arm for arm in arms if arm.row == row)
+
+
+def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: int) -> BindFigures:
+    named = {arm.name: arm for arm in arms}
+    loads = {number: bind_workload(number, max(users)) for number in users}
+    asked = RowsAsked(
+        matrix=lab.matrix,
+        workloads=tuple(loads.values()),
+        settings=DEFAULT,
+        relock=lab.relock,
+        keep=lab.keep,
+    )
+    supply = ArmsSupply(engine=lab.engine, matrix=lab.matrix, relock=lab.relock, arms=named)
+    samples: ArmSamples = {name: {} for name in named}
+    campaigns: list[str] = []
+    with row_lab(
+        asked, tuple(named), len(loads),
+        engine=lab.engine, store=lab.store, watcher=lab.watcher, duet=False, supply=supply,
+    ) as opened:  # fmt: skip
+        line = tuple(name for name in named if name not in opened.failures)
+        for number, load in loads.items() if line else ():
+            campaign = _order(lab, opened, line, load, runs).run(lab.watcher)
+            campaigns.append(campaign.id)
+            for sample in lab.store.samples(campaign_id=campaign.id):
+                samples[sample.candidate_id].setdefault(number, []).append(sample)
+        failed = {name: str(error) for name, error in opened.failures.items()}
+    every = [each for of_arm in samples.values() for group in of_arm.values() for each in group]
+    return BindFigures(
+        lines=tuple(
+            _line(lab, arm, samples[name], failed.get(name, "")) for name, arm in named.items()
+        ),
+        connections=next(iter(loads.values())).threads,
+        server_cpus=max((_server_cpus(sample) for sample in every), default=0),
+        campaigns=tuple(campaigns),
+    )
+
+
+def _order(
+    lab: ClaimsLab, opened: Laboratory, line: tuple[str, ...], load: LdcltWorkload, runs: int
+) -> CampaignOrder:
+    return CampaignOrder(
+        question=Question(
+            series_id="claims", line=line, workload_id=load.id, settings_id=DEFAULT.id
+        ),
+        workload=load,
+        search=rounds_of(line, runs),
+        lab=opened,
+        store=lab.store,
+        kind="measure",
+    )
+
+
+def _line(lab: ClaimsLab, arm: Arm, samples: Mapping[int, list[Sample]], failed: str) -> BindLine:
+    product = product_of(lab.matrix.row(arm.row))
+    first = next((each for group in samples.values() for each in group if each.valid), None)
+    versions = first.bench.notable if first and first.bench else {}
+    stored = StoredHere.of(product, first.facts, versions) if first else None
+    line = BindLine(
+        arm=arm.name,
+        title=str(arm),
+        row=arm.row,
+        asked=arm.scheme or "",
+        version=f"{product} {upstream(versions[product])}" if product in versions else "",
+        stored=_stored_text(arm, stored),
+        points=points_of(samples),
+        failed=failed,
+    )
+    if stored is None:
+        return line
+    return line.model_copy(update=stored.model_dump(exclude={"text"}))
+
+
+def _stored_text(arm: Arm, stored: StoredHere | None) -> str:
+    """As read back; a value that does not spell its scheme (`crypt`) as it was asked for."""
+    if stored is None:
+        return ""
+    return arm.scheme if arm.scheme and not stored.rounds else stored.text
+
+
+def _server_cpus(sample: Sample) -> int:
+    found = sample.machine.facts.get("server_cpus")
+    return len(found) if isinstance(found, list | tuple) else 0

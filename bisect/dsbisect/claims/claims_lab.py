@@ -1,0 +1,60 @@
+"""What all experiments with claims share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dsharness.containers.engine import Engine
+from dsharness.machine.host import CpuShares, available_cpus, share_cpus
+from dsharness.measure.golden_state import Golden, golden_state
+from dsharness.model import Content, Matrix, Settings
+from dsharness.systems import Seed
+from dslab.candidates import RowSupply
+from dslab.watcher import Watcher
+from dsresults.compare.claim_outcomes import ClaimAnswer
+from dsresults.store import Store
+
+DEFAULT = Settings(id="default", title="what the package sets")
+
+
+class ClaimsWatcher(Watcher, Protocol):
+    """A watcher that is also told which experiment begins, and what each claim came to."""
+
+    def began(self, what: str, left_s: float) -> None: ...
+
+    def judged(self, claim: ClaimAnswer) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimsLab:
+    """Where experiments take place."""
+
+    matrix: Matrix
+    engine: Engine
+    store: Store
+    watcher: ClaimsWatcher
+    command: str = ""
+    repository: str | None = None
+    relock: bool = False
+    keep: bool = False
+
+    @property
+    def cpus(self) -> CpuShares:
+        return share_cpus(available_cpus(), can_pin=self.engine.pins_cpus)
+
+    def golden(self, row: str, content: Content, settings: Settings = DEFAULT) -> Golden:
+        """A row's server, filled; a CandidateError where that fails."""
+
+        def show(what: str) -> None:
+            self.watcher.preparing(row, what)
+
+        supply = RowSupply(engine=self.engine, matrix=self.matrix, relock=self.relock)
+        golden = golden_state(
+            self.engine, supply.image(row, show), supply.system(row),
+            Seed(content=content, settings=settings), progress=show, keep=self.keep,
+        )  # fmt: skip
+        supply.check(row, golden)
+        return golden

@@ -1,0 +1,66 @@
+"""The commit behind a claim: searched in a repository, or as far as two rows' packages tell."""
+
+from __future__ import annotations
+
+from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
+from dsbisect.commits.commit_range import laid_range
+from dsbisect.commits.commits_request import CommitsRequest
+from dsbisect.commits.commits_study import run_commits
+from dsbisect.explain_study import ExplainRequest, explain_difference
+from dsharness.matrix import find_workload
+from dsharness.products.published_claims import CulpritSearched
+from dsresults.compare.trial_claims import CulpritFigures, NamedCommit
+
+STORED = "stored"  # the factor that the commits change
+
+
+def search_culprit(lab: ClaimsLab, searched: CulpritSearched) -> CulpritFigures:
+    """With a repository the search of `bisect commits`; without, the shares of `explain`."""
+    return _commits(lab, searched, lab.repository) if lab.repository else _rows(lab, searched)
+
+
+def _commits(lab: ClaimsLab, searched: CulpritSearched, repository: str) -> CulpritFigures:
+    ask = CommitsRequest(
+        matrix=lab.matrix,
+        workload=find_workload(lab.matrix, searched.workload),
+        settings=DEFAULT,
+        repository=repository,
+        good=searched.good,
+        bad=searched.bad,
+        keep=lab.keep,
+    )
+    scope = laid_range(ask)
+    found = run_commits(
+        ask, scope, engine=lab.engine, store=lab.store, watcher=lab.watcher
+    ).findings
+    return CulpritFigures(
+        ends=f"{searched.good}..{searched.bad}",
+        named=tuple(
+            NamedCommit(hash=each.hash, subject=each.subject, proved=culprit.proved)
+            for culprit in found.culprits
+            for each in culprit.suspects
+        ),
+        summary="; ".join(each.answer for each in found.culprits) or found.whole.summary,
+    )
+
+
+def _rows(lab: ClaimsLab, searched: CulpritSearched) -> CulpritFigures:
+    request = ExplainRequest(
+        matrix=lab.matrix,
+        workloads=(find_workload(lab.matrix, searched.workload),),
+        settings=DEFAULT,
+        fast=searched.fast,
+        slow=searched.slow,
+        runs=searched.runs,
+        relock=lab.relock,
+        keep=lab.keep,
+        command=lab.command,
+    )
+    (found,) = explain_difference(request, lab.engine, lab.store, lab.watcher).workloads
+    share = next((each for each in found.shares.shares if each.factor == STORED), None)
+    return CulpritFigures(
+        ends=f"{searched.fast} to {searched.slow}",
+        total=found.shares.total.value if found.shares.differs else None,
+        share_pct=share.percent if share else None,
+        stored=found.meanings.get(STORED, ()),
+    )

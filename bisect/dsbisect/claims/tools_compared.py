@@ -1,0 +1,160 @@
+"""Locust and ldclt at one server, each as fast as it can."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dsbisect.claims.binds_measured import bind_workload, measure_binds, scheme_settings
+from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
+from dsharness.containers.lab_folders import scratch_folder
+from dsharness.errors import InconclusiveError, InstanceError
+from dsharness.loads import LOADS
+from dsharness.machine.machine_lock import measuring_alone
+from dsharness.measure.instance import Instance, serve
+from dsharness.process.command import run
+from dsharness.process.deadline import Deadline
+from dsharness.products.published_claims import BindsMeasured, ToolsCompared
+from dsresults.compare.trial_claims import ToolFigures, ToolRate
+from dsresults.number_text import counted
+
+PROGRAM = "locust"
+USERS_OF_LOCUST = 16  # greenlets that bind, of all workers together
+BEGIN_AND_END_S = 60.0
+SATURATED = 0.75  # of a server's CPUs: the calibrator and the load take the rest
+MISSING = "there is no program locust (pip install 'dsbisect[load]', or `make reproduce-claims`)"
+# Locust's own Python runs it: it needs ldap3 there.
+LOCUSTFILE = """
+import os
+import random
+import time
+
+import ldap3
+from locust import User, task
+
+SERVER = ldap3.Server("ldapi://" + os.environ["DSBISECT_SOCKET"], get_info=ldap3.NONE)
+with open(os.environ["DSBISECT_USERS"]) as lines:
+    USERS = [line.rstrip("\\n").split("\\t") for line in lines]
+
+
+class Binder(User):
+    @task
+    def bind(self):
+        dn, password = random.choice(USERS)
+        begun, error = time.perf_counter(), None
+        try:
+            connection = ldap3.Connection(SERVER, dn, password, raise_exceptions=True)
+            connection.bind()
+            connection.unbind()
+        except Exception as wrong:
+            error = wrong
+        took_ms = 1000 * (time.perf_counter() - begun)
+        self.environment.events.request.fire(
+            request_type="LDAP", name="bind", response_time=took_ms, response_length=0,
+            exception=error, context={},
+        )
+"""
+
+
+def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
+    """ToolFigures without rates where Locust cannot be started."""
+    arm = compared.arm
+    lab.watcher.preparing(arm.row, f"looking for {PROGRAM}")
+    program = _program()
+    if program is None:
+        return ToolFigures(arm=str(arm), missing=MISSING)
+    asked = BindsMeasured(kind="binds", arms=(arm,), users=(compared.users,), minutes=1)
+    measured = measure_binds(lab, asked)
+    line = measured.line(arm.name)
+    if line is None or line.most is None:
+        raise InconclusiveError(measured.why_not(arm.name))
+    load = bind_workload(compared.users, compared.users)
+    settings = scheme_settings(arm.scheme) if arm.scheme else DEFAULT
+    golden = lab.golden(arm.row, load.content, settings)
+    with (
+        serve(lab.engine, golden, lab.cpus, keep=lab.keep) as instance,
+        instance.needed(),
+        scratch_folder("locust") as folder,
+    ):
+        files = {"binds.py": LOCUSTFILE, **LOADS[load.tool].files(load, instance.endpoint, 0)}
+        for name, text in files.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        rates = tuple(
+            _locust(lab, program, instance, Path(folder), compared.seconds, workers)
+            for workers in compared.workers
+        )
+    return ToolFigures(
+        arm=str(arm),
+        reference=line.most.rate_per_s,
+        rates=rates,
+        cpus=measured.server_cpus,
+        bound=line.most.busy_cpus >= SATURATED * measured.server_cpus,
+    )
+
+
+def _program() -> str | None:
+    """Locust of the lab's own environment, otherwise one on the path."""
+    own = Path(sys.executable).with_name(PROGRAM)
+    return str(own) if own.exists() else shutil.which(PROGRAM)
+
+
+def _locust(
+    lab: ClaimsLab, program: str, instance: Instance, folder: Path, seconds: int, workers: int
+) -> ToolRate:
+    """One run; InconclusiveError where a bind failed, as then the rate is not one of binds."""
+    name, log = instance.candidate_id, instance.container.log
+    lab.watcher.preparing(name, f"{PROGRAM}, {counted(workers, 'worker')}, for {seconds} s")
+    several = ["--processes", str(workers)] if workers > 1 else []
+    number = str(USERS_OF_LOCUST)
+    argv = [
+        program, "-f", str(folder / "binds.py"), "--headless", "--only-summary", "--json",
+        "-u", number, "-r", number, "-t", f"{seconds}s", *several,
+    ]  # fmt: skip
+    environment = {
+        "DSBISECT_SOCKET": str(_socket(instance)),
+        "DSBISECT_USERS": str(folder / "users.tsv"),
+    }
+    with measuring_alone(lambda what: lab.watcher.preparing(name, what)):
+        deadline = Deadline.after(seconds + BEGIN_AND_END_S)
+        done = run(argv, cwd=folder, env=environment, deadline=deadline, log=log)
+    found = locust_rate(done.stdout, workers)
+    if found is None or found.failures:
+        why = f"{found.failures} binds failed" if found else "it told no rate"
+        raise InconclusiveError(f"{PROGRAM} with {counted(workers, 'worker')}: {why}", log=log)
+    return found
+
+
+def _socket(instance: Instance) -> Path:
+    """The server's own socket: nobody outside of its container reaches its port."""
+    for path in instance.own.shared.iterdir():
+        if path.is_socket():
+            return path
+    raise InstanceError(f"{instance.candidate_id} has no socket that Locust could reach")
+
+
+def locust_rate(said: str, workers: int) -> ToolRate | None:
+    """What its JSON says of all binds; None where there is none. Workers print empty lists."""
+    for found in _lists(said):
+        try:
+            took_s = found[0]["last_request_timestamp"] - found[0]["start_time"]
+            number, failures = int(found[0]["num_requests"]), int(found[0]["num_failures"])
+        except (LookupError, TypeError, ValueError):
+            continue
+        if took_s > 0 and number:
+            rate = number / took_s
+            return ToolRate(tool="Locust", workers=workers, rate_per_s=rate, failures=failures)
+    return None
+
+
+def _lists(said: str) -> Iterator[list[Any]]:
+    """Every JSON list that begins a line."""
+    decoder = json.JSONDecoder()
+    for begin in (match.start() for match in re.finditer(r"^\[", said, re.MULTILINE)):
+        with suppress(ValueError):
+            yield decoder.raw_decode(said, begin)[0]

@@ -1,0 +1,299 @@
+"""Published claims as data: what was said, what is measured for it, and what counts as reproduced.
+
+A measurement serves several claims. How each one is judged says nothing of how it was measured.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from dsharness.errors import MatrixError, UsageError
+from dsharness.model import Value
+from dsharness.model.value import Identifier
+from dsharness.products.catalog import FOLDER, product_file, product_ids
+from dsharness.yaml_files.problems import suggestion
+
+FILE = "claims.yaml"
+
+
+class Arm(Value):
+    """A row's server, as its package sets it or with passwords stored in another way."""
+
+    row: Identifier
+    scheme: str | None = Field(default=None, description="that new passwords are stored by")
+    rounds: PositiveInt | None = Field(
+        default=None, description="of that scheme, in passwords that were hashed before"
+    )
+
+    @property
+    def name(self) -> str:
+        parts = (self.row, (self.scheme or "").lower().replace("_", "."), self.rounds)
+        return "-".join(str(part) for part in parts if part)
+
+    def __str__(self) -> str:
+        rounds = f", {self.rounds:,} rounds" if self.rounds else ""
+        return f"{self.row} with {self.scheme}{rounds}" if self.scheme else self.row
+
+
+class BindsMeasured(Value):
+    """Binds of so many distinct users at random, by ldclt."""
+
+    kind: Literal["binds"]
+    arms: tuple[Arm, ...] = Field(min_length=1)
+    users: tuple[PositiveInt, ...] = Field(min_length=1)
+    runs: PositiveInt = 2
+    minutes: PositiveFloat
+
+
+class StoredTried(Value):
+    """Passwords are set, schemes changed, and what is stored is read back."""
+
+    kind: Literal["stored"]
+    rows: tuple[Identifier, ...] = Field(min_length=1)
+    scheme: str = Field(description="that the default is changed to")
+    rounds_scheme: str = Field(description="whose rounds are read and set")
+    rounds_tried: tuple[PositiveInt, ...]
+    minutes: PositiveFloat
+
+
+class PortsTried(Value):
+    """Connections from one address and from several, until no port is left."""
+
+    kind: Literal["ports"]
+    row: Identifier
+    ports: PositiveInt = Field(description="that the container's clients may use")
+    addresses: PositiveInt = 3
+    minutes: PositiveFloat
+
+
+class CulpritSearched(Value):
+    """A search over commits with a repository; without, two rows explained."""
+
+    kind: Literal["culprit"]
+    good: str
+    bad: str
+    workload: Identifier
+    fast: Identifier
+    slow: Identifier
+    runs: PositiveInt = 3
+    minutes: PositiveFloat
+
+
+class ToolsCompared(Value):
+    """One server under ldclt, and under Locust with so many workers."""
+
+    kind: Literal["tools"]
+    arm: Arm
+    workers: tuple[PositiveInt, ...]
+    users: PositiveInt
+    seconds: PositiveInt
+    minutes: PositiveFloat
+
+
+class AnswersMeasured(Value):
+    """Name servers under queries by a schedule, over TCP."""
+
+    kind: Literal["answers"]
+    rows: tuple[Identifier, ...] = Field(min_length=1)
+    workload: Identifier
+    per_second: PositiveFloat = Field(description="queries that are begun")
+    within_ms: PositiveFloat
+    runs: PositiveInt = 3
+    minutes: PositiveFloat
+
+
+class LevelsMeasured(Value):
+    """A row under rising load."""
+
+    kind: Literal["levels"]
+    row: Identifier
+    workload: Identifier
+    levels_pct: tuple[PositiveFloat, ...] = Field(min_length=1)
+    runs: PositiveInt = 2
+    minutes: PositiveFloat
+
+
+Measurement = Annotated[
+    BindsMeasured
+    | StoredTried
+    | PortsTried
+    | CulpritSearched
+    | ToolsCompared
+    | AnswersMeasured
+    | LevelsMeasured,
+    Field(discriminator="kind"),
+]
+
+
+class Slower(Value):
+    """The second of each pair is so many times slower, by rate or by mean time."""
+
+    how: Literal["slower"]
+    pairs: tuple[tuple[str, str], ...] = Field(min_length=1, description="names of arms")
+    by: Literal["rate", "time"] = "rate"
+    at_least: PositiveFloat
+
+
+class FirstSlower(Value):
+    """Along the line the first arm that costs so many times more is the expected one."""
+
+    how: Literal["first slower"]
+    line: tuple[str, ...] = Field(min_length=2)
+    expected: str
+    at_least: PositiveFloat
+
+
+class Busy(Value):
+    """The server uses that share of its CPUs."""
+
+    how: Literal["busy"]
+    arms: tuple[str, ...] = Field(min_length=1)
+    at_least: PositiveFloat
+
+
+class SameHash(Value):
+    """Where systems store the same, the dearest costs at most so many times the cheapest."""
+
+    how: Literal["same hash"]
+    at_most: PositiveFloat
+
+
+class CostOrder(Value):
+    """Of each pair of schemes the second costs at least so many times the first."""
+
+    how: Literal["cost order"]
+    rows: tuple[Identifier, ...] = Field(min_length=1)
+    pairs: tuple[tuple[str, str, PositiveFloat], ...] = Field(min_length=1)
+
+
+class Reaches(Value):
+    """An arm answers so many binds a second."""
+
+    how: Literal["reaches"]
+    arm: str
+    users: PositiveInt
+    at_least: PositiveFloat
+
+
+class KeepsOld(Value):
+    """After a change of the default scheme a password is stored as before, also after a bind."""
+
+    how: Literal["keeps old"]
+
+
+class MixesSchemes(Value):
+    """Two users with different schemes can bind."""
+
+    how: Literal["mixes schemes"]
+
+
+class SetsRounds(Value):
+    """Rounds can be set from the least to the most, and are what is usual without."""
+
+    how: Literal["sets rounds"]
+    least: PositiveInt
+    most: PositiveInt
+    usual: PositiveInt
+
+
+class PortLimit(Value):
+    """Connections stop at the number of ports for each address; ports come back after a time."""
+
+    how: Literal["port limit"]
+    ports: PositiveInt = Field(description="that the published figure counts with")
+    waits_s: PositiveFloat = Field(description="until a port can be used again, as published")
+
+
+class EndsByReset(Value):
+    """The server leaves ports waiting, and one that resets would not."""
+
+    how: Literal["ends by reset"]
+
+
+class NamesCommit(Value):
+    """The search names one of these commits; without it, stored passwords carry that share."""
+
+    how: Literal["names commit"]
+    commits: tuple[str, ...] = Field(min_length=1)
+    at_least_pct: PositiveFloat
+
+
+class ToolLimit(Value):
+    """With the fewest workers the tool stays so many times below ldclt."""
+
+    how: Literal["tool limit"]
+    at_least: PositiveFloat
+
+
+Judged = Annotated[
+    Slower
+    | FirstSlower
+    | Busy
+    | SameHash
+    | CostOrder
+    | Reaches
+    | KeepsOld
+    | MixesSchemes
+    | SetsRounds
+    | PortLimit
+    | EndsByReset
+    | NamesCommit
+    | ToolLimit,
+    Field(discriminator="how"),
+]
+
+
+class PublishedClaim(Value):
+    """One published result."""
+
+    id: Identifier
+    source: Identifier = Field(description="of the matrix's sources")
+    text: str
+    theirs: str = Field(description="their figure, in a few words")
+    measured: tuple[Identifier, ...] = Field(default=(), description="measurements it rests on")
+    judged: Judged | None = None
+    why_not: str = Field(
+        default="",
+        description="it cannot be tested here: why; what is measured then is only near to it",
+    )
+    note: str = Field(default="", description="what is known beyond what is measured")
+    elsewhere: str = Field(default="", description="the command that tests it, or more of it")
+
+
+class PublishedClaims(Value):
+    """All claims about a product, and what is measured for them."""
+
+    measurements: dict[Identifier, Measurement]
+    claims: tuple[PublishedClaim, ...] = Field(min_length=1)
+
+    def chosen(self, ids: tuple[str, ...]) -> tuple[PublishedClaim, ...]:
+        """These, in the file's order; all without ids; UsageError for an unknown one."""
+        known = [claim.id for claim in self.claims]
+        for name in ids:
+            if name not in known:
+                raise UsageError(
+                    f"no claim {name!r}.{suggestion(name, known)}",
+                    hint=f"there are: {', '.join(known)}",
+                )
+        return tuple(claim for claim in self.claims if not ids or claim.id in ids)
+
+    def needed(self, claims: tuple[PublishedClaim, ...]) -> dict[str, Measurement]:
+        """What has to be measured for these, in the file's order."""
+        wanted = {name for claim in claims for name in claim.measured}
+        return {name: each for name, each in self.measurements.items() if name in wanted}
+
+
+@cache
+def published_claims(name: str, folder: Path = FOLDER) -> PublishedClaims:
+    """The claims about a product; MatrixError where it has none."""
+    found = product_file(name, FILE, PublishedClaims, folder)
+    if found is None:
+        with_claims = [each for each in product_ids(folder) if (folder / each / FILE).exists()]
+        raise MatrixError(
+            f"no claims about {name} are known", hint=f"of these they are: {', '.join(with_claims)}"
+        )
+    return found

@@ -1,0 +1,136 @@
+"""What became of published claims, and where along an axis one stops to hold. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from itertools import groupby, pairwise
+from typing import Self
+
+from pydantic import Field
+
+from dsharness.model import Value
+from dsresults.compare.bind_lines import BindFigures
+from dsresults.number_text import whole
+
+
+class ClaimVerdict(StrEnum):
+    """What our figures say of a claim; a failure of the lab says nothing of it."""
+
+    REPRODUCED = "reproduced"
+    REFUTED = "not reproduced"
+    DEPENDS = "depends on"
+    UNTESTABLE = "not testable here"
+    INCONCLUSIVE = "inconclusive"
+
+
+class ClaimOutcome(Value):
+    """One claim's verdict, the sentence that says it, and our figure."""
+
+    verdict: ClaimVerdict
+    answer: str
+    ours: str = Field(default="-", description="our figure, in a few words")
+    axis: str = Field(default="", description="that it depends on")
+    flips: tuple[str, ...] = Field(default=(), description="where along it the answer changes")
+    details: tuple[str, ...] = ()
+
+
+class ClaimAnswer(ClaimOutcome):
+    """The same with what was published."""
+
+    id: str
+    source: str = Field(description="title of the publication")
+    text: str
+    theirs: str
+    command: str = Field(description="repeats it")
+    elsewhere: str = Field(default="", description="tests it, or more of it, on other machines")
+
+
+class UnreachedRow(Value):
+    """A published row that could not be made here."""
+
+    row: str
+    why: str
+
+
+class ClaimsAnswer(Value):
+    """All of one run of the command."""
+
+    product: str
+    title: str
+    command: str
+    found_at: str = Field(description="UTC, ISO 8601")
+    claims: tuple[ClaimAnswer, ...]
+    users: BindFigures | None = Field(default=None, description="rate over distinct users")
+    reached: tuple[str, ...] = Field(default=(), description="published rows that were measured")
+    unreached: tuple[UnreachedRow, ...] = ()
+
+    def count(self, verdict: ClaimVerdict) -> int:
+        return sum(claim.verdict is verdict for claim in self.claims)
+
+    @property
+    def summary(self) -> str:
+        """`6 reproduced, 1 not reproduced, 7 depends on`: how many of each."""
+        counts = ((self.count(verdict), verdict) for verdict in ClaimVerdict)
+        return ", ".join(f"{number} {verdict}" for number, verdict in counts if number)
+
+
+class Span(Value):
+    """Neighbouring numbers of users with the same answer, and the range of what was measured."""
+
+    first: int
+    last: int
+    holds: bool
+    low: float
+    high: float
+
+    @classmethod
+    def along(
+        cls, values: Sequence[tuple[int, float]], holds: Callable[[float], bool]
+    ) -> tuple[Self, ...]:
+        """From few users to many."""
+        found = []
+        for answer, group in groupby(sorted(values), key=lambda each: holds(each[1])):
+            part = list(group)
+            known = [value for _, value in part]
+            found.append(
+                cls(
+                    first=part[0][0], last=part[-1][0], holds=answer,
+                    low=min(known), high=max(known),
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    @property
+    def users(self) -> str:
+        """`1 user`, `5 to 1,000 users`."""
+        if self.first != self.last:
+            return f"{whole(self.first)} to {whole(self.last)} users"
+        return user_count(self.first)
+
+
+def user_count(number: int) -> str:
+    """`1 user`, `1,000 users`."""
+    return f"{whole(number)} user{'' if number == 1 else 's'}"
+
+
+def flips_of(spans: Sequence[Span]) -> tuple[str, ...]:
+    """`between 3 and 5 users`, for each change of the answer."""
+    return tuple(
+        f"between {whole(one.last)} and {whole(other.first)} users"
+        for one, other in pairwise(spans)
+    )
+
+
+def verdict_of(holds: Sequence[bool]) -> ClaimVerdict:
+    """Everywhere, nowhere, or it depends."""
+    if not holds:
+        return ClaimVerdict.INCONCLUSIVE
+    if all(holds):
+        return ClaimVerdict.REPRODUCED
+    return ClaimVerdict.DEPENDS if any(holds) else ClaimVerdict.REFUTED
+
+
+def inconclusive(why: str) -> ClaimOutcome:
+    """What was asked could not be measured: no finding about the claim."""
+    return ClaimOutcome(verdict=ClaimVerdict.INCONCLUSIVE, answer=f"not known: {why}")

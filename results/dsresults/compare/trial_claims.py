@@ -1,0 +1,248 @@
+"""Claims about ports, commits and load tools, and what is near to those without a test. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from dsharness.model import Value
+from dsharness.products.published_claims import (
+    EndsByReset,
+    NamesCommit,
+    PortLimit,
+    ToolLimit,
+)
+from dsresults.compare.claim_outcomes import (
+    ClaimOutcome,
+    ClaimVerdict,
+    inconclusive,
+    verdict_of,
+)
+from dsresults.number_text import capital, counted, significant, whole
+
+OTHER_MACHINES = "On machines of their own more workers would reach more."
+NEAR = 0.1  # of the number of ports: of some connections the server is the first to close
+WAIT_NEAR_S = 5.0
+
+
+class PortFigures(Value):
+    """Connections that a client could make before no port was left for seconds."""
+
+    row: str
+    ports: int
+    addresses: int
+    most: int = Field(description="where a phase was ended that found no limit")
+    one: int = Field(description="from one address")
+    one_waiting: int = Field(description="of these, in TIME_WAIT afterwards")
+    several: int = Field(description="from several addresses")
+    client_resets: int = Field(description="where the client ends by RST")
+    server_resets: int = Field(description="to a server of ours that answers unbind with RST")
+    reset_waiting: int = Field(description="of these, in TIME_WAIT afterwards")
+    waits_s: float | None = Field(description="until the first port could be used again")
+    reused: int = Field(description="from one address, with net.ipv4.tcp_tw_reuse=1")
+    ends: str = Field(description="how the server ends after an unbind: FIN or RST")
+
+
+def judge_port_limit(judged: PortLimit, figures: PortFigures) -> ClaimOutcome:
+    """The limit by ports, as many times for several addresses, and the time of a port."""
+    found = figures
+    limited = abs(found.one - found.ports) <= NEAR * found.ports
+    more = abs(found.several - found.addresses * found.ports) <= NEAR * found.several
+    waits = found.waits_s is not None and abs(found.waits_s - judged.waits_s) <= WAIT_NEAR_S
+    reused = found.reused >= found.most
+    per_s = judged.ports / (found.waits_s or judged.waits_s)
+    stalls = (
+        f"with {whole(found.ports)} ports one address stops after {whole(found.one)} connections "
+        f"and {found.addresses} after {whole(found.several)}, and the first port comes back after "
+        f"{significant(found.waits_s or 0)} s, so {whole(judged.ports)} ports are {whole(per_s)} "
+        "connections a second for each address"
+    )
+    held = limited and more and waits
+    axis = "the client's net.ipv4.tcp_tw_reuse"
+    if held and reused:
+        return ClaimOutcome(
+            verdict=ClaimVerdict.DEPENDS,
+            answer=(
+                f"It depends on {axis}: where ports are not reused {stalls}; with 1, one address "
+                f"made {whole(found.reused)} connections and did not stop."
+            ),
+            ours=f"{whole(per_s)} a second for each address; none with reuse",
+            axis=axis,
+            flips=("between 0 and 1 (2, Linux's default, reuses ports on the loopback alone)",),
+            details=_port_details(found),
+        )
+    return ClaimOutcome(
+        verdict=ClaimVerdict.REPRODUCED if held else ClaimVerdict.REFUTED,
+        answer=f"{capital(stalls)}.",
+        ours=f"{whole(per_s)} a second for each address",
+        details=_port_details(found),
+    )
+
+
+def _port_details(found: PortFigures) -> tuple[str, ...]:
+    where = (
+        f"Anonymous binds at {found.row}'s 389-ds on the loopback of a container of its own, with "
+        f"net.ipv4.ip_local_port_range of {whole(found.ports)} ports and tcp_tw_reuse=0."
+    )
+    return (
+        where,
+        f"{whole(found.one_waiting)} of the {whole(found.one)} were in TIME_WAIT.",
+        f"A client that ends by RST made {whole(found.client_resets)} connections from one address"
+        + (", when the trial stopped it." if found.client_resets >= found.most else "."),
+        f"With tcp_tw_reuse=1 one address made {whole(found.reused)}"
+        + (", when the trial stopped it." if found.reused >= found.most else " and then stopped."),
+    )
+
+
+def judge_ends_by_reset(judged: EndsByReset, figures: PortFigures) -> ClaimOutcome:
+    """389-ds is asked itself; in the place of MS AD a server that ends by RST."""
+    del judged
+    found = figures
+    fin = found.ends == "FIN" and found.one_waiting > 0
+    free = found.server_resets >= found.most and not found.reset_waiting
+    answer = (
+        f"389-ds ends with {found.ends} after an unbind and leaves {whole(found.one_waiting)} "
+        f"ports in TIME_WAIT; a server that answers with RST left {whole(found.reset_waiting)} "
+        f"after {whole(found.server_resets)} connections from one address"
+        f"{' and had no limit' if free else ''}. MS AD itself was not asked."
+    )
+    return ClaimOutcome(
+        verdict=ClaimVerdict.REPRODUCED if fin and free else ClaimVerdict.REFUTED,
+        answer=answer,
+        ours=f"{whole(found.one_waiting)} and {whole(found.reset_waiting)} ports waiting",
+        details=("The server that resets is the lab's own, of 20 lines: it shows what RST does.",),
+    )
+
+
+class NamedCommit(Value):
+    """A culprit that a search named."""
+
+    hash: str
+    subject: str
+    proved: bool | None
+
+
+class CulpritFigures(Value):
+    """What a search named, or what the stored passwords have of a difference."""
+
+    ends: str
+    named: tuple[NamedCommit, ...] = ()
+    summary: str = ""
+    total: float | None = Field(default=None, description="how many times the cost")
+    share_pct: float | None = Field(default=None, description="of it, of the stored passwords")
+    stored: tuple[str, ...] = Field(default=(), description="what is known of that step")
+
+
+def judge_names_commit(judged: NamesCommit, figures: CulpritFigures) -> ClaimOutcome:
+    """By the search where there was one, otherwise as far as packages tell."""
+    found = figures
+    if found.summary:
+        ours = ", ".join(each.hash[:12] for each in found.named) or "none"
+        right = [each for each in found.named if each.hash.startswith(judged.commits)]
+        proved = {True: "proved", False: "not proved", None: "its proof could not tell"}
+        told = "; ".join(
+            f"{each.hash[:12]}: {each.subject} ({proved[each.proved]})" for each in found.named
+        )
+        if not found.named:
+            return inconclusive(found.summary)
+        return ClaimOutcome(
+            verdict=ClaimVerdict.REPRODUCED if right else ClaimVerdict.REFUTED,
+            answer=f"The search of {found.ends} names {told}.",
+            ours=ours,
+            details=(found.summary,),
+        )
+    if found.share_pct is None or found.total is None:
+        return inconclusive(f"{found.ends}: no difference that could be attributed")
+    held = found.share_pct >= judged.at_least_pct
+    ours = f"{round(found.share_pct)} % of {significant(found.total)} times"
+    packages = (
+        f"of {found.ends}, {significant(found.total)} times the cost with one user, "
+        f"{round(found.share_pct)} % is the stored passwords, whose default scheme these commits "
+        "change"
+    )
+    return ClaimOutcome(
+        verdict=ClaimVerdict.UNTESTABLE if held else ClaimVerdict.REFUTED,
+        answer=(
+            f"Which commit did it only a repository tells (--repo). Packages agree: {packages}."
+            if held
+            else f"Packages tell otherwise: {packages}."
+        ),
+        ours=f"{ours} (by packages)",
+        details=found.stored,
+    )
+
+
+class ToolRate(Value):
+    """What a tool reached with so many workers."""
+
+    tool: str
+    workers: int
+    rate_per_s: float
+    failures: int = 0
+
+
+class ToolFigures(Value):
+    """Two tools at one server; or why one of them could not be had."""
+
+    arm: str
+    reference: float = 0.0
+    rates: tuple[ToolRate, ...] = ()
+    cpus: int = Field(default=0, description="of the server")
+    bound: bool = Field(default=False, description="ldclt kept these busy: it could do more")
+    missing: str = ""
+
+
+def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
+    """With the fewest workers, and with the most."""
+    if figures.missing or not figures.rates or not figures.reference:
+        return ClaimOutcome(
+            verdict=ClaimVerdict.UNTESTABLE,
+            answer=f"{capital(figures.missing or 'no rate was measured')}.",
+        )
+    ratios = [(rate, figures.reference / rate.rate_per_s) for rate in figures.rates]
+    verdict = verdict_of([ratios[0][1] >= judged.at_least])
+    told = "; ".join(
+        f"with {rate.workers} worker{'' if rate.workers == 1 else 's'} {whole(rate.rate_per_s)} a "
+        f"second, {significant(ratio)} times below"
+        for rate, ratio in ratios
+    )
+    fewest, axis = figures.rates[0], "how many binds the server answers"
+    enough = whole(judged.at_least * fewest.rate_per_s)
+    depends = figures.bound and verdict is ClaimVerdict.REFUTED
+    return ClaimOutcome(
+        verdict=ClaimVerdict.DEPENDS if depends else verdict,
+        axis=axis if depends else "",
+        flips=(f"at a server that answers {enough} a second (computed)",) if depends else (),
+        answer=(f"It depends on {axis}: here that is the limit, and " if depends else "")
+        + (
+            f"ldclt reaches {whole(figures.reference)} binds a second at {figures.arm}; "
+            f"Locust {told}."
+        ),
+        ours="; ".join(f"{rate.workers}: {significant(ratio)} times" for rate, ratio in ratios),
+        details=(f"The server had {counted(figures.cpus, 'CPU')}.", OTHER_MACHINES),
+    )
+
+
+class NearestFigures(Value):
+    """What was measured in the place of a claim that cannot be tested here."""
+
+    what: str
+    ours: str
+    lines: tuple[str, ...] = ()
+
+
+def untestable(why: str, nearest: NearestFigures | None, failed: Sequence[str]) -> ClaimOutcome:
+    """The figures near to it are no verdict about it."""
+    if nearest is None:
+        return ClaimOutcome(
+            verdict=ClaimVerdict.UNTESTABLE,
+            answer=f"{capital(why)}.",
+            details=tuple(each for each in failed if each),
+        )
+    return ClaimOutcome(
+        verdict=ClaimVerdict.UNTESTABLE,
+        answer=(f"{capital(why)}. The nearest that was measured, {nearest.what}: {nearest.ours}."),
+        ours=f"{nearest.ours} (near to it, not the same)",
+        details=nearest.lines,
+    )

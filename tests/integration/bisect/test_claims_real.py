@@ -1,0 +1,47 @@
+"""Two published claims from nothing to their page: real servers, real ports, and the store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lab import dsbisect, small_matrix
+
+from dsharness.errors import ExitCode
+
+pytestmark = pytest.mark.whole
+ASKED = ("reproduce", "--claims", "--only", "rehash-needed", "--only", "port-limit")
+
+
+def test_two_claims_are_tried_and_judged(tmp_path: Path) -> None:
+    small_matrix(tmp_path)
+    page = tmp_path / "page"
+    done = dsbisect(tmp_path, *ASKED, "--json", "--output", str(page), limit_s=1200)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    claims = {claim["id"]: claim for claim in found["claims"]}
+    assert list(claims) == ["rehash-needed", "port-limit"]
+
+    rehash, limit = claims.values()
+    assert rehash["verdict"] == "depends on"
+    assert "nsslapd-enable-upgrade-hash" in rehash["axis"]
+    assert rehash["ours"] == "off: stays; on: SSHA512"
+    assert limit["verdict"] == "depends on"
+    assert "tcp_tw_reuse" in limit["axis"]
+    per_s = int(limit["ours"].split(" a second")[0].replace("\u202f", ""))
+    assert 980 < per_s < 1100, "64,511 ports that come back after a minute"
+
+    assert (page / "claims.html").read_text().count('<article class="claim depends-on"') == 2
+    again = dsbisect(tmp_path, "report", "--json")
+    assert json.loads(again.stdout) == found, "the finding is written again"
+    listed = dsbisect(tmp_path, "results", "list")
+    assert "2 depends on" in listed.stdout
+
+
+def test_an_unknown_claim_starts_nothing(tmp_path: Path) -> None:
+    small_matrix(tmp_path)
+    done = dsbisect(tmp_path, "reproduce", "--claims", "--only", "port-limits")
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert "Perhaps you meant 'port-limit'" in done.stderr
+    assert not list(tmp_path.glob("**/claims.html"))
