@@ -118,6 +118,14 @@ def _misfits(
             ),
             "choose a row of plain 389-ds or OpenLDAP, or another workload",
         )
+    elif workload.reached_over not in {None, *driver.transports}:
+        yield (
+            (
+                f"workload {workload.id!r} reaches servers over {workload.reached_over}, which the "
+                f"lab cannot do with {candidate!r} ({system})"
+            ),
+            f"it can over {', '.join(sorted(driver.transports))}; or choose a row of plain 389-ds",
+        )
     for name in sorted(settings.options.keys() - driver.options):
         yield (
             f"settings {settings.id!r} set {name!r}, which {candidate!r} ({system}) does not know",

@@ -34,7 +34,14 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
-from dsharness.model.ldap_requests import SHARERS, Disturber, LdapRequest, LdapStep, RequestKind
+from dsharness.model.ldap_requests import (
+    SHARERS,
+    Disturber,
+    LdapRequest,
+    LdapStep,
+    LdapTransport,
+    RequestKind,
+)
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
@@ -137,6 +144,7 @@ __all__ = [
     "Latencies",
     "LdapRequest",
     "LdapStep",
+    "LdapTransport",
     "LdaploadWorkload",
     "LdcltWorkload",
     "Machine",

@@ -21,6 +21,7 @@ from dsharness.model.ldap_requests import (
     Disturber,
     LdapRequest,
     LdapStep,
+    LdapTransport,
     RequestKind,
 )
 from dsharness.model.value import Identifier, Value
@@ -35,6 +36,7 @@ class DirectoryContent(Value):
     groups: NonNegativeInt = 0
     members: NonNegativeInt = 0  # of each group
     photo_bytes: NonNegativeInt = 0  # of each user
+    encrypted: bool = Field(default=False, exclude_if=lambda each: not each)  # for those who want
 
 
 class ZoneContent(Value):
@@ -96,6 +98,11 @@ class WorkloadBase(Value):
     @property
     def rate(self) -> float | None:
         """The operations a second that it begins by a schedule; None: as answers come."""
+        return None
+
+    @property
+    def reached_over(self) -> str | None:
+        """How its load reaches a server; None where that is not the workload's to say."""
         return None
 
     @property
@@ -200,6 +207,10 @@ class LdaploadWorkload(DirectoryWorkload):
     bound_as: Literal["manager", "user"] = Field(
         default="manager", description="who its connections are: a user's rights are asked for"
     )
+    over: LdapTransport = Field(
+        default=LdapTransport.LDAP, exclude_if=lambda over: over is LdapTransport.LDAP,
+        description="how its connections reach the server",
+    )  # fmt: skip
     groups: NonNegativeInt = Field(default=0, description="that the directory holds too ...")
     members: NonNegativeInt = Field(default=0, description="... and of its users in each of them")
     photo_bytes: NonNegativeInt = Field(
@@ -226,10 +237,14 @@ class LdaploadWorkload(DirectoryWorkload):
         return self.disturber is not None
 
     @property
+    def reached_over(self) -> str:
+        return self.over
+
+    @property
     def steps(self) -> tuple[LdapStep, ...]:
         """All that its connections ask for, and those of its disturber."""
-        others = self.disturber.requests if self.disturber else ()
-        return tuple(step for request in (*self.requests, *others) for step in request.steps)
+        asked = (request for requests in self._queues.values() for request in requests)
+        return tuple(step for request in asked for step in request.steps)
 
     @property
     def rate(self) -> float | None:
@@ -242,11 +257,13 @@ class LdaploadWorkload(DirectoryWorkload):
     @property
     def content(self) -> DirectoryContent:
         """Where nobody binds as its users, one password says how the directory stores them."""
-        binds = any(step.kind is RequestKind.BIND for step in self.steps)
+        binds = any(
+            step.kind is RequestKind.BIND and step.base != "{manager}" for step in self.steps
+        )
         passwords = self.distinct_users if binds else 1
         return DirectoryContent(
             number=self.users, passwords=passwords, groups=self.groups, members=self.members,
-            photo_bytes=self.photo_bytes,
+            photo_bytes=self.photo_bytes, encrypted=self.over.encrypted,
         )  # fmt: skip
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
@@ -256,6 +273,14 @@ class LdaploadWorkload(DirectoryWorkload):
             yield "members", f"at most the {self.users} users that are seeded (`users`)"
         if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
             yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
+        if self.over is not LdapTransport.LDAPI and any(
+            each.mechanism == "external" for each in self.steps
+        ):
+            yield "over", "`ldapi` with `mechanism: external`, which is who opened the socket"
+        for name, asked in self._queues.items():
+            connecting = {each.kind is RequestKind.CONNECT for each in asked}
+            if len(connecting) > 1:
+                yield name, "`kind: connect` as the first step of all of them, or of none"
         if self.groups * self.members < self.distinct_users and self._names("{group_dn}"):
             yield (
                 "groups",
@@ -270,6 +295,11 @@ class LdaploadWorkload(DirectoryWorkload):
             yield "requests", allowed
         for allowed in self.disturber.contradictions() if self.disturber else ():
             yield "disturber", allowed
+
+    @property
+    def _queues(self) -> dict[str, tuple[LdapRequest, ...]]:
+        others = self.disturber.requests if self.disturber else ()
+        return {"requests": self.requests, "disturber": others}
 
     def _names(self, place: str) -> bool:
         return any(place in text for step in self.steps for text in step.texts.values())

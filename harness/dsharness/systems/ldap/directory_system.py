@@ -16,7 +16,14 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError, PartRefusedError
-from dsharness.model import Content, DirectoryContent, DirectoryOperation, Facts, Settings
+from dsharness.model import (
+    Content,
+    DirectoryContent,
+    DirectoryOperation,
+    Facts,
+    LdapTransport,
+    Settings,
+)
 from dsharness.progress import Progress
 from dsharness.systems.ldap.directory import (
     Directory,
@@ -55,6 +62,7 @@ class OwnDirectory(LdapEndpoint):
 
     users: Site
     socket: Path
+    secure_port: int | None = None  # where it encrypts from the first byte, if it has keys
 
 
 class DirectorySystem:
@@ -62,6 +70,7 @@ class DirectorySystem:
 
     protocol: ClassVar[str] = "ldap"
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
+    transports: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAP, LdapTransport.LDAPI})
     content: ClassVar[type[Content]] = DirectoryContent
     parts: ClassVar[tuple[Part, ...]] = (STORED,)
     site: ClassVar[Site]

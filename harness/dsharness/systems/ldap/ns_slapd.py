@@ -101,6 +101,26 @@ def settle(directory: Directory, settings: Settings) -> None:
         directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
 
 
+ENCRYPTION = "cn=encryption,cn=config"
+
+
+def encrypt(directory: Directory, keys: str, port: int) -> None:
+    """Let the server encrypt from its next start on, by keys that have no password."""
+    directory.add(
+        f"cn=RSA,{ENCRYPTION}",
+        {
+            "objectClass": ["top", "nsEncryptionModule"],
+            "cn": ["RSA"],
+            "nsSSLPersonalitySSL": ["Server-Cert"],
+            "nsSSLToken": ["internal (software)"],
+            "nsSSLActivation": ["on"],
+        },
+    )
+    directory.modify(ENCRYPTION, {"nsSSLClientAuth": "off"})
+    own = {"nsslapd-certdir": keys, "nsslapd-securePort": str(port), "nsslapd-security": "on"}
+    directory.modify("cn=config", own)
+
+
 def fix_caches(directory: Directory) -> None:
     """Sizes that do not depend on the machine: by itself the server takes a part of its memory."""
     fixed = {"nsslapd-cache-autosize": "0", "nsslapd-dbcachesize": CACHE_BYTES}

@@ -1,0 +1,61 @@
+"""A real 389-ds, reached over its socket and with encryption, and connections that are made each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from benches import MATRIX, Bench, benched, golden_of
+from turns import turn_of
+
+from dsharness.containers.engine import Engine
+from dsharness.matrix import find_workload
+from dsharness.measure.sample import take_sample
+from dsharness.model import LdaploadWorkload, Sample
+
+SHORT = {"users": 5, "distinct_users": 5, "duration_s": 0.5, "most_s": 1.0, "operations": 20}
+AS_MANAGER = {"kind": "search", "base": "cn=config", "scope": "base", "filter": "(cn=*)"}
+
+
+def workload(name: str, **changes: object) -> LdaploadWorkload:
+    found = find_workload(MATRIX, name)
+    assert isinstance(found, LdaploadWorkload)
+    return LdaploadWorkload.model_validate(found.model_dump() | SHORT | changes)
+
+
+@pytest.fixture(scope="module")
+def at(engine: Engine) -> Iterator[Bench]:
+    content = workload("connect-plain").content
+    assert content.encrypted
+    with benched(engine, golden_of(engine, "debian-13", content=content), "ldapload") as made:
+        yield made
+
+
+def sample(at: Bench, load: LdaploadWorkload) -> Sample:
+    return take_sample(at, turn_of(load))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "connect-starttls",
+        *(
+            pytest.param(name, marks=pytest.mark.whole)
+            for name in ("connect", "connect-ldapi", "connect-ldaps", "connect-plain", "search-ldaps")
+        ),
+    ],
+)
+def test_it_answers_however_it_is_reached(at: Bench, name: str) -> None:
+    found = sample(at, workload(name))
+    assert found.valid, found.invalid
+    assert found.operations >= 20
+
+
+def test_who_opens_the_socket_is_the_manager(at: Bench) -> None:
+    """Nobody else may read that entry."""
+    bind = {"kind": "bind", "mechanism": "external"}
+    asks = {"kind": "connect", "then": [bind, AS_MANAGER | {"entries": 1}]}
+    found = sample(at, workload("connect-autobind", requests=[asks]))
+    assert found.valid, found.invalid
+    nobody = {"kind": "connect", "then": [AS_MANAGER | {"entries": 0}]}
+    assert sample(at, workload("connect-autobind", requests=[nobody])).valid
