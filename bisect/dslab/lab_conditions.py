@@ -65,6 +65,11 @@ class LabConditions:
                 f"workloads for directories of several sizes: {', '.join(sizes)}",
                 hint="ask for them one after the other: what is filled is as large as the largest",
             )
+        if len({getattr(workload.content, "plugins", ()) for workload in self.workloads}) > 1:
+            raise WorkloadError(
+                f"workloads for servers with other plugins: {', '.join(sizes)}",
+                hint="ask for them one after the other: one server of each row answers all",
+            )
         return Seed(content=content, settings=self.settings)
 
     @property
@@ -118,13 +123,13 @@ def _misfits(
             ),
             "choose a row of plain 389-ds or OpenLDAP, or another workload",
         )
-    elif workload.reached_over not in {None, *driver.transports}:
+    elif missing := workload.needs - driver.offers:
         yield (
             (
-                f"workload {workload.id!r} reaches servers over {workload.reached_over}, which the "
-                f"lab cannot do with {candidate!r} ({system})"
+                f"workload {workload.id!r} needs {', '.join(sorted(missing))}, which the lab "
+                f"cannot have of {candidate!r} ({system})"
             ),
-            f"it can over {', '.join(sorted(driver.transports))}; or choose a row of plain 389-ds",
+            "choose a row of plain 389-ds, or another workload",
         )
     for name in sorted(settings.options.keys() - driver.options):
         yield (

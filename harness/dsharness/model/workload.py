@@ -36,7 +36,9 @@ class DirectoryContent(Value):
     groups: NonNegativeInt = 0
     members: NonNegativeInt = 0  # of each group
     photo_bytes: NonNegativeInt = 0  # of each user
-    encrypted: bool = Field(default=False, exclude_if=lambda each: not each)  # for those who want
+    # What servers differ in that hold the same: whether they can encrypt, and what is switched on.
+    encrypted: bool = Field(default=False, exclude_if=lambda each: not each)
+    plugins: tuple[str, ...] = Field(default=(), exclude_if=lambda each: not each)
 
 
 class ZoneContent(Value):
@@ -53,7 +55,7 @@ def largest(contents: Iterable[Content]) -> Content:
     """What holds all of these, which are of one kind."""
     found = tuple(contents)
     whole = max(found, key=lambda each: each.number)
-    parts = type(whole).model_fields.keys() - {"kind"}
+    parts = type(whole).model_fields.keys() - {"kind", "plugins"}
     most = {name: max(getattr(each, name, 0) for each in found) for name in parts}
     return whole.model_copy(update=most)
 
@@ -101,9 +103,9 @@ class WorkloadBase(Value):
         return None
 
     @property
-    def reached_over(self) -> str | None:
-        """How its load reaches a server; None where that is not the workload's to say."""
-        return None
+    def needs(self) -> frozenset[str]:
+        """What not every server that answers its protocol offers."""
+        return frozenset()
 
     @property
     def distinct_entries(self) -> int | None:
@@ -160,6 +162,14 @@ class DirectoryWorkload(WorkloadBase):
             yield "distinct_users", f"at most the {self.users} users that are seeded (`users`)"
 
 
+class DirectoryPlugin(StrEnum):
+    """What a 389-ds does at each write, once it is switched on."""
+
+    MEMBEROF = "memberof"  # users name the groups that they are in
+    CHANGELOG = "changelog"  # the retro changelog: each change is an entry, too
+    DNA = "dna"  # new users are given a number that nobody has
+
+
 class DirectoryOperation(StrEnum):
     """One kind of operation, each on one user."""
 
@@ -211,6 +221,10 @@ class LdaploadWorkload(DirectoryWorkload):
         default=LdapTransport.LDAP, exclude_if=lambda over: over is LdapTransport.LDAP,
         description="how its connections reach the server",
     )  # fmt: skip
+    plugins: tuple[DirectoryPlugin, ...] = Field(
+        default=(), exclude_if=lambda plugins: not plugins,
+        description="of 389-ds that are switched on before the directory is filled",
+    )  # fmt: skip
     groups: NonNegativeInt = Field(default=0, description="that the directory holds too ...")
     members: NonNegativeInt = Field(default=0, description="... and of its users in each of them")
     photo_bytes: NonNegativeInt = Field(
@@ -237,8 +251,8 @@ class LdaploadWorkload(DirectoryWorkload):
         return self.disturber is not None
 
     @property
-    def reached_over(self) -> str:
-        return self.over
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.over, *self.plugins}) - {LdapTransport.LDAP}
 
     @property
     def steps(self) -> tuple[LdapStep, ...]:
@@ -264,11 +278,14 @@ class LdaploadWorkload(DirectoryWorkload):
         return DirectoryContent(
             number=self.users, passwords=passwords, groups=self.groups, members=self.members,
             photo_bytes=self.photo_bytes, encrypted=self.over.encrypted,
+            plugins=tuple(sorted(set(self.plugins))),
         )  # fmt: skip
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse users that are not there, waiting without a clock, and impossible requests."""
         yield from super().contradictions()
+        if len(set(self.plugins)) < len(self.plugins):
+            yield "plugins", "each of them once"
         if self.members > self.users:
             yield "members", f"at most the {self.users} users that are seeded (`users`)"
         if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):

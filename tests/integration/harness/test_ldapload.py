@@ -236,7 +236,7 @@ def test_half_of_the_ports_of_each_address_are_used_and_no_more(box: Container) 
     assert many.ports is not None
     assert many.ports.of_address == half
     assert many.ports.addresses >= 3
-    assert many.ports.waiting_after >= 3 * half - 4
+    assert many.ports.waiting_after >= 2 * half  # the server may not have closed all of them
     one = report(box, "well", "--operations", "1", "--addresses", "1", file="connects.txt")
     (words,) = one.errors
     assert words == "too few ports: 1 connections, 0 left of 500 for each of 1 addresses"

@@ -1,11 +1,11 @@
-"""A real 389-ds, reached over its socket and with encryption, and connections that are made each time."""
+"""A real 389-ds: reached over its socket and with encryption, and with plugins switched on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from benches import MATRIX, Bench, benched, golden_of
+from benches import MATRIX, Bench, benched, connected, golden_of
 from turns import turn_of
 
 from dsharness.containers.engine import Engine
@@ -59,3 +59,19 @@ def test_who_opens_the_socket_is_the_manager(at: Bench) -> None:
     assert found.valid, found.invalid
     nobody = {"kind": "connect", "then": [AS_MANAGER | {"entries": 0}]}
     assert sample(at, workload("connect-autobind", requests=[nobody])).valid
+
+
+@pytest.mark.whole
+def test_plugins_work_while_the_directory_is_filled_and_after(engine: Engine) -> None:
+    load = workload("write-members-memberof", plugins=["memberof", "changelog", "dna"], members=5)
+    with benched(engine, golden_of(engine, "debian-13", content=load.content), "ldapload") as at:
+        with connected(at.instance) as directory:
+            user = directory.read(directory.site.user_dn(0), "memberOf", "employeeNumber")
+            before = len(list(directory.children("cn=changelog", "changeNumber")))
+        assert len(user["memberOf"]) == load.groups
+        assert int(user["employeeNumber"][0]) >= 1000
+        found = sample(at, load)
+        assert found.valid, found.invalid
+        with connected(at.instance) as directory:
+            after = len(list(directory.children("cn=changelog", "changeNumber")))
+    assert after - before >= 2 * found.operations

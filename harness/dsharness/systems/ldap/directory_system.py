@@ -70,7 +70,7 @@ class DirectorySystem:
 
     protocol: ClassVar[str] = "ldap"
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
-    transports: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAP, LdapTransport.LDAPI})
+    offers: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAPI})
     content: ClassVar[type[Content]] = DirectoryContent
     parts: ClassVar[tuple[Part, ...]] = (STORED,)
     site: ClassVar[Site]
@@ -79,6 +79,9 @@ class DirectorySystem:
     def settle(self, directory: Directory, settings: Settings) -> None:
         """Apply the lab's settings and those asked for."""
         raise NotImplementedError
+
+    def equip(self, directory: Directory, content: DirectoryContent) -> None:
+        """Give the server what such a content asks of it; of most that is nothing."""
 
     def offered(self, box: Container, directory: Directory) -> Iterator[OfferedScheme]:
         """Each scheme of this server that ``PASSWORD_SCHEME`` may name, and those it refuses."""
@@ -142,6 +145,7 @@ class DirectorySystem:
         socket = socket_of(endpoint)
         with connect(socket, self.site) as directory:
             self.settle(directory, seed.settings)
+            self.equip(directory, seed.holds(DirectoryContent))
         content = seed.holds(DirectoryContent)
         if self._imports(content):
             content = content.model_copy(update={"number": _hashed(content), "groups": 0})

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
-from dsharness.model import DirectoryContent, LdapTransport, Settings
-from dsharness.progress import Progress
+from dsharness.model import DirectoryContent, DirectoryPlugin, LdapTransport, Settings
 from dsharness.systems.ldap import ns_slapd
-from dsharness.systems.ldap.directory import Directory, Site, connect
+from dsharness.systems.ldap.directory import Directory, Site
 from dsharness.systems.ldap.directory_system import MANY, OwnDirectory
 from dsharness.systems.readiness import start_aside, stop_aside
-from dsharness.systems.system import SHARED_FOLDER, Endpoint, Seed
+from dsharness.systems.system import SHARED_FOLDER, Seed
 
 INSTANCE = "lab"
 CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
@@ -47,7 +46,7 @@ class Dirsrv(ns_slapd.NsSlapd):
 
     revision: ClassVar[int] = 7
     imports_from: ClassVar[float] = MANY
-    transports: ClassVar[frozenset[str]] = frozenset(LdapTransport)
+    offers: ClassVar[frozenset[str]] = frozenset({*LdapTransport, *DirectoryPlugin})
     program = "ns-slapd"
     config_folder = CONFIG_FOLDER
     creating: ClassVar[str] = "creating the directory"
@@ -90,11 +89,11 @@ class Dirsrv(ns_slapd.NsSlapd):
             keys = f"{self.config_folder}/{KEYS}"
             box.must("sh", "-e", "-s", keys, what="make a certificate", stdin=MAKE_KEYS)
 
-    def fill(self, endpoint: Endpoint, seed: Seed, progress: Progress) -> None:
-        if isinstance(endpoint, OwnDirectory) and seed.holds(DirectoryContent).encrypted:
-            with connect(endpoint.socket, self.site) as directory:
-                ns_slapd.encrypt(directory, f"{self.config_folder}/{KEYS}", self.secure_port)
-        super().fill(endpoint, seed, progress)
+    def equip(self, directory: Directory, content: DirectoryContent) -> None:
+        ns_slapd.switch_on(directory, content.plugins)
+        if content.encrypted:
+            keys = f"{self.config_folder}/{KEYS}"
+            ns_slapd.encrypt(directory, keys, self.secure_port)
 
     def endpoint(self, box: Container, shared: Path) -> OwnDirectory:
         return replace(super().endpoint(box, shared), secure_port=self.secure_port)

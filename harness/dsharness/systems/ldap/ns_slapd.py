@@ -101,6 +101,57 @@ def settle(directory: Directory, settings: Settings) -> None:
         directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
 
 
+NUMBER, FIRST_NUMBER, LAST_NUMBER = "employeeNumber", "1000", "9000000"
+MAGIC = "0"  # who asks for this number is given one, as who asks for none
+PLUGINS = "cn=plugins,cn=config"
+# By plugin: its entry and what is changed in it.
+SWITCHED: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "memberof": (
+        "cn=MemberOf Plugin",
+        {"memberOfGroupAttr": "member", "memberOfAttr": "memberOf",
+         "memberOfAutoAddOC": "nsMemberOf"},
+    ),
+    "changelog": ("cn=Retro Changelog Plugin", {}),
+    "dna": ("cn=Distributed Numeric Assignment Plugin", {}),
+}  # fmt: skip
+
+
+def switch_on(directory: Directory, plugins: Sequence[str]) -> None:
+    """Switch plugins on before anything is written; all are whole from the next start on."""
+    if not plugins:
+        return
+    directory.modify("cn=config", {"nsslapd-dynamic-plugins": "on"})
+    for name in plugins:
+        entry, changes = SWITCHED[name]
+        if name == "dna":
+            _number_users(directory, f"{entry},{PLUGINS}")
+        on = {**changes, "nsslapd-pluginEnabled": "on"}
+        directory.modify(f"{entry},{PLUGINS}", on)
+    directory.modify("cn=config", {"nsslapd-dynamic-plugins": "off"})
+
+
+def _number_users(directory: Directory, plugin: str) -> None:
+    """New users are to have a number of their own, which is looked for in an index."""
+    index = {
+        "objectClass": ["top", "nsIndex"], "cn": [NUMBER],
+        "nsSystemIndex": ["false"], "nsIndexType": ["eq"],
+    }  # fmt: skip
+    directory.add(f"cn={NUMBER},cn=index,{BACKEND}", index)
+    directory.add(
+        f"cn=numbers,{plugin}",
+        {
+            "objectClass": ["top", "extensibleObject"],
+            "cn": ["numbers"],
+            "dnaType": [NUMBER],
+            "dnaNextValue": [FIRST_NUMBER],
+            "dnaMaxValue": [LAST_NUMBER],
+            "dnaMagicRegen": [MAGIC],
+            "dnaFilter": ["(objectClass=inetOrgPerson)"],
+            "dnaScope": [directory.site.suffix],
+        },
+    )
+
+
 ENCRYPTION = "cn=encryption,cn=config"
 
 
