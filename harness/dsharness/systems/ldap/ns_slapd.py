@@ -103,6 +103,7 @@ def settle(directory: Directory, settings: Settings) -> None:
 
 NUMBER, FIRST_NUMBER, LAST_NUMBER = "employeeNumber", "1000", "9000000"
 MAGIC = "0"  # who asks for this number is given one, as who asks for none
+DNA = "dna"
 PLUGINS = "cn=plugins,cn=config"
 # By plugin: its entry and what is changed in it.
 SWITCHED: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -112,18 +113,22 @@ SWITCHED: Mapping[str, tuple[str, Mapping[str, str]]] = {
          "memberOfAutoAddOC": "nsMemberOf"},
     ),
     "changelog": ("cn=Retro Changelog Plugin", {}),
-    "dna": ("cn=Distributed Numeric Assignment Plugin", {}),
+    DNA: ("cn=Distributed Numeric Assignment Plugin", {}),
 }  # fmt: skip
 
 
 def switch_on(directory: Directory, plugins: Sequence[str]) -> None:
-    """Switch plugins on before anything is written; all are whole from the next start on."""
+    """Switch plugins on before anything is written.
+
+    Numbers are given from the next start on: with LMDB their index is of no use before.
+    """
     if not plugins:
         return
     directory.modify("cn=config", {"nsslapd-dynamic-plugins": "on"})
-    for name in plugins:
+    for name in sorted(plugins, key=lambda each: each == DNA):
         entry, changes = SWITCHED[name]
-        if name == "dna":
+        if name == DNA:
+            directory.modify("cn=config", {"nsslapd-dynamic-plugins": "off"})
             _number_users(directory, f"{entry},{PLUGINS}")
         on = {**changes, "nsslapd-pluginEnabled": "on"}
         directory.modify(f"{entry},{PLUGINS}", on)
