@@ -317,9 +317,7 @@ def _ports(text: str) -> Ports | None:
     if found is None:
         return None
     each, addresses, before, after = map(int, found.groups())
-    return Ports(
-        of_address=each, addresses=addresses, waiting_before=before, waiting_after=after
-    )
+    return Ports(of_address=each, addresses=addresses, waiting_before=before, waiting_after=after)
 
 
 def _times(text: str) -> dict[str, dict[float, int]]:

@@ -99,9 +99,11 @@ def bench(
             purpose=f"load-{name}",
             log=logs_home() / "load" / f"{kept}.log",
             options=load_options(
-                instance.network, folder, cpus.load if cpus.pinned else (),
+                instance.network,
+                folder,
+                cpus.load if cpus.pinned else (),
                 server=home.shared if home else None,
-            ),  # fmt: skip
+            ),
             keep=keep,
         ) as load,
     ):

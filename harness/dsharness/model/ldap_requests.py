@@ -122,7 +122,7 @@ class LdapStep(Value):
             yield "`sort` with `kind: search` only, and without `page`"
         if self.mechanism != "simple" and self.kind is not RequestKind.BIND:
             yield "`mechanism` with `kind: bind` only"
-        if self.mechanism == "plain" and self.base != "{user_dn}":
+        elif self.mechanism == "plain" and self.base != "{user_dn}":
             yield "`base: {user_dn}` with `mechanism: plain`"
         named = self.kind is RequestKind.BIND and self.mechanism != "external"
         if named and self.base not in {"{user_dn}", "{manager}"}:

@@ -284,10 +284,7 @@ class LdaploadWorkload(DirectoryWorkload):
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse users that are not there, waiting without a clock, and impossible requests."""
         yield from super().contradictions()
-        if len(set(self.plugins)) < len(self.plugins):
-            yield "plugins", "each of them once"
-        if self.members > self.users:
-            yield "members", f"at most the {self.users} users that are seeded (`users`)"
+        yield from self._contradicted_content()
         if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
             yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
         if self.over is not LdapTransport.LDAPI and any(
@@ -298,6 +295,16 @@ class LdaploadWorkload(DirectoryWorkload):
             connecting = {each.kind is RequestKind.CONNECT for each in asked}
             if len(connecting) > 1:
                 yield name, "`kind: connect` as the first step of all of them, or of none"
+        for allowed in (each for request in self.requests for each in request.contradictions()):
+            yield "requests", allowed
+        for allowed in self.disturber.contradictions() if self.disturber else ():
+            yield "disturber", allowed
+
+    def _contradicted_content(self) -> Iterator[tuple[str, str]]:
+        if len(set(self.plugins)) < len(self.plugins):
+            yield "plugins", "each of them once"
+        if self.members > self.users:
+            yield "members", f"at most the {self.users} users that are seeded (`users`)"
         if self.groups * self.members < self.distinct_users and self._names("{group_dn}"):
             yield (
                 "groups",
@@ -308,10 +315,6 @@ class LdaploadWorkload(DirectoryWorkload):
         for place, sharers in SHARERS.items():
             if self.users % sharers and self._names(f"{{{place}}}"):
                 yield "users", f"a multiple of the {sharers} users that share a `{{{place}}}`"
-        for allowed in (each for request in self.requests for each in request.contradictions()):
-            yield "requests", allowed
-        for allowed in self.disturber.contradictions() if self.disturber else ():
-            yield "disturber", allowed
 
     @property
     def _queues(self) -> dict[str, tuple[LdapRequest, ...]]:

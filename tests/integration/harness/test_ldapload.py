@@ -137,7 +137,9 @@ def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
         (folder / f"{name}.txt").write_text(text)
     image = load_image(engine, MATRIX, "ldapload", progress=print)
     few = f"net.ipv4.ip_local_port_range=40000 {40000 + PORTS - 1}"
-    options = Options(volumes=((folder, "/load", "ro"),), extra=("--sysctl", few))
+    once = "net.ipv4.tcp_tw_reuse=0"  # otherwise a slow run takes ports again after a second
+    extra = ("--sysctl", few, "--sysctl", once)
+    options = Options(volumes=((folder, "/load", "ro"),), extra=extra)
     with running(
         engine, image.reference, "sleep", "infinity", purpose="ldapload", options=options,
         log=Path(folder / "log"),
@@ -237,9 +239,10 @@ def test_half_of_the_ports_of_each_address_are_used_and_no_more(box: Container) 
     assert many.ports.of_address == half
     assert many.ports.addresses >= 3
     assert many.ports.waiting_after >= 2 * half  # the server may not have closed all of them
-    one = report(box, "well", "--operations", "1", "--addresses", "1", file="connects.txt")
+    one = report(box, "well", "--operations", "300", "--addresses", "1", file="connects.txt")
     (words,) = one.errors
-    assert words == "too few ports: 1 connections, 0 left of 500 for each of 1 addresses"
+    begin, end = "too few ports: 300 connections, ", " left of 500 for each of 1 addresses"
+    assert int(words.removeprefix(begin).removesuffix(end)) < 300  # 0 unless the server has reset some
     assert list(Ldapload().objections(one)) == [words]  # so it counts against no server
 
 
@@ -278,8 +281,8 @@ def test_a_load_that_others_keep_from_its_cpu_says_so(box: Container) -> None:
 
 def test_nobody_listens(box: Container) -> None:
     done = box.execute(
-        "ldapload", "ldap://127.0.0.1:3891", "/load/requests.txt", "--connections", "1", "--limit", "1",
-        "--operations", "1", limit_s=30,
+        "ldapload", "ldap://127.0.0.1:3891", "/load/requests.txt", "--connections", "1",
+        "--limit", "1", "--operations", "1", limit_s=30,
     )  # fmt: skip
     assert done.status == 2
     assert "failed cannot connect: Connection refused" in done.stdout
