@@ -65,6 +65,11 @@ class LabConditions:
                 f"workloads for directories of several sizes: {', '.join(sizes)}",
                 hint="ask for them one after the other: what is filled is as large as the largest",
             )
+        if len({getattr(workload.content, "plugins", ()) for workload in self.workloads}) > 1:
+            raise WorkloadError(
+                f"workloads for servers with other plugins: {', '.join(sizes)}",
+                hint="ask for them one after the other: one server of each row answers all",
+            )
         return Seed(content=content, settings=self.settings)
 
     @property
@@ -117,6 +122,14 @@ def _misfits(
                 f"cannot do with {candidate!r} ({system})"
             ),
             "choose a row of plain 389-ds or OpenLDAP, or another workload",
+        )
+    elif missing := workload.needs - driver.offers:
+        yield (
+            (
+                f"workload {workload.id!r} needs {', '.join(sorted(missing))}, which the lab "
+                f"cannot have of {candidate!r} ({system})"
+            ),
+            "choose a row of plain 389-ds, or another workload",
         )
     for name in sorted(settings.options.keys() - driver.options):
         yield (

@@ -26,12 +26,13 @@ from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode  # pyright: ignore[reportAttributeAccessIssue] - its stubs lack it
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import Extent, LoadReport, Operations, Schedule, last_of
+from dsharness.loads.load import Extent, LoadReport, Operations, Ports, Schedule, last_of
 from dsharness.model import (
     Latencies,
     LdaploadWorkload,
     LdapRequest,
     LdapStep,
+    LdapTransport,
     RequestKind,
     Workload,
 )
@@ -44,8 +45,8 @@ from dsharness.systems.ldap.directory import (
     shared_names,
     user_name,
 )
-from dsharness.systems.ldap.directory_system import OwnDirectory
-from dsharness.systems.system import Endpoint
+from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
+from dsharness.systems.system import SHARED_FOLDER, Endpoint
 
 REQUESTS_FILE = "requests.txt"
 MOST_REQUESTS, MOST_BYTES = 20_000, 32 << 20  # of one file; it is read again from its beginning
@@ -82,6 +83,7 @@ class Ldapload:
         self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
     ) -> list[str]:
         load, _ = _ldap(workload, endpoint)
+        url = _url(load.over, endpoint)
         match extent:
             case Operations():
                 much = ["--operations", str(extent.total(load.threads))]
@@ -96,7 +98,7 @@ class Ldapload:
             others += ["--disturbers", str(load.disturber.connections)]
         return [
             "timeout", "--kill-after=5", f"{limit_s + self.grace_s:.0f}", "sh", "-c", _RUN, "sh",
-            "ldapload", endpoint.host, str(endpoint.port), f"{folder}/{REQUESTS_FILE}",
+            "ldapload", url, f"{folder}/{REQUESTS_FILE}",
             "--connections", str(load.threads), *others, "--limit", f"{limit_s:g}", *much,
         ]  # fmt: skip
 
@@ -115,16 +117,27 @@ class Ldapload:
             starved_us=float(starved_us or 0),
             latencies={kind: Latencies.of(each) for kind, each in _times(text).items()},
             disturbances=int(disturbances) if disturbances else None,
+            ports=_ports(text),
             late=Latencies.of(late) if (late := _late(text)) else None,
             verified="\nfinished\n" in text,
         )
 
     def objections(self, report: LoadReport) -> Iterator[str]:
+        yield from (words for words in report.errors if words.startswith(_SHORT))
         if report.disturbances == 0:
             yield "what should disturb the load had no answer"
         late_us = report.late.at_us(50) if report.late else 0.0
         if late_us > LATE_US:
             yield f"the load began half of its operations more than {late_us / 1000:.1f} ms late"
+
+
+def _url(over: LdapTransport, endpoint: Endpoint) -> str:
+    """Where a load's connections go, as its program wants it."""
+    if over is LdapTransport.LDAPI:
+        return f"ldapi://{SHARED_FOLDER}/{SOCKET_NAME}"
+    secure = endpoint.secure_port if isinstance(endpoint, OwnDirectory) else None
+    port = secure if over is LdapTransport.LDAPS else endpoint.port
+    return f"{over}://{endpoint.host}:{port}"
 
 
 def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Site]:
@@ -137,7 +150,10 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Sit
 
 
 def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
-    """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX."""
+    """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX.
+
+    A step that connects has that word in place of bytes.
+    """
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
     yield f"first 0 - - {_first(load, site).hex()}"
     yield from _operations(load, load.requests, site, chance)
@@ -192,7 +208,7 @@ def _line(asked: LdapRequest, bodies: Sequence[bytes]) -> str:
     for step, body in zip(asked.steps, bodies, strict=True):
         numbers = (step.result, step.entries, step.page)
         words += ["-" if each is None else str(each) for each in numbers]
-        words.append(body.hex())
+        words.append("connect" if step.kind is RequestKind.CONNECT else body.hex())
     return " ".join(words)
 
 
@@ -215,7 +231,7 @@ def _encoded(asked: LdapStep, site: Site) -> bytes:
         text.format_map(known) for text in (asked.base, asked.filter, asked.value)
     )
     match asked.kind:
-        case RequestKind.WAIT:
+        case RequestKind.WAIT | RequestKind.CONNECT:
             return b""
         case RequestKind.SEARCH:
             request = search_operation(
@@ -235,10 +251,18 @@ def _encoded(asked: LdapStep, site: Site) -> bytes:
         case RequestKind.DELETE:
             request = delete_operation(base)
         case RequestKind.BIND:
-            manages = base == site.manager
-            password = site.manager_password if manages else site.user_password
-            request = bind_operation(3, ldap3.SIMPLE, base, password)
+            request = _bind(asked, base, site)
     return _body(_NAMES[asked.kind], request, asked.sort)
+
+
+def _bind(asked: LdapStep, who: str, site: Site) -> Any:  # noqa: ANN401 - ldap3 is untyped
+    if asked.mechanism == "external":
+        return bind_operation(3, ldap3.SASL, "", None, "EXTERNAL")
+    if asked.mechanism == "plain":
+        said = f"\0{USER_MASK}\0{site.user_password}".encode()
+        return bind_operation(3, ldap3.SASL, "", None, "PLAIN", said)
+    password = site.manager_password if who == site.manager else site.user_password
+    return bind_operation(3, ldap3.SIMPLE, who, password)
 
 
 _NAMES = {
@@ -283,7 +307,17 @@ _STATUS = re.compile(r"^load ended with status (\d+)$", re.MULTILINE)
 _ERROR = re.compile(r"^error (\d+) (.*)$", re.MULTILINE)
 _FAILED = re.compile(r"^failed (.*)$", re.MULTILINE)
 _TIME = re.compile(r"^time (\S+) (\d+) (\d+)$", re.MULTILINE)
+_PORTS = re.compile(r"^ports (\d+) addresses (\d+) waiting (\d+) (\d+)$", re.MULTILINE)
+_SHORT = "too few ports"
 _LATE = re.compile(r"^late (\d+) (\d+)$", re.MULTILINE)
+
+
+def _ports(text: str) -> Ports | None:
+    found = _PORTS.search(text)
+    if found is None:
+        return None
+    each, addresses, before, after = map(int, found.groups())
+    return Ports(of_address=each, addresses=addresses, waiting_before=before, waiting_after=after)
 
 
 def _times(text: str) -> dict[str, dict[float, int]]:

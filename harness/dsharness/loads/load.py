@@ -66,6 +66,16 @@ Extent = Operations | Seconds | Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ports:
+    """A load's own ports: a connection that it closes keeps one for a minute."""
+
+    of_address: int  # that it may use: half of those that there are
+    addresses: int  # that it used so far
+    waiting_before: int
+    waiting_after: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class LoadReport:
     """A load's report of one run; what it did not report is None and fails the gate."""
 
@@ -78,6 +88,7 @@ class LoadReport:
     starved_us: float = 0.0  # that it could have run and had no CPU
     latencies: Mapping[str, Latencies] = field(default_factory=dict)  # by kind of operation
     disturbances: int | None = None  # answers to others; None: nobody else asked
+    ports: Ports | None = None
     late: Latencies | None = None  # how late it noticed that operations were due, by its schedule
     verified: bool = False  # it compared each answer with what it must be, and counted the others
 

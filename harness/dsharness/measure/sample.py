@@ -39,7 +39,7 @@ from dsharness.model import (
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.systems.readiness import shared_folder
-from dsharness.systems.system import CannotCount, Look
+from dsharness.systems.system import SHARED_FOLDER, CannotCount, Look
 
 LOAD_FOLDER = "/load"
 PROCEDURE = 5  # samples of another way of measuring are not mixed with these
@@ -98,7 +98,12 @@ def bench(
             "infinity",
             purpose=f"load-{name}",
             log=logs_home() / "load" / f"{kept}.log",
-            options=load_options(instance.network, folder, cpus.load if cpus.pinned else ()),
+            options=load_options(
+                instance.network,
+                folder,
+                cpus.load if cpus.pinned else (),
+                server=home.shared if home else None,
+            ),
             keep=keep,
         ) as load,
     ):
@@ -115,9 +120,15 @@ def bench(
         )
 
 
-def load_options(network: str | None, folder: Path, cpus: tuple[int, ...] = ()) -> Options:
-    """How a load's container is confined: it has that network, and reads what it needs."""
-    return Options(network=network, cpus=cpus, volumes=((folder, LOAD_FOLDER, "ro"),))
+def load_options(
+    network: str | None, folder: Path, cpus: tuple[int, ...] = (), server: Path | None = None
+) -> Options:
+    """How a load's container is confined: it has that network, and reads what it needs.
+
+    Where it is next to a server of the lab, it also sees that one's socket.
+    """
+    shared = ((server, SHARED_FOLDER, "ro"),) if server else ()
+    return Options(network=network, cpus=cpus, volumes=((folder, LOAD_FOLDER, "ro"), *shared))
 
 
 @dataclass(frozen=True, kw_only=True)

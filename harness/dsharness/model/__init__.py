@@ -34,7 +34,14 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
-from dsharness.model.ldap_requests import SHARERS, Disturber, LdapRequest, LdapStep, RequestKind
+from dsharness.model.ldap_requests import (
+    SHARERS,
+    Disturber,
+    LdapRequest,
+    LdapStep,
+    LdapTransport,
+    RequestKind,
+)
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
@@ -85,6 +92,7 @@ from dsharness.model.workload import (
     Content,
     DirectoryContent,
     DirectoryOperation,
+    DirectoryPlugin,
     DirectoryWorkload,
     DnsperfWorkload,
     ImportWorkload,
@@ -119,6 +127,7 @@ __all__ = [
     "Defaults",
     "DirectoryContent",
     "DirectoryOperation",
+    "DirectoryPlugin",
     "DirectoryWorkload",
     "DistributionSource",
     "Disturber",
@@ -137,6 +146,7 @@ __all__ = [
     "Latencies",
     "LdapRequest",
     "LdapStep",
+    "LdapTransport",
     "LdaploadWorkload",
     "LdcltWorkload",
     "Machine",

@@ -26,6 +26,23 @@ class RequestKind(StrEnum):
     DELETE = "delete"
     BIND = "bind"  # as the entry, on the connection that is open
     WAIT = "wait"  # for nothing: an operation that only takes its time
+    CONNECT = "connect"  # a connection of the operation's own, which ends with it
+
+
+class LdapTransport(StrEnum):
+    """How a load's connections reach a directory."""
+
+    LDAP = "ldap"
+    LDAPI = "ldapi"  # over the server's socket in a folder that the load sees
+    LDAPS = "ldaps"
+    STARTTLS = "starttls"
+
+    @property
+    def encrypted(self) -> bool:
+        return self in {LdapTransport.LDAPS, LdapTransport.STARTTLS}
+
+
+Mechanism = Literal["simple", "plain", "external"]
 
 
 WRITES = frozenset({RequestKind.MODIFY, RequestKind.ADD, RequestKind.RENAME, RequestKind.DELETE})
@@ -79,6 +96,11 @@ class LdapStep(Value):
         description="an attribute by which the server must sort the entries",
     )
 
+    mechanism: Mechanism = Field(
+        default="simple", exclude_if=lambda mechanism: mechanism == "simple",
+        description="of a bind: by SASL with name and password, or as who opened the socket",
+    )  # fmt: skip
+
     def __str__(self) -> str:
         """`search, filter (uid={user}), entries 1`: what is not as by default."""
         known = self.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "then"})
@@ -98,7 +120,12 @@ class LdapStep(Value):
             yield "`page` with `kind: search` only"
         if self.sort and (self.page or self.kind is not RequestKind.SEARCH):
             yield "`sort` with `kind: search` only, and without `page`"
-        if self.kind is RequestKind.BIND and self.base not in {"{user_dn}", "{manager}"}:
+        if self.mechanism != "simple" and self.kind is not RequestKind.BIND:
+            yield "`mechanism` with `kind: bind` only"
+        elif self.mechanism == "plain" and self.base != "{user_dn}":
+            yield "`base: {user_dn}` with `mechanism: plain`"
+        named = self.kind is RequestKind.BIND and self.mechanism != "external"
+        if named and self.base not in {"{user_dn}", "{manager}"}:
             yield "`base: {user_dn}` or `base: {manager}` with `kind: bind`"
         for name, text in self.texts.items():
             if not _known_places(text):
@@ -148,6 +175,10 @@ class LdapRequest(LdapStep):
             yield from each.contradictions()
         if self.then and any(each.kind is RequestKind.WAIT for each in self.steps):
             yield "`kind: wait` without `then`"
+        if any(each.kind is RequestKind.CONNECT for each in self.then):
+            yield "`kind: connect` as the first step only"
+        if self.kind is RequestKind.CONNECT and not self.then:
+            yield "`then` with `kind: connect`, which by itself asks for nothing"
 
 
 class Disturber(Value):

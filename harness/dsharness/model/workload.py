@@ -21,6 +21,7 @@ from dsharness.model.ldap_requests import (
     Disturber,
     LdapRequest,
     LdapStep,
+    LdapTransport,
     RequestKind,
 )
 from dsharness.model.value import Identifier, Value
@@ -35,6 +36,9 @@ class DirectoryContent(Value):
     groups: NonNegativeInt = 0
     members: NonNegativeInt = 0  # of each group
     photo_bytes: NonNegativeInt = 0  # of each user
+    # What servers differ in that hold the same: whether they can encrypt, and what is switched on.
+    encrypted: bool = Field(default=False, exclude_if=lambda each: not each)
+    plugins: tuple[str, ...] = Field(default=(), exclude_if=lambda each: not each)
 
 
 class ZoneContent(Value):
@@ -51,7 +55,7 @@ def largest(contents: Iterable[Content]) -> Content:
     """What holds all of these, which are of one kind."""
     found = tuple(contents)
     whole = max(found, key=lambda each: each.number)
-    parts = type(whole).model_fields.keys() - {"kind"}
+    parts = type(whole).model_fields.keys() - {"kind", "plugins"}
     most = {name: max(getattr(each, name, 0) for each in found) for name in parts}
     return whole.model_copy(update=most)
 
@@ -97,6 +101,11 @@ class WorkloadBase(Value):
     def rate(self) -> float | None:
         """The operations a second that it begins by a schedule; None: as answers come."""
         return None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What not every server that answers its protocol offers."""
+        return frozenset()
 
     @property
     def distinct_entries(self) -> int | None:
@@ -153,6 +162,14 @@ class DirectoryWorkload(WorkloadBase):
             yield "distinct_users", f"at most the {self.users} users that are seeded (`users`)"
 
 
+class DirectoryPlugin(StrEnum):
+    """What a 389-ds does at each write, once it is switched on."""
+
+    MEMBEROF = "memberof"  # users name the groups that they are in
+    CHANGELOG = "changelog"  # the retro changelog: each change is an entry, too
+    DNA = "dna"  # new users are given a number that nobody has
+
+
 class DirectoryOperation(StrEnum):
     """One kind of operation, each on one user."""
 
@@ -200,6 +217,14 @@ class LdaploadWorkload(DirectoryWorkload):
     bound_as: Literal["manager", "user"] = Field(
         default="manager", description="who its connections are: a user's rights are asked for"
     )
+    over: LdapTransport = Field(
+        default=LdapTransport.LDAP, exclude_if=lambda over: over is LdapTransport.LDAP,
+        description="how its connections reach the server",
+    )  # fmt: skip
+    plugins: tuple[DirectoryPlugin, ...] = Field(
+        default=(), exclude_if=lambda plugins: not plugins,
+        description="of 389-ds that are switched on before the directory is filled",
+    )  # fmt: skip
     groups: NonNegativeInt = Field(default=0, description="that the directory holds too ...")
     members: NonNegativeInt = Field(default=0, description="... and of its users in each of them")
     photo_bytes: NonNegativeInt = Field(
@@ -226,10 +251,14 @@ class LdaploadWorkload(DirectoryWorkload):
         return self.disturber is not None
 
     @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.over, *self.plugins}) - {LdapTransport.LDAP}
+
+    @property
     def steps(self) -> tuple[LdapStep, ...]:
         """All that its connections ask for, and those of its disturber."""
-        others = self.disturber.requests if self.disturber else ()
-        return tuple(step for request in (*self.requests, *others) for step in request.steps)
+        asked = (request for requests in self._queues.values() for request in requests)
+        return tuple(step for request in asked for step in request.steps)
 
     @property
     def rate(self) -> float | None:
@@ -242,20 +271,40 @@ class LdaploadWorkload(DirectoryWorkload):
     @property
     def content(self) -> DirectoryContent:
         """Where nobody binds as its users, one password says how the directory stores them."""
-        binds = any(step.kind is RequestKind.BIND for step in self.steps)
+        binds = any(
+            step.kind is RequestKind.BIND and step.base != "{manager}" for step in self.steps
+        )
         passwords = self.distinct_users if binds else 1
         return DirectoryContent(
             number=self.users, passwords=passwords, groups=self.groups, members=self.members,
-            photo_bytes=self.photo_bytes,
+            photo_bytes=self.photo_bytes, encrypted=self.over.encrypted,
+            plugins=tuple(sorted(set(self.plugins))),
         )  # fmt: skip
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse users that are not there, waiting without a clock, and impossible requests."""
         yield from super().contradictions()
-        if self.members > self.users:
-            yield "members", f"at most the {self.users} users that are seeded (`users`)"
+        yield from self._contradicted_content()
         if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
             yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
+        if self.over is not LdapTransport.LDAPI and any(
+            each.mechanism == "external" for each in self.steps
+        ):
+            yield "over", "`ldapi` with `mechanism: external`, which is who opened the socket"
+        for name, asked in self._queues.items():
+            connecting = {each.kind is RequestKind.CONNECT for each in asked}
+            if len(connecting) > 1:
+                yield name, "`kind: connect` as the first step of all of them, or of none"
+        for allowed in (each for request in self.requests for each in request.contradictions()):
+            yield "requests", allowed
+        for allowed in self.disturber.contradictions() if self.disturber else ():
+            yield "disturber", allowed
+
+    def _contradicted_content(self) -> Iterator[tuple[str, str]]:
+        if len(set(self.plugins)) < len(self.plugins):
+            yield "plugins", "each of them once"
+        if self.members > self.users:
+            yield "members", f"at most the {self.users} users that are seeded (`users`)"
         if self.groups * self.members < self.distinct_users and self._names("{group_dn}"):
             yield (
                 "groups",
@@ -266,10 +315,11 @@ class LdaploadWorkload(DirectoryWorkload):
         for place, sharers in SHARERS.items():
             if self.users % sharers and self._names(f"{{{place}}}"):
                 yield "users", f"a multiple of the {sharers} users that share a `{{{place}}}`"
-        for allowed in (each for request in self.requests for each in request.contradictions()):
-            yield "requests", allowed
-        for allowed in self.disturber.contradictions() if self.disturber else ():
-            yield "disturber", allowed
+
+    @property
+    def _queues(self) -> dict[str, tuple[LdapRequest, ...]]:
+        others = self.disturber.requests if self.disturber else ()
+        return {"requests": self.requests, "disturber": others}
 
     def _names(self, place: str) -> bool:
         return any(place in text for step in self.steps for text in step.texts.values())

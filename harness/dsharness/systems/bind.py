@@ -140,6 +140,7 @@ class Bind:
     port: ClassVar[int] = PORT
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "generating the zone"
+    offers: ClassVar[frozenset[str]] = frozenset()
     options: ClassVar[frozenset[str]] = frozenset({WORKERS})
     content: ClassVar[type[Content]] = ZoneContent
     look_operations: ClassVar[Mapping[str, int]] = {"query": 0}  # the control channel is not DNS

@@ -100,6 +100,7 @@ class System(Protocol):
     revision: ClassVar[int]  # of how its state is made; a new one makes all golden states again
     creating: ClassVar[str]  # progress to those who wait while ``create`` works
     options: ClassVar[frozenset[str]]  # that settings may set
+    offers: ClassVar[frozenset[str]]  # of what workloads may need
     look_operations: ClassVar[Mapping[str, int]]  # that a look adds to its own counts
 
     def making(self, shared: Path) -> Options:

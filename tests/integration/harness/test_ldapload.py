@@ -22,6 +22,7 @@ PAGES = FIRST + "search 0 30 10 63020400\n"
 STEPS = FIRST + "search+modify 0 1 - 63020400 0 - - 66020400\n"
 DISTURBED = REQUESTS + "disturbers\nsearch 0 30 10 63020400\n"
 WAITS = FIRST + "wait 0 - - \n"
+CONNECTS = FIRST + "connect+bind+search 0 - - connect 0 - - 600702010304008000 0 1 - 63020400\n"
 
 SERVER = """\
 import socket, struct, sys, threading, time
@@ -55,6 +56,8 @@ def serve(client):
             return
         body = client.recv(head[1], socket.MSG_WAITALL)
         number, tag = body[2:6], body[6]
+        if tag == 0x42:
+            return
         seen += 1
         if tag == 0x60:
             client.sendall(message(number, 0x61, 49 if HOW == "refuse" else 0))
@@ -100,12 +103,14 @@ shift
 until [ -s /tmp/said ]; do sleep 0.05; done
 file=$1
 shift
-ldapload 127.0.0.1 3890 "/load/$file" "$@"
+ldapload ldap://127.0.0.1:3890 "/load/$file" "$@"
 status=$?
 kill $server
 wait $server
 echo "load ended with status $status"
 """
+
+PORTS = 1000  # of each address: half of them are used
 
 LOOPS = """\
 for loop in 1 2 3 4 5 6 7 8; do
@@ -113,7 +118,7 @@ for loop in 1 2 3 4 5 6 7 8; do
 done
 trap 'kill $loops' EXIT
 nice -n 19 """
-STARVED = RUN.replace("ldapload 127", f"{LOOPS}ldapload 127")
+STARVED = RUN.replace("ldapload ldap", f"{LOOPS}ldapload ldap")
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +131,15 @@ def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
         "waits": WAITS,
         "steps": STEPS,
         "disturbed": DISTURBED,
+        "connects": CONNECTS,
     }
     for name, text in files.items():
         (folder / f"{name}.txt").write_text(text)
     image = load_image(engine, MATRIX, "ldapload", progress=print)
-    options = Options(volumes=((folder, "/load", "ro"),))
+    few = f"net.ipv4.ip_local_port_range=40000 {40000 + PORTS - 1}"
+    once = "net.ipv4.tcp_tw_reuse=0"  # otherwise a slow run takes ports again after a second
+    extra = ("--sysctl", few, "--sysctl", once)
+    options = Options(volumes=((folder, "/load", "ro"),), extra=extra)
     with running(
         engine, image.reference, "sleep", "infinity", purpose="ldapload", options=options,
         log=Path(folder / "log"),
@@ -207,6 +216,36 @@ def test_steps_are_one_operation_that_ends_at_a_wrong_answer(box: Container) -> 
     assert none.errors == {"search+modify, step 1: 0 entries instead of 1": 4}
 
 
+def test_an_operation_has_a_connection_of_its_own(box: Container) -> None:
+    found = report(box, "well", "--operations", "40", file="connects.txt")
+    assert (found.total, found.errors) == (40, {})
+    assert set(found.latencies) == {"connect+bind+search"}
+    assert found.ports is not None
+    # the last of each of four connections may not be closed yet
+    assert 36 <= found.ports.waiting_after - found.ports.waiting_before <= 40
+    wrong = report(box, "refuse", "--operations", "4", file="connects.txt")
+    assert wrong.errors == {"connect+bind+search, step 2: result 49 instead of 0": 4}
+    lost = report(box, "silence is closed", "--operations", "8", file="connects.txt")
+    assert lost.total == 0
+    assert lost.errors  # and it has ended, though no operation can be made any more
+
+
+def test_half_of_the_ports_of_each_address_are_used_and_no_more(box: Container) -> None:
+    """Each connection that was closed keeps its port for a minute, also those of earlier runs."""
+    half = PORTS // 2
+    many = report(box, "well", "--operations", str(3 * half), file="connects.txt")
+    assert (many.total, many.errors) == (3 * half, {})
+    assert many.ports is not None
+    assert many.ports.of_address == half
+    assert many.ports.addresses >= 3
+    assert many.ports.waiting_after >= 2 * half  # the server may not have closed all of them
+    one = report(box, "well", "--operations", "300", "--addresses", "1", file="connects.txt")
+    (words,) = one.errors
+    begin, end = "too few ports: 300 connections, ", " left of 500 for each of 1 addresses"
+    assert int(words.removeprefix(begin).removesuffix(end)) < 300  # 0, or what was reset
+    assert list(Ldapload().objections(one)) == [words]  # so it counts against no server
+
+
 def test_disturbers_ask_as_long_as_the_load_runs_and_are_not_counted(box: Container) -> None:
     words = ["--rate", "100", "--operations", "50", "--disturbers", "2"]
     found = report(box, "pages of disturbers", *words, file="disturbed.txt")
@@ -242,14 +281,14 @@ def test_a_load_that_others_keep_from_its_cpu_says_so(box: Container) -> None:
 
 def test_nobody_listens(box: Container) -> None:
     done = box.execute(
-        "ldapload", "127.0.0.1", "3891", "/load/requests.txt", "--connections", "1", "--limit", "1",
-        "--operations", "1", limit_s=30,
+        "ldapload", "ldap://127.0.0.1:3891", "/load/requests.txt", "--connections", "1",
+        "--limit", "1", "--operations", "1", limit_s=30,
     )  # fmt: skip
     assert done.status == 2
     assert "failed cannot connect: Connection refused" in done.stdout
 
 
 def test_wrong_words_are_told(box: Container) -> None:
-    done = box.execute("ldapload", "127.0.0.1", limit_s=30)
+    done = box.execute("ldapload", "ldap://127.0.0.1:3890", limit_s=30)
     assert done.status == 2
-    assert "usage: ldapload HOST PORT REQUESTS" in done.stdout
+    assert "usage: ldapload URL REQUESTS" in done.stdout

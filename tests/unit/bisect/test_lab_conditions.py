@@ -55,6 +55,23 @@ def test_an_import_is_refused_where_the_lab_makes_none():
         refuse_unfit(load, DEFAULT, SystemName.FREEIPA)
 
 
+def test_what_a_load_needs_is_refused_where_a_server_does_not_offer_it():
+    for name, what in (("connect-ldaps", "ldaps"), ("write-mix-dna", "dna")):
+        load = find_workload(MATRIX, name)
+        refuse_unfit(load, DEFAULT, SystemName.DIRSRV_TREE)
+        with pytest.raises(UsageError, match=f"{name!r} needs {what}, which the lab cannot have"):
+            refuse_unfit(load, DEFAULT, SystemName.OPENLDAP)
+    refuse_unfit(find_workload(MATRIX, "connect-ldapi"), DEFAULT, SystemName.OPENLDAP)
+
+
+def test_one_server_has_the_plugins_of_all_its_loads():
+    loads = tuple(find_workload(MATRIX, name) for name in ("write-mix", "write-mix-dna"))
+    way = InTurn(cpus=CpuShares(server=(0,), load=(0,), pinned=False))
+    both = LabConditions(matrix=MATRIX, settings=DEFAULT, workloads=loads, way=way)
+    with pytest.raises(WorkloadError, match="servers with other plugins"):
+        _ = both.seed
+
+
 def test_imports_of_several_sizes_begin_with_the_same_state():
     loads = tuple(find_workload(MATRIX, f"import@{users}") for users in (10, 20))
     way = Importing(cpus=CpuShares(server=(0,), load=(0,), pinned=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -304,11 +305,76 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
         ({"requests": [{"filter": "(uid={user!r})"}]}, "requests"),
         ({"requests": [{"filter": "(uid={usr})"}]}, "requests"),
         ({"requests": [{"base": "{people"}]}, "requests"),
+        ({"requests": [{"kind": "connect"}]}, "requests"),  # and then asks for nothing
+        ({"requests": [SEARCH | {"then": [{"kind": "connect"}]}]}, "requests"),
+        ({"requests": [{"kind": "connect", "then": [{"filter": "(cn=*)"}]}, SEARCH]}, "requests"),
+        ({"requests": [SEARCH | {"mechanism": "plain"}]}, "requests"),
+        ({"requests": [{"kind": "bind", "base": "{manager}", "mechanism": "plain"}]}, "requests"),
+        ({"requests": [{"kind": "bind", "mechanism": "external"}], "over": "ldaps"}, "over"),
+        ({"plugins": ["dna", "dna"]}, "plugins"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(changes: dict[str, object], name: str) -> None:
     assert [each for each, _ in workload(**changes).contradictions()] == [name]
     assert not list(workload().contradictions())
+
+
+CONNECT = {"kind": "connect", "then": [{"kind": "bind", "base": "{user_dn}"}]}
+
+
+def test_an_operation_may_begin_with_a_connection_of_its_own() -> None:
+    line = lines(workload(requests=[CONNECT]))[1]
+    assert line[:6] == ["connect+bind", "0", "-", "-", "connect", "0"]
+    assert asked_for(line, 1)[1][1].decode() in {SITE.user_dn(each) for each in range(20)}
+    plain = {"kind": "bind", "base": "{user_dn}", "mechanism": "plain"}
+    sasl = asked_for(lines(workload(requests=[plain]))[1])[2][1]
+    assert sasl[0] == (0x04, b"PLAIN")
+    name, password = sasl[1][1].decode().split("\0")[1:]
+    assert (name[:7], password) == ("user000", SITE.user_password)
+    external = {"kind": "bind", "mechanism": "external"}
+    load = workload(requests=[external], over="ldapi")
+    assert not list(load.contradictions())
+    assert asked_for(lines(load)[1])[2][1] == [(0x04, b"EXTERNAL")]
+
+
+def test_only_who_binds_as_users_needs_their_passwords() -> None:
+    manager = CONNECT | {"then": [{"kind": "bind", "base": "{manager}"}]}
+    assert [workload(requests=[each]).content.passwords for each in (CONNECT, manager)] == [20, 1]
+
+
+@pytest.mark.parametrize(
+    ("over", "url"),
+    [
+        ("ldap", "ldap://127.0.0.1:3389"),
+        ("starttls", "starttls://127.0.0.1:3389"),
+        ("ldaps", "ldaps://127.0.0.1:6636"),
+        ("ldapi", "ldapi:///run/dsbisect/ldapi"),
+    ],
+)
+def test_connections_go_where_the_workload_says(over: str, url: str) -> None:
+    own = replace(OWN, secure_port=6636)
+    load = workload(over=over)
+    assert url in LOAD.argv(load, own, "/load", Seconds(seconds=1))
+    assert load.content.encrypted == (over in {"ldaps", "starttls"})
+    assert load.needs == {over} - {"ldap"}
+
+
+def test_what_is_as_by_default_changes_the_name_of_nothing() -> None:
+    """Samples and golden states of loads without these are found as before."""
+    assert not {"over", "plugins"} & workload().model_dump().keys()
+    assert "mechanism" not in workload().model_dump()["requests"][0]
+    assert not {"encrypted", "plugins"} & DirectoryContent().model_dump().keys()
+
+
+def test_ports_are_told_and_too_few_of_them_are_no_fault_of_a_server() -> None:
+    text = "operations 3\nports 14116 addresses 2 waiting 0 3\nfinished\n"
+    some = LOAD.parse(text).ports
+    assert some is not None
+    assert (some.of_address, some.addresses) == (14116, 2)
+    assert (some.waiting_before, some.waiting_after) == (0, 3)
+    short = "too few ports: 9 connections, 0 left of 500 for each of 1 addresses"
+    none = LOAD.parse(f"failed {short}\nload ended with status 2\n")
+    assert list(LOAD.objections(none)) == [short]
 
 
 def test_a_second_of_nothing_is_an_operation() -> None:

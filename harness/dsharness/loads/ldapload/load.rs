@@ -2,24 +2,25 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use crate::link::{Link, Wait};
 use crate::message::{answer, message, next_page, ENTRY, INTERMEDIATE, REFERENCE};
 use crate::plan::{Operation, Plan};
 use crate::poll::{cpu_so_far, starved_so_far, Poll, TIMER};
+use crate::socket::{Ports, Secrecy, Server, PATIENCE};
+use crate::tls::Context;
 
 const FIRST_ID: u32 = 0x0100_0000; // with four bytes and no zero before them, as DER wants it
 const IDS: u32 = 0x0100_0000; // then they begin again
 const LOST: &str = "the connection was closed";
-const PATIENCE: Duration = Duration::from_secs(30); // until a connection is there and bound
 
 pub struct Asked {
-    pub host: String,
-    pub port: u16,
+    pub server: Server,
     pub connections: usize,
     pub silent: usize,     // more of them, which are bound and then say nothing
     pub disturbers: usize, // and those that ask as long as the others do, and are not counted
+    pub addresses: Option<u8>, // that connections come from, at most
     pub extent: Extent,
 }
 
@@ -44,7 +45,8 @@ struct Flight {
 
 struct Connection {
     disturbs: bool,
-    stream: Option<TcpStream>, // None once it is closed, which epoll then forgets
+    link: Option<Link>, // None once it is closed, which epoll then forgets, or before it is there
+    lost: bool,
     received: Vec<u8>,
     unsent: Vec<u8>,
     flight: Option<Flight>,
@@ -89,8 +91,9 @@ pub struct Load {
     plan: Plan,
     poll: Poll,
     extent: Extent,
+    doors: Doors,
     connections: Vec<Connection>,
-    silent: Vec<TcpStream>,
+    silent: Vec<Link>,
     counted: Queue,
     disturbing: Queue,
     tally: Tally,
@@ -107,12 +110,9 @@ fn words(error: std::io::Error) -> String {
 impl Load {
     /// All connections, each of which was bound in turn.
     pub fn open(asked: Asked, plan: Plan) -> Result<Self, String> {
-        let host = asked.host.as_str();
-        let found = (host, asked.port).to_socket_addrs();
-        let mut addresses = found.map_err(|error| format!("{host}: {error}"))?;
-        let address = addresses.next().ok_or(format!("{host}: no address"))?;
-        let connected = || connected(&address, &plan.first);
-        let silent = (0..asked.silent).map(|_| connected()).collect::<Result<_, _>>()?;
+        let mut doors = Doors::to(asked.server, asked.addresses)?;
+        let mut bound = |_| doors.bound(&plan.first);
+        let silent = (0..asked.silent).map(&mut bound).collect::<Result<_, _>>()?;
         if asked.disturbers > 0 && plan.disturbing.is_empty() {
             return Err("there is nothing that disturbers ask for".to_string());
         }
@@ -120,16 +120,24 @@ impl Load {
         let poll = Poll::new().map_err(words)?;
         let mut connections = Vec::with_capacity(all);
         for number in 0..all {
-            let stream = connected()?;
-            poll.add(&stream, number).map_err(words)?;
+            let disturbs = number >= asked.connections;
+            let operations = if disturbs { &plan.disturbing } else { &plan.counted };
+            let link = if operations[0].connects() { None } else { Some(bound(number)?) };
+            if let Some(link) = &link {
+                poll.add(&link.stream, number).map_err(words)?;
+            }
             connections.push(Connection {
-                disturbs: number >= asked.connections,
-                stream: Some(stream),
+                disturbs,
+                link,
+                lost: false,
                 received: Vec::new(),
                 unsent: Vec::new(),
                 flight: None,
                 next_id: FIRST_ID,
             });
+        }
+        if plan.counted[0].connects() {
+            doors.enough_for(asked.extent.operations.unwrap_or(0))?;
         }
         let times = plan.kinds.iter().map(|_| Times::default()).collect();
         let now = Instant::now();
@@ -137,6 +145,7 @@ impl Load {
             plan,
             poll,
             extent: asked.extent,
+            doors,
             connections,
             silent,
             counted: Queue { begun: 0, free: (0..asked.connections).collect() },
@@ -176,7 +185,8 @@ impl Load {
         self.cpu = cpu_so_far() - cpu;
         self.starved = starved_so_far() - starved;
         let mut any = [0];
-        let lost = self.silent.iter().filter(|each| each.peek(&mut any).is_ok()).count(); // or told so
+        let ended = |each: &&Link| each.stream.peek(&mut any).is_ok(); // or told so
+        let lost = self.silent.iter().filter(ended).count();
         (0..lost).for_each(|_| self.error(LOST));
         Ok(())
     }
@@ -201,7 +211,7 @@ impl Load {
         let in_flight = counted.clone().any(|each| each.flight.is_some());
         let now = Instant::now();
         let all = self.all_begun() && self.due().map_or(true, |due| due <= now);
-        ((self.over(now) || all) && !in_flight) || counted.all(|each| each.stream.is_none())
+        ((self.over(now) || all) && !in_flight) || counted.all(|each| each.lost)
     }
 
     /// Begin what should have begun by now, as far as connections are free.
@@ -225,7 +235,7 @@ impl Load {
             let operation = (self.counted.begun % self.plan.counted.len() as u64) as usize;
             self.counted.begun += 1;
             let flight = Flight { operation, step: 0, id: FIRST_ID, due, entries: 0 };
-            if self.plan.counted[operation].steps[0].body.is_empty() {
+            if self.plan.counted[operation].waits() {
                 self.connections[number].flight = Some(flight);
                 self.answered(number, 0, None)?;
                 continue;
@@ -270,6 +280,9 @@ impl Load {
     /// Send a flight's step; of a search by pages the one that this cookie stands for.
     fn ask(&mut self, number: usize, mut flight: Flight, cookie: &[u8]) -> Result<(), String> {
         let step = &self.operations(number)[flight.operation].steps[flight.step];
+        if step.connects {
+            return self.connect(number, flight);
+        }
         let controls = step.page.map(|size| next_page(size, cookie)).unwrap_or_default();
         let id = self.connections[number].next_id;
         let unsent = message(id, &[&step.body, &controls]);
@@ -281,15 +294,47 @@ impl Load {
         self.flush(number)
     }
 
+    /// Begin a connection for this flight.
+    fn connect(&mut self, number: usize, flight: Flight) -> Result<(), String> {
+        let link = self.doors.link(false);
+        let made = &mut self.connections[number];
+        made.flight = Some(flight);
+        made.received.clear();
+        match link {
+            Ok(link) => {
+                self.poll.add(&link.stream, number).map_err(words)?;
+                made.link = Some(link);
+                self.advance(number)
+            }
+            Err(words) => Ok(self.close(number, &words)),
+        }
+    }
+
+    /// Go on with a connection that is not open yet.
+    fn advance(&mut self, number: usize) -> Result<(), String> {
+        let made = &mut self.connections[number];
+        let Some(link) = made.link.as_mut() else { return Ok(()) };
+        match self.doors.advance(link) {
+            Ok(Wait::Nothing) => {
+                self.poll.watch(&link.stream, number, false).map_err(words)?;
+                self.answered(number, 0, None)
+            }
+            Ok(wait) => {
+                self.poll.watch(&link.stream, number, wait == Wait::Writable).map_err(words)
+            }
+            Err(words) => Ok(self.close(number, &words)),
+        }
+    }
+
     fn flush(&mut self, number: usize) -> Result<(), String> {
         let made = &mut self.connections[number];
-        while let Some(stream) = made.stream.as_mut().filter(|_| !made.unsent.is_empty()) {
-            match stream.write(&made.unsent) {
+        while let Some(link) = made.link.as_mut().filter(|_| !made.unsent.is_empty()) {
+            match link.write(&made.unsent) {
                 Ok(0) => return Ok(self.close(number, LOST)),
                 Ok(count) => drop(made.unsent.drain(..count)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    return self.poll.watch(stream, number, true).map_err(words);
+                    return self.poll.watch(&link.stream, number, true).map_err(words);
                 }
                 Err(error) => return Ok(self.close(number, &error.to_string())),
             }
@@ -299,16 +344,19 @@ impl Load {
 
     /// What a connection is ready for.
     fn serve(&mut self, number: usize) -> Result<(), String> {
+        if self.connections[number].link.as_ref().is_some_and(|each| !each.is_open()) {
+            return self.advance(number);
+        }
         if !self.connections[number].unsent.is_empty() {
             self.flush(number)?;
             let made = &self.connections[number];
-            if let Some(stream) = made.stream.as_ref().filter(|_| made.unsent.is_empty()) {
-                self.poll.watch(stream, number, false).map_err(words)?;
+            if let Some(link) = made.link.as_ref().filter(|_| made.unsent.is_empty()) {
+                self.poll.watch(&link.stream, number, false).map_err(words)?;
             }
         }
         let mut part = [0; 65536];
-        while let Some(stream) = self.connections[number].stream.as_mut() {
-            match stream.read(&mut part) {
+        while let Some(link) = self.connections[number].link.as_mut() {
+            match link.read(&mut part) {
                 Ok(0) => self.close(number, LOST),
                 Ok(count) => {
                     self.connections[number].received.extend(&part[..count]);
@@ -366,7 +414,11 @@ impl Load {
             flight.entries = 0;
             return self.ask(number, flight, &[]);
         }
-        let kind = operation.kind;
+        let (kind, ends) = (operation.kind, operation.connects());
+        let made = &mut self.connections[number];
+        if let Some(link) = made.link.take_if(|_| ends) {
+            link.end(made.next_id);
+        }
         self.queue(number).free.push_back(number);
         match wrong {
             Some(words) => self.error(&words),
@@ -398,7 +450,8 @@ impl Load {
 
     fn close(&mut self, number: usize, words: &str) {
         let made = &mut self.connections[number];
-        made.stream = None;
+        made.link = None;
+        made.lost = true;
         made.flight = None;
         made.unsent.clear();
         self.queue(number).free.retain(|&each| each != number);
@@ -418,6 +471,9 @@ impl Load {
         if !self.plan.disturbing.is_empty() {
             println!("disturbances {}", self.tally.disturbances);
         }
+        if let Some([each, addresses, before, after]) = self.doors.ports.told() {
+            println!("ports {each} addresses {addresses} waiting {before} {after}");
+        }
         for (words, count) in &self.tally.errors {
             println!("error {count} {words}");
         }
@@ -429,21 +485,53 @@ impl Load {
     }
 }
 
-/// A connection on which the first message was sent and had the result 0.
-fn connected(address: &SocketAddr, first: &[u8]) -> Result<TcpStream, String> {
-    let mut stream = TcpStream::connect_timeout(address, PATIENCE)
-        .map_err(|error| format!("cannot connect: {error}"))?;
-    stream.set_nodelay(true).map_err(words)?;
-    if !first.is_empty() {
-        introduce(&mut stream, first)?;
-    }
-    stream.set_nonblocking(true).map_err(words)?;
-    Ok(stream)
+/// Where connections come from, and how they begin.
+struct Doors {
+    server: Server,
+    context: Option<Context>, // where they are encrypted
+    ports: Ports,
 }
 
-fn introduce(stream: &mut TcpStream, body: &[u8]) -> Result<(), String> {
-    stream.set_read_timeout(Some(PATIENCE)).map_err(words)?;
-    stream.write_all(&message(1 + FIRST_ID, &[body])).map_err(words)?;
+impl Doors {
+    fn to(server: Server, addresses: Option<u8>) -> Result<Self, String> {
+        let encrypted = server.secrecy != Secrecy::None;
+        let context = if encrypted { Some(Context::new()?) } else { None };
+        let ports = Ports::of(&server, addresses);
+        Ok(Doors { server, context, ports })
+    }
+
+    fn enough_for(&self, connections: u64) -> Result<(), String> {
+        let enough = self.ports.left().map_or(true, |left| connections <= left);
+        enough.then_some(()).ok_or_else(|| self.ports.short(connections))
+    }
+
+    fn link(&mut self, wait: bool) -> Result<Link, String> {
+        let from = self.ports.take()?;
+        Link::to(&self.server, from, wait).map_err(|error| format!("cannot connect: {error}"))
+    }
+
+    fn advance(&self, link: &mut Link) -> Result<Wait, String> {
+        let done = link.advance(&self.server, self.context.as_ref(), FIRST_ID);
+        done.map_err(|error| format!("cannot connect: {error}"))
+    }
+
+    /// A connection on which the first message was sent and had the result 0.
+    fn bound(&mut self, first: &[u8]) -> Result<Link, String> {
+        let mut link = self.link(true)?;
+        link.stream.set_read_timeout(Some(PATIENCE)).map_err(words)?;
+        if self.advance(&mut link)? != Wait::Nothing {
+            return Err("cannot connect: the server does not answer".to_string());
+        }
+        if !first.is_empty() {
+            introduce(&mut link, first)?;
+        }
+        link.stream.set_nonblocking(true).map_err(words)?;
+        Ok(link)
+    }
+}
+
+fn introduce(link: &mut Link, body: &[u8]) -> Result<(), String> {
+    link.write_all(&message(1 + FIRST_ID, &[body])).map_err(words)?;
     let (mut received, mut part) = (Vec::new(), [0; 4096]);
     loop {
         if let Some(seen) = answer(&received, 0)? {
@@ -452,7 +540,7 @@ fn introduce(stream: &mut TcpStream, body: &[u8]) -> Result<(), String> {
                 code => Err(format!("the first request of a connection has result {code}")),
             };
         }
-        match stream.read(&mut part) {
+        match link.read(&mut part) {
             Ok(0) => return Err(LOST.to_string()),
             Ok(count) => received.extend(&part[..count]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -4,21 +4,26 @@
 //! the result and the number of entries that each must have. One thread and `epoll` drive all
 //! connections. Without a rate, a connection begins its next operation when the last one was done;
 //! with a rate, operations begin by a clock, on whichever connection is free, and their time counts
-//! from when they should have begun. No crate is used, so that building it reaches no registry.
+//! from when they should have begun. No crate is used, so that building it reaches no registry;
+//! encryption is the system's OpenSSL.
 
+mod link;
 mod load;
 mod message;
 mod plan;
 mod poll;
+mod socket;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::process::exit;
 use std::time::Duration;
 
 use load::{Asked, Extent, Load};
+use socket::Server;
 
-const USAGE: &str = "ldapload HOST PORT REQUESTS --connections N [--silent N] [--disturbers N] \
---limit SECONDS (--operations N [--rate N] | --seconds S)";
+const USAGE: &str = "ldapload URL REQUESTS --connections N [--silent N] [--disturbers N] \
+[--addresses N] --limit SECONDS (--operations N [--rate N] | --seconds S)";
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -37,7 +42,7 @@ fn main() {
 }
 
 fn asked(words: &[String]) -> Result<(String, Asked), String> {
-    let [host, port, file, options @ ..] = words else {
+    let [url, file, options @ ..] = words else {
         return Err(format!("usage: {USAGE}"));
     };
     let mut given = BTreeMap::new();
@@ -66,11 +71,11 @@ fn asked(words: &[String]) -> Result<(String, Asked), String> {
         limit: Duration::from_secs_f64(need("--limit")?),
     };
     let asked = Asked {
-        host: host.clone(),
-        port: port.parse().map_err(|_| format!("{port} is no port"))?,
+        server: Server::named(url)?,
         connections: need("--connections")? as usize,
         silent: count("--silent"),
         disturbers: count("--disturbers"),
+        addresses: given.get("--addresses").map(|each| *each as u8),
         extent,
     };
     Ok((file.clone(), asked))

@@ -108,6 +108,9 @@ pub fn answer(data: &[u8], at: usize) -> Result<Option<Answer>, String> {
     Ok(Some(Answer { id: number(&whole[id_begin..id_end]), tag, result, cookie: next, end }))
 }
 
+/// Bodies of two requests: to encrypt what follows (RFC 4511, 4.14), and to end a connection.
+pub const START_TLS: &[u8] = b"\x77\x18\x80\x161.3.6.1.4.1.1466.20037";
+pub const UNBIND: &[u8] = b"\x42\x00";
 const PAGES: &[u8] = b"1.2.840.113556.1.4.319";
 const INTEGER: u8 = 0x02;
 const OCTETS: u8 = 0x04;

@@ -4,10 +4,13 @@ use std::fs;
 use std::str::FromStr;
 
 const DISTURBERS: &str = "disturbers"; // a line: those after it are theirs
+const CONNECT: &str = "connect"; // in place of bytes
 
 /// A message that waits for its answer; the bytes are all that follows the message id, but for the
-/// control that asks for pages. Without bytes nothing is sent: time passes.
+/// control that asks for pages. Without bytes nothing is sent: time passes. Or a new connection takes
+/// the place of the old one, and is open.
 pub struct Step {
+    pub connects: bool,
     pub result: u32,
     pub entries: Option<u64>,
     pub page: Option<u32>,
@@ -19,6 +22,17 @@ pub struct Step {
 pub struct Operation {
     pub kind: usize,
     pub steps: Vec<Step>,
+}
+
+impl Operation {
+    /// Whether it has a connection of its own, which ends with it.
+    pub fn connects(&self) -> bool {
+        self.steps[0].connects
+    }
+
+    pub fn waits(&self) -> bool {
+        !self.connects() && self.steps[0].body.is_empty()
+    }
 }
 
 pub struct Plan {
@@ -65,11 +79,13 @@ fn place(kinds: &mut Vec<String>, kind: &str) -> usize {
 }
 
 fn step(parts: &[&str]) -> Result<Step, &'static str> {
+    let connects = parts[3] == CONNECT;
     Ok(Step {
+        connects,
         result: parts[0].parse().map_err(|_| "no result code")?,
         entries: unless_dash(parts[1]).map_err(|_| "no number of entries")?,
         page: unless_dash(parts[2]).map_err(|_| "no size of a page")?,
-        body: bytes(parts[3]).ok_or("no hexadecimal bytes")?,
+        body: bytes(if connects { "" } else { parts[3] }).ok_or("no hexadecimal bytes")?,
     })
 }
 

@@ -56,7 +56,7 @@ const MONOTONIC: i32 = 1;
 const NONBLOCKING: i32 = 0o4000;
 const TIMER_SLACK: i32 = 29;
 
-fn checked(status: i32) -> io::Result<i32> {
+pub fn checked(status: i32) -> io::Result<i32> {
     if status < 0 {
         Err(io::Error::last_os_error())
     } else {

@@ -16,7 +16,14 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError, PartRefusedError
-from dsharness.model import Content, DirectoryContent, DirectoryOperation, Facts, Settings
+from dsharness.model import (
+    Content,
+    DirectoryContent,
+    DirectoryOperation,
+    Facts,
+    LdapTransport,
+    Settings,
+)
 from dsharness.progress import Progress
 from dsharness.systems.ldap.directory import (
     Directory,
@@ -55,6 +62,7 @@ class OwnDirectory(LdapEndpoint):
 
     users: Site
     socket: Path
+    secure_port: int | None = None  # where it encrypts from the first byte, if it has keys
 
 
 class DirectorySystem:
@@ -62,6 +70,7 @@ class DirectorySystem:
 
     protocol: ClassVar[str] = "ldap"
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
+    offers: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAPI})
     content: ClassVar[type[Content]] = DirectoryContent
     parts: ClassVar[tuple[Part, ...]] = (STORED,)
     site: ClassVar[Site]
@@ -70,6 +79,9 @@ class DirectorySystem:
     def settle(self, directory: Directory, settings: Settings) -> None:
         """Apply the lab's settings and those asked for."""
         raise NotImplementedError
+
+    def equip(self, directory: Directory, content: DirectoryContent) -> None:
+        """Give the server what such a content asks of it; of most that is nothing."""
 
     def offered(self, box: Container, directory: Directory) -> Iterator[OfferedScheme]:
         """Each scheme of this server that ``PASSWORD_SCHEME`` may name, and those it refuses."""
@@ -133,6 +145,7 @@ class DirectorySystem:
         socket = socket_of(endpoint)
         with connect(socket, self.site) as directory:
             self.settle(directory, seed.settings)
+            self.equip(directory, seed.holds(DirectoryContent))
         content = seed.holds(DirectoryContent)
         if self._imports(content):
             content = content.model_copy(update={"number": _hashed(content), "groups": 0})

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
-from dsharness.model import Settings
+from dsharness.model import DirectoryContent, DirectoryPlugin, LdapTransport, Settings
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
-from dsharness.systems.ldap.directory_system import MANY
+from dsharness.systems.ldap.directory_system import MANY, OwnDirectory
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Seed
 
@@ -18,6 +19,16 @@ CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"
 PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
 # dscreate reads its answers twice, so a pipe does not work.
 CREATE = "umask 077; cat > /tmp/lab.inf && dscreate -v from-file /tmp/lab.inf && rm /tmp/lab.inf"
+KEYS = "lab-keys"
+MAKE_KEYS = """
+mkdir -p "$1"
+head -c 64 /dev/urandom >/tmp/noise
+certutil -N -d "sql:$1" --empty-password
+certutil -S -d "sql:$1" -n Server-Cert -s CN=localhost -x -t CTu,u,u -k rsa -g 2048 -v 120 \\
+    -z /tmp/noise
+rm /tmp/noise
+chown -R dirsrv: "$1"
+"""
 HELD, MORE = "/tmp/held.ldif", "/tmp/more.ldif"  # noqa: S108 - in the container
 # $1 is the server, $2 its configuration; what follows is the import.
 IMPORT = f"""
@@ -35,6 +46,7 @@ class Dirsrv(ns_slapd.NsSlapd):
 
     revision: ClassVar[int] = 7
     imports_from: ClassVar[float] = MANY
+    offers: ClassVar[frozenset[str]] = frozenset({*LdapTransport, *DirectoryPlugin})
     program = "ns-slapd"
     config_folder = CONFIG_FOLDER
     creating: ClassVar[str] = "creating the directory"
@@ -66,10 +78,25 @@ class Dirsrv(ns_slapd.NsSlapd):
         return ns_slapd.serve_command(self.config_folder, PID_FILE, self.program)
 
     def create(self, box: Container, seed: Seed) -> None:
-        del seed
         box.must("sh", "-s", what="prepare the server's folders", stdin=PREPARE)
         box.must("sh", "-c", CREATE, what="dscreate", stdin=self._answers())
         ns_slapd.move_socket(box, self.config_folder)
+        self.make_keys(box, seed)
+
+    def make_keys(self, box: Container, seed: Seed) -> None:
+        """Keys and a certificate, the same kind of both for every version."""
+        if seed.holds(DirectoryContent).encrypted:
+            keys = f"{self.config_folder}/{KEYS}"
+            box.must("sh", "-e", "-s", keys, what="make a certificate", stdin=MAKE_KEYS)
+
+    def equip(self, directory: Directory, content: DirectoryContent) -> None:
+        ns_slapd.switch_on(directory, content.plugins)
+        if content.encrypted:
+            keys = f"{self.config_folder}/{KEYS}"
+            ns_slapd.encrypt(directory, keys, self.secure_port)
+
+    def endpoint(self, box: Container, shared: Path) -> OwnDirectory:
+        return replace(super().endpoint(box, shared), secure_port=self.secure_port)
 
     def start(self, box: Container) -> None:
         start_aside(box, *self.serve_command())

@@ -72,6 +72,7 @@ class DirsrvTree(Dirsrv):
             "sh", "-c", PREPARE, what="lay out the directory",
             stdin=filled(template, {**self.tokens(), "db_lib": library}),
         )  # fmt: skip
+        self.make_keys(box, seed)
 
     def add_users(self, socket: Path, number: int, progress: Progress) -> None:
         """Add users; what a version of this search hashed in the same way serves the next one too.

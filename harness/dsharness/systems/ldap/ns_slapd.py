@@ -101,6 +101,82 @@ def settle(directory: Directory, settings: Settings) -> None:
         directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
 
 
+NUMBER, FIRST_NUMBER, LAST_NUMBER = "employeeNumber", "1000", "9000000"
+MAGIC = "0"  # who asks for this number is given one, as who asks for none
+DNA = "dna"
+PLUGINS = "cn=plugins,cn=config"
+# By plugin: its entry and what is changed in it.
+SWITCHED: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "memberof": (
+        "cn=MemberOf Plugin",
+        {"memberOfGroupAttr": "member", "memberOfAttr": "memberOf",
+         "memberOfAutoAddOC": "nsMemberOf"},
+    ),
+    "changelog": ("cn=Retro Changelog Plugin", {}),
+    DNA: ("cn=Distributed Numeric Assignment Plugin", {}),
+}  # fmt: skip
+
+
+def switch_on(directory: Directory, plugins: Sequence[str]) -> None:
+    """Switch plugins on before anything is written.
+
+    Numbers are given from the next start on: with LMDB their index is of no use before.
+    """
+    if not plugins:
+        return
+    directory.modify("cn=config", {"nsslapd-dynamic-plugins": "on"})
+    for name in sorted(plugins, key=lambda each: each == DNA):
+        entry, changes = SWITCHED[name]
+        if name == DNA:
+            directory.modify("cn=config", {"nsslapd-dynamic-plugins": "off"})
+            _number_users(directory, f"{entry},{PLUGINS}")
+        on = {**changes, "nsslapd-pluginEnabled": "on"}
+        directory.modify(f"{entry},{PLUGINS}", on)
+    directory.modify("cn=config", {"nsslapd-dynamic-plugins": "off"})
+
+
+def _number_users(directory: Directory, plugin: str) -> None:
+    """New users are to have a number of their own, which is looked for in an index."""
+    index = {
+        "objectClass": ["top", "nsIndex"], "cn": [NUMBER],
+        "nsSystemIndex": ["false"], "nsIndexType": ["eq"],
+    }  # fmt: skip
+    directory.add(f"cn={NUMBER},cn=index,{BACKEND}", index)
+    directory.add(
+        f"cn=numbers,{plugin}",
+        {
+            "objectClass": ["top", "extensibleObject"],
+            "cn": ["numbers"],
+            "dnaType": [NUMBER],
+            "dnaNextValue": [FIRST_NUMBER],
+            "dnaMaxValue": [LAST_NUMBER],
+            "dnaMagicRegen": [MAGIC],
+            "dnaFilter": ["(objectClass=inetOrgPerson)"],
+            "dnaScope": [directory.site.suffix],
+        },
+    )
+
+
+ENCRYPTION = "cn=encryption,cn=config"
+
+
+def encrypt(directory: Directory, keys: str, port: int) -> None:
+    """Let the server encrypt from its next start on, by keys that have no password."""
+    directory.add(
+        f"cn=RSA,{ENCRYPTION}",
+        {
+            "objectClass": ["top", "nsEncryptionModule"],
+            "cn": ["RSA"],
+            "nsSSLPersonalitySSL": ["Server-Cert"],
+            "nsSSLToken": ["internal (software)"],
+            "nsSSLActivation": ["on"],
+        },
+    )
+    directory.modify(ENCRYPTION, {"nsSSLClientAuth": "off"})
+    own = {"nsslapd-certdir": keys, "nsslapd-securePort": str(port), "nsslapd-security": "on"}
+    directory.modify("cn=config", own)
+
+
 def fix_caches(directory: Directory) -> None:
     """Sizes that do not depend on the machine: by itself the server takes a part of its memory."""
     fixed = {"nsslapd-cache-autosize": "0", "nsslapd-dbcachesize": CACHE_BYTES}

@@ -1,0 +1,76 @@
+"""A real 389-ds: reached over its socket and with encryption, and with plugins switched on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from benches import MATRIX, Bench, benched, connected, golden_of
+from turns import turn_of
+
+from dsharness.containers.engine import Engine
+from dsharness.matrix import find_workload
+from dsharness.measure.sample import take_sample
+from dsharness.model import LdaploadWorkload, Sample
+
+SHORT = {"users": 5, "distinct_users": 5, "duration_s": 0.5, "most_s": 1.0, "operations": 20}
+AS_MANAGER = {"kind": "search", "base": "cn=config", "scope": "base", "filter": "(cn=*)"}
+
+WAYS = (
+    "connect-starttls", "connect", "connect-ldapi", "connect-ldaps", "connect-plain",
+    "search-ldaps",
+)  # fmt: skip
+
+
+def workload(name: str, **changes: object) -> LdaploadWorkload:
+    found = find_workload(MATRIX, name)
+    assert isinstance(found, LdaploadWorkload)
+    return LdaploadWorkload.model_validate(found.model_dump() | SHORT | changes)
+
+
+@pytest.fixture(scope="module")
+def at(engine: Engine) -> Iterator[Bench]:
+    content = workload("connect-plain").content
+    assert content.encrypted
+    with benched(engine, golden_of(engine, "debian-13", content=content), "ldapload") as made:
+        yield made
+
+
+def sample(at: Bench, load: LdaploadWorkload) -> Sample:
+    return take_sample(at, turn_of(load))
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", WAYS)
+def test_it_answers_however_it_is_reached(at: Bench, name: str) -> None:
+    found = sample(at, workload(name))
+    assert found.valid, found.invalid
+    assert found.operations >= 5  # of `connect-plain` each hashes a password
+
+
+def test_who_opens_the_socket_is_the_manager(at: Bench) -> None:
+    """Nobody else may read that entry."""
+    bind = {"kind": "bind", "mechanism": "external"}
+    asks = {"kind": "connect", "then": [bind, AS_MANAGER | {"entries": 1}]}
+    found = sample(at, workload("connect-autobind", requests=[asks]))
+    assert found.valid, found.invalid
+    nobody = {"kind": "connect", "then": [AS_MANAGER | {"entries": 0}]}
+    assert sample(at, workload("connect-autobind", requests=[nobody])).valid
+
+
+@pytest.mark.whole
+def test_plugins_work_while_the_directory_is_filled_and_after(engine: Engine) -> None:
+    load = workload("write-members-memberof", plugins=["memberof", "changelog", "dna"], members=5)
+    with benched(engine, golden_of(engine, "debian-13", content=load.content), "ldapload") as at:
+        with connected(at.instance) as directory:
+            user = directory.read(directory.site.user_dn(0), "memberOf")
+            before = len(list(directory.children("cn=changelog", "changeNumber")))
+        assert len(user["memberOf"]) == load.groups
+        found = sample(at, load)
+        assert found.valid, found.invalid
+        with connected(at.instance) as directory:
+            after = len(list(directory.children("cn=changelog", "changeNumber")))
+            directory.add_plain_user(load.users)
+            new = directory.read(directory.site.user_dn(load.users), "employeeNumber")
+    assert after - before >= 2 * found.operations
+    assert int(new["employeeNumber"][0]) >= 1000
