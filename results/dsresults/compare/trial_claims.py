@@ -210,6 +210,12 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
     fewest, axis = figures.rates[0], "how many binds the server answers"
     enough = whole(judged.at_least * fewest.rate_per_s)
     depends = figures.bound and verdict is ClaimVerdict.REFUTED
+    if verdict is ClaimVerdict.REFUTED and not figures.bound:
+        return inconclusive(
+            f"ldclt did not keep {figures.arm} busy ({whole(figures.reference)} binds a second), as "
+            "other work on these CPUs held both up, so which tool can do more was not seen; ask "
+            "again on a quieter machine"
+        )
     return ClaimOutcome(
         verdict=ClaimVerdict.DEPENDS if depends else verdict,
         axis=axis if depends else "",
