@@ -212,7 +212,7 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
     depends = figures.bound and verdict is ClaimVerdict.REFUTED
     if verdict is ClaimVerdict.REFUTED and not figures.bound:
         return inconclusive(
-            f"ldclt did not keep {figures.arm} busy ({whole(figures.reference)} binds a second), as "
+            f"ldclt did not keep {figures.arm} busy ({whole(figures.reference)} binds a second): "
             "other work on these CPUs held both up, so which tool can do more was not seen; ask "
             "again on a quieter machine"
         )
