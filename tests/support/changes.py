@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 
-from dsbuilds.edits.dirsrv.schemes import stored_under
+from dsbuilds.edits.dirsrv.scheme_edits import stored_under
 from dsbuilds.edits.edit import Patch
 from dsbuilds.sources.source_tree import Tree
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dsbuilds.edits.dirsrv.rounds import PLUGIN
-from dsbuilds.edits.dirsrv.schemes import CONFIG, DSE, PW, RUST_SOURCE
+from dsbuilds.edits.dirsrv.scheme_edits import CONFIG, DSE, PW, RUST_SOURCE
 from dsbuilds.edits.edit import Files
 
 Tree = Mapping[str, str]

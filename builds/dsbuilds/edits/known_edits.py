@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsbuilds.edits.dirsrv.rounds import CRounds, RustRounds
-from dsbuilds.edits.dirsrv.schemes import DefaultScheme
+from dsbuilds.edits.dirsrv.scheme_edits import DefaultScheme
 from dsbuilds.edits.edit import Edit
 from dsharness.errors import UsageError
 from dsharness.yaml_files.problems import shown, suggestion

@@ -26,7 +26,7 @@ from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode  # pyright: ignore[reportAttributeAccessIssue] - its stubs lack it
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import Extent, LoadReport, Operations, Ports, Schedule, last_of
+from dsharness.loads.load import Extent, LoadReport, Operations, Schedule, SourcePorts, last_of
 from dsharness.model import (
     Latencies,
     LdaploadWorkload,
@@ -312,12 +312,14 @@ _SHORT = "too few ports"
 _LATE = re.compile(r"^late (\d+) (\d+)$", re.MULTILINE)
 
 
-def _ports(text: str) -> Ports | None:
+def _ports(text: str) -> SourcePorts | None:
     found = _PORTS.search(text)
     if found is None:
         return None
     each, addresses, before, after = map(int, found.groups())
-    return Ports(of_address=each, addresses=addresses, waiting_before=before, waiting_after=after)
+    return SourcePorts(
+        of_address=each, addresses=addresses, waiting_before=before, waiting_after=after
+    )
 
 
 def _times(text: str) -> dict[str, dict[float, int]]:

@@ -66,7 +66,7 @@ Extent = Operations | Seconds | Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class SourcePorts:
     """A load's own ports: a connection that it closes keeps one for a minute."""
 
     of_address: int  # that it may use: half of those that there are
@@ -88,7 +88,7 @@ class LoadReport:
     starved_us: float = 0.0  # that it could have run and had no CPU
     latencies: Mapping[str, Latencies] = field(default_factory=dict)  # by kind of operation
     disturbances: int | None = None  # answers to others; None: nobody else asked
-    ports: Ports | None = None
+    ports: SourcePorts | None = None
     late: Latencies | None = None  # how late it noticed that operations were due, by its schedule
     verified: bool = False  # it compared each answer with what it must be, and counted the others
 

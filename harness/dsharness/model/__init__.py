@@ -34,6 +34,7 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
+from dsharness.model.content import Content, DirectoryContent, DirectoryPlugin, ZoneContent, largest
 from dsharness.model.ldap_requests import (
     SHARERS,
     Disturber,
@@ -89,10 +90,7 @@ from dsharness.model.value import (
     Version,
 )
 from dsharness.model.workload import (
-    Content,
-    DirectoryContent,
     DirectoryOperation,
-    DirectoryPlugin,
     DirectoryWorkload,
     DnsperfWorkload,
     ImportWorkload,
@@ -102,8 +100,6 @@ from dsharness.model.workload import (
     UserOrder,
     Workload,
     WorkloadFile,
-    ZoneContent,
-    largest,
 )
 
 __all__ = [

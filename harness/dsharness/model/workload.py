@@ -8,13 +8,14 @@ A workload says what a system is filled with, so that its load has something to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
+from dsharness.model.content import Content, DirectoryContent, DirectoryPlugin, ZoneContent
 from dsharness.model.ldap_requests import (
     SHARERS,
     WRITES,
@@ -25,39 +26,6 @@ from dsharness.model.ldap_requests import (
     RequestKind,
 )
 from dsharness.model.value import Identifier, Value
-
-
-class DirectoryContent(Value):
-    """Users of a directory, and groups of them."""
-
-    kind: Literal["users"] = "users"
-    number: NonNegativeInt = 1000
-    passwords: NonNegativeInt = 1 << 24  # of so many users at most: hashing takes longest
-    groups: NonNegativeInt = 0
-    members: NonNegativeInt = 0  # of each group
-    photo_bytes: NonNegativeInt = 0  # of each user
-    # What servers differ in that hold the same: whether they can encrypt, and what is switched on.
-    encrypted: bool = Field(default=False, exclude_if=lambda each: not each)
-    plugins: tuple[str, ...] = Field(default=(), exclude_if=lambda each: not each)
-
-
-class ZoneContent(Value):
-    """Names of a zone, each with an address of its own."""
-
-    kind: Literal["names"] = "names"
-    number: NonNegativeInt = 1000
-
-
-Content = DirectoryContent | ZoneContent
-
-
-def largest(contents: Iterable[Content]) -> Content:
-    """What holds all of these, which are of one kind."""
-    found = tuple(contents)
-    whole = max(found, key=lambda each: each.number)
-    parts = type(whole).model_fields.keys() - {"kind", "plugins"}
-    most = {name: max(getattr(each, name, 0) for each in found) for name in parts}
-    return whole.model_copy(update=most)
 
 
 class WorkloadBase(Value):
@@ -160,14 +128,6 @@ class DirectoryWorkload(WorkloadBase):
         """Refuse users that are not there."""
         if self.distinct_users > self.users:
             yield "distinct_users", f"at most the {self.users} users that are seeded (`users`)"
-
-
-class DirectoryPlugin(StrEnum):
-    """What a 389-ds does at each write, once it is switched on."""
-
-    MEMBEROF = "memberof"  # users name the groups that they are in
-    CHANGELOG = "changelog"  # the retro changelog: each change is an entry, too
-    DNA = "dna"  # new users are given a number that nobody has
 
 
 class DirectoryOperation(StrEnum):

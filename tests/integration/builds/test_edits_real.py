@@ -10,7 +10,7 @@ import pytest
 from debian_sources import DEBIAN_ROWS, debian_source
 
 from dsbuilds.edits import Files, patch_of
-from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, hashed_with, stored_under
+from dsbuilds.edits.dirsrv.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError
 from dsharness.model import Promise

@@ -6,7 +6,7 @@ import io
 import tarfile
 from pathlib import Path
 
-from dsbuilds.edits.dirsrv.schemes import hashed_with
+from dsbuilds.edits.dirsrv.scheme_edits import hashed_with
 from dsharness.model import Promise
 from dsvalidate.check import Gate, Status
 from dsvalidate.dirsrv.population import SchemeUser, stores

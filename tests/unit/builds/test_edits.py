@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbuilds.edits import EDITS, Edited, parse, patch_of
-from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, hashed_with, stored_under
+from dsbuilds.edits.dirsrv.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 from dsharness.errors import DsbisectError, EditError, UsageError
 from dsharness.model import Promise
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsbuilds.edits import patch_of, user_patch
-from dsbuilds.edits.dirsrv.schemes import RUST_SCHEMES, hashed_with, stored_under
+from dsbuilds.edits.dirsrv.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError
 from dsharness.model import Promise

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.dirsrv.schemes import (
+from dsbuilds.edits.dirsrv.scheme_edits import (
     C_SCHEME,
     RUST_SCHEMES,
     RUST_SOURCE,

@@ -1,0 +1,52 @@
+"""What a system is filled with before a load asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field, NonNegativeInt
+
+from dsharness.model.value import Value
+
+
+class DirectoryPlugin(StrEnum):
+    """What a 389-ds does at each write, once it is switched on."""
+
+    MEMBEROF = "memberof"  # users name the groups that they are in
+    CHANGELOG = "changelog"  # the retro changelog: each change is an entry, too
+    DNA = "dna"  # new users are given a number that nobody has
+
+
+class DirectoryContent(Value):
+    """Users of a directory, and groups of them."""
+
+    kind: Literal["users"] = "users"
+    number: NonNegativeInt = 1000
+    passwords: NonNegativeInt = 1 << 24  # of so many users at most: hashing takes longest
+    groups: NonNegativeInt = 0
+    members: NonNegativeInt = 0  # of each group
+    photo_bytes: NonNegativeInt = 0  # of each user
+    # What servers differ in that hold the same: whether they can encrypt, and what is switched on.
+    encrypted: bool = Field(default=False, exclude_if=lambda each: not each)
+    plugins: tuple[str, ...] = Field(default=(), exclude_if=lambda each: not each)
+
+
+class ZoneContent(Value):
+    """Names of a zone, each with an address of its own."""
+
+    kind: Literal["names"] = "names"
+    number: NonNegativeInt = 1000
+
+
+Content = DirectoryContent | ZoneContent
+
+
+def largest(contents: Iterable[Content]) -> Content:
+    """What holds all of these, which are of one kind."""
+    found = tuple(contents)
+    whole = max(found, key=lambda each: each.number)
+    parts = type(whole).model_fields.keys() - {"kind", "plugins"}
+    most = {name: max(getattr(each, name, 0) for each in found) for name in parts}
+    return whole.model_copy(update=most)
