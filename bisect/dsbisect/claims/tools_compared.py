@@ -27,7 +27,6 @@ from dsresults.number_text import counted
 PROGRAM = "locust"
 USERS_OF_LOCUST = 16  # greenlets that bind, of all workers together
 BEGIN_AND_END_S = 60.0
-SATURATED = 0.75  # of a server's CPUs: the calibrator and the load take the rest
 MISSING = "there is no program locust (pip install 'dsbisect[load]', or `make reproduce-claims`)"
 # Locust's own Python runs it: it needs ldap3 there.
 LOCUSTFILE = """
@@ -94,7 +93,7 @@ def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
         reference=line.most.rate_per_s,
         rates=rates,
         cpus=measured.server_cpus,
-        bound=line.most.busy_cpus >= SATURATED * measured.server_cpus,
+        cpu_us=line.most.cpu_us,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pydantic import Field
@@ -19,7 +20,7 @@ from dsresults.compare.claim_outcomes import (
     inconclusive,
     verdict_of,
 )
-from dsresults.number_text import capital, counted, significant, whole
+from dsresults.number_text import capital, counted, milliseconds, significant, whole
 
 OTHER_MACHINES = "On machines of their own more workers would reach more."
 NEAR = 0.1  # of the number of ports: of some connections the server is the first to close
@@ -189,8 +190,13 @@ class ToolFigures(Value):
     reference: float = 0.0
     rates: tuple[ToolRate, ...] = ()
     cpus: int = Field(default=0, description="of the server")
-    bound: bool = Field(default=False, description="ldclt kept these busy: it could do more")
+    cpu_us: float = Field(default=0.0, description="that a bind costs the server")
     missing: str = ""
+
+    @property
+    def most_per_s(self) -> float:
+        """What the server could answer if it had its CPUs for itself."""
+        return 1e6 * self.cpus / self.cpu_us if self.cpu_us else math.inf
 
 
 def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
@@ -203,24 +209,21 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
     ratios = [(rate, figures.reference / rate.rate_per_s) for rate in figures.rates]
     verdict = verdict_of([ratios[0][1] >= judged.at_least])
     told = "; ".join(
-        f"with {rate.workers} worker{'' if rate.workers == 1 else 's'} {whole(rate.rate_per_s)} a "
-        f"second, {significant(ratio)} times below"
+        f"with {counted(rate.workers, 'worker')} {whole(rate.rate_per_s)} a second, {_below(ratio)}"
         for rate, ratio in ratios
     )
-    fewest, axis = figures.rates[0], "how many binds the server answers"
-    enough = whole(judged.at_least * fewest.rate_per_s)
-    depends = figures.bound and verdict is ClaimVerdict.REFUTED
-    if verdict is ClaimVerdict.REFUTED and not figures.bound:
-        return inconclusive(
-            f"ldclt did not keep {figures.arm} busy ({whole(figures.reference)} binds a second): "
-            "other work on these CPUs held both up, so which tool can do more was not seen; ask "
-            "again on a quieter machine"
-        )
+    axis = "how many binds the server answers"
+    enough = judged.at_least * figures.rates[0].rate_per_s
+    depends = verdict is ClaimVerdict.REFUTED and figures.most_per_s < enough
+    limit = (
+        f"It depends on {axis}: here that is the limit, as {counted(figures.cpus, 'CPU')} with "
+        f"{milliseconds(figures.cpu_us)} for a bind can do {whole(figures.most_per_s)}, and "
+    )
     return ClaimOutcome(
         verdict=ClaimVerdict.DEPENDS if depends else verdict,
         axis=axis if depends else "",
-        flips=(f"at a server that answers {enough} a second (computed)",) if depends else (),
-        answer=(f"It depends on {axis}: here that is the limit, and " if depends else "")
+        flips=(f"at a server that answers {whole(enough)} a second (computed)",) if depends else (),
+        answer=(limit if depends else "")
         + (
             f"ldclt reaches {whole(figures.reference)} binds a second at {figures.arm}; "
             f"Locust {told}."
@@ -228,6 +231,12 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
         ours="; ".join(f"{rate.workers}: {significant(ratio)} times" for rate, ratio in ratios),
         details=(f"The server had {counted(figures.cpus, 'CPU')}.", OTHER_MACHINES),
     )
+
+
+def _below(ratio: float) -> str:
+    if ratio < 1:
+        return f"{significant(1 / ratio)} times above"
+    return f"{significant(ratio)} times below"
 
 
 class NearestFigures(Value):

@@ -160,8 +160,8 @@ def test_a_tool_is_compared_with_its_fewest_workers() -> None:
     found = judge(asked, [ToolFigures(arm="r", reference=1500, rates=(slow, fast), cpus=2)])
     assert (found.verdict, found.ours) == ("reproduced", "1: 6.00 times; 4: 2.14 times")
     near = ToolFigures(arm="r", reference=1500, rates=(fast,), cpus=1)
-    assert judge(asked, [near]).verdict == "inconclusive", "something else was the limit"
-    held_up = judge(asked, [near.model_copy(update={"bound": True})])
+    assert judge(asked, [near.model_copy(update={"cpu_us": 400})]).verdict == "not reproduced"
+    held_up = judge(asked, [near.model_copy(update={"cpu_us": 600})])
     assert held_up.verdict == "depends on", "a faster server would tell"
     assert held_up.flips == ("at a server that answers 2\u202f100 a second (computed)",)
     missing = judge(asked, [ToolFigures(arm="r", missing="no module named locust")])
