@@ -215,17 +215,18 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
     axis = "how many binds the server answers"
     enough = judged.at_least * figures.rates[0].rate_per_s
     depends = verdict is ClaimVerdict.REFUTED and figures.most_per_s < enough
-    limit = (
-        f"It depends on {axis}: here that is the limit, as {counted(figures.cpus, 'CPU')} with "
-        f"{milliseconds(figures.cpu_us)} for a bind can do {whole(figures.most_per_s)}, and "
-    )
+    limit = ""
+    if depends:
+        limit = (
+            f"It depends on {axis}: here that is the limit, as {counted(figures.cpus, 'CPU')} with "
+            f"{milliseconds(figures.cpu_us)} for a bind can do {whole(figures.most_per_s)}, and "
+        )
     return ClaimOutcome(
         verdict=ClaimVerdict.DEPENDS if depends else verdict,
         axis=axis if depends else "",
         flips=(f"at a server that answers {whole(enough)} a second (computed)",) if depends else (),
-        answer=(limit if depends else "")
-        + (
-            f"ldclt reaches {whole(figures.reference)} binds a second at {figures.arm}; "
+        answer=(
+            f"{limit}ldclt reaches {whole(figures.reference)} binds a second at {figures.arm}; "
             f"Locust {told}."
         ),
         ours="; ".join(f"{rate.workers}: {significant(ratio)} times" for rate, ratio in ratios),
