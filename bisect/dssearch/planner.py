@@ -75,7 +75,8 @@ def history_of(
 def refuse_endless_disturbance(samples: Sequence[Sample]) -> None:
     """InconclusiveError where all the latest of a machine were disturbed: not without end.
 
-    It is the machine of the last sample. To be asked after a turn: a campaign that goes on later may find another machine.
+    It is the machine of the last sample. To be asked after a turn: a campaign that goes on later
+    may find another machine.
     """
     here = samples[-1].machine.id if samples else ""
     latest = [sample for sample in samples if sample.machine.id == here][-MOST_DISTURBED:]

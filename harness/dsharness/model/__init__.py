@@ -83,6 +83,7 @@ from dsharness.model.rows import (
     Series,
     SystemName,
 )
+from dsharness.model.shared_run import FleetMachine, Prepared, RunState, SharedRun
 from dsharness.model.value import (
     Identifier,
     Shown,
@@ -103,6 +104,10 @@ from dsharness.model.workload import (
 )
 
 __all__ = [
+    "FleetMachine",
+    "Prepared",
+    "RunState",
+    "SharedRun",
     "DATABASE",
     "DECIDER",
     "NO_DIFFERENCE",

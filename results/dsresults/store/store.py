@@ -195,6 +195,11 @@ class Store:
     def __str__(self) -> str:
         return str(self._database.location)
 
+    @property
+    def database(self) -> Database:
+        """For those who write more in one transaction than a method here does."""
+        return self._database
+
     def close(self) -> None:
         self._database.engine.dispose()
 
