@@ -78,9 +78,7 @@ class JobQueue:
 
     def _queue(self, connection: Connection, task: str, queue: str, **facts: str) -> None:
         app = self._app()
-        job = app.configure_task(
-            f"dsbisect.{task}", queue=queue, connection=_driver(connection)
-        )
+        job = app.configure_task(f"dsbisect.{task}", queue=queue, connection=_driver(connection))
         job.defer(**facts)
 
     def serve(self, handler: JobHandler, machine: str) -> None:

@@ -195,9 +195,7 @@ class _Asked:
     search: Search
 
 
-def _fingerprint(
-    question: Question, workload: Workload, search: Search, prepared: Prepared
-) -> str:
+def _fingerprint(question: Question, workload: Workload, search: Search, prepared: Prepared) -> str:
     """As of a campaign of one machine; the class of machines stands for the machine."""
     inputs: list[object] = [
         question.line,

@@ -216,6 +216,18 @@ COMMANDS = {
     "bisect": Lazy(
         place="bisect:app", summary="Find where fast turns slow: among rows, or among commits."
     ),
+    "worker": Lazy(
+        place="machines:worker",
+        summary="Take turns of searches that several machines share over one PostgreSQL.",
+    ),
+    "machines": Lazy(
+        place="machines:app",
+        summary="Show the machines that share searches; drain or forget one.",
+    ),
+    "attach": Lazy(place="machines:attach", summary="Show a shared search again, and its answer."),
+    "cancel": Lazy(
+        place="machines:cancel", summary="End a shared search; every finished sample stays."
+    ),
     "results": Lazy(
         place="results:app", summary="List, show, export and import what was measured."
     ),
