@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pydantic import JsonValue
@@ -37,7 +37,7 @@ class RowsDocument(Value):
     workloads: tuple[Workload, ...]
     settings: str
     metric: str
-    options: dict[str, JsonValue]
+    options: SearchOptions
 
 
 def document_of(request: RowsRequest, options: SearchOptions) -> dict[str, JsonValue]:
@@ -62,7 +62,7 @@ def document_of(request: RowsRequest, options: SearchOptions) -> dict[str, JsonV
         workloads=request.workloads,
         settings=request.settings.id,
         metric=request.metric,
-        options=asdict(options),
+        options=options,
     )
     return document.model_dump(mode="json")
 
@@ -126,5 +126,5 @@ def _read(run: SharedRun) -> SharedRows:
             good=document.good,
             bad=document.bad,
         ),
-        options=SearchOptions(**document.options),  # type: ignore[arg-type] - JSON of its fields
+        options=document.options,
     )

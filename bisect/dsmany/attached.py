@@ -1,4 +1,4 @@
-"""A shared run as its user sees it: begun, watched, cancelled. What is told comes from the store."""
+"""A shared run as its user sees it: begun, watched, cancelled. All of it is in the store."""
 
 from __future__ import annotations
 

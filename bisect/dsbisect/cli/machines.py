@@ -1,4 +1,4 @@
-"""`worker`, `machines`, `attach`, `cancel`, and `bisect rows --on`: searches of several machines."""
+"""`worker`, `machines`, `attach`, `cancel`, `bisect rows --on`: searches of several machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -274,7 +274,7 @@ def _member(store: Store, name: str) -> FleetMember:
     return found[0]
 
 
-def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, str | float | None]:
+def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:
     machine = member.machine
     state = "drained" if machine.drained else "alive"
     return {
