@@ -64,5 +64,7 @@ def test_a_search_survives_the_kill_of_a_worker(tmp_path: Path, url: str) -> Non
 
 def boundary_of(told: str) -> list[tuple[str, str]]:
     """Where each question of a report in JSON turned slow."""
-    found = [each["boundary"] for each in json.loads(told)["campaigns"]]
-    return [(each["before"], each["after"]) for each in found]
+    columns = [
+        column for each in json.loads(told)["sections"] for column in each["comparison"]["columns"]
+    ]
+    return [(each["boundary"]["before"], each["boundary"]["after"]) for each in columns]
