@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from pydantic import JsonValue
 
@@ -78,7 +77,7 @@ class SharedRows:
     def kind(self) -> CampaignKind:
         return "rows"
 
-    @cached_property
+    @property
     def questions(self) -> Sequence[tuple[Question, Workload]]:
         return self.request.questions
 

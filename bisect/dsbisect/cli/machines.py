@@ -44,14 +44,18 @@ def worker(
     cpus: Annotated[
         str, typer.Option("--cpus", help="CPUs to measure on, as 0,2-3. Default: all.")
     ] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print progress as JSON lines on standard output.")
+    ] = False,
 ) -> None:
     """Take turns of searches that others began, until Ctrl-C.
 
     Example: dsbisect worker --on postgresql://lab@db.example.org/dsbisect
     """
     import os
+    import sys
 
-    from dsbisect.cli.search_progress import Watch
+    from dsbisect.cli.search_progress import Events, Watch
     from dsbisect.shared_rows import SharedRowsStudies
     from dsharness.containers.engine_probe import detect
     from dsharness.errors import UsageError
@@ -68,7 +72,7 @@ def worker(
     if name:
         name_part(name)
     engine = detect()
-    with _shared(on) as store, Watch() as watch:
+    with _shared(on) as store, Events(sys.stdout) if as_json else Watch() as watch:
         machine = this_machine(engine, name)
         watch.note(
             f"machine {machine.name} ({machine.id[:8]}), CPUs {_spelt(machine.cpus)}, "
@@ -112,6 +116,7 @@ def drain(
     *,
     on: On,
     undo: Annotated[bool, typer.Option("--undo", help="Give it turns again.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Give a machine no new turns; what it has it ends.
 
@@ -123,7 +128,8 @@ def drain(
         machine = _member(store, name).machine
         with store.database.writing() as connection:
             drain_machine(connection, machine.id, drained=not undo)
-        typer.echo(f"{machine.name} gets {'turns again' if undo else 'no new turns'}")
+    told = f"{machine.name} gets {'turns again' if undo else 'no new turns'}"
+    _say(told, {"machine": machine.id, "drained": not undo}, as_json=as_json)
 
 
 @app.command("forget")
@@ -131,6 +137,7 @@ def forget(
     name: Annotated[str, typer.Argument(metavar="MACHINE", help="Its name, or how its id begins.")],
     *,
     on: On,
+    as_json: AsJson = False,
 ) -> None:
     """Forget a machine that will not come back; its samples stay.
 
@@ -147,7 +154,8 @@ def forget(
             )
         with store.database.writing() as connection:
             forget_machine(connection, member.machine.id)
-        typer.echo(f"{member.machine.name} is forgotten")
+    told = f"{member.machine.name} is forgotten"
+    _say(told, {"machine": member.machine.id, "forgotten": True}, as_json=as_json)
 
 
 def attach(
@@ -168,7 +176,7 @@ def attach(
         _follow(store, named_run(store, run).id, output, events=events, as_json=as_json)
 
 
-def cancel(run: RunId, *, on: On) -> None:
+def cancel(run: RunId, *, on: On, as_json: AsJson = False) -> None:
     """End a shared search without an answer; every finished sample stays.
 
     Example: dsbisect cancel 3f2a9c01 --on postgresql://lab@db.example.org/dsbisect
@@ -178,7 +186,12 @@ def cancel(run: RunId, *, on: On) -> None:
     with _shared(on) as store:
         found = named_run(store, run)
         done = cancel_run(store, found)
-        typer.echo(f"run {found.id} {'is cancelled' if done else 'had ended before'}")
+    told = f"run {found.id} {'is cancelled' if done else 'had ended before'}"
+    _say(told, {"run": found.id, "cancelled": done}, as_json=as_json)
+
+
+def _say(told: str, facts: dict[str, object], *, as_json: bool) -> None:
+    typer.echo(json.dumps(facts) if as_json else told)
 
 
 def shared_study(
